@@ -1,0 +1,95 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   Timers that expire. All are started before the first is due; where the machine was too slow
+///   for that, the waits are cancelled and started again with more time to start in.
+#ifndef PAWL_BENCH_EXPIRY_WORKLOADS_HPP
+#define PAWL_BENCH_EXPIRY_WORKLOADS_HPP
+
+#include "fleet.hpp"
+#include "harness.hpp"
+#include "libraries.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <sys/resource.h>
+
+namespace bench {
+
+namespace detail {
+
+/// Time to start n waits in, on a slow day.
+inline std::chrono::milliseconds time_to_start(std::size_t n) {
+    return std::chrono::milliseconds(10 + n / 1000);
+}
+
+/// Starts waits due at random times in [first, first + window), where first is after the last
+/// start. Returns first.
+template <class Library>
+clock::time_point start_all(fleet<Library>& f, clock::duration window) {
+    for (auto lead = time_to_start(f.size());; lead *= 2) {
+        const auto before = seen;
+        random_durations after_first({}, window);
+        const auto first = clock::now() + lead;
+        for (std::size_t i = 0; i < f.size(); ++i)
+            f.wait_until(static_cast<index>(i), first + after_first());
+        if (clock::now() < first)
+            return first;
+        f.cancel_all();
+        seen = before;
+    }
+}
+
+/// How often this thread has gone to sleep so far: each is a wake-up of the loop.
+inline double sleeps() {
+    rusage usage{};
+    ::getrusage(RUSAGE_THREAD, &usage);
+    return static_cast<double>(usage.ru_nvcsw);
+}
+
+} // namespace detail
+
+template <class Library>
+sample expiry_spread(const plan& what) {
+    fleet<Library> f(what.size);
+    const auto first_due = detail::start_all(f, what.window);
+
+    const auto sleeps = detail::sleeps();
+    const stopwatch<thread_cpu> watch;
+    f.io.run();
+    const auto elapsed = watch.elapsed_ns();
+
+    const auto seconds = std::chrono::duration<double>(clock::now() - first_due).count();
+    return {elapsed / static_cast<double>(what.size),
+            seen,
+            {{"wake-ups/s", (detail::sleeps() - sleeps) / seconds},
+             {"seconds from first due to last handler", seconds}}};
+}
+
+/// The stall is spent spinning: a loop that stalls has usually been busy, and a core that slept
+/// would be measured waking up.
+template <class Library>
+sample jump(const plan& what) {
+    const auto window = what.window / 5;
+    const auto rounds = std::clamp<std::size_t>(what.operations / 5 / what.size, 1, 4);
+    fleet<Library> f(what.size);
+    double elapsed = 0;
+    for (std::size_t round = 0; round <= rounds; ++round) {
+        const auto all_due = detail::start_all(f, window) + window;
+        while (clock::now() < all_due) {
+        }
+        f.io.restart();
+        const stopwatch<thread_cpu> watch;
+        f.io.run();
+        if (round != 0) // the first is the warm-up
+            elapsed += watch.elapsed_ns();
+    }
+    return {elapsed / static_cast<double>(rounds * what.size), seen, {}};
+}
+
+} // namespace bench
+
+#endif // PAWL_BENCH_EXPIRY_WORKLOADS_HPP

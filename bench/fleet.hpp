@@ -1,0 +1,153 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   What all workloads stand on: N timers of a library in a context of their own, the random order
+///   in which a server's clients make it visit them, and the timeouts.
+#ifndef PAWL_BENCH_FLEET_HPP
+#define PAWL_BENCH_FLEET_HPP
+
+#include "libraries.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <random>
+#include <utility>
+#include <vector>
+
+namespace bench {
+
+using index = std::uint32_t;
+
+/// The order of a pass over n timers: a fixed permutation of 0..n-1 for each pass % 3, the same for
+/// every variant. Successive passes differ. If they did not, each would meet the waits in the order
+/// in which the last had allocated them, neighbours in memory, which no server's clients do.
+inline const std::vector<index>& random_order(std::size_t n, std::size_t pass) {
+    static std::array<std::vector<index>, 3> orders;
+    const auto which = pass % orders.size();
+    auto& order = orders[which];
+    if (order.size() != n) {
+        order.resize(n);
+        std::iota(order.begin(), order.end(), index{0});
+        std::shuffle(order.begin(), order.end(), std::mt19937{static_cast<unsigned>(2024 + which)});
+    }
+    return order;
+}
+
+/// Uniform durations in [low, low + width) in steps of about 1 us; width below one hour. About a
+/// nanosecond each: a bench of timers, not of random numbers.
+class random_durations {
+public:
+    random_durations(clock::duration low, clock::duration width)
+        : low_(low.count()), width_in_1024_ns_(static_cast<std::uint64_t>(width.count()) >> 10) {}
+
+    clock::duration operator()() noexcept {
+        state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+        const auto part = ((state_ >> 32) * width_in_1024_ns_) >> 22; // of 2^32, times 2^10
+        return clock::duration(low_ + static_cast<clock::rep>(part));
+    }
+
+private:
+    clock::rep low_;
+    std::uint64_t width_in_1024_ns_;
+    std::uint64_t state_ = 88172645463325252u;
+};
+
+/// Every wait has the same timeout: the idle timeout of one server.
+class constant_duration {
+public:
+    explicit constant_duration(clock::duration value) : value_(value) {}
+    clock::duration operator()() const noexcept { return value_; }
+
+private:
+    clock::duration value_;
+};
+
+/// About 30 s, far from expiring during any run.
+inline auto around_thirty_seconds() {
+    return random_durations(std::chrono::seconds(15), std::chrono::seconds(30));
+}
+
+inline auto thirty_seconds() { return constant_duration(std::chrono::seconds(30)); }
+
+template <class Library>
+struct fleet {
+    using timer = typename Library::timer;
+
+    asio::io_context io;
+    std::vector<timer> timers; // contiguous; destroyed before its context
+
+    explicit fleet(std::size_t n) {
+        seen = {};
+        Library::set_up(io);
+        timers.reserve(n);
+        add(n);
+    }
+
+    /// At most as many as have been reserved.
+    void add(std::size_t n) {
+        for (std::size_t i = 0; i < n; ++i)
+            timers.emplace_back(io);
+    }
+
+    std::size_t size() const noexcept { return timers.size(); }
+
+    void wait_after(index i, clock::duration timeout) {
+        timers[i].expires_after(timeout);
+        timers[i].async_wait(note_completion(i));
+    }
+
+    void wait_until(index i, clock::time_point due) {
+        timers[i].expires_at(due);
+        timers[i].async_wait(note_completion(i));
+    }
+
+    /// Runs what is ready even if a stop() came before it.
+    void drain() {
+        io.restart();
+        io.poll();
+    }
+
+    void cancel_all() {
+        for (auto& t : timers)
+            t.cancel();
+        drain();
+    }
+};
+
+/// Calls visit(i) for every timer i in the random order of each of the passes [first_pass,
+/// last_pass), and polls the context after every poll_every calls, as the handlers of one turn of a
+/// server's loop are followed by the completions they caused.
+template <class Library, class Visit>
+void visit_and_poll(fleet<Library>& f, std::size_t first_pass, std::size_t last_pass,
+                    std::size_t poll_every, Visit visit) {
+    auto until_poll = poll_every;
+    for (auto pass = first_pass; pass != last_pass; ++pass)
+        for (const auto i : random_order(f.size(), pass)) {
+            visit(i);
+            if (--until_poll == 0) {
+                f.io.poll();
+                until_poll = poll_every;
+            }
+        }
+    f.io.poll();
+}
+
+/// The random orders are made when they are first asked for: not while a stopwatch runs.
+inline void make_orders(std::size_t n) {
+    for (std::size_t pass = 0; pass < 3; ++pass)
+        random_order(n, pass);
+}
+
+inline std::size_t passes_for(const plan& what) {
+    return std::max<std::size_t>(1, what.operations / what.size);
+}
+
+} // namespace bench
+
+#endif // PAWL_BENCH_FLEET_HPP

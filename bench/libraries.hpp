@@ -1,0 +1,87 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   The libraries and settings under comparison, behind one shape: a timer type, how its service
+///   is set up, and how a server built on it pushes a deadline back. Both sides use their default
+///   executor, any_io_executor.
+#ifndef PAWL_BENCH_LIBRARIES_HPP
+#define PAWL_BENCH_LIBRARIES_HPP
+
+#include "harness.hpp"
+
+#include <pawl/steady_timer.hpp>
+#include <pawl/timer_service.hpp>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <cstddef>
+
+namespace bench {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using clock = std::chrono::steady_clock;
+
+/// What the handlers that ran in this thread have seen.
+inline constinit thread_local checksum seen;
+
+/// The handler of every wait: as big as the usual lambda that captures `this`, and touching nothing
+/// but `seen`, so that the timer is measured and not the work of the handler.
+inline auto note_completion(std::size_t id) {
+    return [id](const error_code& error) noexcept {
+        ++(error ? seen.cut_short : seen.expired);
+        seen.ids += id + 1;
+    };
+}
+
+/// boost::asio::steady_timer: a heap per context, a deadline is moved by aborting the wait and
+/// starting another.
+struct asio_steady {
+    using timer = asio::steady_timer;
+
+    static void set_up(asio::io_context&) {}
+
+    static void push_back(timer& t, clock::duration timeout, std::size_t id) {
+        t.expires_after(timeout);
+        t.async_wait(note_completion(id));
+    }
+};
+
+/// pawl::steady_timer with default options.
+struct pawl_default {
+    using timer = pawl::steady_timer;
+
+    static void set_up(asio::io_context&) {}
+
+    static void push_back(timer& t, clock::duration timeout, std::size_t id) {
+        const auto moved = t.rearm_after(timeout);
+        seen.cut_short += moved;
+        seen.ids += moved * (id + 1);
+    }
+};
+
+/// For a context run by one thread that prefers throughput to fairness.
+struct pawl_64 : pawl_default {
+    static void set_up(asio::io_context& io) {
+        pawl::options o;
+        o.completions_per_turn = 64;
+        o.locking = false;
+        pawl::make_timer_service(io, o);
+    }
+};
+
+/// For a context run by several threads: each makes its timers in a shard of its own.
+struct pawl_two_shards : pawl_default {
+    static void set_up(asio::io_context& io) {
+        pawl::options o;
+        o.shards = 2;
+        pawl::make_timer_service(io, o);
+    }
+};
+
+} // namespace bench
+
+#endif // PAWL_BENCH_LIBRARIES_HPP

@@ -1,0 +1,113 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   The list of workloads: which server does this, in which unit it is measured, which variants
+///   take part.
+#ifndef PAWL_BENCH_WORKLOADS_HPP
+#define PAWL_BENCH_WORKLOADS_HPP
+
+#include "coroutine_workloads.hpp"
+#include "expiry_workloads.hpp"
+#include "harness.hpp"
+#include "memory_workload.hpp"
+#include "rearm_workloads.hpp"
+#include "thread_workloads.hpp"
+
+#include <vector>
+
+namespace bench {
+
+inline std::vector<workload> all_workloads() {
+    std::vector<workload> all;
+
+    all.push_back({"churn",
+                   "request timeouts: every request sets a timeout of its own and beats it",
+                   "ns CPU per expires_after + async_wait + aborted handler",
+                   {{"asio", churn<asio_steady>},
+                    {"pawl", churn<pawl_default>},
+                    {"pawl64", churn<pawl_64>}}});
+
+    all.push_back({"churn_const",
+                   "request timeouts, the same 30 s for every request",
+                   "ns CPU per expires_after + async_wait + aborted handler",
+                   {{"asio", churn_const<asio_steady>},
+                    {"pawl", churn_const<pawl_default>},
+                    {"pawl64", churn_const<pawl_64>}}});
+
+    all.push_back({"idle_rearm",
+                   "idle timeouts: every read moves its connection's deadline to now + 30 s",
+                   "ns CPU per moved deadline",
+                   {{"asio", idle_rearm<asio_steady>},
+                    {"pawl", idle_rearm<pawl_default>},
+                    {"pawl64", idle_rearm<pawl_64>}}});
+
+    all.push_back({"idle_rearm_random",
+                   "deadlines that move earlier as often as later",
+                   "ns CPU per moved deadline",
+                   {{"asio", idle_rearm_random<asio_steady>},
+                    {"pawl", idle_rearm_random<pawl_default>},
+                    {"pawl64", idle_rearm_random<pawl_64>}}});
+
+    all.push_back({"lone_connection",
+                   "one connection alone in its context: each read moves the earliest deadline",
+                   "ns CPU per read",
+                   {{"asio", lone_connection<asio_steady, by_waiting_again>},
+                    {"pawl", lone_connection<pawl_default, by_waiting_again>},
+                    {"pawl+rearm", lone_connection<pawl_default, by_push_back>}},
+                   1});
+
+    all.push_back({"expiry_spread",
+                   "pacing: every timer expires, at random times within one second",
+                   "ns CPU per expiry",
+                   {{"asio", expiry_spread<asio_steady>},
+                    {"pawl", expiry_spread<pawl_default>},
+                    {"pawl64", expiry_spread<pawl_64>}},
+                   0,
+                   5});
+
+    all.push_back(
+        {"jump",
+         "after a stall: all timers are due at once and their handlers must run",
+         "ns CPU per expiry",
+         {{"asio", jump<asio_steady>}, {"pawl", jump<pawl_default>}, {"pawl64", jump<pawl_64>}},
+         0,
+         7});
+
+    all.push_back({"coroutine",
+                   "one parked coroutine per connection, woken by cancel, waiting again",
+                   "ns CPU per co_await async_wait",
+                   {{"asio", coroutine_wait<asio_steady>},
+                    {"pawl", coroutine_wait<pawl_default>},
+                    {"pawl64", coroutine_wait<pawl_64>}}});
+
+    all.push_back({"two_threads",
+                   "two threads poll one io_context, each with connections of its own",
+                   "ns of real time per expires_after + async_wait, both threads together",
+                   {{"asio", two_threads<asio_steady>},
+                    {"pawl", two_threads<pawl_default>},
+                    {"pawl_2shards", two_threads<pawl_two_shards>}}});
+
+    all.push_back({"two_threads_run",
+                   "two threads run one io_context and sleep when they find nothing to do",
+                   "ns of real time per expires_after + async_wait, both threads together",
+                   {{"asio", two_threads_run<asio_steady>},
+                    {"pawl", two_threads_run<pawl_default>},
+                    {"pawl_2shards", two_threads_run<pawl_two_shards>}}});
+
+    all.push_back({"memory",
+                   "bytes for each outstanding wait: timer, handler, and its share of the service",
+                   "bytes per wait",
+                   {{"asio", memory_per_wait<asio_steady>},
+                    {"pawl", memory_per_wait<pawl_default>},
+                    {"pawl64", memory_per_wait<pawl_64>}},
+                   0,
+                   1});
+
+    return all;
+}
+
+} // namespace bench
+
+#endif // PAWL_BENCH_WORKLOADS_HPP

@@ -1,0 +1,69 @@
+# Fails, with file:line, where a header of include/pawl breaks the one-way layers:
+#
+#     time  <-  wait  <-  service  <-  public objects
+#
+#     cmake -D ROOT=<folder that holds include/> -P check_layers.cmake
+
+cmake_minimum_required(VERSION 3.23)
+
+# What each folder may include; "." is include/pawl itself. A folder without a row is an error.
+set(may_include_time time config.hpp version.hpp)
+set(may_include_wait ${may_include_time} wait error.hpp)
+set(may_include_service ${may_include_wait} service)
+set(may_include_. ${may_include_service} [^/]+\\.hpp)
+
+# What no line may say: below service/ nobody reads a clock or owns a lock, and time/ knows no Asio and no thread.
+set(not_in_wait "<mutex>" "<shared_mutex>" "<condition_variable>" "::now *\\(")
+set(not_in_time ${not_in_wait} "<thread>" "<boost/asio[./]")
+
+set(found 0)
+macro(complain text)
+    message(NOTICE "${file}:${number}: ${text}")
+    math(EXPR found "${found} + 1")
+endmacro()
+
+get_filename_component(ROOT "${ROOT}" ABSOLUTE)
+file(GLOB_RECURSE files RELATIVE "${ROOT}" "${ROOT}/include/pawl/*")
+if(NOT files)
+    message(FATAL_ERROR "no header below ${ROOT}/include/pawl")
+endif()
+foreach(file IN LISTS files)
+    set(folder .)
+    if(file MATCHES "^include/pawl/([^/]+)/")
+        set(folder "${CMAKE_MATCH_1}")
+    endif()
+    set(number 1)
+    if(NOT DEFINED may_include_${folder})
+        complain("no layer has the folder '${folder}': give it a row in cmake/check_layers.cmake")
+        continue()
+    endif()
+    list(JOIN may_include_${folder} "|" allowed)
+
+    file(READ "${ROOT}/${file}" text)
+    string(REGEX REPLACE "[][;\\]" " " text "${text}") # they mean something in a CMake list
+    string(REPLACE "\n" ";" lines "${text}")
+    set(number 0)
+    foreach(line IN LISTS lines)
+        math(EXPR number "${number} + 1")
+        string(REGEX REPLACE "//.*" "" line "${line}")
+        if(line MATCHES "^ *# *include *\"")
+            complain("own headers are included as <pawl/...>")
+        elseif(line MATCHES "^ *# *include *<pawl/([^>]*)>")
+            set(header "${CMAKE_MATCH_1}")
+            if(NOT header MATCHES "^(${allowed})(/|$)")
+                complain("${folder}/ must not include <pawl/${header}>")
+            elseif(header STREQUAL "pawl.hpp")
+                complain("<pawl/pawl.hpp> is for users, not for the library")
+            endif()
+        endif()
+        foreach(forbidden IN LISTS not_in_${folder})
+            if(line MATCHES "${forbidden}")
+                complain("${folder}/ must not say '${CMAKE_MATCH_0}'")
+            endif()
+        endforeach()
+    endforeach()
+endforeach()
+
+if(found)
+    message(FATAL_ERROR "${found} lines break the layers")
+endif()

@@ -1,0 +1,26 @@
+# pawl_own_target(<target>): what the project's own programs are built with, and users are not: warnings as errors and
+# the sanitizers of PAWL_SANITIZE.
+
+add_library(pawl_own_flags INTERFACE)
+target_link_libraries(pawl_own_flags INTERFACE pawl::pawl)
+target_compile_options(pawl_own_flags INTERFACE
+    -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    # g++ 12 sees an overlap in std::string's operator+ that is not there: GCC bug 105329, mended in 13.
+    target_compile_options(pawl_own_flags INTERFACE -Wno-restrict)
+endif()
+
+if(PAWL_SANITIZE)
+    target_compile_options(pawl_own_flags INTERFACE
+        -fsanitize=${PAWL_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_link_options(pawl_own_flags INTERFACE -fsanitize=${PAWL_SANITIZE})
+endif()
+if(PAWL_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # Asio uses atomic_thread_fence, which g++ says its ThreadSanitizer does not understand.
+    target_compile_options(pawl_own_flags INTERFACE -Wno-tsan)
+endif()
+
+function(pawl_own_target target)
+    target_link_libraries(${target} PRIVATE pawl_own_flags)
+    set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
+endfunction()

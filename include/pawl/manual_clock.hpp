@@ -1,0 +1,113 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// pawl::manual_clock and pawl::manual_timer: tests of timeouts that take no time.
+#ifndef PAWL_MANUAL_CLOCK_HPP
+#define PAWL_MANUAL_CLOCK_HPP
+
+#include <pawl/config.hpp>
+
+#include <pawl/basic_waitable_timer.hpp>
+#include <pawl/expire_all.hpp>
+
+#include <boost/asio/execution_context.hpp>
+#include <boost/asio/wait_traits.hpp>
+
+#include <atomic>
+#include <chrono>
+
+namespace pawl {
+
+/// A clock that stands still until a test moves it.
+///
+/// Code under test takes its timer as a template parameter, or as an alias, and gets
+/// pawl::manual_timer in its tests: the same class template as pawl::steady_timer, on this clock.
+/// Pending waits are outstanding work, as on any clock; nobody but advance() wakes them, so a test
+/// uses `poll()` and not `run()`.
+///
+/// @code
+/// boost::asio::io_context ctx;
+/// pawl::manual_timer timer(ctx, std::chrono::seconds(30));
+/// bool timed_out = false;
+/// timer.async_wait([&](boost::system::error_code ec) { timed_out = !ec; });
+///
+/// pawl::manual_clock::advance(ctx, std::chrono::seconds(30));
+/// ctx.poll();
+/// assert(timed_out);
+/// @endcode
+///
+/// There is one time for the whole process, as `now()` is static. Tests that run in parallel in one
+/// process must not share it.
+///
+/// @par Thread safety
+/// All members may be called from any thread.
+class manual_clock {
+public:
+    using duration = std::chrono::nanoseconds;
+    using rep = duration::rep;
+    using period = duration::period;
+    using time_point = std::chrono::time_point<manual_clock>;
+    static constexpr bool is_steady = true;
+
+    /// Timers on this clock are exact unless pawl::options say otherwise.
+    static constexpr duration default_precision{1};
+
+    static time_point now() noexcept {
+        return time_point(duration(ticks_.load(std::memory_order_acquire))); // pairs with advance()
+    }
+
+    /// Moves the clock by `d`, and makes the waits of `context` that are due ready to run. A
+    /// negative `d` counts as zero: the clock is steady.
+    static void advance(boost::asio::execution_context& context, duration d) {
+        if (d > duration::zero())
+            ticks_.fetch_add(d.count(), std::memory_order_acq_rel); // pairs with now()
+        boost::asio::use_service<detail::service_registry>(context).for_each(
+            [](detail::registered_service& s) { s.clock_moved(); });
+    }
+
+    /// Moves the clock to the next deadline of `context`, and makes the waits that it is the
+    /// deadline of ready to run.
+    /// @return by how much the clock was moved: zero if waits were due already, or if none is
+    /// pending.
+    static duration advance_to_next(boost::asio::execution_context& context);
+
+private:
+    static inline std::atomic<rep> ticks_{0};
+};
+
+} // namespace pawl
+
+/// Sleeping does not make a manual clock move: the driver of its timers only waits to be told.
+template <>
+struct boost::asio::wait_traits<pawl::manual_clock> {
+    static pawl::manual_clock::duration to_wait_duration(const pawl::manual_clock::duration&) {
+        return pawl::manual_clock::duration::max();
+    }
+    static pawl::manual_clock::duration to_wait_duration(const pawl::manual_clock::time_point&) {
+        return pawl::manual_clock::duration::max();
+    }
+};
+
+namespace pawl {
+
+/// A timer on manual_clock. See basic_waitable_timer.
+using manual_timer = basic_waitable_timer<manual_clock>;
+
+inline manual_clock::duration
+manual_clock::advance_to_next(boost::asio::execution_context& context) {
+    const auto& service = boost::asio::use_service<timer_service<manual_clock>>(context);
+    const time_point begin = now();
+    // The next wake-up is a lower bound: timers that were moved later are found on the way.
+    while (service.due_count() == 0) {
+        const time_point next = service.next_wake();
+        if (next == time_point::max())
+            break;
+        advance(context, next - now());
+    }
+    return now() - begin;
+}
+
+} // namespace pawl
+
+#endif // PAWL_MANUAL_CLOCK_HPP

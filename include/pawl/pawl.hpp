@@ -1,0 +1,20 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// All of Pawl.
+#ifndef PAWL_PAWL_HPP
+#define PAWL_PAWL_HPP
+
+#include <pawl/config.hpp>
+#include <pawl/version.hpp>
+
+#include <pawl/basic_waitable_timer.hpp>
+#include <pawl/expire_all.hpp>
+#include <pawl/high_resolution_timer.hpp>
+#include <pawl/manual_clock.hpp>
+#include <pawl/steady_timer.hpp>
+#include <pawl/system_timer.hpp>
+#include <pawl/timer_service.hpp>
+
+#endif // PAWL_PAWL_HPP

@@ -1,0 +1,356 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   Gives a shard its hands: does what the shard says is to be done, and runs due waits, a bounded
+///   number per unit, on the executors of their handlers.
+///
+/// Model
+///   A unit takes a wait from the shard, queues its own successor if more are due, and then invokes
+///   the handler. So a handler that throws, that stops the context, or that blocks leaves nobody
+///   behind: another thread, or the same one later, runs the successor. With completions_per_turn
+///   above one a unit goes on itself, and a handler that blocks holds up the rest of its turn.
+///
+/// Invariants
+///   I1  No lock of ours is held while a handler is invoked, moved or destroyed, or an executor is
+///       used.
+///
+/// Cost
+///   A unit is queued with memory that the dispatcher owns. Nothing here allocates, save for what
+///   the executor of a handler does.
+#ifndef PAWL_SERVICE_DISPATCHER_HPP
+#define PAWL_SERVICE_DISPATCHER_HPP
+
+#include <pawl/service/clock_ticks.hpp>
+#include <pawl/service/native_executor.hpp>
+#include <pawl/service/shard.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <utility>
+
+namespace pawl::detail {
+
+/// What a dispatcher needs of the execution context. Not called once the shard is closed.
+class context_port {
+public:
+    /// Has the driver wake all shards at `t`, or earlier.
+    virtual void arm(time::tick t) = 0;
+    /// Has the driver wake all shards as soon as the context can.
+    virtual void kick() = 0;
+    /// Nothing is armed in one shard. Disarms the driver if that holds for all.
+    virtual void idle() = 0;
+    /// True if no shard has an armed wait, and the driver's wake-up can be had at once, without
+    /// allocating.
+    [[nodiscard]] virtual bool kick_if_last() = 0;
+
+protected:
+    ~context_port() = default;
+};
+
+template <class Clock, time::backend Backend>
+class dispatcher final : public wait_host, public runner_host {
+public:
+    dispatcher(boost::asio::execution_context& context, context_port& port, const options& o)
+        : context_(context), port_(port), scale_(o.precision), shard_(o, current_tick(), this),
+          per_turn_(o.completions_per_turn) {}
+    dispatcher(const dispatcher&) = delete;
+    dispatcher& operator=(const dispatcher&) = delete;
+
+    [[nodiscard]] const boost::asio::execution_context& context() const noexcept {
+        return context_;
+    }
+    [[nodiscard]] const clock_ticks<Clock>& scale() const noexcept { return scale_; }
+    [[nodiscard]] shard<Backend>& state() noexcept { return shard_; }
+
+    /// The tick that has begun.
+    [[nodiscard]] time::tick current_tick() const { return scale_.floor(Clock::now()); }
+
+    /// A timer with the executor `ex` is made. Its native executor, once found, serves all.
+    template <class Executor>
+    void attach(const Executor& ex) noexcept {
+        // relaxed: every thread finds the same function, and it carries no other data.
+        if (!enqueue_.load(std::memory_order_relaxed))
+            enqueue_.store(native_enqueue(ex), std::memory_order_relaxed);
+    }
+
+    // --- timers -------------------------------------------------------------------------------
+
+    /// Starts a wait; takes ownership of it.
+    /// The timer, and this, may be gone when it returns.
+    /// @param first the timer is not yet a user of this dispatcher; cleared when it has become one.
+    void start(timer_core& timer, wait_operation& op, time::tick due, bool& first) {
+        effects todo;
+        bool started = false;
+        try {
+            started = shard_.start(timer, op, due, first, todo);
+        } catch (...) {
+            drop(op);
+            throw;
+        }
+        first = false;
+        if (!started) {
+            empty(shutdown_policy::destroy);
+            release();
+            return;
+        }
+        if (!todo.arm)
+            return;
+        try {
+            port_.arm(todo.wake);
+        } catch (...) {
+            // No wake-up, no wait. If somebody has come by and taken it nevertheless, all is well.
+            // The timer is still there: only the first arming of a context can lack memory, and
+            // nothing completes waits before.
+            if (shard_.withdraw(timer, op)) {
+                op.destroy();
+                throw;
+            }
+        }
+    }
+
+    /// Cancels waits. @param for_good no new wait is about to be started.
+    std::size_t cancel(timer_core& timer, std::size_t limit, bool for_good) {
+        effects todo;
+        const std::size_t count = shard_.cancel(timer, limit, todo);
+        apply_cancel(todo, for_good);
+        return count;
+    }
+
+    /// Moves the deadline of pending waits from `old` to `due`.
+    std::size_t rearm(timer_core& timer, time::tick due, time::tick old) {
+        effects todo;
+        const std::size_t count = shard_.rearm(timer, due, todo);
+        if (todo.arm) {
+            try {
+                port_.arm(todo.wake);
+            } catch (...) {
+                // The driver still keeps the old deadline.
+                effects ignored;
+                (void)shard_.rearm(timer, old, ignored);
+                shard_.arm_failed();
+                throw;
+            }
+        }
+        return count;
+    }
+
+    void move(timer_core& from, timer_core& to) noexcept { shard_.move(from, to); }
+
+    /// The timer is going away.
+    void release(timer_core& timer) {
+        if (shard_.release(timer))
+            delete this;
+    }
+
+    // --- expiry -------------------------------------------------------------------------------
+
+    /// Collects what is due at `now`.
+    /// @param claim the caller offers to run a turn.
+    /// @return true if the caller must call turn().
+    [[nodiscard]] bool collect(time::tick now, bool claim) {
+        if (!Clock::is_steady && now < shard_.now()) {
+            try {
+                shard_.set_back(now);
+            } catch (...) {
+                port_.arm(time::tick{}); // try again
+                throw;
+            }
+        }
+        effects todo;
+        const bool claimed = shard_.collect(now, claim, todo);
+        go_on(todo);
+        if (todo.arm)
+            port_.arm(todo.wake);
+        return claimed;
+    }
+
+    std::size_t expire_all(const boost::system::error_code& ec) {
+        effects todo;
+        const std::size_t count = shard_.expire_all(ec, todo);
+        go_on(todo);
+        return count;
+    }
+
+    /// Runs one turn: at most completions_per_turn waits.
+    void turn() { turn(nullptr); }
+
+    void run(runner_token& token) override { turn(&token); }
+
+    // --- the end ------------------------------------------------------------------------------
+
+    /// Destroys, or delivers, every wait.
+    void shutdown(shutdown_policy policy) {
+        shard_.close();
+        empty(policy);
+    }
+
+    /// The service is going away.
+    void release() {
+        if (shard_.release())
+            delete this;
+    }
+
+    // --- wait_host ----------------------------------------------------------------------------
+
+    bool arrive(wait_operation& op) noexcept override {
+        bool last_user = false;
+        const bool owned = shard_.arrive(op, last_user);
+        delete_if(last_user);
+        return owned;
+    }
+
+    bool park(wait_operation& op) noexcept override {
+        bool last_user = false;
+        const bool parked = shard_.park(op, last_user);
+        delete_if(last_user);
+        return parked;
+    }
+
+    void abandon(wait_operation& op) noexcept override {
+        bool last_user = false;
+        if (shard_.abandon(op, last_user))
+            op.destroy();
+        delete_if(last_user);
+    }
+
+    void cancel(slot_link& link) override {
+        effects todo;
+        shard_.cancel(link, todo);
+        apply_cancel(todo, true);
+    }
+
+    void forget(slot_link& link) noexcept override { delete_if(shard_.forget(link)); }
+
+private:
+    ~dispatcher() = default;
+
+    /// Ends every wait of a closed shard. Handlers that are destroyed here may destroy timers and
+    /// start other waits: those end in the same loop, and not by recursion.
+    void empty(shutdown_policy policy) {
+        if (!shard_.begin_draining())
+            return;
+        wait_operation* op = nullptr;
+        do {
+            end_all(op, shutdown_policy::destroy);
+            while (shard_.drain(op))
+                end_all(op, policy);
+            op = shard_.end_draining();
+        } while (op);
+    }
+
+    static void end_all(wait_operation* op, shutdown_policy policy) {
+        while (op) {
+            wait_operation* const next = op->next;
+            if (policy == shutdown_policy::deliver)
+                op->complete();
+            else
+                op->destroy();
+            op = next;
+        }
+    }
+
+    void delete_if(bool last_user) noexcept {
+        if (last_user)
+            delete this;
+    }
+
+    /// Destroys a wait that never got into the shard.
+    void drop(wait_operation& op) noexcept {
+        if (slot_link* const link = op.slot())
+            link->unlink();
+        op.destroy();
+    }
+
+    void apply_cancel(const effects& todo, bool for_good) {
+        if (for_good && todo.last && todo.runners && !todo.runners->next) {
+            // The driver would be disarmed next, and its wake-up is a unit too: let it be the one
+            // that runs what was cancelled. So the last cancel is one unit, as with Asio.
+            shard_.lend_to_driver(*todo.runners);
+            if (port_.kick_if_last())
+                return;
+            effects instead;
+            shard_.take_back(instead);
+            go_on(instead);
+            return;
+        }
+        go_on(todo);
+    }
+
+    /// Ends a turn in which a handler has thrown.
+    class turn_end {
+    public:
+        turn_end(dispatcher& d, runner_token* token) noexcept : d_(&d), token_(token) {}
+        turn_end(const turn_end&) = delete;
+        turn_end& operator=(const turn_end&) = delete;
+        ~turn_end() {
+            if (!d_)
+                return;
+            effects todo;
+            d_->shard_.retire(token_, todo);
+            d_->go_on(todo);
+        }
+        void dismiss() noexcept { d_ = nullptr; }
+
+    private:
+        dispatcher* d_;
+        runner_token* token_;
+    };
+
+    void turn(runner_token* token) {
+        turn_end end(*this, token);
+        for (unsigned n = 1;; ++n) {
+            effects todo;
+            auto taken = shard_.take(token, n == per_turn_, false, todo);
+            if (taken.behind) {
+                (void)collect(current_tick(), false);
+                taken = shard_.take(token, n == per_turn_, true, todo);
+            }
+            if (taken.retired) {
+                end.dismiss();
+                go_on(todo);
+            }
+            if (taken.op) {
+                if (taken.op->direct())
+                    taken.op->complete();
+                else
+                    taken.op->hand_over(*this);
+            }
+            if (taken.retired)
+                return;
+        }
+    }
+
+    /// Does what the shard asked for, but for arming.
+    void go_on(const effects& todo) {
+        enqueue(todo.runners);
+        if (todo.idle)
+            port_.idle();
+    }
+
+    void enqueue(runner_token* list) {
+        // relaxed: see attach()
+        const enqueue_function f = enqueue_.load(std::memory_order_relaxed);
+        while (list) {
+            runner_token& token = *std::exchange(list, list->next); // it may run before f returns
+            if (f) {
+                f(context_, token);
+            } else {
+                shard_.unclaim(token);
+                port_.kick();
+            }
+        }
+    }
+
+    boost::asio::execution_context& context_; ///< not touched once the shard is closed
+    context_port& port_;                      ///< likewise
+    const clock_ticks<Clock> scale_;
+    shard<Backend> shard_;
+    const unsigned per_turn_;
+    std::atomic<enqueue_function> enqueue_{nullptr};
+};
+
+} // namespace pawl::detail
+
+#endif // PAWL_SERVICE_DISPATCHER_HPP

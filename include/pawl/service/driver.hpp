@@ -1,0 +1,217 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   The one system timer of a service: wakes it at the earliest tick that any shard has asked for,
+///   and is the outstanding work of the context while waits are armed.
+///
+/// Model
+///   A boost::asio::basic_waitable_timer on an executor of our own that runs its handler where the
+///   context completes it. That takes public API only, works on every execution context, and leaves
+///   fork and platform to Asio. Moving a deadline later, or cancelling the earliest wait, costs no
+///   system call, at the price of a wake-up that finds nothing. For an earlier deadline the timer
+///   is cancelled: its handler then looks at all shards, and sets the timer anew.
+///
+/// Invariants
+///   I1  At most one handler is on its way, from schedule() to on_wake(). So it does not matter
+///       that cancelling an Asio timer does not recall a handler that is queued already.
+///   I2  Whoever finds a handler on its way that was cancelled, or that expires early enough, need
+///       do no more: it will look at all shards.
+///
+/// Threads
+///   All members may be called from any thread; never under the lock of a shard.
+///
+/// Cost
+///   Nothing here allocates, except that Asio does when a context sets its first timer.
+#ifndef PAWL_SERVICE_DRIVER_HPP
+#define PAWL_SERVICE_DRIVER_HPP
+
+#include <pawl/service/optional_mutex.hpp>
+
+#include <pawl/time/tick.hpp>
+
+#include <pawl/config.hpp>
+
+#include <boost/asio/basic_waitable_timer.hpp>
+#include <boost/asio/execution.hpp>
+#include <boost/asio/execution_context.hpp>
+#include <boost/asio/wait_traits.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <mutex>
+#include <type_traits>
+#include <utility>
+
+namespace pawl::detail {
+
+/// Runs functions where it is called: in the thread that completes the driver's wait.
+class inline_executor {
+public:
+    explicit inline_executor(boost::asio::execution_context& context) noexcept
+        : context_(&context) {}
+
+    boost::asio::execution_context& query(boost::asio::execution::context_t) const noexcept {
+        return *context_;
+    }
+    static constexpr auto query(boost::asio::execution::blocking_t) noexcept {
+        return boost::asio::execution::blocking.always;
+    }
+    template <class Function>
+    void execute(Function&& f) const {
+        std::decay_t<Function> function(std::forward<Function>(f));
+        std::move(function)();
+    }
+    friend bool operator==(const inline_executor&, const inline_executor&) noexcept = default;
+
+private:
+    boost::asio::execution_context* context_;
+};
+
+/// Wait traits of our own give the driver a timer queue of its own.
+struct driver_wait_traits : boost::asio::wait_traits<std::chrono::steady_clock> {};
+
+/// Called by the driver.
+class driver_target {
+public:
+    /// The driver has woken up and is disarmed.
+    virtual void wake() = 0;
+
+protected:
+    ~driver_target() = default;
+};
+
+class driver {
+public:
+    using clock = std::chrono::steady_clock;
+
+    driver(boost::asio::execution_context& context, driver_target& target, bool locking)
+        : mutex_(locking), target_(target), timer_(inline_executor(context)) {}
+    driver(const driver&) = delete;
+    driver& operator=(const driver&) = delete;
+    /// Wakes up at the time that `when()` returns, unless it does so at `t` or earlier already, or
+    /// `idle()` says that the waits it is for have ended meanwhile.
+    /// @throws std::bad_alloc with nothing changed.
+    template <class When, class Idle>
+    void arm(time::tick t, When when, Idle idle) {
+        {
+            const std::scoped_lock lock(mutex_);
+            if (outstanding_) {
+                if (t < armed_at_)
+                    cancel();
+                return;
+            }
+        }
+        const clock::time_point at = when(); // reads a user's clock: unlocked
+        const std::scoped_lock lock(mutex_);
+        if (outstanding_) {
+            if (t < armed_at_)
+                cancel();
+        } else if (!idle()) {
+            schedule(t, at);
+        }
+    }
+
+    /// Wakes up as soon as the context can.
+    void kick() {
+        const std::scoped_lock lock(mutex_);
+        if (outstanding_)
+            cancel();
+        else
+            schedule(time::tick{}, clock::time_point::min());
+    }
+
+    /// kick(), if that takes no more than a cancel and if `idle()` says that nobody needs the
+    /// driver for its time. Without `idle()` it would have to be set again.
+    template <class Idle>
+    [[nodiscard]] bool kick_if(Idle idle) {
+        const std::scoped_lock lock(mutex_);
+        if (!outstanding_ || !idle())
+            return false;
+        cancel();
+        return true;
+    }
+
+    /// Disarms, if `idle()` says under the driver's lock that nobody needs it.
+    template <class Idle>
+    void disarm_if(Idle idle) {
+        const std::scoped_lock lock(mutex_);
+        if (outstanding_ && idle())
+            cancel();
+    }
+
+private:
+    /// Gives out the one block that the one wait on timer_ needs (I1). Asio frees it before it
+    /// invokes the handler.
+    template <class T>
+    class block_allocator {
+    public:
+        using value_type = T;
+
+        explicit block_allocator(driver& d) noexcept : driver_(&d) {}
+        template <class U>
+        block_allocator(const block_allocator<U>& other) noexcept : driver_(other.driver_) {}
+
+        [[nodiscard]] T* allocate(std::size_t n) {
+            static_assert(sizeof(T) <= sizeof(block_) && alignof(T) <= alignof(std::max_align_t));
+            PAWL_ASSERT(n == 1);
+            (void)n;
+            return reinterpret_cast<T*>(driver_->block_);
+        }
+        void deallocate(T*, std::size_t) noexcept {}
+
+        template <class U>
+        bool operator==(const block_allocator<U>& other) const noexcept {
+            return driver_ == other.driver_;
+        }
+
+    private:
+        template <class>
+        friend class block_allocator;
+
+        driver* driver_;
+    };
+
+    struct handler {
+        using allocator_type = block_allocator<void>;
+
+        allocator_type get_allocator() const noexcept { return allocator_type(*self); }
+        void operator()(const boost::system::error_code&) const { self->on_wake(); }
+
+        driver* self;
+    };
+
+    void schedule(time::tick t, clock::time_point at) {
+        timer_.expires_at(at);
+        timer_.async_wait(handler{this});
+        armed_at_ = t;
+        outstanding_ = true;
+    }
+
+    void cancel() {
+        if (armed_at_ == time::tick{})
+            return; // it was before, or is due at once
+        armed_at_ = time::tick{};
+        timer_.cancel();
+    }
+
+    void on_wake() {
+        {
+            const std::scoped_lock lock(mutex_);
+            outstanding_ = false;
+        }
+        target_.wake();
+    }
+
+    optional_mutex mutex_;
+    driver_target& target_;
+    bool outstanding_ = false; ///< a handler is on its way
+    time::tick armed_at_;      ///< when; tick 0: as soon as the context can
+    alignas(std::max_align_t) std::byte block_[192];
+    boost::asio::basic_waitable_timer<clock, driver_wait_traits, inline_executor> timer_;
+};
+
+} // namespace pawl::detail
+
+#endif // PAWL_SERVICE_DRIVER_HPP

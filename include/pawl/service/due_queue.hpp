@@ -1,0 +1,132 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   FIFO of the waits that are due or cancelled and whose handlers have not begun.
+///
+/// Model
+///   A chain of circular buffers of fixed size. Room is added when a wait is started, one buffer at
+///   a time and outside the lock, so that neither an expiry nor a cancel allocates or fails, and so
+///   that no growth copies a million pointers under the lock. Pointers in a circular buffer, rather
+///   than waits linked into a list, let the consumer prefetch the waits ahead of it.
+///
+/// Invariants
+///   I1  Room for every live wait: a wait has at most one entry (wait_state.hpp, I1).
+///
+/// Cost
+///   O(1) each; 8 bytes per wait that was ever outstanding at the same time.
+#ifndef PAWL_SERVICE_DUE_QUEUE_HPP
+#define PAWL_SERVICE_DUE_QUEUE_HPP
+
+#include <pawl/wait/wait_operation.hpp>
+
+#include <boost/circular_buffer.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace pawl::detail {
+
+/// A wait in the due queue.
+class due_entry {
+public:
+    due_entry() = default;
+    explicit due_entry(wait_operation& op, bool cancelled = false) noexcept
+        : word_(reinterpret_cast<std::uintptr_t>(&op) | (cancelled ? 1 : 0)) {
+        static_assert(alignof(wait_operation) > 1);
+    }
+
+    [[nodiscard]] wait_operation& operation() const noexcept {
+        return *reinterpret_cast<wait_operation*>(word_ & ~std::uintptr_t{1});
+    }
+
+    /// The wait was cancelled, but is not told yet: it is armed, and nothing but this entry points
+    /// at it. Whoever takes the entry makes that transition. So a cancel need not fetch the wait.
+    [[nodiscard]] bool cancelled() const noexcept { return (word_ & 1) != 0; }
+
+private:
+    std::uintptr_t word_ = 0;
+};
+
+class due_queue {
+public:
+    /// Room for a fixed number of entries.
+    struct segment {
+        segment() : ring(length) {}
+
+        boost::circular_buffer<due_entry> ring;
+        std::unique_ptr<segment> next;
+    };
+    static constexpr std::size_t length = 512;
+
+    due_queue() : head_(std::make_unique<segment>()), tail_(head_.get()), last_(head_.get()) {}
+    due_queue(const due_queue&) = delete;
+    due_queue& operator=(const due_queue&) = delete;
+    ~due_queue() {
+        while (head_) // in a loop: a chain of owners would be destroyed recursively
+            head_ = std::move(head_->next);
+    }
+
+    [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+    /// True if `waits` entries are sure to fit. The first segment may be used up in part.
+    [[nodiscard]] bool has_room_for(std::size_t waits) const noexcept {
+        return waits <= (segments_ - 1) * length || (segments_ == 1 && waits <= length);
+    }
+
+    void add_room(std::unique_ptr<segment> s) noexcept {
+        last_->next = std::move(s);
+        last_ = last_->next.get();
+        ++segments_;
+    }
+
+    /// @pre there is room.
+    void push(due_entry entry) noexcept {
+        if (tail_->ring.full()) {
+            PAWL_ASSERT(tail_->next);
+            tail_ = tail_->next.get();
+        }
+        tail_->ring.push_back(entry);
+        ++size_;
+    }
+
+    /// @pre !empty()
+    [[nodiscard]] due_entry pop() noexcept {
+        PAWL_ASSERT(!empty());
+        if (head_->ring.empty())
+            recycle_head();
+        auto& ring = head_->ring;
+        const due_entry entry = ring.front();
+        ring.pop_front();
+        --size_;
+        // The waits ahead lie anywhere in memory. Two cache lines hold one with a small handler.
+        if (constexpr std::size_t ahead = 4; ring.size() > ahead) {
+            const char* soon = reinterpret_cast<const char*>(&ring[ahead].operation());
+            __builtin_prefetch(soon);
+            __builtin_prefetch(soon + 48);
+        }
+        return entry;
+    }
+
+private:
+    void recycle_head() noexcept {
+        auto used = std::move(head_);
+        head_ = std::move(used->next);
+        last_->next = std::move(used);
+        last_ = last_->next.get();
+    }
+
+    std::unique_ptr<segment> head_;
+    segment* tail_; ///< the segment that is being filled
+    segment* last_; ///< the end of the chain; the segments behind the tail are empty
+    std::size_t segments_ = 1;
+    std::size_t size_ = 0;
+};
+
+} // namespace pawl::detail
+
+#endif // PAWL_SERVICE_DUE_QUEUE_HPP

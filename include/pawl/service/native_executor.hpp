@@ -1,0 +1,159 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   Finds the native executor of an execution context behind the executors that users hand over,
+///   so that units can be queued on the context itself and handlers that belong to it run without a
+///   detour.
+///
+/// Model
+///   An `execution_context&` gives no executor. io_context, thread_pool and system_context do;
+///   theirs is looked for in the executor of a timer, inside strands and inside any_io_executor.
+///   Where none is found (an executor type of the user's own), the service queues its units through
+///   its driver (driver.hpp), and handlers are dispatched: slower, and right all the same.
+#ifndef PAWL_SERVICE_NATIVE_EXECUTOR_HPP
+#define PAWL_SERVICE_NATIVE_EXECUTOR_HPP
+
+#include <pawl/service/runner_token.hpp>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/execution/allocator.hpp>
+#include <boost/asio/execution/blocking.hpp>
+#include <boost/asio/execution_context.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/prefer.hpp>
+#include <boost/asio/query.hpp>
+#include <boost/asio/require.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/system_context.hpp>
+#include <boost/asio/system_executor.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include <cstddef>
+#include <new>
+#include <type_traits>
+
+namespace pawl::detail {
+
+/// The execution context of any executor, of the property kind or of the Networking TS kind.
+template <class Executor>
+[[nodiscard]] boost::asio::execution_context& context_of(const Executor& ex) {
+    if constexpr (boost::asio::can_query_v<const Executor&, boost::asio::execution::context_t>)
+        return boost::asio::query(ex, boost::asio::execution::context);
+    else
+        return ex.context();
+}
+
+/// Gives out the block of a token, which is free whenever the token is being queued.
+template <class T>
+class token_allocator {
+public:
+    using value_type = T;
+
+    explicit token_allocator(runner_token& token) noexcept : token_(&token) {}
+    template <class U>
+    token_allocator(const token_allocator<U>& other) noexcept : token_(other.token_) {}
+
+    [[nodiscard]] T* allocate(std::size_t n) {
+        if (n * sizeof(T) <= sizeof(token_->block) && alignof(T) <= alignof(std::max_align_t))
+            return reinterpret_cast<T*>(token_->block);
+        return std::allocator<T>().allocate(n);
+    }
+    void deallocate(T* p, std::size_t n) noexcept {
+        if (static_cast<void*>(p) != token_->block)
+            std::allocator<T>().deallocate(p, n);
+    }
+    template <class U>
+    bool operator==(const token_allocator<U>& other) const noexcept {
+        return token_ == other.token_;
+    }
+
+private:
+    template <class>
+    friend class token_allocator;
+
+    runner_token* token_;
+};
+
+/// The unit itself. Destroyed unrun when its context is shut down; the shard is closed by then.
+struct runner {
+    runner_token* token;
+
+    void operator()() const { token->host->run(*token); }
+};
+
+/// Queues a unit on a context of known type.
+using enqueue_function = void (*)(boost::asio::execution_context&, runner_token&);
+
+template <class Executor>
+void enqueue(const Executor& ex, runner_token& token) {
+    namespace execution = boost::asio::execution;
+    // Not as a continuation: that would wait for the end of the handler that runs now.
+    boost::asio::prefer(boost::asio::require(ex, execution::blocking.never),
+                        execution::allocator(token_allocator<void>(token)))
+        .execute(runner{&token});
+}
+
+template <class Context>
+void enqueue_on(boost::asio::execution_context& context, runner_token& token) {
+    if constexpr (std::is_same_v<Context, boost::asio::system_context>)
+        enqueue(boost::asio::system_executor(), token);
+    else
+        enqueue(static_cast<Context&>(context).get_executor(), token);
+}
+
+/// The way to queue units on the context of `ex`, or nullptr if its native executor is not found.
+template <class Executor>
+[[nodiscard]] enqueue_function native_enqueue(const Executor& ex) noexcept {
+    using namespace boost::asio;
+    if constexpr (std::is_same_v<Executor, any_io_executor>) {
+        if (ex.template target<io_context::executor_type>())
+            return &enqueue_on<io_context>;
+        if (ex.template target<thread_pool::executor_type>())
+            return &enqueue_on<thread_pool>;
+        if (ex.template target<system_executor>())
+            return &enqueue_on<system_context>;
+        if (const auto* s = ex.template target<strand<io_context::executor_type>>())
+            return native_enqueue(s->get_inner_executor());
+        if (const auto* s = ex.template target<strand<thread_pool::executor_type>>())
+            return native_enqueue(s->get_inner_executor());
+        if (const auto* s = ex.template target<strand<any_io_executor>>())
+            return native_enqueue(s->get_inner_executor());
+        return nullptr;
+    } else if constexpr (std::is_same_v<Executor, io_context::executor_type>) {
+        return &enqueue_on<io_context>;
+    } else if constexpr (std::is_same_v<Executor, thread_pool::executor_type>) {
+        return &enqueue_on<thread_pool>;
+    } else if constexpr (std::is_same_v<Executor, system_executor>) {
+        return &enqueue_on<system_context>;
+    } else if constexpr (requires { ex.get_inner_executor(); }) {
+        return native_enqueue(ex.get_inner_executor());
+    } else {
+        return nullptr;
+    }
+}
+
+/// True if a handler whose associated executor is `ex` may be invoked by the thread that runs
+/// `context`, as dispatch() through `ex` would do.
+template <class Executor>
+[[nodiscard]] bool runs_natively(const Executor& ex,
+                                 const boost::asio::execution_context& context) noexcept {
+    using namespace boost::asio;
+    if constexpr (std::is_same_v<Executor, any_io_executor>) {
+        if (const auto* e = ex.template target<io_context::executor_type>())
+            return runs_natively(*e, context);
+        if (const auto* e = ex.template target<thread_pool::executor_type>())
+            return runs_natively(*e, context);
+        return ex.template target<system_executor>() != nullptr;
+    } else if constexpr (std::is_same_v<Executor, io_context::executor_type> ||
+                         std::is_same_v<Executor, thread_pool::executor_type>) {
+        return &context_of(ex) == &context;
+    } else {
+        return std::is_same_v<Executor, system_executor>; // its dispatch() always runs inline
+    }
+}
+
+} // namespace pawl::detail
+
+#endif // PAWL_SERVICE_NATIVE_EXECUTOR_HPP

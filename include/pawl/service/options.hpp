@@ -1,0 +1,84 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Options of the timer service of one execution context. The defaults need no reading.
+#ifndef PAWL_SERVICE_OPTIONS_HPP
+#define PAWL_SERVICE_OPTIONS_HPP
+
+#include <pawl/config.hpp>
+
+#include <pawl/time/geometry.hpp>
+
+#include <chrono>
+#include <stdexcept>
+#include <string>
+
+namespace pawl {
+
+/// What happens to pending waits when their execution context is destroyed.
+enum class shutdown_policy {
+    /// Their handlers are destroyed and not invoked, as Asio does.
+    destroy,
+    /// Their handlers are invoked with `operation_aborted`, on the thread that destroys the context
+    /// and not through their executors, which run nothing any more. Such a handler must not throw.
+    deliver,
+};
+
+/// Options of a timer service. Pass them to make_timer_service() before the first timer of the
+/// context is made.
+struct options {
+    /// Length of a tick, 1 ns to 1 h. A wait completes at most this much late, plus the load.
+    /// Longer ticks gather more expiries into one wake-up. Clocks with coarser units round it up to
+    /// one unit.
+    std::chrono::nanoseconds precision = std::chrono::milliseconds(1);
+
+    /// Bits per level of the timing wheel, lowest level first; 2^bits slots each. The last one is
+    /// repeated until 64 bits are covered. Fewer bits save memory, more bits save moves.
+    time::geometry level_bits = {};
+
+    /// Number of shards, 1 to 256. Each has its own lock and wheel; a timer belongs to the one of
+    /// the thread that makes it. More than one lets threads run side by side. Start order among
+    /// equal deadlines (P7) then holds per shard.
+    unsigned shards = 1;
+
+    /// How many timers may be moved or collected while a lock is held, 1 to 65536.
+    unsigned batch_limit = 256;
+
+    /// How many completions may run in one run_one() unit, 1 to 64. One is Asio's behaviour. More
+    /// cost less each, and I/O that is ready waits for that many handlers;
+    /// a handler that blocks holds up the others of its unit.
+    unsigned completions_per_turn = 1;
+
+    /// false promises that one thread at a time uses the context and all its timers: no locks are
+    /// taken.
+    bool locking = true;
+
+    /// What happens to pending waits when the context is destroyed.
+    shutdown_policy on_shutdown = shutdown_policy::destroy;
+};
+
+namespace detail {
+
+/// @throws std::invalid_argument that names the option, its value and the allowed range.
+inline void validate(const options& o) {
+    const auto check = [](const char* name, auto value, auto low, auto high, const char* unit) {
+        if (value < low || value > high)
+            throw std::invalid_argument(std::string("pawl::options::") + name + " is " +
+                                        std::to_string(value) + unit + "; it must be between " +
+                                        std::to_string(low) + " and " + std::to_string(high) +
+                                        unit);
+    };
+    check("precision", o.precision.count(), std::chrono::nanoseconds::rep{1},
+          std::chrono::nanoseconds(std::chrono::hours(1)).count(), " ns");
+    check("shards", o.shards, 1u, 256u, "");
+    check("batch_limit", o.batch_limit, 1u, 65536u, "");
+    check("completions_per_turn", o.completions_per_turn, 1u, 64u, "");
+    if (o.on_shutdown != shutdown_policy::destroy && o.on_shutdown != shutdown_policy::deliver)
+        throw std::invalid_argument("pawl::options::on_shutdown must be destroy or deliver");
+}
+
+} // namespace detail
+} // namespace pawl
+
+#endif // PAWL_SERVICE_OPTIONS_HPP

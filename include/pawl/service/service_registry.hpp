@@ -1,0 +1,77 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   Knows the timer services of a context: each clock has its own, and expire_all() is for all of
+///   them.
+///
+/// Threads
+///   All members may be called from any thread.
+#ifndef PAWL_SERVICE_SERVICE_REGISTRY_HPP
+#define PAWL_SERVICE_SERVICE_REGISTRY_HPP
+
+#include <boost/asio/execution_context.hpp>
+#include <boost/system/error_code.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <mutex>
+#include <vector>
+
+namespace pawl::detail {
+
+/// A timer service of any clock.
+class registered_service {
+public:
+    virtual std::size_t expire_all(const boost::system::error_code& ec) = 0;
+    virtual void clock_moved() = 0;
+
+protected:
+    ~registered_service() = default;
+};
+
+/// The timer services of one context. A service adds itself when its first timer is made, not when
+/// it is constructed: Asio may construct two at a time and destroy one.
+class service_registry final : public boost::asio::execution_context::service {
+public:
+    using key_type = service_registry;
+
+    static inline boost::asio::execution_context::id id;
+
+    explicit service_registry(boost::asio::execution_context& context)
+        : boost::asio::execution_context::service(context) {}
+
+    void add(registered_service& s) {
+        const std::scoped_lock lock(mutex_);
+        if (std::find(services_.begin(), services_.end(), &s) == services_.end())
+            services_.push_back(&s);
+    }
+
+    void remove(registered_service& s) noexcept {
+        const std::scoped_lock lock(mutex_);
+        std::erase(services_, &s);
+    }
+
+    /// Calls `f` for every service, with no lock held: services live as long as the context.
+    template <class Function>
+    void for_each(Function f) {
+        std::vector<registered_service*> all;
+        {
+            const std::scoped_lock lock(mutex_);
+            all = services_;
+        }
+        for (registered_service* s : all)
+            f(*s);
+    }
+
+private:
+    void shutdown() override {}
+
+    std::mutex mutex_;
+    std::vector<registered_service*> services_;
+};
+
+} // namespace pawl::detail
+
+#endif // PAWL_SERVICE_SERVICE_REGISTRY_HPP

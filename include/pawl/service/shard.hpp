@@ -1,0 +1,687 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   One lock, one time structure, one due queue: everything that happens to the timers of one
+///   shard, as calls that return what the caller has to do next. No clock, no executor, no Asio:
+///   tested without an io_context.
+///
+/// Model
+///   start --> time structure --expire--> due queue --take--> handler
+///                  |                        ^
+///                  +------- cancel ---------+
+///   The due queue is drained by runners: units that the caller queues on the context, of which
+///   each completes a fixed number of waits. The shard counts them. Every call says how many more
+///   are needed, so that there is one for each entry, but never more than `max_runners`: a runner
+///   that leaves entries behind is queued again, behind the I/O that is ready by then (P6).
+///
+/// Invariants
+///   I1  There are enough runners whenever the lock is free: nothing that is due is forgotten.
+///   I2  A timer with an armed wait is filed, with the due tick of its expiry. A timer may stay
+///       filed when its waits are gone (cancel does not touch the time structure); then it is
+///       dropped, or moved to its new due tick, when the time structure comes across it.
+///   I3  armed_ waits keep the driver armed at or before wake_. When armed_ is 0, wake_ is never(),
+///       so that the next start arms it.
+///   I4  Nothing that the shard calls under its lock is foreign code (P5).
+///   I5  The shard is alive while users_ > 0: its service, every timer that ever waited, every
+///       carrier.
+///
+/// Threads
+///   Every call locks. Timers are shared with the expiry side only through their timer_core.
+///
+/// Cost
+///   start, re-arm, cancel of one wait: O(1) under the lock. collect: at most batch_limit timers.
+#ifndef PAWL_SERVICE_SHARD_HPP
+#define PAWL_SERVICE_SHARD_HPP
+
+#include <pawl/service/due_queue.hpp>
+#include <pawl/service/optional_mutex.hpp>
+#include <pawl/service/options.hpp>
+#include <pawl/service/runner_token.hpp>
+
+#include <pawl/time/backend.hpp>
+#include <pawl/time/tick.hpp>
+
+#include <boost/asio/error.hpp>
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pawl::detail {
+
+/// What the caller of a shard has to do, after the lock was released.
+struct effects {
+    runner_token* runners = nullptr; ///< queue these, linked by `next`
+    time::tick wake = time::tick::never();
+    bool arm = false;  ///< have the driver wake the shard at `wake` or earlier
+    bool last = false; ///< a cancel has left no armed wait: the driver can run what was cancelled
+    bool idle = false; ///< nothing is armed, and no runner is queued: disarm the driver
+};
+
+template <time::backend Backend>
+class shard {
+public:
+    using tick = time::tick;
+    static constexpr std::size_t max_runners = 64;
+
+    /// @param host runs the runners.
+    shard(const options& o, tick now, runner_host* host = nullptr)
+        : mutex_(o.locking), backend_(o.level_bits, now), batch_(o.batch_limit),
+          per_turn_(o.completions_per_turn), found_(o.batch_limit) {
+        for (runner_token& t : tokens_) {
+            t.host = host;
+            give_back(&t);
+        }
+    }
+    shard(const shard&) = delete;
+    shard& operator=(const shard&) = delete;
+
+    // --- timers -------------------------------------------------------------------------------
+
+    /// Starts a wait of `timer`, whose expiry is `due`. `first` says that the timer is not yet a
+    /// user.
+    /// @return false if the shard is closed: the wait is left to end_draining(), and the caller is a
+    ///         user.
+    /// @throws std::bad_alloc with nothing changed.
+    [[nodiscard]] bool start(timer_core& timer, wait_operation& op, tick due, bool first,
+                             effects& out) {
+        std::unique_lock lock(mutex_);
+        users_ += first; // also if this fails: the handler may own the timer, and die with it
+        while (!due_.has_room_for(live_ + 1)) {
+            lock.unlock();
+            auto room = std::make_unique<due_queue::segment>();
+            lock.lock();
+            due_.add_room(std::move(room));
+        }
+        if (closed_) {
+            ++users_; // the caller, until it calls release()
+            unlink_slot(op);
+            op.next = std::exchange(late_, &op);
+            return false;
+        }
+        ++live_;
+        if (slot_link* const link = op.slot()) {
+            link->set_started();
+            ++users_;
+        }
+        op.state.arm();
+        const bool alone = !timer.newest();
+        timer.append(op);
+        if (!timer.filed())
+            backend_.insert(timer, due);
+        else if (alone)
+            backend_.rearm(timer, due);
+        timer.user = !alone ? 0 : op.slot() ? one_armed : one_armed | unobserved;
+        if (armed_++ == 0 || due < wake_)
+            arm(due, out);
+        return true;
+    }
+
+    /// Takes back a wait that was just started, if nobody has had it since: its driver could not be
+    /// armed.
+    /// @return true if the caller owns the wait again.
+    [[nodiscard]] bool withdraw(const timer_core& timer, wait_operation& op) noexcept {
+        const std::scoped_lock lock(mutex_);
+        wake_ = tick::never(); // let the next start try again
+        if (timer.newest() != &op || op.state.phase() != wait_phase::armed)
+            return false;
+        unlink_slot(op);
+        detach(op);
+        --live_;
+        disarmed();
+        return true;
+    }
+
+    /// Cancels up to `limit` waits of `timer` that have not started, the oldest first.
+    /// @return how many.
+    [[nodiscard]] std::size_t cancel(timer_core& timer, std::size_t limit, effects& out) noexcept {
+        const std::scoped_lock lock(mutex_);
+        std::size_t count = 0;
+        if (timer.user == (one_armed | unobserved) && limit != 0) {
+            due_.push(due_entry(*timer.newest(), true));
+            timer.set_newest(nullptr);
+            timer.user = 0;
+            disarmed();
+            count = 1;
+        }
+        for (; timer.newest() && count < limit; ++count)
+            cancel_wait(*timer.oldest(), aborted());
+        after_cancel(out);
+        return count;
+    }
+
+    /// Cancels the wait that a cancellation slot belongs to, if it is still there.
+    void cancel(slot_link& link, effects& out) noexcept {
+        const std::scoped_lock lock(mutex_);
+        wait_operation* op = link.operation();
+        if (!op || !op->state.pending())
+            return;
+        cancel_wait(*op, aborted());
+        after_cancel(out);
+    }
+
+    /// The handler in a cancellation slot is going away.
+    /// @return true if the caller must delete the shard.
+    [[nodiscard]] bool forget(slot_link& link) noexcept {
+        const std::scoped_lock lock(mutex_);
+        if (link.operation())
+            link.unlink();
+        return drop_user();
+    }
+
+    /// Moves the deadline of every wait of `timer` that has not started.
+    /// @return how many there are.
+    [[nodiscard]] std::size_t rearm(timer_core& timer, tick due, effects& out) noexcept {
+        const std::scoped_lock lock(mutex_);
+        if (!timer.newest() || closed_)
+            return 0;
+        const bool was_idle = armed_ == 0;
+        std::size_t count = 1;
+        if ((timer.user & one_armed) == 0) { // more than one wait, or one that is due
+            count = 0;
+            timer.for_each_wait([&](wait_operation& op) {
+                ++count;
+                if (op.state.phase() == wait_phase::due) {
+                    op.state.pull_back();
+                    ++armed_;
+                }
+            });
+            timer.user = count == 1 ? one_armed : 0;
+        }
+        if (timer.filed())
+            backend_.rearm(timer, due);
+        else
+            backend_.insert(timer, due);
+        if (was_idle || due < wake_)
+            arm(due, out);
+        return count;
+    }
+
+    /// The driver could not be armed for an earlier deadline.
+    void arm_failed() noexcept {
+        const std::scoped_lock lock(mutex_);
+        wake_ = tick::never();
+    }
+
+    /// Moves the place and the waits of `from` to `to`, which has none.
+    void move(timer_core& from, timer_core& to) noexcept {
+        const std::scoped_lock lock(mutex_);
+        backend_.move_node(from, to);
+        to.set_newest(from.newest());
+        from.set_newest(nullptr);
+        to.for_each_wait([&](wait_operation& op) { op.set_owner(&to); });
+    }
+
+    /// The timer is going away, and has no waits.
+    /// @return true if the caller must delete the shard.
+    [[nodiscard]] bool release(timer_core& timer) noexcept {
+        const std::scoped_lock lock(mutex_);
+        PAWL_ASSERT(!timer.newest());
+        if (timer.filed())
+            backend_.erase(timer);
+        return drop_user();
+    }
+
+    // --- expiry -------------------------------------------------------------------------------
+
+    /// Moves at most one batch of timers that are due at `now` into the due queue. If `claim`, and
+    /// if a runner is needed, the caller counts as one: it must take().
+    /// @return true if so.
+    [[nodiscard]] bool collect(tick now, bool claim, effects& out) {
+        const std::scoped_lock lock(mutex_);
+        collect_locked(now, out);
+        if (claim && lent_) {
+            lent_ = false;
+        } else {
+            take_back_locked(out);
+            claim = claim && wants_more_than(runners_);
+            runners_ += claim;
+        }
+        claim_runners(out);
+        check_idle(out);
+        return claim;
+    }
+
+    /// The time structure has seen a later time than `now`: the clock was set back. Files
+    /// everything anew, in steps.
+    void set_back(tick now) {
+        typename Backend::detached all(backend_);
+        {
+            const std::scoped_lock lock(mutex_);
+            backend_.detach_all(all);
+            backend_.rewind(now);
+        }
+        for (bool more = true; more;) {
+            const std::scoped_lock lock(mutex_);
+            for (std::size_t step = 0; more && step < batch_; ++step) {
+                time::timer_node* node = all.pop();
+                more = node != nullptr;
+                if (node)
+                    backend_.refile(*node);
+            }
+            wake_ = tick{}; // the caller collects next, which sets it right
+        }
+    }
+
+    /// The latest time that the time structure has seen.
+    [[nodiscard]] tick now() noexcept {
+        const std::scoped_lock lock(mutex_);
+        return backend_.now();
+    }
+
+    struct taken {
+        wait_operation* op = nullptr; ///< complete this wait, or hand it over
+        bool behind = false;          ///< nothing was done: collect() first, then try again
+        bool retired = false;         ///< the caller is no runner any more
+    };
+
+    /// Takes the next wait that is due. If it is the `last` one of the caller's turn, or if there
+    /// is none, the caller ceases to be a runner; `out.runners` are those that have to go on
+    /// instead.
+    /// @param collected the caller has just called collect().
+    [[nodiscard]] taken take(runner_token* token, bool last, bool collected,
+                             effects& out) noexcept {
+        const std::scoped_lock lock(mutex_);
+        if (!due_.empty()) {
+            wait_operation* const op = take_entry();
+            if (last)
+                retire_locked(token, out);
+            return {op, false, last};
+        }
+        if (backlog_ && !collected)
+            return {nullptr, true, false};
+        retire_locked(token, out);
+        return {nullptr, false, true};
+    }
+
+    /// The caller, which was queued with `token` if that is not null, ceases to be a runner.
+    void retire(runner_token* token, effects& out) noexcept {
+        const std::scoped_lock lock(mutex_);
+        retire_locked(token, out);
+    }
+
+    /// The driver's next wake-up counts as the runner that was to be queued with `token`.
+    void lend_to_driver(runner_token& token) noexcept {
+        const std::scoped_lock lock(mutex_);
+        give_back(&token);
+        if (lent_)
+            --runners_;
+        lent_ = true;
+    }
+
+    /// The driver will not wake up: the runner is queued after all.
+    void take_back(effects& out) noexcept {
+        const std::scoped_lock lock(mutex_);
+        take_back_locked(out);
+    }
+
+    /// Gives back a runner that is not going to be queued.
+    void unclaim(runner_token& token) noexcept {
+        const std::scoped_lock lock(mutex_);
+        --runners_;
+        give_back(&token);
+    }
+
+    // --- carriers -----------------------------------------------------------------------------
+
+    /// wait_host::arrive(); `last_user` says that the caller must delete the shard afterwards.
+    [[nodiscard]] bool arrive(wait_operation& op, bool& last_user) noexcept {
+        const std::scoped_lock lock(mutex_);
+        if (!op.state.arrive())
+            return false;
+        begin(op);
+        last_user = drop_user();
+        return true;
+    }
+
+    [[nodiscard]] bool park(wait_operation& op, bool& last_user) noexcept {
+        const std::scoped_lock lock(mutex_);
+        last_user = drop_user();
+        if (op.state.arrive()) {
+            begin(op);
+            return false;
+        }
+        op.state.park();
+        return true;
+    }
+
+    /// @return true if the caller must destroy the wait.
+    [[nodiscard]] bool abandon(wait_operation& op, bool& last_user) noexcept {
+        const std::scoped_lock lock(mutex_);
+        last_user = drop_user();
+        if (op.state.arrive()) {
+            begin(op);
+            return true;
+        }
+        op.state.park();
+        return false;
+    }
+
+    // --- all at once --------------------------------------------------------------------------
+
+    /// Ends every armed wait with `ec`.
+    /// @return how many.
+    /// @throws std::bad_alloc with nothing changed.
+    [[nodiscard]] std::size_t expire_all(const boost::system::error_code& ec, effects& out) {
+        typename Backend::detached all(backend_);
+        {
+            const std::scoped_lock lock(mutex_);
+            backend_.detach_all(all);
+        }
+        std::size_t count = 0;
+        for (bool more = true; more;) {
+            const std::scoped_lock lock(mutex_);
+            for (std::size_t step = 0; more && step < batch_; ++step) {
+                time::timer_node* node = all.pop();
+                more = node != nullptr;
+                if (node)
+                    count += finish(static_cast<timer_core&>(*node), ec);
+            }
+            claim_runners(out);
+        }
+        const std::scoped_lock lock(mutex_);
+        check_idle(out);
+        return count;
+    }
+
+    // --- the end ------------------------------------------------------------------------------
+
+    /// From now on nothing starts and nothing falls due.
+    void close() noexcept {
+        const std::scoped_lock lock(mutex_);
+        closed_ = true;
+    }
+
+    /// After close(): the next waits that nobody will run, linked by `next`. Waits whose carriers
+    /// are on their way to another context are not among them.
+    /// @return false if there is nothing left to drain.
+    [[nodiscard]] bool drain(wait_operation*& chain) noexcept {
+        const std::scoped_lock lock(mutex_);
+        chain = nullptr;
+        wait_operation** end = &chain;
+        for (std::size_t step = 0; step < batch_; ++step) {
+            if (due_.empty()) {
+                time::timer_node* const node = backend_.any();
+                if (!node)
+                    return chain != nullptr;
+                backend_.erase(*node);
+                (void)finish(static_cast<timer_core&>(*node), aborted());
+            } else if (wait_operation* const op = claim(next_entry())) {
+                *end = op;
+                end = &op->next;
+                op->next = nullptr;
+            }
+        }
+        return true;
+    }
+
+    /// Whoever gets true drains the shard; the others leave it to that one.
+    [[nodiscard]] bool begin_draining() noexcept {
+        const std::scoped_lock lock(mutex_);
+        return !std::exchange(draining_, true);
+    }
+
+    /// @return waits that were started after close(), linked by `next`, for the caller to destroy;
+    ///         nullptr if there are none, and draining has ended.
+    [[nodiscard]] wait_operation* end_draining() noexcept {
+        const std::scoped_lock lock(mutex_);
+        draining_ = late_ != nullptr;
+        return std::exchange(late_, nullptr);
+    }
+
+    /// The service is going away.
+    /// @return true if the caller must delete the shard.
+    [[nodiscard]] bool release() noexcept {
+        const std::scoped_lock lock(mutex_);
+        return drop_user();
+    }
+
+    // --- for tests and for clocks under control -----------------------------------------------
+
+    /// Waits that are due or cancelled and whose handlers have not begun, the handed over ones not
+    /// counted.
+    [[nodiscard]] std::size_t due_count() noexcept {
+        const std::scoped_lock lock(mutex_);
+        return due_.size();
+    }
+
+    [[nodiscard]] std::size_t armed_count() noexcept {
+        const std::scoped_lock lock(mutex_);
+        return armed_;
+    }
+
+    /// Lower bound of the next tick at which anything is due.
+    [[nodiscard]] tick next_wake() noexcept {
+        const std::scoped_lock lock(mutex_);
+        return armed_ ? backend_.next_wake() : tick::never();
+    }
+
+    /// @throws std::logic_error if an invariant does not hold.
+    void invariant() {
+        const std::scoped_lock lock(mutex_);
+        backend_.invariant();
+        if (wants_more_than(runners_) && !closed_)
+            throw std::logic_error("shard: I1: " + std::to_string(runners_) + " runners for " +
+                                   std::to_string(due_.size()) + " entries");
+        if (armed_ > live_ || (armed_ == 0 && wake_ != tick::never() && !backlog_))
+            throw std::logic_error("shard: I3: armed " + std::to_string(armed_) + ", live " +
+                                   std::to_string(live_));
+    }
+
+private:
+    // timer_node::user: what is known of the waits of a timer without looking at them.
+    static constexpr unsigned one_armed = 1;  ///< it has one wait, and that is armed
+    static constexpr unsigned unobserved = 2; ///< nothing but the timer points at that wait
+
+    static const boost::system::error_code& aborted() noexcept {
+        static const boost::system::error_code ec = boost::asio::error::operation_aborted;
+        return ec;
+    }
+
+    // --- transitions (wait_state.hpp) ---------------------------------------------------------
+
+    static void detach(wait_operation& op) noexcept {
+        timer_core& timer = *op.owner();
+        timer.remove(op);
+        timer.user = 0;
+    }
+
+    static void unlink_slot(wait_operation& op) noexcept {
+        if (slot_link* const link = op.slot())
+            link->unlink();
+    }
+
+    void cancel_wait(wait_operation& op, const boost::system::error_code& ec) noexcept {
+        if (op.state.phase() == wait_phase::armed)
+            disarmed();
+        if (op.state.cancel())
+            due_.push(due_entry(op));
+        detach(op);
+        op.set_result(ec);
+    }
+
+    void disarmed() noexcept {
+        PAWL_ASSERT(armed_ > 0);
+        if (--armed_ == 0 && !backlog_)
+            wake_ = tick::never(); // I3
+    }
+
+    /// Makes the armed waits of a timer due.
+    void fall_due(timer_core& timer) noexcept {
+        timer.user = 0;
+        timer.for_each_wait([&](wait_operation& op) {
+            if (op.state.phase() != wait_phase::armed)
+                return;
+            if (op.state.fall_due())
+                due_.push(due_entry(op));
+            disarmed();
+        });
+    }
+
+    /// Ends the armed waits of a timer with `ec`, for good.
+    /// @return how many.
+    std::size_t finish(timer_core& timer, const boost::system::error_code& ec) noexcept {
+        std::size_t count = 0;
+        timer.for_each_wait([&](wait_operation& op) {
+            if (op.state.phase() == wait_phase::armed) {
+                cancel_wait(op, ec);
+                ++count;
+            }
+        });
+        return count;
+    }
+
+    /// The handler is about to be invoked, or the wait to be destroyed: nobody may find it any
+    /// more.
+    void begin(wait_operation& op) noexcept {
+        unlink_slot(op);
+        if (op.owner())
+            detach(op);
+        --live_;
+    }
+
+    /// Takes the first entry of the due queue.
+    /// @return the wait, if the caller must complete it or hand it over.
+    wait_operation* take_entry() noexcept {
+        wait_operation& op = next_entry();
+        if (op.direct() || op.state.phase() == wait_phase::armed)
+            return claim(op);
+        ++users_; // the carrier that the caller is about to send
+        return &op;
+    }
+
+    wait_operation& next_entry() noexcept {
+        const due_entry entry = due_.pop();
+        wait_operation& op = entry.operation();
+        if (entry.cancelled()) {
+            const bool carrier = op.state.cancel();
+            PAWL_ASSERT(carrier); // it is this entry
+            (void)carrier;
+            op.set_result(aborted());
+        }
+        return op;
+    }
+
+    /// @return the wait, if the caller now owns it.
+    wait_operation* claim(wait_operation& op) noexcept {
+        if (!op.state.arrive()) {
+            op.state.park(); // pulled back; its timer is filed again
+            return nullptr;
+        }
+        begin(op);
+        return &op;
+    }
+
+    // --- expiry -------------------------------------------------------------------------------
+
+    void collect_locked(tick now, effects& out) noexcept {
+        if (closed_)
+            return;
+        const auto [emitted, more] = backend_.expire(now, found_);
+        backlog_ = more;
+        for (std::size_t i = 0; i < emitted; ++i) {
+            // The timers were just written; their waits lie anywhere in memory.
+            if (constexpr std::size_t ahead = 6; i + ahead < emitted)
+                static_cast<timer_core*>(found_[i + ahead])->prefetch_wait();
+            fall_due(static_cast<timer_core&>(*found_[i]));
+        }
+        if (backlog_)
+            wake_ = tick{}; // runners see to it; no start needs to arm the driver meanwhile
+        else if (armed_ == 0)
+            wake_ = tick::never();
+        else
+            arm(backend_.next_wake(), out);
+    }
+
+    void arm(tick due, effects& out) noexcept {
+        wake_ = due;
+        driver_told_ = true;
+        out.arm = true;
+        out.wake = due;
+    }
+
+    // --- runners ------------------------------------------------------------------------------
+
+    /// More than `runners` are needed (I1).
+    [[nodiscard]] bool wants_more_than(std::size_t runners) const noexcept {
+        if (due_.empty())
+            return backlog_ && runners == 0;
+        return runners * per_turn_ < due_.size() && runners < max_runners;
+    }
+
+    void claim_runners(effects& out) noexcept {
+        while (wants_more_than(runners_) && !closed_) {
+            ++runners_;
+            queue_runner(out);
+        }
+    }
+
+    void take_back_locked(effects& out) noexcept {
+        if (std::exchange(lent_, false))
+            queue_runner(out);
+    }
+
+    void queue_runner(effects& out) noexcept {
+        runner_token* const token = std::exchange(free_tokens_, free_tokens_->next);
+        token->next = std::exchange(out.runners, token);
+    }
+
+    void give_back(runner_token* token) noexcept {
+        if (token)
+            token->next = std::exchange(free_tokens_, token);
+    }
+
+    void retire_locked(runner_token* token, effects& out) noexcept {
+        --runners_;
+        give_back(token);
+        claim_runners(out);
+        check_idle(out);
+    }
+
+    void after_cancel(effects& out) noexcept {
+        claim_runners(out);
+        out.last = armed_ == 0 && !closed_;
+        check_idle(out);
+    }
+
+    /// When nothing is armed, and no runner is left that would notice, the driver may be disarmed.
+    void check_idle(effects& out) noexcept {
+        if (armed_ == 0 && driver_told_ && runners_ == 0 && !closed_) {
+            driver_told_ = false;
+            out.idle = true;
+        }
+    }
+
+    [[nodiscard]] bool drop_user() noexcept { return --users_ == 0; }
+
+    optional_mutex mutex_;
+    Backend backend_;
+    due_queue due_;
+    std::size_t live_ = 0;    ///< waits that have not begun
+    std::size_t armed_ = 0;   ///< those among them that wait for a deadline
+    std::size_t runners_ = 0; ///< units that are queued on the context, or running, to drain due_
+    std::size_t users_ = 1;   ///< I5; the service is the first
+    tick wake_ = tick::never();
+    const std::size_t batch_;
+    const std::size_t per_turn_;
+    std::vector<time::timer_node*> found_; ///< of one batch
+    std::array<runner_token, max_runners> tokens_;
+    runner_token* free_tokens_ = nullptr; ///< as many as there may be more runners
+    bool lent_ = false;        ///< one of runners_ is the driver, which is about to wake up
+    bool backlog_ = false;     ///< expire() stopped at its limit
+    bool driver_told_ = false; ///< the driver was armed since it was last told that all is idle
+    bool closed_ = false;
+    bool draining_ = false;
+    wait_operation* late_ = nullptr; ///< started after close()
+};
+
+} // namespace pawl::detail
+
+#endif // PAWL_SERVICE_SHARD_HPP

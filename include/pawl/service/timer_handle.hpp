@@ -1,0 +1,226 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   What a timer object consists of, apart from its executor: the part in the shard, the way to
+///   that shard, and the expiry.
+///
+/// Threads
+///   Used by one thread at a time, as the timer is. The timer_core is shared with the expiry side.
+///
+/// Cost
+///   56 bytes. A timer that never waited takes no lock.
+#ifndef PAWL_SERVICE_TIMER_HANDLE_HPP
+#define PAWL_SERVICE_TIMER_HANDLE_HPP
+
+#include <pawl/service/saturating.hpp>
+#include <pawl/service/timer_service.hpp>
+
+#include <pawl/wait/wait_handler.hpp>
+
+#include <boost/asio/associated_executor.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+namespace pawl::detail {
+
+template <class Clock, class WaitTraits>
+class timer_handle {
+    using service = timer_service<Clock, WaitTraits>;
+    using dispatcher = typename service::dispatcher;
+    using time_point = typename Clock::time_point;
+    using duration = typename Clock::duration;
+
+public:
+    template <class Executor>
+    explicit timer_handle(const Executor& ex)
+        : home_(boost::asio::use_service<service>(context_of(ex)).attach(ex)) {
+        home_.set_native(runs_natively(ex, home_.get().context()));
+    }
+
+    timer_handle(timer_handle&& other) : home_(other.home_.get()) { adopt(other); }
+
+    timer_handle& operator=(timer_handle&& other) {
+        leave();
+        home_ = tagged_dispatcher(other.home_.get());
+        adopt(other);
+        return *this;
+    }
+
+    ~timer_handle() { leave(); }
+
+    /// The timer has another executor from now on, of the same context.
+    template <class Executor>
+    void rebind(const Executor& ex) noexcept {
+        home_.set_native(runs_natively(ex, home_.get().context()));
+    }
+
+    [[nodiscard]] time_point expiry() const noexcept { return expiry_; }
+
+    std::size_t cancel() { return cancel(all, true); }
+    std::size_t cancel_one() { return cancel(1, true); }
+
+    /// Cancels all waits, then sets the expiry. @return how many were cancelled.
+    std::size_t expires_at(const time_point& t) { return restart(t, !(read_clock() < t)); }
+
+    std::size_t expires_after(const duration& d) {
+        return restart(saturating_sum(read_clock(), d), d <= duration::zero());
+    }
+
+    std::size_t rearm_at(const time_point& t) { return rearm(t, !(read_clock() < t)); }
+
+    std::size_t rearm_after(const duration& d) {
+        return rearm(saturating_sum(read_clock(), d), d <= duration::zero());
+    }
+
+    template <class Handler, class Executor>
+    void async_wait(Handler&& handler, const Executor& timer_executor) {
+        using decayed = std::decay_t<Handler>;
+        using associated = boost::asio::associated_executor_t<decayed, Executor>;
+        dispatcher& d = home_.get();
+        if constexpr (has_no_executor<decayed>) {
+            if (home_.native())
+                start(d, make<native_executor>(std::forward<Handler>(handler), {}));
+            else
+                start(d, make<Executor>(std::forward<Handler>(handler), timer_executor));
+        } else {
+            const associated ex =
+                boost::asio::get_associated_executor(std::as_const(handler), timer_executor);
+            if (runs_natively(ex, d.context()))
+                start(d, make<native_executor>(std::forward<Handler>(handler), {}));
+            else if (home_.native())
+                start(d, make<associated>(std::forward<Handler>(handler), ex));
+            else
+                start(d, make<foreign_executors<associated, Executor>>(
+                             std::forward<Handler>(handler), {ex, timer_executor}));
+        }
+    }
+
+private:
+    static constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
+
+    /// The executor of such a handler is that of the timer, so that it need not be asked for.
+    template <class Handler>
+    static constexpr bool has_no_executor =
+        std::is_same_v<boost::asio::associated_executor_t<Handler, inline_executor>,
+                       inline_executor>;
+
+    /// The dispatcher of the timer, and three facts that only the timer's own thread reads and
+    /// writes.
+    class tagged_dispatcher {
+    public:
+        explicit tagged_dispatcher(dispatcher& d) noexcept
+            : word_(reinterpret_cast<std::uintptr_t>(&d)) {
+            static_assert(alignof(dispatcher) > bits);
+        }
+
+        [[nodiscard]] dispatcher& get() const noexcept {
+            return *reinterpret_cast<dispatcher*>(word_ & ~bits);
+        }
+
+        /// The timer is known to its shard: it has waited.
+        [[nodiscard]] bool used() const noexcept { return word_ & used_bit; }
+        void set_used(bool on) noexcept { set(used_bit, on); }
+
+        /// The expiry had passed when it was set, so that its tick is rounded down: such a wait is
+        /// due at the next wake-up, not at the end of the tick.
+        [[nodiscard]] bool overdue() const noexcept { return word_ & overdue_bit; }
+        void set_overdue(bool on) noexcept { set(overdue_bit, on); }
+
+        /// The executor of the timer is the native one of its context.
+        [[nodiscard]] bool native() const noexcept { return word_ & native_bit; }
+        void set_native(bool on) noexcept { set(native_bit, on); }
+
+    private:
+        static constexpr std::uintptr_t used_bit = 1;
+        static constexpr std::uintptr_t overdue_bit = 2;
+        static constexpr std::uintptr_t native_bit = 4;
+        static constexpr std::uintptr_t bits = used_bit | overdue_bit | native_bit;
+
+        void set(std::uintptr_t bit, bool on) noexcept { word_ = on ? word_ | bit : word_ & ~bit; }
+
+        std::uintptr_t word_;
+    };
+
+    template <class Work, class Handler>
+    [[nodiscard]] wait_operation& make(Handler&& handler, const Work& ex) {
+        return wait_handler<std::decay_t<Handler>, Work>::make(std::forward<Handler>(handler), ex,
+                                                               home_.get());
+    }
+
+    [[nodiscard]] time::tick due() const { return due(expiry_, home_.overdue()); }
+
+    [[nodiscard]] time::tick due(const time_point& t, bool overdue) const {
+        if constexpr (!Clock::is_steady) // it may have been set back since
+            overdue = overdue && !(Clock::now() < t);
+        const auto& scale = home_.get().scale();
+        return overdue ? scale.floor(t) : scale.ceil(t);
+    }
+
+    void start(dispatcher& d, wait_operation& op) {
+        const time::tick when = due();
+        bool first = !home_.used();
+        home_.set_used(true);
+        // From here on the wait may complete in another thread, and its handler destroy the timer.
+        d.start(core_, op, when, first);
+    }
+
+    std::size_t cancel(std::size_t limit, bool for_good) {
+        return home_.used() ? home_.get().cancel(core_, limit, for_good) : 0;
+    }
+
+    /// Reading a clock takes some time, in which both cache lines of the timer arrive.
+    [[nodiscard]] time_point read_clock() const {
+        __builtin_prefetch(&core_, 1);
+        __builtin_prefetch(&expiry_, 1);
+        return Clock::now();
+    }
+
+    std::size_t restart(const time_point& t, bool overdue) {
+        const std::size_t count = cancel(all, false);
+        home_.set_overdue(overdue);
+        expiry_ = t;
+        return count;
+    }
+
+    std::size_t rearm(const time_point& t, bool overdue) {
+        const std::size_t count =
+            home_.used() ? home_.get().rearm(core_, due(t, overdue), due()) : 0;
+        home_.set_overdue(overdue);
+        expiry_ = t;
+        return count;
+    }
+
+    /// @pre this timer is at home where `other` is, and has no waits.
+    void adopt(timer_handle& other) {
+        if (other.home_.used())
+            home_.get().move(other.core_, core_);
+        home_.set_used(other.home_.used());
+        home_.set_overdue(other.home_.overdue());
+        home_.set_native(other.home_.native());
+        expiry_ = std::exchange(other.expiry_, time_point());
+        other.home_.set_used(false);
+        other.home_.set_overdue(false);
+    }
+
+    void leave() {
+        if (!home_.used())
+            return;
+        cancel();
+        home_.get().release(core_);
+        home_.set_used(false);
+    }
+
+    timer_core core_;
+    tagged_dispatcher home_;
+    time_point expiry_{};
+};
+
+} // namespace pawl::detail
+
+#endif // PAWL_SERVICE_TIMER_HANDLE_HPP

@@ -1,0 +1,237 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   The service of one clock in one execution context: glue between shards, driver and context.
+///
+/// Model
+///   timer --start--> dispatcher/shard --arm--> driver --wake--> shard --due--> unit --> handler
+///
+/// Threads
+///   Made once per context by use_service or make_service. All members may be called from any
+///   thread.
+#ifndef PAWL_SERVICE_TIMER_SERVICE_HPP
+#define PAWL_SERVICE_TIMER_SERVICE_HPP
+
+#include <pawl/service/dispatcher.hpp>
+#include <pawl/service/driver.hpp>
+#include <pawl/service/options.hpp>
+#include <pawl/service/saturating.hpp>
+#include <pawl/service/service_registry.hpp>
+
+#include <pawl/time/hierarchical_wheel.hpp>
+#include <pawl/time/tick.hpp>
+
+#include <boost/asio/execution_context.hpp>
+#include <boost/asio/wait_traits.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <type_traits>
+#include <unordered_map>
+#include <vector>
+
+namespace pawl {
+
+/// The timer service of one clock in one execution context.
+///
+/// Users need it only to set options: see make_timer_service(). It is made with default options
+/// when the first timer of that clock is made in the context.
+template <class Clock, class WaitTraits = boost::asio::wait_traits<Clock>,
+          time::backend Backend = time::hierarchical_wheel>
+class timer_service final : public boost::asio::execution_context::service,
+                            public detail::registered_service,
+                            private detail::context_port,
+                            private detail::driver_target {
+public:
+    using key_type = timer_service;
+    using dispatcher = detail::dispatcher<Clock, Backend>;
+    using time_point = typename Clock::time_point;
+    using duration = typename Clock::duration;
+
+    static inline boost::asio::execution_context::id id;
+
+    explicit timer_service(boost::asio::execution_context& context)
+        : timer_service(context, default_options()) {}
+
+    /// @throws std::invalid_argument if an option is out of range; the text names it.
+    timer_service(boost::asio::execution_context& context, const options& o)
+        : boost::asio::execution_context::service(context), options_(validated(o)),
+          driver_(context, *this, o.locking),
+          registry_(boost::asio::use_service<detail::service_registry>(context)) {
+        dispatchers_.reserve(o.shards);
+        for (unsigned i = 0; i < o.shards; ++i)
+            dispatchers_.emplace_back(new dispatcher(context, *this, o));
+    }
+
+    ~timer_service() {
+        registry_.remove(*this);
+        shutdown(); // a service that was made while its context shut down has not been told
+    }
+
+    /// The options in force.
+    [[nodiscard]] const options& settings() const noexcept { return options_; }
+
+    /// The dispatcher for a timer that is made by this thread with the executor `ex`.
+    template <class Executor>
+    [[nodiscard]] dispatcher& attach(const Executor& ex) {
+        if (!registered_.load(std::memory_order_acquire)) { // pairs with the release below
+            registry_.add(*this);
+            registered_.store(true, std::memory_order_release);
+        }
+        dispatcher& d = *dispatchers_[dispatchers_.size() == 1 ? 0 : shard_of_this_thread()];
+        d.attach(ex);
+        return d;
+    }
+
+    /// Completes every pending wait with `ec`. @return how many.
+    std::size_t expire_all(const boost::system::error_code& ec) override {
+        std::size_t count = 0;
+        for (auto& d : dispatchers_)
+            count += d->expire_all(ec);
+        return count;
+    }
+
+    /// Looks at the clock now. For clocks that are moved by hand.
+    void clock_moved() override {
+        for (auto& d : dispatchers_)
+            (void)d->collect(d->current_tick(), false);
+    }
+
+    /// A lower bound for the time of the next expiry; time_point::max() if no wait is armed.
+    [[nodiscard]] time_point next_wake() const {
+        time::tick next = time::tick::never();
+        for (const auto& d : dispatchers_)
+            next = std::min(next, d->state().next_wake());
+        return dispatchers_.front()->scale().time_of(next);
+    }
+
+    /// Waits whose handlers have not begun although their deadlines have passed.
+    [[nodiscard]] std::size_t due_count() const {
+        std::size_t count = 0;
+        for (const auto& d : dispatchers_)
+            count += d->state().due_count();
+        return count;
+    }
+
+private:
+    struct release_dispatcher {
+        void operator()(dispatcher* d) const { d->release(); }
+    };
+
+    static options default_options() {
+        options o;
+        if constexpr (requires { Clock::default_precision; })
+            o.precision = Clock::default_precision;
+        return o;
+    }
+
+    static const options& validated(const options& o) {
+        detail::validate(o);
+        return o;
+    }
+
+    void shutdown() override {
+        for (auto& d : dispatchers_)
+            d->shutdown(options_.on_shutdown);
+    }
+
+    /// Threads take shards in turn, in the order in which they make their first timers.
+    std::size_t shard_of_this_thread() {
+        const std::scoped_lock lock(threads_mutex_);
+        const auto [it, inserted] =
+            threads_.try_emplace(std::this_thread::get_id(), threads_.size() % dispatchers_.size());
+        return it->second;
+    }
+
+    // --- context_port -------------------------------------------------------------------------
+
+    void arm(time::tick t) override {
+        driver_.arm(
+            t, [&] { return wake_time(t); }, [&] { return all_idle(); });
+    }
+
+    void kick() override { driver_.kick(); }
+
+    void idle() override {
+        driver_.disarm_if([&] { return all_idle(); });
+    }
+
+    bool kick_if_last() override {
+        return driver_.kick_if([&] { return all_idle(); });
+    }
+
+    bool all_idle() const {
+        for (const auto& d : dispatchers_)
+            if (d->state().armed_count() != 0)
+                return false;
+        return true;
+    }
+
+    detail::driver::clock::time_point wake_time(time::tick t) const {
+        using steady = detail::driver::clock;
+        const time_point at = dispatchers_.front()->scale().time_of(t);
+        if constexpr (std::is_same_v<Clock, steady> &&
+                      std::is_same_v<WaitTraits, boost::asio::wait_traits<Clock>>) {
+            return at;
+        } else {
+            // The traits may shorten the sleep; a clock that can jump is looked at every second.
+            const time_point now = Clock::now();
+            if (at <= now)
+                return steady::time_point::min();
+            const auto sleep = WaitTraits::to_wait_duration(detail::saturating_difference(at, now));
+            // Compared as seconds: the units of any two clocks may not convert without overflow.
+            using seconds = std::chrono::duration<double>;
+            constexpr steady::duration cap =
+                Clock::is_steady ? std::chrono::hours(24) : std::chrono::seconds(1);
+            return steady::now() + (seconds(sleep) < seconds(cap)
+                                        ? std::chrono::ceil<steady::duration>(sleep)
+                                        : cap);
+        }
+    }
+
+    // --- driver_target ------------------------------------------------------------------------
+
+    void wake() override {
+        const time::tick now = dispatchers_.front()->current_tick();
+        dispatcher* mine = nullptr;
+        for (auto& d : dispatchers_)
+            if (d->collect(now, !mine))
+                mine = d.get();
+        // The driver is armed again, and a unit is queued for every other wait. So this wake-up may
+        // be a unit itself: a lone expiry costs one, as with Asio.
+        if (mine)
+            mine->turn();
+    }
+
+    const options options_;
+    detail::driver driver_;
+    detail::service_registry& registry_;
+    std::atomic<bool> registered_{false};
+    std::mutex threads_mutex_;
+    std::unordered_map<std::thread::id, std::size_t> threads_; ///< with more than one shard
+    std::vector<std::unique_ptr<dispatcher, release_dispatcher>> dispatchers_;
+};
+
+/// Makes the timer service of `Clock` in `context` with options of the caller's.
+///
+/// @throws boost::asio::service_already_exists if the context has it already: call this before the
+/// first
+///         timer of that clock is made.
+/// @throws std::invalid_argument if an option is out of range; the text names it, its value and the
+/// range.
+/// @par Thread safety
+/// May be called from any thread; one of several concurrent calls succeeds.
+template <class Clock = std::chrono::steady_clock>
+void make_timer_service(boost::asio::execution_context& context, const options& o) {
+    boost::asio::make_service<timer_service<Clock>>(context, o);
+}
+
+} // namespace pawl
+
+#endif // PAWL_SERVICE_TIMER_SERVICE_HPP

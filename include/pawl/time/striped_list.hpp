@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSL-1.0
+// Copyright (c) 2026 The Pawl authors
+
+// Purpose
+//   One slot of a wheel: an unordered collection of nodes that can be filled, thinned out anywhere
+//   and emptied step by step, and whose emptying does not wait for memory at every node.
+//
+// Model
+//   A million timers are not in the cache. A slot that is one list is walked at one miss per node,
+//   each address being known only when its predecessor has arrived. So a slot is several lists, the
+//   stripes. Nodes are pushed round robin and popped in the reverse rotation, which prefetches the
+//   next node of each stripe one rotation before it is needed. Without erasures in between, nodes
+//   come out exactly in the reverse order of going in; with erasures, nearly.
+//
+// Invariants
+//   S1  count is the number of nodes in all stripes.
+//   S2  heads_[i] != nullptr implies heads_[i]->link == &heads_[i]; walk() alone suspends this
+//       for its own slot, so that popping does not write to a node before it has arrived.
+//   S3  No node's sequence is less than least() (sequences of filed nodes only grow).
+//
+// Cost
+//   128 bytes, two cache lines, which is why there are 14 stripes and not 16.
+
+#ifndef PAWL_TIME_STRIPED_LIST_HPP
+#define PAWL_TIME_STRIPED_LIST_HPP
+
+#include <pawl/time/timer_node.hpp>
+
+#include <array>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+
+#if defined(_MSC_VER) && (defined(_M_X64) || defined(_M_IX86))
+#include <intrin.h>
+#endif
+
+namespace pawl::time::detail {
+
+/// Asks for the cache line of `node`, or for both if it lies across two.
+inline void prefetch([[maybe_unused]] const timer_node* node) noexcept {
+    if (node == nullptr)
+        return;
+    [[maybe_unused]] const char* const begin = reinterpret_cast<const char*>(node);
+    [[maybe_unused]] constexpr std::size_t last = sizeof(timer_node) - 1;
+#if defined(__GNUC__)
+    __builtin_prefetch(begin, 1);
+    __builtin_prefetch(begin + last, 1);
+#elif defined(_MSC_VER) && (defined(_M_X64) || defined(_M_IX86))
+    _mm_prefetch(begin, _MM_HINT_T0);
+    _mm_prefetch(begin + last, _MM_HINT_T0);
+#endif
+}
+
+/// Makes `head` the pointer that points at `node`.
+inline void link_front(timer_node*& head, timer_node& node) noexcept {
+    node.next = head;
+    node.link = &head;
+    if (head != nullptr)
+        head->link = &node.next;
+    head = &node;
+}
+
+/// Takes `node` out of whatever list it is in.
+inline void unlink(timer_node& node) noexcept {
+    *node.link = node.next;
+    if (node.next != nullptr)
+        node.next->link = node.link;
+    node.next = nullptr;
+    node.link = nullptr;
+}
+
+/// The nodes of one slot.
+class alignas(64) striped_list {
+public:
+    static constexpr std::uint32_t stripes = 14;
+
+    [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
+    [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
+
+    /// A lower bound of the sequences of the nodes. Precondition: !empty().
+    [[nodiscard]] std::uint64_t least() const noexcept { return least_; }
+
+    /// Links an unfiled node.
+    void push(timer_node& node, std::uint64_t sequence) noexcept {
+        if (count_++ == 0 || sequence < least_)
+            least_ = sequence;
+        link_front(heads_[next_], node);
+        next_ = next_ + 1 == stripes ? 0 : next_ + 1;
+    }
+
+    /// Unlinks a node that is here.
+    void erase(timer_node& node) noexcept {
+        unlink(node);
+        --count_;
+    }
+
+    /// Pops up to `limit` nodes, newest first, and passes each to `sink(timer_node&)`. Its `link`
+    /// is stale; the sink files it elsewhere or clears it, and does not touch this slot.
+    template <class Sink>
+    void walk(std::size_t limit, Sink&& sink) noexcept {
+        const std::uint32_t taken = limit < count_ ? static_cast<std::uint32_t>(limit) : count_;
+        if (taken > 1) {
+            for (timer_node* head : heads_)
+                prefetch(head);
+        }
+        std::uint32_t at = next_;
+        for (std::uint32_t left = taken; left != 0;) {
+            at = at == 0 ? stripes - 1 : at - 1;
+            timer_node* const node = heads_[at];
+            if (node == nullptr)
+                continue;
+            heads_[at] = node->next;
+            prefetch(node->next);
+            --left;
+            sink(*node);
+        }
+        next_ = at;
+        count_ -= taken;
+        if (count_ != 0)
+            adopt();
+    }
+
+    /// Unlinks any node that is left, whatever count() says; nullptr if there is none.
+    ///
+    /// For a detached slot: the wheel does not see which slot a node that it erases there was in.
+    [[nodiscard]] timer_node* pop() noexcept {
+        for (std::uint32_t tried = 0; count_ != 0 && tried != stripes; ++tried) {
+            next_ = next_ == 0 ? stripes - 1 : next_ - 1;
+            if (timer_node* const node = heads_[next_]) {
+                prefetch(node->next);
+                unlink(*node);
+                return node;
+            }
+        }
+        count_ = 0;
+        return nullptr;
+    }
+
+    /// Takes over all nodes of `other`. Precondition: empty().
+    void take(striped_list& other) noexcept {
+        *this = other;
+        other = striped_list{};
+        adopt();
+    }
+
+    /// Some node; nullptr if there is none.
+    [[nodiscard]] timer_node* any() const noexcept {
+        for (timer_node* const head : heads_) {
+            if (head != nullptr)
+                return head;
+        }
+        return nullptr;
+    }
+
+    /// Calls `visit(const timer_node& node, timer_node* const& pointer_to_it)` for every node.
+    template <class Visitor>
+    void for_each(Visitor&& visit) const {
+        for (timer_node* const& head : heads_) {
+            for (timer_node* const* at = &head; *at != nullptr; at = &(*at)->next)
+                visit(**at, *at);
+        }
+    }
+
+private:
+    void adopt() noexcept {
+        for (timer_node*& head : heads_) {
+            if (head != nullptr)
+                head->link = &head;
+        }
+    }
+
+    std::uint64_t least_ = 0;
+    std::uint32_t count_ = 0;
+    std::uint32_t next_ = 0; // the stripe that the next push goes to
+    std::array<timer_node*, stripes> heads_{};
+};
+
+} // namespace pawl::time::detail
+
+#endif

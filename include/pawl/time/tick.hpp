@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: BSL-1.0
+// Copyright (c) 2026 The Pawl authors
+
+// Purpose
+//   The unit of time of everything in time/, and the conversion between it and the time points of a
+//   clock. Nothing here reads a clock.
+//
+// Model
+//   Tick n is the half-open interval [n, n + 1) precisions after the clock's epoch. An expiry is
+//   rounded up to the first tick that begins at or after it, the present is rounded down to the
+//   tick that has begun. A timer is handed out when floor(present) >= ceil(expiry), hence
+//
+//       expiry <= start of ceil(expiry) <= start of floor(present) <= present:
+//
+//   never early, and late by less than one precision.
+//
+// Invariants
+//   T1  time_of(ceil(t)) >= t, and less than one tick after it, unless t is negative or saturates.
+//   T2  time_of(floor(t)) <= t for t >= epoch.
+//   T3  ceil and floor are monotonic.
+//   T4  Nothing overflows. Before the epoch is tick 0; time_point::max() and whatever cannot be
+//       rounded up is tick::never(); a tick beyond the clock's range is time_point::max().
+//
+// Cost
+//   A conversion is one multiplication and one shift. See tick_scale::divide for the proof.
+
+#ifndef PAWL_TIME_TICK_HPP
+#define PAWL_TIME_TICK_HPP
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <compare>
+#include <cstdint>
+#include <limits>
+#include <ratio>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+
+namespace pawl::time {
+
+/// A point on the time line of a backend: a number of precisions since the epoch of the clock.
+class tick {
+public:
+    /// The tick in which the clock's epoch lies.
+    constexpr tick() = default;
+
+    /// The tick that begins `count` precisions after the epoch.
+    explicit constexpr tick(std::uint64_t count) noexcept : count_(count) {}
+
+    /// The number of precisions since the epoch.
+    [[nodiscard]] constexpr std::uint64_t count() const noexcept { return count_; }
+
+    /// The tick that does not come. Later than every other.
+    [[nodiscard]] static constexpr tick never() noexcept {
+        return tick{std::numeric_limits<std::uint64_t>::max()};
+    }
+
+    friend constexpr auto operator<=>(const tick&, const tick&) = default;
+
+private:
+    std::uint64_t count_ = 0;
+};
+
+namespace detail {
+
+/// Divides 63-bit numbers by one and the same divisor without dividing.
+///
+/// With L = ceil(log2 d) and m = floor(2^(63+L) / d) + 1, for all 0 <= n < 2^63:
+///
+///     floor(n / d) == floor(n m / 2^(63+L))
+///
+/// Proof. m d = 2^(63+L) + e with 0 < e <= d, so n m / 2^(63+L) = n/d + (n e) / (d 2^(63+L)). The
+/// last term is less than 1/d, because n e < 2^63 d <= 2^63 2^L. Adding less than 1/d to n/d does
+/// not reach the next integer. And m < 2^64 for d >= 2: from d > 2^(L-1) follows
+/// 2^(63+L) / d < 2^64, and d >= 2^(L-1) + 1 keeps it below 2^64 - 1. Then L >= 1, so that the
+/// high word of the product, shifted by L - 1, is the quotient. d == 1 needs no multiplication.
+class reciprocal {
+public:
+    /// Precondition: 0 < divisor < 2^63.
+    explicit reciprocal(std::uint64_t divisor) noexcept : divisor_(divisor) {
+#ifdef __SIZEOF_INT128__
+        if (divisor > 1) {
+            const auto log2 = static_cast<int>(std::bit_width(divisor - 1));
+            shift_ = static_cast<unsigned>(log2 - 1);
+            multiplier_ =
+                static_cast<std::uint64_t>((wide{1} << (63 + log2)) / divisor) + std::uint64_t{1};
+        }
+#endif
+    }
+
+    /// `dividend / divisor()`. Precondition: dividend < 2^63.
+    [[nodiscard]] std::uint64_t divide(std::uint64_t dividend) const noexcept {
+#ifdef __SIZEOF_INT128__
+        if (divisor_ == 1)
+            return dividend;
+        return static_cast<std::uint64_t>((wide{dividend} * multiplier_) >> 64) >> shift_;
+#else
+        return dividend / divisor_;
+#endif
+    }
+
+    [[nodiscard]] std::uint64_t divisor() const noexcept { return divisor_; }
+
+private:
+#ifdef __SIZEOF_INT128__
+    __extension__ using wide = unsigned __int128;
+
+    std::uint64_t multiplier_ = 0;
+    unsigned shift_ = 0;
+#endif
+    std::uint64_t divisor_;
+};
+
+} // namespace detail
+
+/// Converts between the time points of `Clock` and ticks.
+///
+/// Works in the clock's own unit where the clock counts in integers of up to 64 bits; a tick is
+/// then the largest number of units within the precision, at least one. Other representations,
+/// such as `double`, pass through nanoseconds.
+template <class Clock>
+class tick_scale {
+public:
+    using time_point = typename Clock::time_point;
+    using duration = typename time_point::duration;
+
+    /// The smallest precision that is accepted.
+    static constexpr std::chrono::nanoseconds least_precision{1};
+    /// The largest precision that is accepted.
+    static constexpr std::chrono::nanoseconds most_precision = std::chrono::hours{1};
+
+    /// @throws std::invalid_argument if `precision` is not within 1 ns .. 1 h.
+    explicit tick_scale(std::chrono::nanoseconds precision)
+        : precision_(checked(precision)), units_(units_in(precision)),
+          last_(last_count() / units_.divisor()) {}
+
+    /// The first tick that begins at or after `when`.
+    ///
+    /// Once that tick has begun, `when` has been reached. Before the epoch: tick 0.
+    /// `time_point::max()`, and whatever cannot be rounded up: never.
+    [[nodiscard]] tick ceil(time_point when) const noexcept {
+        if constexpr (exact) {
+            const rep count = when.time_since_epoch().count();
+            if (count <= 0)
+                return tick{};
+            if (count == std::numeric_limits<rep>::max())
+                return tick::never();
+            // n > 0: (n - 1) / d + 1 rounds up and cannot overflow.
+            return tick{divide(static_cast<std::uint64_t>(count) - 1) + 1};
+        } else {
+            const std::uint64_t count = nanoseconds<true>(when);
+            if (count == 0)
+                return tick{};
+            if (count == saturated)
+                return tick::never();
+            return tick{units_.divide(count - 1) + 1};
+        }
+    }
+
+    /// The tick in which `when` lies. Before the epoch: tick 0.
+    [[nodiscard]] tick floor(time_point when) const noexcept {
+        if constexpr (exact) {
+            const rep count = when.time_since_epoch().count();
+            return count <= 0 ? tick{} : tick{divide(static_cast<std::uint64_t>(count))};
+        } else {
+            return tick{units_.divide(nanoseconds<false>(when))};
+        }
+    }
+
+    /// The time point at which `when` begins; `time_point::max()` if the clock cannot say it.
+    [[nodiscard]] time_point time_of(tick when) const noexcept {
+        if (when.count() > last_)
+            return time_point::max();
+        if constexpr (exact) {
+            return time_point{duration{static_cast<rep>(when.count() * units_.divisor())}};
+        } else {
+            using nano = std::chrono::duration<double, std::nano>;
+            return time_point{std::chrono::duration_cast<duration>(
+                nano{static_cast<double>(when.count() * units_.divisor())})};
+        }
+    }
+
+    /// The precision that was asked for.
+    ///
+    /// A tick is shorter if the precision is no multiple of the clock's unit, and longer, namely
+    /// one unit, if the clock is coarser than the precision.
+    [[nodiscard]] std::chrono::nanoseconds precision() const noexcept { return precision_; }
+
+private:
+    using rep = typename duration::rep;
+    using period = typename duration::period;
+
+    static constexpr bool exact = std::is_integral_v<rep> && sizeof(rep) <= sizeof(std::uint64_t);
+
+    /// What nanoseconds() answers for all that is too late to be counted.
+    static constexpr std::uint64_t saturated = std::numeric_limits<std::int64_t>::max();
+
+    static std::chrono::nanoseconds checked(std::chrono::nanoseconds precision) {
+        if (precision < least_precision || precision > most_precision) {
+            throw std::invalid_argument("pawl: precision is " + std::to_string(precision.count()) +
+                                        " ns, allowed are " +
+                                        std::to_string(least_precision.count()) + " ns to " +
+                                        std::to_string(most_precision.count()) + " ns (1 h)");
+        }
+        return precision;
+    }
+
+    static std::uint64_t units_in(std::chrono::nanoseconds precision) noexcept {
+        if constexpr (exact) {
+            // One hour of nanoseconds is 3.6e12; in femtoseconds it still fits into 63 bits.
+            static_assert(std::ratio_greater_equal_v<period, std::femto>,
+                          "pawl: clocks that count in less than a femtosecond are not supported");
+            using wide = std::chrono::duration<std::int64_t, period>;
+            const auto units = std::chrono::duration_cast<wide>(precision).count();
+            return static_cast<std::uint64_t>(std::max<std::int64_t>(units, 1));
+        } else {
+            return static_cast<std::uint64_t>(precision.count());
+        }
+    }
+
+    /// The largest count of units whose time point is still told apart from max().
+    static constexpr std::uint64_t last_count() noexcept {
+        if constexpr (exact)
+            return static_cast<std::uint64_t>(std::numeric_limits<rep>::max());
+        else
+            return saturated - 1;
+    }
+
+    std::uint64_t divide(std::uint64_t count) const noexcept {
+        // Only an unsigned clock reaches the upper half, which the reciprocal does not cover.
+        if constexpr (std::is_unsigned_v<rep> && sizeof(rep) == sizeof(std::uint64_t)) {
+            if (count > saturated)
+                return count / units_.divisor();
+        }
+        return units_.divide(count);
+    }
+
+    /// Nanoseconds since the epoch, within 0 .. saturated. Not a number counts as the epoch.
+    template <bool Up>
+    static std::uint64_t nanoseconds(time_point when) noexcept {
+        using nano = std::chrono::duration<long double, std::nano>;
+        const long double count = std::chrono::duration_cast<nano>(when.time_since_epoch()).count();
+        if (!(count > 0))
+            return 0;
+        if (count >= static_cast<long double>(saturated))
+            return saturated;
+        const auto whole = static_cast<std::uint64_t>(count);
+        return whole + (Up && static_cast<long double>(whole) < count ? 1U : 0U);
+    }
+
+    std::chrono::nanoseconds precision_;
+    detail::reciprocal units_;
+    std::uint64_t last_; // the last tick whose start the clock can say
+};
+
+} // namespace pawl::time
+
+#endif

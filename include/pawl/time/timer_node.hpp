@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSL-1.0
+// Copyright (c) 2026 The Pawl authors
+
+// Purpose
+//   The hook by which a timer hangs in a backend. The owner embeds it in its own object; a backend
+//   links it, writes it and lets go of it, and never allocates.
+//
+// Model
+//   Singly linked forward, and backward by the address of the pointer that points here. So a node
+//   is unlinked without knowing which list it is in, and a list head is one pointer.
+//
+// Invariants
+//   N1  link != nullptr exactly while the node is filed; then *link == this.
+//   N2  next != nullptr implies next->link == &next.
+//   N3  A filed node has a fixed address. Only move_node() of the backend that holds it changes it.
+//
+// Cost
+//   32 bytes on a 64-bit machine: half a cache line.
+
+#ifndef PAWL_TIME_TIMER_NODE_HPP
+#define PAWL_TIME_TIMER_NODE_HPP
+
+#include <pawl/time/tick.hpp>
+
+#include <cstdint>
+
+namespace pawl::time {
+
+/// What a backend knows of one timer. Embedded by the owner of the timer.
+///
+/// All members but `user` belong to the backend while the node is filed. Copying a filed node does
+/// not file the copy and leaves it with dangling links; use `move_node()` of the backend.
+struct timer_node {
+    /// Bits of `order`. Two nodes compare right if fewer than 2^44 starts lie between them: twenty
+    /// days of ten million starts a second.
+    static constexpr unsigned order_bits = 44;
+
+    timer_node* next = nullptr;  ///< The next node of the same list.
+    timer_node** link = nullptr; ///< The pointer that points at this node; nullptr: filed nowhere.
+    tick due;                    ///< Never emitted before this tick.
+
+    // In this order `slot` is read by itself: a load of more than was just stored would stall.
+    std::uint64_t order : order_bits = 0; ///< Number of its start, modulo 2^44.
+    std::uint64_t user : 4 = 0;           ///< The owner's. No backend reads or changes it.
+    std::uint64_t slot : 16 = 0;          ///< Which slot of the backend holds it.
+
+    /// Whether some backend, or a set detached from one, holds this node.
+    [[nodiscard]] bool filed() const noexcept { return link != nullptr; }
+};
+
+static_assert(sizeof(void*) != 8 || sizeof(timer_node) == 32);
+
+} // namespace pawl::time
+
+#endif

@@ -1,0 +1,265 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   A wait with its completion handler: associated allocator, executor, cancellation slot and
+///   work.
+///
+/// Model
+///   Two shapes. Where the associated executor is the native executor of the timer's own context,
+///   the handler is invoked by the thread that runs the context, as Asio does it, and nothing but
+///   the handler is stored. Otherwise the operation keeps that executor, with work outstanding on
+///   it until the hand-over, and the handler is dispatched through it: only there, inside the
+///   strand or the other context, does the wait start.
+///
+/// Cost
+///   One allocation per wait by the associated allocator, freed before the handler is invoked; one
+///   more by the executor where there is a hand-over.
+#ifndef PAWL_WAIT_WAIT_HANDLER_HPP
+#define PAWL_WAIT_WAIT_HANDLER_HPP
+
+#include <pawl/wait/wait_operation.hpp>
+
+#include <boost/asio/associated_allocator.hpp>
+#include <boost/asio/associated_cancellation_slot.hpp>
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/execution/executor.hpp>
+#include <boost/asio/execution/outstanding_work.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/prefer.hpp>
+#include <boost/asio/recycling_allocator.hpp>
+
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace pawl::detail {
+
+/// Stands for the executor of a handler that needs no hand-over.
+struct native_executor {};
+
+/// The executor of a handler, and that of its timer where the context would not see the wait
+/// otherwise.
+template <class HandlerExecutor, class TimerExecutor>
+struct foreign_executors {
+    HandlerExecutor handler;
+    TimerExecutor timer;
+};
+
+/// Outstanding work on an executor of either kind. executor_work_guard takes a strand for a
+/// Networking TS executor whatever it is a strand of, so executors with properties are tracked
+/// here.
+template <class Executor>
+class outstanding_work {
+public:
+    explicit outstanding_work(const Executor& ex) : guard_(ex) {}
+
+private:
+    boost::asio::executor_work_guard<Executor> guard_;
+};
+
+template <class Executor>
+    requires boost::asio::execution::is_executor<Executor>::value
+class outstanding_work<Executor> {
+public:
+    explicit outstanding_work(const Executor& ex)
+        : tracked_(boost::asio::prefer(ex, boost::asio::execution::outstanding_work.tracked)) {}
+
+private:
+    std::decay_t<typename boost::asio::prefer_result<
+        const Executor&, boost::asio::execution::outstanding_work_t::tracked_t>::type>
+        tracked_;
+};
+
+/// The executor of a handler with outstanding work on it, from the start of the wait to its
+/// hand-over.
+template <class Executor>
+class handler_work {
+public:
+    explicit handler_work(const Executor& ex) : executor_(ex), work_(std::in_place, ex) {}
+
+    [[nodiscard]] const Executor& executor() const noexcept { return executor_; }
+
+    /// Gives the work away.
+    [[nodiscard]] auto release() {
+        auto work = std::move(work_);
+        work_.reset();
+        return work;
+    }
+    /// Has work again.
+    void regain() { work_.emplace(executor_); }
+
+private:
+    Executor executor_;
+    std::optional<outstanding_work<Executor>> work_;
+};
+
+/// Nothing of the timer's executor is kept beyond the hand-over: its context may be gone by then.
+template <class HandlerExecutor, class TimerExecutor>
+class handler_work<foreign_executors<HandlerExecutor, TimerExecutor>> {
+public:
+    explicit handler_work(const foreign_executors<HandlerExecutor, TimerExecutor>& ex)
+        : handler_(ex.handler), timer_(std::in_place, ex.timer) {}
+
+    [[nodiscard]] const HandlerExecutor& executor() const noexcept { return handler_.executor(); }
+    [[nodiscard]] auto release() {
+        auto timer = std::move(timer_);
+        timer_.reset();
+        return std::pair(handler_.release(), std::move(timer));
+    }
+    void regain() { handler_.regain(); }
+
+private:
+    handler_work<HandlerExecutor> handler_;
+    std::optional<outstanding_work<TimerExecutor>> timer_;
+};
+
+template <>
+class handler_work<native_executor> {
+public:
+    explicit handler_work(native_executor) noexcept {}
+};
+
+/// Stands for no cancellation slot: what a handler has that knows nothing of slots.
+struct no_slot {
+    [[nodiscard]] static constexpr bool is_connected() noexcept { return false; }
+};
+
+template <class Handler>
+inline constexpr bool may_have_slot =
+    !std::is_same_v<boost::asio::associated_cancellation_slot_t<Handler, no_slot>, no_slot>;
+
+template <class Handler, class Executor>
+class wait_handler final
+    : public std::conditional_t<may_have_slot<Handler>, slotted_wait, slotless_wait> {
+    using base = std::conditional_t<may_have_slot<Handler>, slotted_wait, slotless_wait>;
+    using action = wait_operation::action;
+    using allocator_type = typename std::allocator_traits<boost::asio::associated_allocator_t<
+        Handler, boost::asio::recycling_allocator<void>>>::template rebind_alloc<wait_handler>;
+    using allocator_traits = std::allocator_traits<allocator_type>;
+
+    static constexpr bool native = std::is_same_v<Executor, native_executor>;
+
+public:
+    /// Allocates and constructs a wait for a decay-copy of `handler`, and connects its cancellation
+    /// slot. Whatever throws, nothing is left behind.
+    template <class H>
+    [[nodiscard]] static wait_operation& make(H&& handler, const Executor& ex, wait_host& host) {
+        allocator_type alloc = allocator_of(handler);
+        storage memory{alloc, allocator_traits::allocate(alloc, 1), nullptr};
+        memory.op = ::new (static_cast<void*>(std::to_address(memory.block)))
+            wait_handler(std::forward<H>(handler), ex);
+        if constexpr (may_have_slot<Handler>) {
+            auto slot = boost::asio::get_associated_cancellation_slot(memory.op->handler_);
+            if (slot.is_connected())
+                slot.template emplace<slot_link>(host, *memory.op);
+        }
+        return *memory.release();
+    }
+
+private:
+    using block_pointer = typename allocator_traits::pointer;
+
+    template <class H>
+    wait_handler(H&& handler, const Executor& ex)
+        : base(&wait_handler::perform, native), work_(ex), handler_(std::forward<H>(handler)) {}
+
+    static allocator_type allocator_of(const Handler& handler) noexcept {
+        return allocator_type(boost::asio::get_associated_allocator(
+            handler, boost::asio::recycling_allocator<void>()));
+    }
+
+    /// Owns the memory of a wait and, when constructed, the wait in it.
+    struct storage {
+        allocator_type alloc;
+        block_pointer block;
+        wait_handler* op;
+
+        storage(const allocator_type& a, block_pointer b, wait_handler* o) noexcept
+            : alloc(a), block(b), op(o) {}
+        storage(const storage&) = delete;
+        storage& operator=(const storage&) = delete;
+        ~storage() { free(); }
+
+        void free() noexcept {
+            if (op)
+                std::exchange(op, nullptr)->~wait_handler();
+            if (block)
+                allocator_traits::deallocate(alloc, std::exchange(block, nullptr), 1);
+        }
+        wait_handler* release() noexcept {
+            block = nullptr;
+            return std::exchange(op, nullptr);
+        }
+    };
+
+    /// The function object that travels to the executor of the handler. Move-only: it is the
+    /// carrier.
+    class carrier {
+    public:
+        using allocator_type =
+            boost::asio::associated_allocator_t<Handler, boost::asio::recycling_allocator<void>>;
+
+        carrier(wait_host& host, wait_handler& op) noexcept : host_(&host), op_(&op) {}
+        carrier(carrier&& other) noexcept
+            : host_(other.host_), op_(std::exchange(other.op_, nullptr)) {}
+        carrier& operator=(carrier&&) = delete;
+        ~carrier() {
+            if (op_)
+                host_->abandon(*op_);
+        }
+
+        allocator_type get_allocator() const noexcept {
+            return boost::asio::get_associated_allocator(op_->handler_,
+                                                         boost::asio::recycling_allocator<void>());
+        }
+
+        void operator()() {
+            wait_handler& op = *std::exchange(op_, nullptr);
+            if (!host_->arrive(op)) {
+                // Pulled back by a re-arm. It waits again, so it needs work again; no lock is held
+                // here.
+                op.work_.regain();
+                if (host_->park(op))
+                    return;
+            }
+            op.complete();
+        }
+
+    private:
+        wait_host* host_;
+        wait_handler* op_;
+    };
+
+    static void perform(wait_operation& op, action what, wait_host* host) {
+        auto& self = static_cast<wait_handler&>(op);
+        if constexpr (!native) {
+            if (what == action::hand_over) {
+                // Work goes with the hand-over, not with the upcall: once it is queued there, the
+                // carrier itself is work of that executor.
+                [[maybe_unused]] const auto work = self.work_.release();
+                const auto ex =
+                    self.work_.executor(); // the wait may be gone before dispatch returns
+                boost::asio::dispatch(ex, carrier(*host, self));
+                return;
+            }
+        }
+        allocator_type alloc = allocator_of(self.handler_);
+        storage memory{alloc, std::pointer_traits<block_pointer>::pointer_to(self), &self};
+        if (what == action::destroy)
+            return;
+        const boost::system::error_code ec = self.result();
+        Handler handler(std::move(self.handler_));
+        memory.free(); // before the upcall, so that a wait that it starts reuses the block
+        std::move(handler)(ec);
+    }
+
+    [[no_unique_address]] handler_work<Executor> work_;
+    Handler handler_;
+};
+
+} // namespace pawl::detail
+
+#endif // PAWL_WAIT_WAIT_HANDLER_HPP

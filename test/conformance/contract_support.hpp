@@ -1,0 +1,168 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// Purpose
+//   The frame of the contract suite: one text, compiled twice, for boost::asio::steady_timer
+//   (PAWL_UNDER_TEST_ASIO=1) and for pawl::steady_timer. Each test names the row C1..C42 of the
+//   contract that it pins. Where Pawl differs on purpose the test says so with by_design(pawl,
+//   asio) or `if constexpr (under_test_is_pawl)`; the list of these places is
+//   doc/contract-differences.md.
+//
+// Model
+//   No test asserts an upper bound on real time. `patience` is the guard against hangs, and nothing
+//   else.
+
+#ifndef PAWL_TEST_CONFORMANCE_CONTRACT_SUPPORT_HPP
+#define PAWL_TEST_CONFORMANCE_CONTRACT_SUPPORT_HPP
+
+#include "../support/archetypes.hpp"
+
+#if defined(PAWL_UNDER_TEST_ASIO) && PAWL_UNDER_TEST_ASIO
+#include <boost/asio/high_resolution_timer.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/system_timer.hpp>
+#else
+#include <pawl/high_resolution_timer.hpp>
+#include <pawl/steady_timer.hpp>
+#include <pawl/system_timer.hpp>
+#endif
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/wait_traits.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <ostream>
+#include <string>
+#include <thread>
+#include <vector>
+
+// Asio's own use of memory that it has freed is tolerated only where nobody watches.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define PAWL_TEST_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
+    __has_feature(undefined_behavior_sanitizer)
+#define PAWL_TEST_SANITIZED 1
+#endif
+#endif
+#if !defined(PAWL_TEST_SANITIZED)
+#define PAWL_TEST_SANITIZED 0
+#endif
+
+namespace contract {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using namespace std::chrono_literals;
+using namespace pawl_test;
+
+#if defined(PAWL_UNDER_TEST_ASIO) && PAWL_UNDER_TEST_ASIO
+namespace tut = boost::asio;
+inline constexpr bool under_test_is_pawl = false;
+#else
+namespace tut = pawl;
+inline constexpr bool under_test_is_pawl = true;
+#endif
+
+using clock = std::chrono::steady_clock;
+
+/// The timer under test for an executor type.
+template <typename Executor>
+using timer_on = tut::basic_waitable_timer<clock, asio::wait_traits<clock>, Executor>;
+
+/// The two sides of a difference that is meant.
+template <typename T>
+constexpr T by_design(T pawl, [[maybe_unused]] T asio) {
+    if constexpr (under_test_is_pawl)
+        return pawl;
+    else
+        return asio;
+}
+
+inline constexpr std::size_t none = 0;
+inline constexpr std::size_t one = 1;
+
+/// How long a test waits for something that must happen before it calls it a hang.
+inline constexpr auto patience = 10s;
+
+/// What became of a wait.
+enum class fate { pending, success, aborted, strange_code, completed_twice };
+
+inline std::ostream& operator<<(std::ostream& out, fate f) {
+    constexpr const char* names[] = {"pending", "success", "aborted", "strange code",
+                                     "completed twice"};
+    return out << names[static_cast<int>(f)];
+}
+
+inline fate fate_of(const error_code& code) {
+    if (code == error_code())
+        return fate::success;
+    return code == asio::error::operation_aborted ? fate::aborted : fate::strange_code;
+}
+
+inline void settle(fate& f, const error_code& code) {
+    f = f == fate::pending ? fate_of(code) : fate::completed_twice;
+}
+
+/// A handler that writes down the fate of its wait.
+inline auto record(fate& f) {
+    return [&f](error_code code) { settle(f, code); };
+}
+
+/// The same, and that it ran, and when among others.
+inline auto record(fate& f, std::string& order, char name) {
+    return [&f, &order, name](error_code code) {
+        settle(f, code);
+        order += name;
+    };
+}
+
+inline auto record(std::string& order, char name) {
+    return [&order, name](error_code) { order += name; };
+}
+
+inline auto say(std::string& order, char name) {
+    return [&order, name] { order += name; };
+}
+
+/// For waits whose outcome is not the subject.
+inline constexpr auto ignore = [](error_code) {};
+
+inline clock::time_point past() { return clock::now() - 1s; }
+inline clock::time_point future() { return clock::now() + 1h; }
+
+/// run() until it returns by itself. Returns the number of units.
+inline std::size_t run_to_end(asio::io_context& context) {
+    context.restart();
+    const std::size_t units = context.run_for(patience);
+    BOOST_REQUIRE_MESSAGE(context.stopped(), "run() does not return: work is left over");
+    return units;
+}
+
+/// Unit after unit until the condition holds.
+template <typename Condition>
+void run_until(asio::io_context& context, Condition condition) {
+    const auto limit = clock::now() + patience;
+    while (!condition()) {
+        BOOST_REQUIRE_MESSAGE(clock::now() < limit, "what was waited for does not happen");
+        if (context.stopped())
+            context.restart();
+        context.run_one_for(5ms);
+    }
+}
+
+/// All that can be done now. True if work is left that cannot be done now.
+inline bool busy_after_poll(asio::io_context& context) {
+    context.restart();
+    context.poll();
+    return !context.stopped();
+}
+
+} // namespace contract
+
+#endif // PAWL_TEST_CONFORMANCE_CONTRACT_SUPPORT_HPP

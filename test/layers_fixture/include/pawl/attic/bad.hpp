@@ -1,0 +1,1 @@
+// No layer has this folder.

@@ -1,0 +1,505 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// Purpose
+//   A handler runs while other threads are busy with the timer or with the context: while the
+//   async_wait() that started it has not returned, while a guarded timer is used by all threads, while
+//   a clock is moved or set back. Run under ThreadSanitizer and AddressSanitizer by .ci/run.
+//
+// Model
+//   Threads write down what they see; nothing is asserted before all of them have been joined.
+
+#include <pawl/pawl.hpp>
+
+#define BOOST_TEST_MODULE async_wait_race
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include "support/archetypes.hpp"
+#include "support/seed.hpp"
+
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace async_wait_race {
+
+namespace asio = boost::asio;
+namespace data = boost::unit_test::data;
+using boost::system::error_code;
+using namespace std::chrono_literals;
+
+/// Counts the ends of waits by their kind.
+struct tally {
+    std::atomic<int> started{0};
+    std::atomic<int> succeeded{0};
+    std::atomic<int> aborted{0};
+    std::atomic<int> strange{0};
+
+    auto count() {
+        return [this](error_code ec) {
+            if (!ec)
+                ++succeeded;
+            else if (ec == asio::error::operation_aborted)
+                ++aborted;
+            else
+                ++strange;
+        };
+    }
+};
+
+template <class Clock = std::chrono::steady_clock>
+class arena {
+public:
+    explicit arena(unsigned shards, unsigned per_turn, int runners = 3) {
+        pawl::options o;
+        o.precision = 1us;
+        o.shards = shards;
+        o.completions_per_turn = per_turn;
+        pawl::make_timer_service<Clock>(context, o);
+        for (int i = 0; i < runners; ++i)
+            threads_.emplace_back([this] { context.run(); });
+    }
+    ~arena() { finish(); }
+
+    /// P9: run() returns when the last wait is over.
+    void finish() {
+        work_.reset();
+        for (std::thread& t : threads_)
+            t.join();
+        threads_.clear();
+    }
+
+    asio::io_context context;
+
+private:
+    asio::executor_work_guard<asio::io_context::executor_type> work_{context.get_executor()};
+    std::vector<std::thread> threads_;
+};
+
+/// Calls `use(number)` in n threads at a time.
+void in_threads(int n, const std::function<void(int)>& use) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < n; ++i)
+        threads.emplace_back([&use, i] { use(i); });
+    for (std::thread& t : threads)
+        t.join();
+}
+
+const auto shards = data::make({1u, 4u});
+const auto per_turn = data::make({1u, 64u});
+
+// ---- async_wait() has not returned yet ------------------------------------------------------------
+
+// The last owner of the timer goes into the handler. As with Asio, async_wait() must not touch the
+// timer once the wait can be found by the threads that run the context.
+BOOST_DATA_TEST_CASE(a_handler_may_destroy_its_timer_before_async_wait_has_returned,
+                     shards* per_turn, s, p) {
+    constexpr int waits = 10'000;
+    tally t;
+    {
+        arena a(s, p);
+        in_threads(4, [&](int) {
+            for (int i = 0; i < waits; ++i) {
+                auto owner = std::make_shared<pawl::steady_timer>(a.context, 0us);
+                pawl::steady_timer& timer = *owner;
+                timer.async_wait([owner = std::move(owner), &t](error_code ec) { t.count()(ec); });
+            }
+        });
+    }
+
+    // Allowed: every wait succeeds, once.
+    BOOST_CHECK_EQUAL(t.succeeded, 4 * waits);
+    BOOST_CHECK_EQUAL(t.aborted + t.strange, 0);
+}
+
+// The first wait of a timer is started by another thread than those that run the context: the usual
+// way to start a periodic timer. Its handler starts the next one.
+BOOST_DATA_TEST_CASE(a_handler_may_use_its_timer_before_async_wait_has_returned, shards* per_turn,
+                     s, p) {
+    constexpr int timers = 3'000;
+    struct periodic {
+        explicit periodic(asio::io_context& context) : timer(context, 0us) {}
+        void start() {
+            timer.async_wait([this](error_code ec) {
+                t.count()(ec);
+                if (--left > 0) {
+                    timer.expires_after(0us);
+                    start();
+                } else if (left == 0) {
+                    timer.expires_after(1h); // the last wait is cancelled, and must be found
+                    start();
+                    found = timer.cancel();
+                }
+            });
+        }
+        pawl::steady_timer timer;
+        tally t;
+        int left = 3;
+        std::size_t found = 0;
+    };
+    std::array<std::deque<periodic>, 2> all;
+    {
+        arena a(s, p);
+        in_threads(2, [&](int me) {
+            for (int i = 0; i < timers; ++i)
+                all[static_cast<std::size_t>(me)].emplace_back(a.context).start();
+        });
+    }
+
+    // Allowed: three successes, then one abort that cancel() has counted.
+    for (const auto& mine : all) {
+        for (const periodic& each : mine) {
+            BOOST_REQUIRE_EQUAL(each.t.succeeded, 3);
+            BOOST_REQUIRE_EQUAL(each.t.aborted, 1);
+            BOOST_REQUIRE_EQUAL(each.found, 1u);
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(
+    on_a_thread_pool_a_handler_may_destroy_its_timer_before_async_wait_has_returned) {
+    constexpr int waits = 20'000;
+    tally t;
+    asio::thread_pool pool(3);
+    for (int i = 0; i < waits; ++i) {
+        auto owner = std::make_shared<pawl::steady_timer>(pool, 0us);
+        pawl::steady_timer& timer = *owner;
+        timer.async_wait([owner = std::move(owner), &t](error_code ec) { t.count()(ec); });
+    }
+    pool.join();
+
+    // Allowed: every wait succeeds, once.
+    BOOST_CHECK_EQUAL(t.succeeded, waits);
+}
+
+// ---- one timer, all threads, guarded ----------------------------------------------------------------
+
+// C35: a shared timer is guarded by its users; the completion of its waits is not, and needs not be.
+// Every call that ends waits is counted against the handlers that were told so.
+BOOST_DATA_TEST_CASE(P3_P4_shared_timers_behind_a_mutex_lose_and_repeat_nothing, shards* per_turn,
+                     s, p) {
+    constexpr std::size_t timers = 6;
+    constexpr int rounds = 6'000;
+    const std::uint64_t seed = pawl_test::seed();
+    tally t;
+    std::atomic<std::size_t> counted{0}; // waits that calls say they have cancelled
+    {
+        arena a(s, p);
+        struct guarded {
+            std::mutex mutex;
+            std::optional<pawl::steady_timer> timer;
+        };
+        std::array<guarded, timers> all;
+        for (guarded& g : all)
+            g.timer.emplace(a.context);
+        in_threads(5, [&](int me) {
+            std::mt19937_64 random(seed + static_cast<std::uint64_t>(me));
+            const auto soon = [&] { return std::chrono::microseconds(random() % 60); };
+            for (int i = 0; i < rounds; ++i) {
+                guarded& g = all[random() % timers];
+                const std::scoped_lock lock(g.mutex);
+                switch (random() % 8) {
+                case 0:
+                    counted += g.timer->cancel();
+                    break;
+                case 1:
+                    counted += g.timer->cancel_one();
+                    break;
+                case 2:
+                    counted += g.timer->expires_after(soon());
+                    break;
+                case 3:
+                    (void)g.timer->rearm_after(soon());
+                    break;
+                case 4: {
+                    pawl::steady_timer moved(std::move(*g.timer));
+                    *g.timer = std::move(moved);
+                    break;
+                }
+                case 5:
+                    if (random() % 8 == 0) {
+                        counted += g.timer->cancel();
+                        g.timer.emplace(a.context); // may be of another shard
+                        break;
+                    }
+                    [[fallthrough]];
+                default:
+                    ++t.started;
+                    g.timer->async_wait(t.count());
+                }
+            }
+        });
+        for (guarded& g : all)
+            counted += g.timer->cancel();
+        a.finish();
+    }
+
+    // Allowed: each wait ends once; it is aborted if and only if a call has counted it.
+    BOOST_CHECK_EQUAL(t.succeeded + t.aborted, t.started);
+    BOOST_CHECK_EQUAL(t.aborted, static_cast<int>(counted));
+    BOOST_CHECK_EQUAL(t.strange, 0);
+}
+
+// Handlers cancel, re-arm and destroy their peers, which are due at the same moment and may be running
+// in other threads.
+BOOST_DATA_TEST_CASE(P3_P4_handlers_that_end_their_peers, shards* per_turn, s, p) {
+    constexpr int groups = 400;
+    constexpr std::size_t peers = 8;
+    struct group {
+        std::mutex mutex;
+        std::array<std::unique_ptr<pawl::steady_timer>, peers> timers;
+    };
+    tally t;
+    std::atomic<std::size_t> counted{0};
+    std::deque<group> all;
+    {
+        arena a(s, p);
+        for (int n = 0; n < groups; ++n) {
+            group& g = all.emplace_back();
+            const std::scoped_lock lock(g.mutex);
+            const auto at = std::chrono::steady_clock::now() + 200us;
+            for (std::size_t i = 0; i < peers; ++i) {
+                g.timers[i] = std::make_unique<pawl::steady_timer>(a.context, at);
+                g.timers[i]->async_wait([&g, &t, &counted, i](error_code ec) {
+                    t.count()(ec);
+                    if (ec)
+                        return;
+                    const std::scoped_lock inner(g.mutex);
+                    auto& right = g.timers[(i + 1) % peers];
+                    if (!right)
+                        return;
+                    if (i % 3 == 0) {
+                        counted += right->cancel();
+                    } else if (i % 3 == 1) {
+                        (void)right->rearm_after(100us);
+                    } else {
+                        counted += right->cancel();
+                        right.reset();
+                    }
+                });
+            }
+        }
+        a.finish();
+    }
+
+    // Allowed: each wait ends once; it is aborted if and only if a peer has counted it.
+    BOOST_CHECK_EQUAL(t.succeeded + t.aborted, groups * static_cast<int>(peers));
+    BOOST_CHECK_EQUAL(t.aborted, static_cast<int>(counted));
+    BOOST_CHECK_EQUAL(t.strange, 0);
+}
+
+// A timer is used in its strand only, in whatever thread that runs; its handlers run there, too.
+BOOST_DATA_TEST_CASE(P4_a_timer_that_lives_in_a_strand, shards* per_turn, s, p) {
+    constexpr int sessions = 16;
+    constexpr int reads = 400;
+    struct session {
+        explicit session(asio::io_context& context)
+            : strand(asio::make_strand(context)), idle(strand) {}
+        void start() {
+            idle.expires_after(2ms);
+            wait();
+            read();
+        }
+        void wait() {
+            idle.async_wait([this](error_code ec) {
+                ++handlers;
+                if (!ec)
+                    ++expired;
+            });
+        }
+        void read() {
+            asio::post(strand, [this] {
+                if (++done == reads) {
+                    cancelled = static_cast<int>(idle.cancel());
+                    return;
+                }
+                const std::size_t moved = idle.rearm_after(2ms);
+                if (moved == 0) { // a loaded machine: it has expired, for good
+                    ++restarts;
+                    wait();
+                }
+                read();
+            });
+        }
+        asio::strand<asio::io_context::executor_type> strand;
+        pawl::steady_timer idle;
+        int done = 0;
+        int handlers = 0;
+        int expired = 0;
+        int restarts = 0;
+        int cancelled = 0;
+    };
+    arena a(s, p);
+    std::deque<session> all; // their strands must not outlive the context
+    for (int i = 0; i < sessions; ++i) {
+        session& each = all.emplace_back(a.context);
+        asio::post(each.strand, [&each] { each.start(); });
+    }
+    a.finish();
+
+    // Allowed: rearm_after() returned 0 exactly where the handler had started with success, save for
+    // the last wait, which cancel() may have found already started.
+    for (const session& each : all) {
+        BOOST_CHECK_EQUAL(each.handlers, 1 + each.restarts);
+        BOOST_CHECK_EQUAL(each.expired, each.restarts + (each.cancelled == 0 ? 1 : 0));
+    }
+}
+
+// ---- clocks -----------------------------------------------------------------------------------------
+
+BOOST_DATA_TEST_CASE(P1_P3_manual_clock_advanced_against_starts_and_re_arms, shards* per_turn, s,
+                     p) {
+    using pawl::manual_clock;
+    constexpr int waits = 4'000;
+    tally t;
+    std::atomic<int> early{0};
+    {
+        arena<manual_clock> a(s, p);
+        std::atomic<bool> end{false};
+        std::thread hand([&] {
+            while (!end)
+                manual_clock::advance(a.context, 10us);
+        });
+        in_threads(2, [&](int me) {
+            std::mt19937_64 random(static_cast<std::uint64_t>(me));
+            std::deque<pawl::manual_timer> timers;
+            for (int i = 0; i < waits; ++i) {
+                pawl::manual_timer& timer =
+                    timers.emplace_back(a.context, std::chrono::microseconds(random() % 100));
+                // Re-arming only postpones, so the first expiry is a bound.
+                timer.async_wait([&t, &early, first = timer.expiry()](error_code ec) {
+                    t.count()(ec);
+                    early += manual_clock::now() < first;
+                });
+                if (i % 2 == 0)
+                    (void)timer.rearm_at(timer.expiry() + 50us);
+            }
+            while (t.succeeded < 2 * waits)
+                std::this_thread::yield();
+        });
+        end = true;
+        hand.join();
+    }
+
+    // Allowed: every wait succeeds, once, and none is early.
+    BOOST_CHECK_EQUAL(t.succeeded, 2 * waits);
+    BOOST_CHECK_EQUAL(early, 0);
+}
+
+// The clock may go back, so every expiry compares what it read with what the shard has seen. Threads
+// read the clock one after the other and come to the shard in another order.
+BOOST_DATA_TEST_CASE(P1_P3_a_clock_that_is_set_while_its_timers_are_used, shards* per_turn, s, p) {
+    using clock = pawl_test::stepped_clock<std::integral_constant<int, 1>, false>;
+    using timer_type = pawl::basic_waitable_timer<clock>;
+    constexpr int waits = 3'000;
+    constexpr auto begin = std::chrono::nanoseconds(1000h);
+    clock::set(begin);
+    tally t;
+    {
+        arena<clock> a(s, p);
+        std::atomic<bool> end{false};
+        std::thread hand([&] {
+            std::mt19937_64 random(7);
+            for (auto at = begin; !end;) {
+                at += std::chrono::microseconds(random() % 50);
+                if (random() % 50 == 0)
+                    at -= 400us;
+                clock::set(at);
+                asio::use_service<pawl::detail::service_registry>(a.context).for_each(
+                    [](pawl::detail::registered_service& each) { each.clock_moved(); });
+            }
+        });
+        in_threads(2, [&](int me) {
+            std::mt19937_64 random(static_cast<std::uint64_t>(me));
+            std::deque<timer_type> timers;
+            for (int i = 0; i < waits; ++i) {
+                timers.emplace_back(a.context, std::chrono::microseconds(random() % 200))
+                    .async_wait(t.count());
+                if (random() % 3 == 0)
+                    (void)timers[random() % timers.size()].rearm_after(
+                        std::chrono::microseconds(random() % 200));
+                if (timers.size() > 200)
+                    timers.pop_front();
+            }
+            while (t.succeeded + t.aborted < 2 * waits - 2 * 201)
+                std::this_thread::yield();
+        });
+        end = true;
+        hand.join();
+        clock::set(begin + 48h);
+        asio::use_service<pawl::detail::service_registry>(a.context).for_each(
+            [](pawl::detail::registered_service& each) { each.clock_moved(); });
+    }
+
+    // Allowed: success, or aborted by the destruction of its timer; exactly once.
+    BOOST_CHECK_EQUAL(t.succeeded + t.aborted, 2 * waits);
+    BOOST_CHECK_EQUAL(t.strange, 0);
+}
+
+// ---- the service itself -------------------------------------------------------------------------------
+
+// use_service() may construct two and destroy one.
+BOOST_AUTO_TEST_CASE(threads_that_make_the_first_timers_of_a_context_share_one_service) {
+    for (int round = 0; round < 200; ++round) {
+        asio::io_context context;
+        tally t;
+        std::atomic<int> ready{0};
+        std::array<std::optional<pawl::steady_timer>, 4> timers;
+        in_threads(4, [&](int me) {
+            ++ready;
+            while (ready < 4)
+                std::this_thread::yield();
+            auto& timer = timers[static_cast<std::size_t>(me)];
+            timer.emplace(context, 1h);
+            timer->async_wait(t.count());
+        });
+
+        // Allowed: all four are found.
+        BOOST_REQUIRE_EQUAL(pawl::expire_all(context), 4u);
+        context.run();
+        BOOST_REQUIRE_EQUAL(t.succeeded, 4);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(of_threads_that_make_the_service_one_succeeds) {
+    for (int round = 0; round < 100; ++round) {
+        asio::io_context context;
+        std::atomic<int> made{0};
+        std::atomic<int> refused{0};
+        in_threads(4, [&](int) {
+            try {
+                pawl::make_timer_service(context, {});
+                ++made;
+            } catch (const asio::service_already_exists&) {
+                ++refused;
+            }
+        });
+
+        // Allowed: one has made it, the others were refused.
+        BOOST_REQUIRE_EQUAL(made, 1);
+        BOOST_REQUIRE_EQUAL(refused, 3);
+    }
+}
+
+} // namespace async_wait_race

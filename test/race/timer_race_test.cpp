@@ -1,0 +1,440 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// Four threads run a context, four others use timers of their own on it, as the contract allows:
+// distinct objects in distinct threads. Run under ThreadSanitizer by .ci/run. A lost wake-up shows
+// as a run() that does not return, which ctest ends.
+
+#include <pawl/pawl.hpp>
+
+#define BOOST_TEST_MODULE timer_race
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include "support/seed.hpp"
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <random>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace asio = boost::asio;
+namespace data = boost::unit_test::data;
+using boost::system::error_code;
+using namespace std::chrono_literals;
+using clock_type = std::chrono::steady_clock;
+
+namespace timer_race {
+
+constexpr int runners = 4;
+constexpr int users = 4;
+constexpr int rounds = 1500;
+
+/// What became of one wait. Written by its handler, read after all threads have ended.
+struct outcome {
+    std::atomic<int> calls{0};
+    error_code code;
+    clock_type::time_point at;
+};
+
+auto record(outcome& o) {
+    return [&o](error_code ec) {
+        o.code = ec;
+        o.at = clock_type::now();
+        o.calls.fetch_add(1, std::memory_order_relaxed); // relaxed: read after join
+    };
+}
+
+bool succeeded(const outcome& o) { return o.calls == 1 && !o.code; }
+bool aborted(const outcome& o) { return o.calls == 1 && o.code == asio::error::operation_aborted; }
+
+/// A context that several threads run until all waits on it are over.
+class arena {
+public:
+    explicit arena(const pawl::options& o) {
+        pawl::make_timer_service(context, o);
+        for (int i = 0; i < runners; ++i)
+            threads_.emplace_back([this] { context.run(); });
+    }
+    ~arena() { finish(); }
+
+    /// P9: run() returns when the last wait is over.
+    void finish() {
+        work_.reset();
+        for (std::thread& t : threads_)
+            t.join();
+        threads_.clear();
+    }
+
+    asio::io_context context;
+
+private:
+    asio::executor_work_guard<asio::io_context::executor_type> work_{context.get_executor()};
+    std::vector<std::thread> threads_;
+};
+
+/// Calls `use(random, number of the thread)` in `users` threads at a time.
+void in_threads(const std::function<void(std::mt19937_64&, int)>& use) {
+    const std::uint64_t seed = pawl_test::seed();
+    std::vector<std::thread> threads;
+    for (int i = 0; i < users; ++i)
+        threads.emplace_back([&use, seed, i] {
+            std::mt19937_64 random(seed + static_cast<std::uint64_t>(i));
+            use(random, i);
+        });
+    for (std::thread& t : threads)
+        t.join();
+}
+
+std::chrono::microseconds upto(std::mt19937_64& random, int microseconds) {
+    return std::chrono::microseconds(std::uniform_int_distribution<int>(0, microseconds)(random));
+}
+
+void spin(std::chrono::microseconds d) {
+    for (const auto end = clock_type::now() + d; clock_type::now() < end;) {
+    }
+}
+
+pawl::options with(unsigned shards, unsigned per_turn) {
+    pawl::options o;
+    o.shards = shards;
+    o.completions_per_turn = per_turn;
+    o.precision = 100us; // more expiries that meet
+    return o;
+}
+
+const auto shards = data::make({1u, 4u});
+const auto per_turn = data::make({1u, 64u});
+
+BOOST_DATA_TEST_CASE(P3_P4_cancel_against_expiry, shards* per_turn, s, p) {
+    std::deque<outcome> outcomes(users * rounds);
+    std::deque<std::size_t> counts(users * rounds);
+    {
+        arena a(with(s, p));
+        in_threads([&](std::mt19937_64& random, int me) {
+            pawl::steady_timer timer(a.context);
+            for (int i = me * rounds; i < (me + 1) * rounds; ++i) {
+                const auto k = static_cast<std::size_t>(i);
+                timer.expires_after(upto(random, 400));
+                timer.async_wait(record(outcomes[k]));
+                spin(upto(random, 300));
+                counts[k] = timer.cancel();
+            }
+        });
+    }
+
+    // Allowed: (a) cancel() returned 1 and the handler was told operation_aborted,
+    //          (b) cancel() returned 0 and the handler was told success.
+    for (std::size_t i = 0; i < outcomes.size(); ++i)
+        BOOST_REQUIRE(counts[i] == 1 ? aborted(outcomes[i]) : succeeded(outcomes[i]));
+}
+
+BOOST_DATA_TEST_CASE(P1_P4_rearm_against_expiry, shards* per_turn, s, p) {
+    struct moved {
+        std::size_t count = 0;
+        clock_type::time_point before, after;
+    };
+    std::deque<outcome> outcomes(users * rounds);
+    std::deque<moved> moves(users * rounds);
+    {
+        arena a(with(s, p));
+        in_threads([&](std::mt19937_64& random, int me) {
+            std::deque<pawl::steady_timer> timers; // each of its own: nothing aborts the waits
+            for (int i = me * rounds; i < (me + 1) * rounds; ++i) {
+                const auto k = static_cast<std::size_t>(i);
+                pawl::steady_timer& timer = timers.emplace_back(a.context, upto(random, 400));
+                moves[k].before = timer.expiry();
+                timer.async_wait(record(outcomes[k]));
+                spin(upto(random, 300));
+                moves[k].count = timer.rearm_after(upto(random, 400)); // later or earlier
+                moves[k].after = timer.expiry();
+            }
+            for (int i = me * rounds; i < (me + 1) * rounds; ++i) {
+                while (outcomes[static_cast<std::size_t>(i)].calls == 0)
+                    std::this_thread::yield();
+            }
+        });
+    }
+
+    // Allowed: (a) re-arm returned 1: success, not before the new expiry;
+    //          (b) re-arm returned 0: success, not before the first expiry.
+    for (std::size_t i = 0; i < outcomes.size(); ++i) {
+        BOOST_REQUIRE(succeeded(outcomes[i]));
+        BOOST_REQUIRE_LE(moves[i].count, 1u);
+        BOOST_REQUIRE(outcomes[i].at >= (moves[i].count ? moves[i].after : moves[i].before));
+    }
+}
+
+BOOST_DATA_TEST_CASE(P3_destruction_and_moves_against_expiry, shards* per_turn, s, p) {
+    std::deque<outcome> outcomes(users * rounds);
+    {
+        arena a(with(s, p));
+        asio::io_context other;
+        in_threads([&](std::mt19937_64& random, int me) {
+            std::vector<std::unique_ptr<pawl::steady_timer>> timers;
+            for (int i = me * rounds; i < (me + 1) * rounds; ++i) {
+                auto& o = outcomes[static_cast<std::size_t>(i)];
+                timers.push_back(
+                    std::make_unique<pawl::steady_timer>(a.context, upto(random, 400)));
+                timers.back()->async_wait(record(o));
+                const std::size_t k = random() % timers.size();
+                switch (random() % 4) {
+                case 0: // move construction
+                    timers[k] = std::make_unique<pawl::steady_timer>(std::move(*timers[k]));
+                    break;
+                case 1: // move assignment, which cancels the target
+                    *timers[k] = std::move(*timers.back());
+                    break;
+                case 2: // destruction
+                    timers.erase(timers.begin() + static_cast<std::ptrdiff_t>(k));
+                    break;
+                default:
+                    spin(upto(random, 100));
+                }
+            }
+        });
+    }
+
+    // Allowed: success or operation_aborted, exactly once.
+    for (const outcome& o : outcomes)
+        BOOST_REQUIRE(succeeded(o) || aborted(o));
+}
+
+BOOST_DATA_TEST_CASE(P3_C31_emission_against_expiry_and_moves, shards* per_turn, s, p) {
+    std::deque<outcome> outcomes(users * rounds);
+    {
+        arena a(with(s, p));
+        in_threads([&](std::mt19937_64& random, int me) {
+            for (int i = me * rounds; i < (me + 1) * rounds; ++i) {
+                auto& o = outcomes[static_cast<std::size_t>(i)];
+                asio::cancellation_signal signal; // dies before, with or after its wait
+                std::optional<pawl::steady_timer> timer(std::in_place, a.context,
+                                                        upto(random, 200));
+                timer->async_wait(asio::bind_cancellation_slot(signal.slot(), record(o)));
+                spin(upto(random, 150));
+                if (random() % 2) {
+                    pawl::steady_timer target(std::move(*timer));
+                    timer.reset();
+                    signal.emit(asio::cancellation_type::partial);
+                } else {
+                    signal.emit(asio::cancellation_type::terminal);
+                }
+                signal.emit(asio::cancellation_type::total);
+            }
+        });
+    }
+
+    // Allowed: success or operation_aborted, exactly once.
+    for (const outcome& o : outcomes)
+        BOOST_REQUIRE(succeeded(o) || aborted(o));
+}
+
+BOOST_DATA_TEST_CASE(P3_P4_strand_bound_handlers_against_cancel_and_rearm, shards* per_turn, s, p) {
+    std::deque<outcome> outcomes(users * rounds);
+    std::deque<std::size_t> moved(users * rounds);
+    std::deque<std::size_t> counts(users * rounds);
+    {
+        arena a(with(s, p));
+        in_threads([&](std::mt19937_64& random, int me) {
+            auto strand = asio::make_strand(a.context);
+            pawl::steady_timer timer(a.context);
+            for (int i = me * rounds; i < (me + 1) * rounds; ++i) {
+                const auto k = static_cast<std::size_t>(i);
+                timer.expires_after(upto(random, 200));
+                timer.async_wait(asio::bind_executor(strand, record(outcomes[k])));
+                spin(upto(random, 150));
+                moved[k] = timer.rearm_after(upto(random, 200));
+                spin(upto(random, 150));
+                counts[k] = timer.cancel();
+            }
+        });
+    }
+
+    // Allowed: as for cancel against expiry; and what re-arm did not find had started.
+    for (std::size_t i = 0; i < outcomes.size(); ++i) {
+        BOOST_REQUIRE(moved[i] == 1 || counts[i] == 0);
+        BOOST_REQUIRE(counts[i] == 1 ? aborted(outcomes[i]) : succeeded(outcomes[i]));
+    }
+}
+
+BOOST_DATA_TEST_CASE(P3_handlers_of_another_context_against_cancel, shards* per_turn, s, p) {
+    std::deque<outcome> outcomes(users * rounds);
+    std::deque<std::size_t> counts(users * rounds);
+    {
+        arena handlers(with(1, 1));
+        arena a(with(s, p));
+        in_threads([&](std::mt19937_64& random, int me) {
+            pawl::steady_timer timer(a.context);
+            for (int i = me * rounds; i < (me + 1) * rounds; ++i) {
+                const auto k = static_cast<std::size_t>(i);
+                timer.expires_after(upto(random, 200));
+                timer.async_wait(
+                    asio::bind_executor(handlers.context.get_executor(), record(outcomes[k])));
+                spin(upto(random, 250));
+                counts[k] = timer.cancel();
+            }
+        });
+        a.finish();
+    }
+
+    // Allowed: as for cancel against expiry.
+    for (std::size_t i = 0; i < outcomes.size(); ++i)
+        BOOST_REQUIRE(counts[i] == 1 ? aborted(outcomes[i]) : succeeded(outcomes[i]));
+}
+
+BOOST_DATA_TEST_CASE(P10_expire_all_against_everything, shards* per_turn, s, p) {
+    std::deque<outcome> outcomes(users * rounds);
+    {
+        arena a(with(s, p));
+        in_threads([&](std::mt19937_64& random, int me) {
+            std::deque<pawl::steady_timer> timers;
+            for (int i = me * rounds; i < (me + 1) * rounds; ++i) {
+                pawl::steady_timer& timer = timers.emplace_back(a.context, upto(random, 2000));
+                timer.async_wait(record(outcomes[static_cast<std::size_t>(i)]));
+                pawl::steady_timer& any = timers[random() % timers.size()];
+                switch (random() % 8) {
+                case 0:
+                    pawl::expire_all(a.context, asio::error::shut_down);
+                    break;
+                case 1:
+                    any.cancel();
+                    break;
+                case 2:
+                    any.rearm_after(upto(random, 2000));
+                    break;
+                case 3:
+                    if (timers.size() > 100)
+                        timers.pop_front();
+                    break;
+                default:
+                    break;
+                }
+            }
+        });
+    }
+
+    // Allowed: success, operation_aborted, or the code of expire_all; exactly once.
+    for (const outcome& o : outcomes)
+        BOOST_REQUIRE(succeeded(o) || aborted(o) ||
+                      (o.calls == 1 && o.code == asio::error::shut_down));
+}
+
+// The driver is armed by the first wait of a context and disarmed by the end of the last one. Here
+// every wait is both, and meets those of the other threads.
+BOOST_DATA_TEST_CASE(P9_the_last_cancel_against_the_first_start, shards, s) {
+    std::deque<outcome> outcomes(users * rounds);
+    {
+        arena a(with(s, 1));
+        in_threads([&](std::mt19937_64& random, int me) {
+            pawl::steady_timer timer(a.context);
+            for (int i = me * rounds; i < (me + 1) * rounds; ++i) {
+                auto& o = outcomes[static_cast<std::size_t>(i)];
+                if (random() % 8 == 0) {
+                    timer.expires_after(upto(random, 50));
+                    timer.async_wait(record(o));
+                    while (o.calls.load(std::memory_order_acquire) == 0) // it does come
+                        std::this_thread::yield();
+                } else {
+                    timer.expires_after(1h);
+                    timer.async_wait(record(o));
+                    timer.cancel();
+                }
+            }
+        });
+    }
+
+    // Allowed: what was waited for succeeded, the others were aborted.
+    for (const outcome& o : outcomes)
+        BOOST_REQUIRE(succeeded(o) || aborted(o));
+}
+
+// A handler that runs in another thread may destroy the timer, and wait again, before async_wait()
+// has returned. Found by review: async_wait() used to write to the timer after the start.
+BOOST_AUTO_TEST_CASE(C9_a_handler_destroys_its_timer_while_the_initiating_function_returns) {
+    constexpr int coroutines = 2000;
+    std::atomic<int> ended{0};
+    asio::thread_pool pool(4);
+    for (int i = 0; i < coroutines; ++i) {
+        asio::co_spawn(
+            pool,
+            [&]() -> asio::awaitable<void> {
+                pawl::steady_timer timer(co_await asio::this_coro::executor, -1ms);
+                co_await timer.async_wait(asio::use_awaitable);
+                ended.fetch_add(1, std::memory_order_relaxed); // relaxed: read after join
+            },
+            asio::detached);
+    }
+
+    pool.join();
+
+    BOOST_TEST(ended == coroutines);
+}
+
+// Found by review: the unit for the last wait used to be stuck behind the handler that waits for it.
+BOOST_AUTO_TEST_CASE(C35_a_handler_may_run_the_context_until_all_that_expired_with_it_are_done) {
+    asio::io_context context;
+    std::deque<pawl::steady_timer> timers;
+    int done = 0;
+    for (int i = 0; i < 200; ++i) {
+        timers.emplace_back(context, -1ms).async_wait([&](error_code) {
+            if (++done == 1) {
+                while (done < 200)
+                    context.run_one();
+            }
+        });
+    }
+
+    context.run();
+
+    BOOST_TEST(done == 200);
+}
+
+// P10: a context is destroyed by its last thread while others still hold its timers.
+BOOST_AUTO_TEST_CASE(C9_timers_outlive_their_context_in_other_threads) {
+    for (int round = 0; round < 50; ++round) {
+        std::deque<outcome> outcomes(users * 20);
+        std::vector<std::vector<pawl::steady_timer>> timers(users);
+        {
+            arena a(with(4, 1));
+            in_threads([&](std::mt19937_64& random, int me) {
+                for (int i = 0; i < 20; ++i) {
+                    auto& timer = timers[static_cast<std::size_t>(me)].emplace_back(
+                        a.context, upto(random, 500));
+                    timer.async_wait(record(outcomes[static_cast<std::size_t>(me * 20 + i)]));
+                }
+            });
+            a.context.stop();
+        }
+        in_threads([&](std::mt19937_64&, int me) {
+            auto& mine = timers[static_cast<std::size_t>(me)];
+            mine.front().cancel();
+            mine.clear();
+        });
+
+        // Allowed: success, or destroyed uncalled.
+        for (const outcome& o : outcomes)
+            BOOST_REQUIRE(o.calls == 0 || succeeded(o));
+    }
+}
+
+} // namespace timer_race

@@ -1,0 +1,68 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// Purpose
+//   Replaces operator new of the program, to count allocations and to make a chosen one fail. For one
+//   translation unit of a program only.
+
+#ifndef PAWL_TEST_SERVICE_COUNTED_NEW_HPP
+#define PAWL_TEST_SERVICE_COUNTED_NEW_HPP
+
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <limits>
+#include <new>
+
+namespace counted_new {
+
+inline constexpr long never = std::numeric_limits<long>::max();
+
+inline std::atomic<std::size_t> calls{0}; ///< of operator new, by all threads
+inline std::atomic<std::size_t> live{0};  ///< blocks
+inline std::atomic<long> fuse{never};     ///< so many calls succeed before one throws
+
+inline void count() {
+    calls.fetch_add(1);
+    if (fuse.load() != never && fuse.fetch_sub(1) == 0) {
+        fuse.store(never);
+        throw std::bad_alloc();
+    }
+}
+
+[[gnu::noinline]] inline void* keep(void* memory) {
+    if (memory == nullptr)
+        throw std::bad_alloc();
+    live.fetch_add(1);
+    return memory;
+}
+
+[[gnu::noinline]] inline void release(void* memory) noexcept {
+    if (memory != nullptr)
+        live.fetch_sub(1);
+    std::free(memory);
+}
+
+} // namespace counted_new
+
+[[gnu::noinline]] void* operator new(std::size_t size) {
+    counted_new::count();
+    return counted_new::keep(std::malloc(size != 0 ? size : 1));
+}
+[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t align) {
+    counted_new::count();
+    const auto a = static_cast<std::size_t>(align);
+    return counted_new::keep(std::aligned_alloc(a, (size + a - 1) / a * a));
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { counted_new::release(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
+    counted_new::release(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept {
+    counted_new::release(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+    counted_new::release(memory);
+}
+
+#endif // PAWL_TEST_SERVICE_COUNTED_NEW_HPP

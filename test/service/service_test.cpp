@@ -1,0 +1,1574 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// Purpose
+//   The whole service in an execution context: options, P4 wherever a wait can be queued, counts,
+//   allocations, the end of the context, and clocks under control.
+//
+// Model
+//   manual_clock wherever possible: what must not happen is seen not to happen without waiting for it.
+
+#define BOOST_TEST_MODULE service
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include "counted_new.hpp"
+#include "service_support.hpp"
+
+#include "../support/seed.hpp"
+
+#include <boost/asio/bind_allocator.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <deque>
+#include <functional>
+#include <latch>
+#include <limits>
+#include <memory>
+#include <new>
+#include <optional>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define PAWL_TEST_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define PAWL_TEST_SANITIZED 1
+#endif
+#endif
+
+namespace {
+
+using namespace service_test;
+using pawl::manual_clock;
+using pawl::manual_timer;
+
+/// How often the program has called operator new.
+std::size_t allocations() { return counted_new::calls.load(); }
+
+#ifdef PAWL_TEST_SANITIZED
+constexpr std::size_t million = 100'000;
+constexpr std::size_t small_stack = 1024 * 1024; // frames are larger
+#else
+constexpr std::size_t million = 1'000'000;
+constexpr std::size_t small_stack = 128 * 1024;
+#endif
+
+/// Lets time pass, and runs what is due.
+void pass(asio::io_context& context, manual_clock::duration d) {
+    manual_clock::advance(context, d);
+    poll(context);
+}
+
+/// Runs `f` on a thread whose stack a recursion over many waits would overflow.
+void with_small_stack(std::function<void()> f) {
+    pthread_attr_t attributes;
+    BOOST_REQUIRE_EQUAL(pthread_attr_init(&attributes), 0);
+    BOOST_REQUIRE_EQUAL(pthread_attr_setstacksize(&attributes, small_stack), 0);
+    pthread_t thread;
+    const auto body = [](void* p) -> void* {
+        (*static_cast<std::function<void()>*>(p))();
+        return nullptr;
+    };
+    BOOST_REQUIRE_EQUAL(pthread_create(&thread, &attributes, body, &f), 0);
+    pthread_join(thread, nullptr);
+    pthread_attr_destroy(&attributes);
+}
+
+/// A second thread that is busy inside a handler until told to go on.
+class blocker {
+public:
+    template <class Executor>
+    explicit blocker(const Executor& ex) {
+        asio::post(ex, [this] {
+            begun_.count_down();
+            end_.wait();
+            done_.count_down();
+        });
+    }
+    void wait_until_busy() { begun_.wait(); }
+    void let_go() {
+        end_.count_down();
+        done_.wait();
+    }
+
+private:
+    std::latch begun_{1};
+    std::latch end_{1};
+    std::latch done_{1};
+};
+
+pawl::options per_turn(unsigned n) {
+    pawl::options o;
+    o.precision = 1ns;
+    o.completions_per_turn = n;
+    return o;
+}
+
+} // namespace
+
+// ---- options ----------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(options)
+
+namespace {
+struct bad_option {
+    const char* name;
+    const char* range;
+    void (*spoil)(pawl::options&);
+};
+std::ostream& operator<<(std::ostream& out, const bad_option& b) { return out << b.name; }
+
+const std::array<bad_option, 11> bad_options{{
+    {"precision", "1 and 3600000000000", [](pawl::options& o) { o.precision = 0ns; }},
+    {"precision", "1 and 3600000000000", [](pawl::options& o) { o.precision = -1ms; }},
+    {"precision", "1 and 3600000000000", [](pawl::options& o) { o.precision = 1h + 1ns; }},
+    {"shards", "1 and 256", [](pawl::options& o) { o.shards = 0; }},
+    {"shards", "1 and 256", [](pawl::options& o) { o.shards = 257; }},
+    {"batch_limit", "1 and 65536", [](pawl::options& o) { o.batch_limit = 0; }},
+    {"batch_limit", "1 and 65536", [](pawl::options& o) { o.batch_limit = 65537; }},
+    {"completions_per_turn", "1 and 64", [](pawl::options& o) { o.completions_per_turn = 0; }},
+    {"completions_per_turn", "1 and 64", [](pawl::options& o) { o.completions_per_turn = 65; }},
+    {"on_shutdown", "destroy or deliver",
+     [](pawl::options& o) { o.on_shutdown = static_cast<pawl::shutdown_policy>(7); }},
+    {"level_bits", "1 to 12", [](pawl::options& o) { o.level_bits = pawl::time::geometry({13}); }},
+}};
+} // namespace
+
+BOOST_DATA_TEST_CASE(a_bad_option_is_refused_with_its_name_and_its_range, bad_options, bad) {
+    asio::io_context context;
+    std::string text;
+
+    try {
+        pawl::options o;
+        bad.spoil(o);
+        pawl::make_timer_service(context, o);
+    } catch (const std::invalid_argument& e) {
+        text = e.what();
+    }
+
+    BOOST_CHECK_MESSAGE(text.find(bad.name) != std::string::npos, text);
+    BOOST_CHECK_MESSAGE(text.find(bad.range) != std::string::npos, text);
+    BOOST_CHECK_NO_THROW(pawl::make_timer_service(context, {})); // nothing was started
+}
+
+BOOST_AUTO_TEST_CASE(the_ends_of_the_ranges_are_accepted) {
+    asio::io_context low;
+    asio::io_context high;
+    pawl::options o;
+    o.precision = 1ns;
+    o.level_bits = pawl::time::geometry({1});
+    o.shards = o.batch_limit = o.completions_per_turn = 1;
+    pawl::make_timer_service(low, o);
+    o.precision = 1h;
+    o.level_bits = pawl::time::geometry({12});
+    o.shards = 256;
+    o.batch_limit = 65536;
+    o.completions_per_turn = 64;
+    pawl::make_timer_service<std::chrono::system_clock>(high, o);
+
+    pawl::steady_timer t1(low, 1h);
+    pawl::system_timer t2(high, 1h);
+    outcome o1;
+    outcome o2;
+    t1.async_wait(record(o1));
+    t2.async_wait(record(o2));
+
+    BOOST_CHECK_EQUAL(t1.cancel(), one);
+    BOOST_CHECK_EQUAL(t2.cancel(), one);
+    run_to_end(low);
+    run_to_end(high);
+    BOOST_CHECK(o1.aborted());
+    BOOST_CHECK(o2.aborted());
+}
+
+BOOST_AUTO_TEST_CASE(a_service_is_made_once_and_before_its_first_use) {
+    asio::io_context made;
+    asio::io_context used;
+    pawl::make_timer_service(made, {});
+    pawl::steady_timer first(used);
+
+    BOOST_CHECK_THROW(pawl::make_timer_service(made, {}), asio::service_already_exists);
+    BOOST_CHECK_THROW(pawl::make_timer_service(used, {}), asio::service_already_exists);
+    BOOST_CHECK_NO_THROW(pawl::make_timer_service<manual_clock>(used, {})); // each clock its own
+}
+
+BOOST_AUTO_TEST_CASE(the_options_are_in_force) {
+    asio::io_context context;
+    pawl::options o;
+    o.precision = 50ns;
+    o.shards = 3;
+    pawl::make_timer_service<manual_clock>(context, o);
+    manual_timer timer(context);
+
+    const auto& s = asio::use_service<pawl::timer_service<manual_clock>>(context).settings();
+
+    BOOST_CHECK(s.precision == 50ns);
+    BOOST_CHECK_EQUAL(s.shards, 3u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// ---- P4 ---------------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(cancel_wins)
+
+BOOST_DATA_TEST_CASE(P4_a_handler_cancels_a_peer_of_its_own_batch,
+                     boost::unit_test::data::make({1u, 64u}), completions) {
+    asio::io_context context;
+    pawl::make_timer_service<manual_clock>(context, per_turn(completions));
+    manual_timer first(context, 10ms);
+    std::deque<manual_timer> peers;
+    std::deque<outcome> outcomes(5);
+    std::size_t cancelled = 0;
+    first.async_wait([&](error_code) {
+        for (manual_timer& p : peers)
+            cancelled += p.cancel();
+    });
+    for (outcome& o : outcomes)
+        peers.emplace_back(context, 10ms).async_wait(record(o));
+
+    pass(context, 10ms);
+
+    BOOST_CHECK_EQUAL(cancelled, 5u);
+    for (const outcome& o : outcomes)
+        BOOST_CHECK(o.aborted());
+}
+
+BOOST_DATA_TEST_CASE(P4_a_handler_rearms_a_peer_of_its_own_batch,
+                     boost::unit_test::data::make({1u, 64u}), completions) {
+    asio::io_context context;
+    pawl::make_timer_service<manual_clock>(context, per_turn(completions));
+    manual_timer first(context, 10ms);
+    manual_timer peer(context, 10ms);
+    outcome o;
+    std::size_t moved = 0;
+    first.async_wait([&](error_code) { moved = peer.rearm_after(5ms); });
+    peer.async_wait(record(o));
+
+    pass(context, 10ms);
+    BOOST_CHECK_EQUAL(moved, one);
+    BOOST_CHECK(o.pending());
+    pass(context, 5ms - 1ns);
+    BOOST_CHECK(o.pending());
+    pass(context, 1ns);
+
+    BOOST_CHECK(o.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(P4_a_wait_queued_on_the_context_is_cancelled_from_outside) {
+    asio::io_context context;
+    manual_timer timer(context, 10ms);
+    outcome o;
+    timer.async_wait(record(o));
+    manual_clock::advance(context, 10ms); // queued, not run
+
+    BOOST_CHECK_EQUAL(timer.cancel(), one);
+    poll(context);
+
+    BOOST_CHECK(o.aborted());
+}
+
+BOOST_AUTO_TEST_CASE(P4_a_wait_pulled_back_and_due_again_before_its_unit_runs_completes_once) {
+    asio::io_context context;
+    manual_timer timer(context, 10ms);
+    outcome o;
+    timer.async_wait(record(o));
+    for (int i = 0; i < 5; ++i) {
+        manual_clock::advance(context, 10ms);
+        BOOST_CHECK_EQUAL(timer.rearm_after(10ms), one);
+    }
+    manual_clock::advance(context, 10ms);
+
+    poll(context);
+
+    BOOST_CHECK(o.succeeded());
+}
+
+namespace {
+
+/// A timer whose handler is queued in a strand that is occupied by a second thread.
+struct occupied_strand {
+    occupied_strand() : strand(asio::make_strand(context)), timer(context, 10ms), block(strand) {
+        thread = std::thread([this] { context.run_one(); });
+        block.wait_until_busy();
+        timer.async_wait(asio::bind_executor(strand, record(o)));
+        manual_clock::advance(context, 10ms);
+        poll(context); // hands over
+        BOOST_REQUIRE(o.pending());
+    }
+    void let_go() {
+        block.let_go();
+        thread.join();
+        poll(context);
+    }
+
+    asio::io_context context;
+    asio::strand<asio::io_context::executor_type> strand;
+    manual_timer timer;
+    outcome o;
+    blocker block;
+    std::thread thread;
+};
+
+} // namespace
+
+BOOST_FIXTURE_TEST_CASE(P4_a_wait_in_the_queue_of_a_strand_completes_when_the_strand_is_free,
+                        occupied_strand) {
+    let_go();
+
+    BOOST_CHECK(o.succeeded());
+}
+
+BOOST_FIXTURE_TEST_CASE(P4_a_wait_in_the_queue_of_a_strand_is_cancelled, occupied_strand) {
+    BOOST_CHECK_EQUAL(timer.cancel(), one);
+    BOOST_CHECK_EQUAL(timer.cancel(), none);
+    let_go();
+
+    BOOST_CHECK(o.aborted());
+}
+
+BOOST_FIXTURE_TEST_CASE(P4_a_wait_in_the_queue_of_a_strand_is_pulled_back, occupied_strand) {
+    BOOST_CHECK_EQUAL(timer.rearm_after(7ms), one);
+    let_go();
+    BOOST_CHECK(o.pending());
+    BOOST_CHECK(!context.stopped()); // C29: it waits, so there is work
+
+    pass(context, 7ms);
+
+    BOOST_CHECK(o.succeeded());
+}
+
+BOOST_FIXTURE_TEST_CASE(P4_a_wait_pulled_back_in_a_strand_and_due_again_there_completes_once,
+                        occupied_strand) {
+    BOOST_CHECK_EQUAL(timer.rearm_after(7ms), one);
+    manual_clock::advance(context, 7ms);
+    poll(context);
+    let_go();
+
+    BOOST_CHECK(o.succeeded());
+}
+
+BOOST_FIXTURE_TEST_CASE(P4_a_wait_in_the_queue_of_a_strand_moves_with_its_timer, occupied_strand) {
+    manual_timer other(std::move(timer));
+
+    BOOST_CHECK_EQUAL(timer.cancel(), none);
+    BOOST_CHECK_EQUAL(other.cancel(), one);
+    let_go();
+
+    BOOST_CHECK(o.aborted());
+}
+
+BOOST_AUTO_TEST_CASE(P4_a_timer_is_destroyed_while_its_wait_is_in_the_queue_of_a_strand) {
+    occupied_strand s;
+    { const manual_timer doomed(std::move(s.timer)); }
+    s.let_go();
+
+    BOOST_CHECK(s.o.aborted());
+}
+
+BOOST_AUTO_TEST_CASE(P4_a_slot_cancels_a_wait_in_the_queue_of_a_strand) {
+    asio::io_context context;
+    auto strand = asio::make_strand(context);
+    manual_timer timer(context, 10ms);
+    asio::cancellation_signal signal;
+    outcome o;
+    blocker block(strand);
+    std::thread thread([&] { context.run_one(); });
+    block.wait_until_busy();
+    timer.async_wait(
+        asio::bind_cancellation_slot(signal.slot(), asio::bind_executor(strand, record(o))));
+    manual_clock::advance(context, 10ms);
+    poll(context);
+
+    signal.emit(asio::cancellation_type::partial);
+    BOOST_CHECK_EQUAL(timer.cancel(), none);
+    block.let_go();
+    thread.join();
+    poll(context);
+
+    BOOST_CHECK(o.aborted());
+}
+
+BOOST_AUTO_TEST_CASE(P4_on_a_thread_pool_cancel_wins_until_a_thread_takes_the_wait) {
+    asio::thread_pool pool(1);
+    manual_timer timer(pool, 10ms);
+    manual_timer second(pool, 10ms);
+    std::atomic<int> aborted{0};
+    std::atomic<int> succeeded{0};
+    const auto count = [&](error_code ec) { ++(ec ? aborted : succeeded); };
+    blocker block(pool.get_executor());
+    block.wait_until_busy();
+    timer.async_wait(count);
+    second.async_wait(count);
+    manual_clock::advance(pool, 10ms);
+
+    BOOST_CHECK_EQUAL(timer.cancel(), one);
+    BOOST_CHECK_EQUAL(second.rearm_after(5ms), one);
+    block.let_go();
+    manual_clock::advance(pool, 5ms);
+    pool.join();
+
+    BOOST_CHECK_EQUAL(aborted, 1);
+    BOOST_CHECK_EQUAL(succeeded, 1);
+}
+
+BOOST_AUTO_TEST_CASE(P4_a_wait_queued_in_a_second_context_is_cancelled_and_pulled_back) {
+    asio::io_context first;
+    asio::io_context second;
+    manual_timer t1(first, 10ms);
+    manual_timer t2(first, 10ms);
+    outcome o1;
+    outcome o2;
+    t1.async_wait(asio::bind_executor(second, record(o1)));
+    t2.async_wait(asio::bind_executor(second, record(o2)));
+    pass(first, 10ms);
+    BOOST_REQUIRE(o1.pending() && o2.pending());
+
+    BOOST_CHECK_EQUAL(t1.cancel(), one);
+    BOOST_CHECK_EQUAL(t2.rearm_after(10ms), one);
+    poll(second);
+    BOOST_CHECK(o1.aborted());
+    BOOST_CHECK(o2.pending());
+    BOOST_CHECK(!second.stopped()); // C29: work of both
+    BOOST_CHECK(busy(first));
+    pass(first, 10ms);
+    poll(second);
+
+    BOOST_CHECK(o2.succeeded());
+    BOOST_CHECK(!busy(first));
+    BOOST_CHECK(!busy(second));
+}
+
+BOOST_AUTO_TEST_CASE(P3_a_second_context_that_dies_with_a_queued_wait_destroys_it_uncalled) {
+    asio::io_context first;
+    auto second = std::make_unique<asio::io_context>();
+    manual_timer timer(first, 10ms);
+    outcome o;
+    auto alive = std::make_shared<int>();
+    timer.async_wait(asio::bind_executor(*second, [&o, alive](error_code ec) { record(o)(ec); }));
+    pass(first, 10ms);
+    BOOST_REQUIRE_EQUAL(alive.use_count(), 2);
+
+    second.reset();
+
+    BOOST_CHECK_EQUAL(alive.use_count(), 1);
+    BOOST_CHECK(o.pending());
+    BOOST_CHECK_EQUAL(timer.cancel(), none);
+    outcome again;
+    timer.expires_after(1ms);
+    timer.async_wait(record(again));
+    pass(first, 1ms);
+    BOOST_CHECK(again.succeeded());
+}
+
+BOOST_DATA_TEST_CASE(a_wait_queued_in_a_second_context_outlives_the_first,
+                     boost::unit_test::data::make({0, 1, 2}), what) {
+    auto first = std::make_unique<asio::io_context>();
+    auto second = std::make_unique<asio::io_context>();
+    std::optional<manual_timer> timer(std::in_place, *first, 10ms);
+    outcome o;
+    timer->async_wait(asio::bind_executor(*second, record(o)));
+    pass(*first, 10ms);
+
+    first.reset();
+    if (what == 1)
+        BOOST_CHECK_EQUAL(timer->cancel(), one);
+    else if (what == 2)
+        BOOST_CHECK_EQUAL(timer->rearm_after(1h), none); // the service is gone: nothing moves
+    poll(*second);
+    second.reset();
+    timer.reset();
+
+    BOOST_CHECK(what == 1 ? o.aborted() : o.succeeded());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// ---- rearm ------------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(rearm)
+
+BOOST_AUTO_TEST_CASE(rearm_with_nothing_pending_returns_0_and_sets_the_expiry) {
+    asio::io_context context;
+    manual_timer timer(context, 10ms);
+    const auto base = manual_clock::now();
+
+    BOOST_CHECK_EQUAL(timer.rearm_after(20ms), none);
+    BOOST_CHECK(timer.expiry() == base + 20ms);
+    BOOST_CHECK_EQUAL(timer.rearm_at(base + 30ms), none);
+    BOOST_CHECK(timer.expiry() == base + 30ms);
+    outcome o;
+    timer.async_wait(record(o));
+    pass(context, 30ms);
+    BOOST_CHECK(o.succeeded());
+    BOOST_CHECK_EQUAL(timer.rearm_after(1ms), none); // all have completed
+}
+
+BOOST_AUTO_TEST_CASE(rearm_moves_all_waits_earlier_and_later_and_completes_none) {
+    asio::io_context context;
+    manual_timer timer(context, 50ms);
+    std::deque<outcome> outcomes(3);
+    for (outcome& o : outcomes)
+        timer.async_wait(record(o));
+
+    BOOST_CHECK_EQUAL(timer.rearm_after(100ms), 3u);
+    pass(context, 99ms);
+    BOOST_CHECK(outcomes[0].pending());
+    BOOST_CHECK_EQUAL(timer.rearm_at(manual_clock::now() + 10ms), 3u);
+    BOOST_CHECK_EQUAL(timer.rearm_after(2ms), 3u);
+    pass(context, 2ms - 1ns);
+    BOOST_CHECK(outcomes[0].pending());
+    pass(context, 1ns);
+
+    for (const outcome& o : outcomes)
+        BOOST_CHECK(o.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(C24_rearm_saturates_and_max_is_never) {
+    asio::io_context context;
+    manual_timer timer(context, 10ms);
+    outcome o;
+    timer.async_wait(record(o));
+
+    BOOST_CHECK_EQUAL(timer.rearm_after(manual_clock::duration::max()), one);
+    BOOST_CHECK(timer.expiry() == manual_clock::time_point::max());
+    pass(context, 1h * 24 * 365);
+    BOOST_CHECK(o.pending());
+    BOOST_CHECK(busy(context)); // C24: it keeps work
+    BOOST_CHECK_EQUAL(timer.rearm_at(manual_clock::time_point::min()), one);
+    manual_clock::advance(context, 0ns);
+    poll(context);
+
+    BOOST_CHECK(o.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(a_wait_rearmed_to_the_past_completes_but_not_within_the_call) {
+    asio::io_context context;
+    pawl::steady_timer timer(context, 1h);
+    outcome o;
+    timer.async_wait(record(o));
+
+    BOOST_CHECK_EQUAL(timer.rearm_after(-1s), one);
+
+    BOOST_CHECK(o.pending());
+    run_to_end(context);
+    BOOST_CHECK(o.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(a_timer_that_is_rearmed_before_each_deadline_never_completes) {
+    asio::io_context context;
+    manual_timer timer(context, 10ms);
+    outcome o;
+    timer.async_wait(record(o));
+
+    for (int i = 0; i < 1000; ++i) {
+        pass(context, 9ms);
+        BOOST_REQUIRE_EQUAL(timer.rearm_after(10ms), one);
+    }
+
+    BOOST_CHECK(o.pending());
+    pass(context, 10ms);
+    BOOST_CHECK(o.succeeded());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// ---- P8 ---------------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(allocation)
+
+BOOST_AUTO_TEST_CASE(P8_a_wait_makes_one_allocation_and_it_is_through_its_own_allocator) {
+    asio::io_context context;
+    manual_timer timer(context);
+    allocation_log memory;
+    const auto wait = [&](outcome& o) {
+        timer.expires_after(1ms);
+        timer.async_wait(asio::bind_allocator(counting_allocator<void>(memory), record(o)));
+    };
+    outcome warm_up;
+    wait(warm_up);
+    pass(context, 1ms);
+    memory = {};
+    const std::size_t before = allocations();
+
+    for (int i = 0; i < 100; ++i) {
+        outcome o;
+        wait(o);
+        pass(context, 1ms);
+    }
+
+    BOOST_CHECK_EQUAL(memory.allocations, 100u);
+    BOOST_CHECK_EQUAL(memory.live(), 0u);
+    // The vector in which advance() collects the services is the clock's, not the timer's.
+    BOOST_CHECK_LE(allocations() - before, 200u);
+}
+
+BOOST_AUTO_TEST_CASE(P8_inside_the_context_a_wait_reuses_the_block_of_the_one_before) {
+    asio::io_context context;
+    pawl::steady_timer timer(context);
+    std::size_t before = 0;
+    int left = 1000;
+    std::function<void(error_code)> again = [&](error_code) {
+        if (left == 900)
+            before = allocations();
+        if (--left == 0)
+            return;
+        timer.expires_after(0ns);
+        timer.async_wait([&again](error_code ec) { again(ec); });
+    };
+    asio::post(context, [&] { again({}); });
+
+    run_to_end(context);
+
+    BOOST_CHECK_EQUAL(left, 0);
+    BOOST_CHECK_EQUAL(allocations() - before, 0u);
+}
+
+BOOST_AUTO_TEST_CASE(P8_cancel_and_rearm_do_not_allocate) {
+    asio::io_context context;
+    std::deque<pawl::steady_timer> timers;
+    std::deque<outcome> outcomes(1000);
+    const auto start = [&] {
+        for (std::size_t i = 0; i < 1000; ++i) {
+            timers[i].expires_after(1h + std::chrono::seconds(i));
+            timers[i].async_wait(record(outcomes[i]));
+        }
+    };
+    for (int i = 0; i < 1000; ++i)
+        timers.emplace_back(context);
+    start();
+    for (auto& t : timers)
+        t.cancel();
+    poll(context);
+    start();
+    poll(context);
+
+    const std::size_t before = allocations();
+    for (std::size_t i = 0; i < 1000; ++i) {
+        timers[i].rearm_after(2h + std::chrono::seconds(i * 7919 % 1000));
+        timers[i].rearm_after(90min);
+    }
+    for (auto& t : timers)
+        t.cancel();
+    poll(context);
+
+    BOOST_CHECK_EQUAL(allocations() - before, 0u);
+}
+
+// Each call makes the earliest deadline of the context earlier still.
+BOOST_AUTO_TEST_CASE(P8_rearming_to_ever_earlier_deadlines_does_not_allocate) {
+    asio::io_context context;
+    pawl::steady_timer timer(context, 100h);
+    outcome o;
+    timer.async_wait(record(o));
+    for (int i = 0; i < 100; ++i) // warm up
+        timer.rearm_after(99h - std::chrono::seconds(i));
+    poll(context);
+
+    const std::size_t before = allocations();
+    for (int i = 0; i < 10'000; ++i)
+        timer.rearm_after(98h - std::chrono::seconds(i));
+
+    BOOST_CHECK_EQUAL(allocations() - before, 0u);
+    BOOST_CHECK_LE(poll(context), 100u); // nor does it leave a wake-up for every one
+}
+
+BOOST_AUTO_TEST_CASE(P8_the_end_of_a_wait_on_a_strand_returns_all_its_memory) {
+    allocation_log memory;
+    {
+        asio::io_context context;
+        auto strand = asio::make_strand(context);
+        std::deque<manual_timer> timers;
+        std::deque<outcome> outcomes(30);
+        for (std::size_t i = 0; i < 30; ++i) {
+            timers.emplace_back(context, std::chrono::milliseconds(1 + i / 10))
+                .async_wait(asio::bind_executor(
+                    strand,
+                    asio::bind_allocator(counting_allocator<void>(memory), record(outcomes[i]))));
+        }
+        pass(context, 1ms);                  // completed
+        manual_clock::advance(context, 1ms); // queued
+        timers.pop_front();
+        timers[12].cancel();
+        BOOST_CHECK_GE(memory.live(), 20u);
+    }
+
+    BOOST_CHECK_EQUAL(memory.live(), 0u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// ---- P9 ---------------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(run_returns)
+
+BOOST_AUTO_TEST_CASE(P9_a_timer_without_a_wait_is_no_work) {
+    asio::io_context context;
+    pawl::steady_timer timer(context, 1h);
+
+    BOOST_CHECK_EQUAL(run_to_end(context), 0u);
+}
+
+BOOST_AUTO_TEST_CASE(P9_run_returns_after_the_last_wait_was_cancelled_in_whatever_way) {
+    using timer = pawl::steady_timer;
+    const std::array<std::function<void(std::optional<timer>&)>, 6> ends{
+        [](auto& t) { t->cancel(); },
+        [](auto& t) { t->cancel_one(); },
+        [](auto& t) { t->expires_after(2h); },
+        [](auto& t) { t.reset(); },
+        [](auto& t) { *t = timer(t->get_executor()); },
+        [](auto& t) { pawl::expire_all(asio::query(t->get_executor(), asio::execution::context)); },
+    };
+    for (const auto& end : ends) {
+        asio::io_context context;
+        std::optional<timer> t(std::in_place, context, 1h);
+        outcome o;
+        t->async_wait(record(o));
+        asio::post(context, [&] { end(t); });
+
+        run_to_end(context);
+
+        BOOST_CHECK_EQUAL(o.calls, 1);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(C29_a_pending_wait_is_work_and_a_completed_one_is_none) {
+    asio::io_context context;
+    manual_timer timer(context, 10ms);
+    outcome o;
+    timer.async_wait(record(o));
+
+    BOOST_CHECK(busy(context));
+    pass(context, 10ms);
+
+    BOOST_CHECK(o.succeeded());
+    BOOST_CHECK(!busy(context));
+}
+
+BOOST_AUTO_TEST_CASE(C30_a_lone_expiry_and_a_last_cancel_are_one_unit) {
+    asio::io_context context;
+    pawl::steady_timer timer(context, 2ms);
+    outcome o;
+    timer.async_wait(record(o));
+    BOOST_CHECK_EQUAL(run_to_end(context), 1u);
+    timer.expires_after(1h);
+    timer.async_wait(record(o));
+    timer.cancel();
+    BOOST_CHECK_EQUAL(run_to_end(context), 1u);
+
+    BOOST_CHECK_EQUAL(o.calls, 2);
+}
+
+BOOST_AUTO_TEST_CASE(C36_waits_survive_stop_and_complete_after_restart) {
+    asio::io_context context;
+    manual_timer t1(context, 10ms);
+    manual_timer t2(context, 10ms);
+    manual_timer t3(context, 20ms);
+    std::deque<outcome> o(3);
+    t1.async_wait([&](error_code ec) {
+        record(o[0])(ec);
+        context.stop();
+    });
+    t2.async_wait(record(o[1]));
+    t3.async_wait(record(o[2]));
+
+    pass(context, 10ms);
+    BOOST_CHECK(o[0].succeeded() && o[1].pending());
+    pass(context, 10ms);
+
+    BOOST_CHECK(o[1].succeeded() && o[2].succeeded());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// ---- P6, P7 -----------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(fairness)
+
+BOOST_DATA_TEST_CASE(P6_io_is_served_while_100000_waits_expire,
+                     boost::unit_test::data::make({1u, 8u}), completions) {
+    constexpr std::size_t n = 100'000;
+    asio::io_context context;
+    pawl::make_timer_service<manual_clock>(context, per_turn(completions));
+    std::deque<manual_timer> timers;
+    std::size_t completed = 0;
+    std::size_t since_io = 0;
+    std::size_t most = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+        timers.emplace_back(context, std::chrono::microseconds(i % 1000))
+            .async_wait([&](error_code) {
+                ++completed;
+                most = std::max(most, ++since_io);
+            });
+    }
+    std::function<void()> io = [&] { // stands for a socket that is always ready
+        since_io = 0;
+        if (completed < n)
+            asio::post(context, [&] { io(); });
+    };
+    manual_clock::advance(context, 1ms);
+    io();
+    poll(context);
+
+    BOOST_CHECK_EQUAL(completed, n);
+    // 64 units at most are queued at a time, the successors of those that ran included.
+    BOOST_CHECK_LE(most, 2 * 64 * completions);
+}
+
+BOOST_AUTO_TEST_CASE(P6_P7_a_jump_of_a_day_expires_in_order_and_in_bounded_batches) {
+    constexpr std::size_t n = 20'000;
+    asio::io_context context;
+    pawl::options o;
+    o.precision = 1ns;
+    o.batch_limit = 100;
+    pawl::make_timer_service<manual_clock>(context, o);
+    auto& service = asio::use_service<pawl::timer_service<manual_clock>>(context);
+    std::mt19937_64 random(seed());
+    std::deque<manual_timer> timers;
+    std::vector<manual_clock::time_point> seen;
+    for (std::size_t i = 0; i < n; ++i) {
+        manual_timer& t =
+            timers.emplace_back(context, std::chrono::nanoseconds(random() % 86'400'000'000'000));
+        t.async_wait([&seen, &t](error_code) { seen.push_back(t.expiry()); });
+    }
+
+    manual_clock::advance(context, 24h);
+    std::size_t most = service.due_count();
+    while (context.poll_one() != 0)
+        most = std::max(most, service.due_count());
+
+    BOOST_CHECK_EQUAL(seen.size(), n);
+    BOOST_CHECK(std::is_sorted(seen.begin(), seen.end()));
+    BOOST_CHECK_LE(most, 100u);
+}
+
+BOOST_AUTO_TEST_CASE(P7_equal_deadlines_complete_in_start_order_however_they_were_made) {
+    asio::io_context context;
+    std::deque<manual_timer> timers;
+    std::vector<int> order;
+    const auto at = manual_clock::now() + 500ms;
+    for (int i = 0; i < 300; ++i) {
+        manual_timer& t = timers.emplace_back(context, at);
+        t.async_wait([&order, i](error_code) { order.push_back(i); });
+        if (i % 100 == 99)
+            pass(context, 100ms);
+    }
+
+    pass(context, 200ms);
+
+    BOOST_CHECK_EQUAL(order.size(), 300u);
+    BOOST_CHECK(std::is_sorted(order.begin(), order.end()));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// ---- expire_all ---------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(expire_all)
+
+BOOST_AUTO_TEST_CASE(P10_expire_all_ends_the_waits_of_every_clock_and_of_this_context_only) {
+    asio::io_context context;
+    asio::io_context other;
+    pawl::steady_timer steady(context, 1h);
+    pawl::system_timer system(context, 1h);
+    manual_timer manual(context, 1h);
+    pawl::steady_timer elsewhere(other, 1h);
+    std::deque<outcome> o(5);
+    steady.async_wait(record(o[0]));
+    steady.async_wait(record(o[1]));
+    system.async_wait(record(o[2]));
+    manual.async_wait(record(o[3]));
+    elsewhere.async_wait(record(o[4]));
+
+    BOOST_CHECK_EQUAL(pawl::expire_all(context, asio::error::shut_down), 4u);
+
+    BOOST_CHECK(o[0].pending()); // none is invoked within the call
+    run_to_end(context);
+    for (int i = 0; i < 4; ++i)
+        BOOST_CHECK_EQUAL(o[static_cast<std::size_t>(i)].code, error_code(asio::error::shut_down));
+    poll(other);
+    BOOST_CHECK(o[4].pending());
+}
+
+BOOST_AUTO_TEST_CASE(P10_expire_all_completes_with_success_by_default) {
+    asio::io_context context;
+    pawl::steady_timer timer(context, 1h);
+    outcome o;
+    timer.async_wait(record(o));
+    const auto expiry = timer.expiry();
+
+    BOOST_CHECK_EQUAL(pawl::expire_all(context), one);
+    run_to_end(context);
+
+    BOOST_CHECK(o.succeeded());
+    BOOST_CHECK(timer.expiry() == expiry);
+    BOOST_CHECK_EQUAL(pawl::expire_all(context), none);
+}
+
+BOOST_AUTO_TEST_CASE(P10_handlers_start_new_waits_and_a_second_expire_all_ends_those) {
+    asio::io_context context;
+    std::deque<pawl::steady_timer> timers;
+    std::deque<outcome> second(1000);
+    for (outcome& o : second) {
+        pawl::steady_timer& t = timers.emplace_back(context, 1h);
+        t.async_wait([&t, &o](error_code) { t.async_wait(record(o)); });
+    }
+
+    BOOST_CHECK_EQUAL(pawl::expire_all(context), 1000u);
+    BOOST_CHECK(busy(context));
+    BOOST_CHECK(second[0].pending());
+    BOOST_CHECK_EQUAL(pawl::expire_all(context), 1000u);
+    run_to_end(context);
+
+    for (const outcome& o : second)
+        BOOST_CHECK(o.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(P10_a_context_without_timers_has_nothing_to_expire) {
+    asio::io_context context;
+
+    BOOST_CHECK_EQUAL(pawl::expire_all(context), none);
+    pawl::steady_timer timer(context, 1h);
+    BOOST_CHECK_EQUAL(pawl::expire_all(context), none);
+}
+
+BOOST_AUTO_TEST_CASE(P10_a_million_waits_expire_at_once) {
+    asio::io_context context;
+    pawl::make_timer_service(context, per_turn(64));
+    std::deque<pawl::steady_timer> timers;
+    std::size_t completed = 0;
+    for (std::size_t i = 0; i < million; ++i)
+        timers.emplace_back(context, 1h + std::chrono::microseconds(i)).async_wait([&](error_code) {
+            ++completed;
+        });
+
+    BOOST_CHECK_EQUAL(pawl::expire_all(context), million);
+    run_to_end(context);
+
+    BOOST_CHECK_EQUAL(completed, million);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// ---- the end of a context -----------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(end_of_context)
+
+BOOST_AUTO_TEST_CASE(P10_C37_pending_and_queued_handlers_are_destroyed_uncalled) {
+    auto alive = std::make_shared<int>();
+    int calls = 0;
+    {
+        asio::io_context context;
+        auto strand = asio::make_strand(context);
+        std::deque<manual_timer> timers;
+        for (int i = 0; i < 300; ++i) {
+            manual_timer& t = timers.emplace_back(context, std::chrono::milliseconds(1 + i % 3));
+            if (i % 2 == 0)
+                t.async_wait([alive, &calls](error_code) { ++calls; });
+            else
+                t.async_wait(asio::bind_executor(strand, [alive, &calls](error_code) { ++calls; }));
+        }
+        manual_clock::advance(context, 1ms); // due and queued
+        timers[100].cancel();
+        timers[101].rearm_after(1h);
+    }
+
+    BOOST_CHECK_EQUAL(calls, 0);
+    BOOST_CHECK_EQUAL(alive.use_count(), 1);
+}
+
+BOOST_AUTO_TEST_CASE(P10_under_the_deliver_policy_every_handler_is_told_operation_aborted_here) {
+    const auto me = std::this_thread::get_id();
+    std::deque<outcome> outcomes(300);
+    bool elsewhere = false;
+    std::deque<manual_timer> timers; // outlive the context
+    {
+        asio::io_context context;
+        pawl::options o;
+        o.precision = 1ns;
+        o.on_shutdown = pawl::shutdown_policy::deliver;
+        pawl::make_timer_service<manual_clock>(context, o);
+        auto strand = asio::make_strand(context);
+        for (std::size_t i = 0; i < 300; ++i) {
+            manual_timer& t = timers.emplace_back(context, std::chrono::milliseconds(1 + i));
+            auto handler = [&, i](error_code ec) {
+                record(outcomes[i])(ec);
+                elsewhere |= std::this_thread::get_id() != me;
+                timers[i].async_wait([](error_code) { BOOST_ERROR("started after the end"); });
+            };
+            if (i % 2 == 0)
+                t.async_wait(handler);
+            else
+                t.async_wait(asio::bind_executor(strand, handler));
+        }
+        timers[7].cancel();
+    }
+
+    for (const outcome& o : outcomes)
+        BOOST_CHECK(o.aborted());
+    BOOST_CHECK(!elsewhere);
+}
+
+BOOST_AUTO_TEST_CASE(P10_C37_a_million_handlers_that_own_their_timers_end_without_recursion) {
+    auto alive = std::make_shared<int>();
+    with_small_stack([&] {
+        auto context = std::make_unique<asio::io_context>();
+        for (std::size_t i = 0; i < million; ++i) {
+            auto t = std::make_shared<pawl::steady_timer>(*context, 1h + std::chrono::seconds(i));
+            pawl::steady_timer& timer = *t;
+            timer.async_wait([t = std::move(t), alive](error_code) {});
+        }
+        context.reset();
+    });
+
+    BOOST_CHECK_EQUAL(alive.use_count(), 1);
+}
+
+// Each handler owns the timer of the next: destroying the first must not destroy all, one in the other.
+BOOST_AUTO_TEST_CASE(
+    P10_C37_a_chain_of_handlers_that_own_each_others_timers_ends_without_recursion) {
+    for (const bool forward : {true, false}) {
+        auto alive = std::make_shared<int>();
+        with_small_stack([&] {
+            auto context = std::make_unique<asio::io_context>();
+            auto next = std::make_shared<pawl::steady_timer>(*context, 1h);
+            for (std::size_t i = 0; i < million / 4; ++i) {
+                const auto d = std::chrono::milliseconds(forward ? i : million - i);
+                auto t = std::make_shared<pawl::steady_timer>(*context, 1h + d);
+                t->async_wait([next = std::move(next), alive](error_code) {});
+                next = std::move(t);
+            }
+            next.reset();
+            context.reset();
+        });
+
+        BOOST_CHECK_EQUAL(alive.use_count(), 1);
+    }
+}
+
+namespace {
+/// Starts a wait when it is destroyed, with another of its kind.
+struct phoenix {
+    phoenix(manual_timer& t, std::size_t& l) : timer(&t), left(&l) {}
+    phoenix(phoenix&& other) noexcept
+        : timer(std::exchange(other.timer, nullptr)), left(other.left) {}
+    ~phoenix() {
+        if (timer && *left != 0) {
+            --*left;
+            timer->async_wait(phoenix(*timer, *left));
+        }
+    }
+    void operator()(error_code) {}
+
+    manual_timer* timer;
+    std::size_t* left;
+};
+} // namespace
+
+BOOST_AUTO_TEST_CASE(C38_waits_that_are_started_by_dying_handlers_are_destroyed_as_well) {
+    std::size_t left = 100;
+    std::optional<manual_timer> timer;
+    {
+        asio::io_context context;
+        timer.emplace(context, 1h);
+        timer->async_wait(phoenix(*timer, left));
+    }
+
+    BOOST_CHECK_EQUAL(left, 0u);
+}
+
+// As long as the chain is, the end of the context is a loop.
+BOOST_AUTO_TEST_CASE(P10_C38_a_long_chain_of_waits_started_by_dying_handlers_does_not_recurse) {
+    std::size_t left = 20'000;
+    with_small_stack([&] {
+        std::optional<manual_timer> timer;
+        asio::io_context context;
+        timer.emplace(context, 1h);
+        timer->async_wait(phoenix(*timer, left));
+    });
+
+    BOOST_CHECK_EQUAL(left, 0u);
+}
+
+BOOST_AUTO_TEST_CASE(timers_that_outlive_their_context_can_be_used_and_do_nothing) {
+    std::optional<asio::io_context> context(std::in_place);
+    pawl::steady_timer never_used(*context, 1h);
+    pawl::steady_timer used(*context, 1h);
+    pawl::steady_timer pending(*context, 1h);
+    outcome o;
+    auto alive = std::make_shared<int>();
+    used.async_wait(record(o));
+    used.cancel();
+    poll(*context);
+    pending.async_wait([alive](error_code) {});
+
+    context.reset();
+
+    BOOST_CHECK_EQUAL(alive.use_count(), 1);
+    BOOST_CHECK_EQUAL(pending.cancel(), none);
+    BOOST_CHECK_EQUAL(pending.expires_after(2h), none);
+    BOOST_CHECK_EQUAL(pending.rearm_after(2h), none);
+    pawl::steady_timer moved(std::move(pending));
+    BOOST_CHECK_EQUAL(moved.cancel(), none);
+    used = std::move(moved);
+    BOOST_CHECK_EQUAL(never_used.cancel(), none);
+}
+
+// The wait ends at once, and with it the timer and the last trace of the service.
+BOOST_AUTO_TEST_CASE(a_wait_that_outlives_its_context_may_own_its_timer) {
+    std::optional<asio::io_context> context(std::in_place);
+    auto owner = std::make_unique<pawl::steady_timer>(*context, 1h);
+    pawl::steady_timer& timer = *owner;
+    outcome o;
+    timer.async_wait(record(o));
+    timer.cancel();
+    poll(*context);
+    context.reset();
+    bool called = false;
+
+    timer.async_wait([&called, owner = std::move(owner)](error_code) { called = true; });
+
+    BOOST_CHECK(o.aborted());
+    BOOST_CHECK(!called);
+}
+
+BOOST_AUTO_TEST_CASE(C32_a_signal_may_be_emitted_after_the_context_is_gone) {
+    std::optional<asio::io_context> context(std::in_place);
+    asio::cancellation_signal signal;
+    outcome o;
+    pawl::steady_timer timer(*context, 1h);
+    timer.async_wait(asio::bind_cancellation_slot(signal.slot(), record(o)));
+
+    context.reset();
+    signal.emit(asio::cancellation_type::all);
+
+    BOOST_CHECK(o.pending());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// ---- clocks -------------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(clocks)
+
+BOOST_AUTO_TEST_CASE(manual_clock_advance_is_exact_to_the_nanosecond) {
+    asio::io_context context;
+    manual_timer timer(context, 12'345'678ns);
+    outcome o;
+    timer.async_wait(record(o));
+
+    pass(context, 12'345'677ns);
+    BOOST_CHECK(o.pending());
+    pass(context, -1h); // the clock is steady
+    BOOST_CHECK(o.pending());
+    pass(context, 1ns);
+
+    BOOST_CHECK(o.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(manual_clock_sums_up_steps_smaller_than_a_tick) {
+    asio::io_context context;
+    pawl::options o;
+    o.precision = 1ms;
+    pawl::make_timer_service<manual_clock>(context, o);
+    manual_timer timer(context, 10ms);
+    const auto expiry = timer.expiry();
+    outcome result;
+    timer.async_wait(record(result));
+
+    while (result.pending() && manual_clock::now() < expiry + 1ms) {
+        BOOST_REQUIRE(manual_clock::now() < expiry || result.pending());
+        pass(context, 300us);
+    }
+
+    BOOST_CHECK(result.succeeded());
+    BOOST_CHECK(manual_clock::now() >= expiry);      // P1
+    BOOST_CHECK(manual_clock::now() < expiry + 2ms); // P2
+}
+
+BOOST_AUTO_TEST_CASE(manual_clock_advance_to_next_stops_at_each_deadline) {
+    asio::io_context context;
+    manual_timer a(context, 5ms);
+    manual_timer b(context, 3ms);
+    manual_timer moved(context, 1ms);
+    manual_timer cancelled(context, 2ms);
+    manual_timer never(context, manual_clock::time_point::max());
+    std::deque<outcome> o(5);
+    a.async_wait(record(o[0]));
+    b.async_wait(record(o[1]));
+    moved.async_wait(record(o[2]));
+    cancelled.async_wait(record(o[3]));
+    never.async_wait(record(o[4]));
+    moved.rearm_after(4ms);
+    cancelled.cancel();
+    poll(context);
+
+    BOOST_CHECK(manual_clock::advance_to_next(context) == 3ms);
+    BOOST_CHECK(manual_clock::advance_to_next(context) == 0ns); // it is due and has not run yet
+    poll(context);
+    BOOST_CHECK(o[1].succeeded() && o[2].pending());
+    BOOST_CHECK(manual_clock::advance_to_next(context) == 1ms);
+    poll(context);
+    BOOST_CHECK(o[2].succeeded() && o[0].pending());
+    BOOST_CHECK(manual_clock::advance_to_next(context) == 1ms);
+    poll(context);
+    BOOST_CHECK(o[0].succeeded());
+    BOOST_CHECK(manual_clock::advance_to_next(context) == 0ns); // never() is no deadline
+    BOOST_CHECK(o[4].pending());
+}
+
+BOOST_AUTO_TEST_CASE(manual_clock_advance_to_next_of_a_context_that_another_one_has_left_behind) {
+    asio::io_context context;
+    asio::io_context other;
+    manual_timer timer(context, 5ms);
+    outcome o;
+    timer.async_wait(record(o));
+    manual_clock::advance(other, 10ms);
+
+    BOOST_CHECK(manual_clock::advance_to_next(context) == 0ns);
+    poll(context);
+
+    BOOST_CHECK(o.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(manual_clock_runs_are_the_same_twice_over) {
+    const std::uint64_t s = seed();
+    const auto run = [s] {
+        asio::io_context context;
+        std::mt19937_64 random(s);
+        std::deque<manual_timer> timers;
+        std::vector<std::pair<int, manual_clock::duration>> events;
+        const auto begin = manual_clock::now();
+        std::function<void(int)> start = [&](int i) {
+            timers[static_cast<std::size_t>(i)].expires_after(
+                std::chrono::microseconds(random() % 5000));
+            timers[static_cast<std::size_t>(i)].async_wait([&, i](error_code ec) {
+                events.emplace_back(ec ? -i : i, manual_clock::now() - begin);
+                if (!ec && events.size() < 2000)
+                    start(i);
+            });
+        };
+        for (int i = 0; i < 50; ++i)
+            timers.emplace_back(context);
+        for (int i = 0; i < 50; ++i)
+            start(i);
+        while (events.size() < 2000) {
+            if (random() % 4 == 0)
+                timers[random() % 50].rearm_after(std::chrono::microseconds(random() % 7000));
+            else
+                manual_clock::advance_to_next(context);
+            poll(context);
+        }
+        return events;
+    };
+
+    const auto first = run();
+
+    BOOST_CHECK(first == run());
+}
+
+namespace {
+
+/// Like a system clock: it can be set.
+template <int Tag>
+using wall = stepped_clock<std::integral_constant<int, Tag>, false>;
+
+template <class Clock>
+using timer_of = pawl::basic_waitable_timer<Clock>;
+
+/// Has the services of the context look at the clock, as the driver does once a second.
+void look(asio::io_context& context) {
+    asio::use_service<pawl::detail::service_registry>(context).for_each(
+        [](pawl::detail::registered_service& s) { s.clock_moved(); });
+    poll(context);
+}
+
+constexpr auto noon = std::chrono::nanoseconds(1000h);
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(P1_C41_a_clock_that_is_set_back_delays_its_waits_and_loses_none) {
+    using clock = wall<1>;
+    clock::set(noon);
+    asio::io_context context;
+    timer_of<clock> before(context, 10ms);
+    timer_of<clock> kept(context, 20ms);
+    std::deque<outcome> o(3);
+    before.async_wait(record(o[0]));
+    kept.async_wait(record(o[1]));
+    clock::set(noon + 10ms);
+    look(context);
+    BOOST_REQUIRE(o[0].succeeded());
+
+    clock::set(noon - 1h);
+    timer_of<clock> after(context, 5ms);
+    after.async_wait(record(o[2]));
+    look(context);
+    BOOST_CHECK(o[1].pending() && o[2].pending());
+    clock::set(noon - 1h + 5ms);
+    look(context);
+    BOOST_CHECK(o[1].pending());
+    BOOST_CHECK(o[2].succeeded());
+    clock::set(noon + 19ms);
+    look(context);
+    BOOST_CHECK(o[1].pending());
+    clock::set(noon + 20ms);
+    look(context);
+
+    BOOST_CHECK(o[1].succeeded());
+}
+
+// The expiry had passed when it was set, and has not any more when the wait is started.
+BOOST_AUTO_TEST_CASE(P1_a_clock_that_is_set_back_by_less_than_a_tick_makes_no_wait_early) {
+    using clock = wall<2>;
+    clock::set(noon + 800us);
+    asio::io_context context;
+    timer_of<clock> timer(context);
+    timer.expires_at(clock::time_point(noon + 700us));
+    clock::set(noon + 200us);
+    outcome o;
+    timer.async_wait(record(o));
+
+    look(context);
+    BOOST_CHECK(o.pending());
+    clock::set(noon + 1ms);
+    look(context);
+
+    BOOST_CHECK(o.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(C41_a_clock_that_is_set_forward_makes_waits_due_in_order) {
+    using clock = wall<3>;
+    clock::set(noon);
+    asio::io_context context;
+    std::vector<int> order;
+    std::deque<timer_of<clock>> timers;
+    for (int i = 0; i < 100; ++i) {
+        timers.emplace_back(context, std::chrono::minutes(100 - i))
+            .async_wait([&order, i](error_code) { order.push_back(i); });
+    }
+
+    clock::set(noon + 1h);
+    look(context);
+    BOOST_CHECK_EQUAL(order.size(), 60u);
+    clock::set(noon + 24h);
+    look(context);
+
+    BOOST_CHECK_EQUAL(order.size(), 100u);
+    BOOST_CHECK(std::is_sorted(order.rbegin(), order.rend()));
+}
+
+// C41: nobody tells the service; it looks by itself.
+BOOST_AUTO_TEST_CASE(C41_a_clock_that_is_set_forward_is_noticed_without_being_told) {
+    using clock = wall<4>;
+    clock::set(noon);
+    asio::io_context context;
+    timer_of<clock> timer(context, 1h);
+    outcome o;
+    timer.async_wait(record(o));
+    poll(context);
+
+    clock::set(noon + 2h);
+    run_to_end(context);
+
+    BOOST_CHECK(o.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(P1_P7_many_waits_keep_their_order_when_the_clock_is_set_back) {
+    using clock = wall<5>;
+    clock::set(noon);
+    asio::io_context context;
+    std::vector<int> order;
+    std::deque<timer_of<clock>> timers;
+    for (int i = 0; i < 2000; ++i) {
+        timers.emplace_back(context, std::chrono::seconds(10 + i / 100))
+            .async_wait([&order, i](error_code) { order.push_back(i); });
+    }
+    clock::set(noon + 5s);
+    look(context);
+    clock::set(noon - 48h);
+    look(context);
+    BOOST_CHECK(order.empty());
+
+    clock::set(noon + 9s);
+    look(context);
+    BOOST_CHECK(order.empty());
+    clock::set(noon + 1h);
+    look(context);
+
+    BOOST_CHECK_EQUAL(order.size(), 2000u);
+    BOOST_CHECK(std::is_sorted(order.begin(), order.end()));
+}
+
+BOOST_AUTO_TEST_CASE(P1_a_clock_before_its_epoch_makes_no_wait_early) {
+    using clock = wall<6>;
+    clock::set(-10s);
+    asio::io_context context;
+    timer_of<clock> timer(context, 5s);
+    outcome o;
+    timer.async_wait(record(o));
+
+    look(context);
+    BOOST_CHECK(o.pending());
+    clock::set(-5s - 1ns);
+    look(context);
+    BOOST_CHECK(o.pending());
+    clock::set(-5s + 1ms);
+    look(context);
+
+    BOOST_CHECK(o.succeeded());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// ---- executors --------------------------------------------------------------------------------------
+
+namespace {
+/// Made of an io_context's executor without being asked; counts what it is given.
+struct counting_executor {
+    counting_executor(const asio::io_context::executor_type& e) noexcept : inner(e) {}
+    asio::execution_context& query(asio::execution::context_t) const noexcept {
+        return asio::query(inner, asio::execution::context);
+    }
+    template <class F>
+    void execute(F&& f) const {
+        ++executed;
+        inner.execute(std::forward<F>(f));
+    }
+    bool operator==(const counting_executor& other) const noexcept { return inner == other.inner; }
+
+    asio::io_context::executor_type inner;
+    static inline int executed = 0;
+};
+} // namespace
+
+// The executor of the new timer does more than that of the old one: handlers go through it.
+BOOST_AUTO_TEST_CASE(C8_C28_after_a_converting_move_handlers_run_through_the_new_executor) {
+    using clock = std::chrono::steady_clock;
+    using traits = asio::wait_traits<clock>;
+    asio::io_context context;
+    pawl::basic_waitable_timer<clock, traits, asio::io_context::executor_type> from(context, 1ms);
+    pawl::basic_waitable_timer<clock, traits, counting_executor> constructed(std::move(from));
+    pawl::basic_waitable_timer<clock, traits, asio::io_context::executor_type> again(context, 1ms);
+    pawl::basic_waitable_timer<clock, traits, counting_executor> assigned(context);
+    assigned = std::move(again);
+    std::deque<outcome> o(2);
+    counting_executor::executed = 0;
+
+    constructed.async_wait(record(o[0]));
+    assigned.async_wait(record(o[1]));
+    run_to_end(context);
+
+    BOOST_CHECK(o[0].succeeded() && o[1].succeeded());
+    BOOST_CHECK_EQUAL(counting_executor::executed, 2);
+}
+
+// ---- shards and locks -----------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(shards)
+
+BOOST_AUTO_TEST_CASE(with_several_shards_every_wait_completes_and_the_driver_is_shared) {
+    asio::io_context context;
+    pawl::options o;
+    o.precision = 1ns;
+    o.shards = 4;
+    pawl::make_timer_service<manual_clock>(context, o);
+    constexpr std::size_t threads = 8;
+    std::array<std::deque<manual_timer>, threads> timers;
+    std::vector<std::thread> makers;
+    for (auto& mine : timers) {
+        makers.emplace_back([&] {
+            for (int i = 0; i < 50; ++i)
+                mine.emplace_back(context, std::chrono::milliseconds(1 + i));
+        });
+    }
+    for (std::thread& t : makers)
+        t.join();
+    std::size_t completed = 0;
+    for (auto& mine : timers)
+        for (manual_timer& t : mine)
+            t.async_wait([&](error_code ec) { completed += !ec; });
+
+    for (std::size_t ms = 1; ms <= 25; ++ms) {
+        BOOST_CHECK(manual_clock::advance_to_next(context) == 1ms);
+        poll(context);
+        BOOST_CHECK_EQUAL(completed, threads * ms);
+    }
+    // A timer moves between shards.
+    manual_timer target(context, 1h);
+    target.async_wait([](error_code) {});
+    target = std::move(timers[3].back());
+    BOOST_CHECK_EQUAL(target.cancel(), one);
+    BOOST_CHECK_EQUAL(pawl::expire_all(context), threads * 25 - 1);
+    run_to_end(context); // P9
+
+    BOOST_CHECK_EQUAL(completed, threads * 50 - 1);
+}
+
+BOOST_AUTO_TEST_CASE(P9_with_several_shards_run_returns_when_the_last_of_all_is_cancelled) {
+    asio::io_context context;
+    pawl::options o;
+    o.shards = 4;
+    pawl::make_timer_service(context, o);
+    std::array<std::optional<pawl::steady_timer>, 8> timers;
+    std::vector<std::thread> makers;
+    for (auto& t : timers)
+        makers.emplace_back([&] { t.emplace(context, 1h); });
+    for (std::thread& t : makers)
+        t.join();
+    int calls = 0;
+    for (auto& t : timers)
+        t->async_wait([&](error_code) { ++calls; });
+    for (auto& t : timers)
+        asio::post(context, [&] { t->cancel(); });
+
+    run_to_end(context);
+
+    BOOST_CHECK_EQUAL(calls, 8);
+}
+
+BOOST_AUTO_TEST_CASE(without_locks_one_thread_has_all_the_same) {
+    asio::io_context context(1);
+    pawl::options o;
+    o.locking = false;
+    o.completions_per_turn = 64;
+    pawl::make_timer_service(context, o);
+    std::deque<pawl::steady_timer> timers;
+    std::deque<outcome> outcomes(900);
+    for (std::size_t i = 0; i < 900; ++i)
+        timers.emplace_back(context, i % 3 == 0 ? std::chrono::milliseconds(i % 5) : 1h)
+            .async_wait(record(outcomes[i]));
+    for (std::size_t i = 1; i < 900; i += 3)
+        BOOST_CHECK_EQUAL(timers[i].cancel(), one);
+    for (std::size_t i = 2; i < 900; i += 3)
+        BOOST_CHECK_EQUAL(timers[i].rearm_after(3ms), one);
+
+    run_to_end(context);
+
+    for (std::size_t i = 0; i < 900; ++i)
+        BOOST_CHECK(i % 3 == 1 ? outcomes[i].aborted() : outcomes[i].succeeded());
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,338 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// Purpose
+//   A shard on a test bench: does what a dispatcher and a driver would do with what the shard asks
+//   for, one unit at a time and visibly, and checks the invariants after every step.
+//
+// Model
+//   Units are a queue of tokens. The driver is one tick at which it is armed, or none. Carriers are a
+//   list of waits that were handed over and have not arrived.
+
+#ifndef PAWL_TEST_SERVICE_SHARD_BENCH_HPP
+#define PAWL_TEST_SERVICE_SHARD_BENCH_HPP
+
+#include <pawl/service/shard.hpp>
+#include <pawl/wait/wait_operation.hpp>
+
+#include <boost/asio/error.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+namespace shard_bench {
+
+using boost::system::error_code;
+using pawl::detail::effects;
+using pawl::detail::runner_token;
+using pawl::detail::slot_link;
+using pawl::detail::timer_core;
+using pawl::detail::wait_host;
+using pawl::detail::wait_operation;
+using pawl::detail::wait_phase;
+using pawl::time::tick;
+
+inline const error_code aborted = boost::asio::error::operation_aborted;
+
+/// A wait whose handler writes down what became of it. Lives as long as the test.
+struct test_wait final : pawl::detail::slotted_wait {
+    explicit test_wait(bool is_direct = true) : slotted_wait(&perform, is_direct) {}
+
+    static void perform(wait_operation& base, action what, wait_host*) {
+        auto& self = static_cast<test_wait&>(base);
+        if (what == action::complete) {
+            ++self.completed;
+            self.told = self.result();
+        } else if (what == action::destroy) {
+            ++self.destroyed;
+        }
+    }
+
+    int completed = 0;
+    int destroyed = 0;
+    error_code told;
+    tick completed_at{};
+};
+
+/// Counts what one call of the shard makes its backend handle.
+template <class Backend>
+class counting_backend : public Backend {
+public:
+    using Backend::Backend;
+
+    class detached : public Backend::detached {
+    public:
+        explicit detached(const counting_backend& b) : Backend::detached(b) {}
+    };
+
+    void erase(pawl::time::timer_node& node) noexcept {
+        ++handled;
+        Backend::erase(node);
+    }
+    pawl::time::expire_result expire(tick now, std::span<pawl::time::timer_node*> out) noexcept {
+        room = std::max(room, out.size());
+        const auto result = Backend::expire(now, out);
+        handled += result.emitted;
+        return result;
+    }
+
+    static inline std::size_t handled = 0; ///< timers, since the test last cleared it
+    static inline std::size_t room = 0;    ///< the most that one expire() was allowed to handle
+};
+
+template <class Backend>
+class bench final : private wait_host {
+public:
+    using shard = pawl::detail::shard<Backend>;
+
+    explicit bench(const pawl::options& o = {}, tick now = {})
+        : per_turn_(o.completions_per_turn), shard_(o, now), now_(now) {}
+
+    ~bench() {
+        if (!released_)
+            (void)shard_.release();
+    }
+
+    shard& state() { return shard_; }
+    wait_host& host() { return *this; }
+    tick now() const { return now_; }
+    std::size_t units() const { return units_.size(); }
+    const std::optional<tick>& driver() const { return driver_; }
+    const std::vector<test_wait*>& log() const { return log_; }
+    const std::vector<wait_operation*>& carriers() const { return carriers_; }
+
+    // --- timers ---
+
+    bool start(timer_core& timer, wait_operation& op, std::uint64_t due) {
+        effects out;
+        const bool first = std::find(users_.begin(), users_.end(), &timer) == users_.end();
+        const bool started = shard_.start(timer, op, tick{due}, first, out);
+        if (started && first)
+            users_.push_back(&timer);
+        apply(out);
+        return started;
+    }
+    std::size_t cancel(timer_core& timer, std::size_t limit = ~std::size_t{0}) {
+        effects out;
+        const std::size_t count = shard_.cancel(timer, limit, out);
+        apply(out);
+        return count;
+    }
+    std::size_t rearm(timer_core& timer, std::uint64_t due) {
+        effects out;
+        const std::size_t count = shard_.rearm(timer, tick{due}, out);
+        apply(out);
+        return count;
+    }
+    void move(timer_core& from, timer_core& to) {
+        shard_.move(from, to);
+        std::replace(users_.begin(), users_.end(), &from, &to);
+        check();
+    }
+    /// The timer is destroyed.
+    bool release(timer_core& timer) {
+        cancel(timer);
+        if (std::erase(users_, &timer) == 0)
+            return false;
+        const bool last = shard_.release(timer);
+        check();
+        return last;
+    }
+    bool release_service() {
+        released_ = true;
+        return shard_.release();
+    }
+
+    // --- expiry ---
+
+    /// The driver wakes up, or somebody else looks at the clock.
+    void collect(std::uint64_t now) {
+        now_ = std::max(now_, tick{now});
+        if (driver_ && *driver_ <= now_)
+            driver_.reset();
+        effects out;
+        (void)shard_.collect(now_, false, out);
+        apply(out);
+    }
+    /// As the driver does it: its wake-up is a unit itself.
+    bool wake(std::uint64_t now) {
+        now_ = std::max(now_, tick{now});
+        driver_.reset();
+        effects out;
+        const bool claimed = shard_.collect(now_, true, out);
+        apply(out, !claimed);
+        if (claimed)
+            turn(nullptr);
+        return claimed;
+    }
+
+    /// Runs one queued unit.
+    /// @return the number of waits that it completed or handed over.
+    std::size_t run_unit() {
+        BOOST_REQUIRE(!units_.empty());
+        runner_token* const token = units_.front();
+        units_.pop_front();
+        return turn(token);
+    }
+    std::size_t run_all() {
+        std::size_t count = 0;
+        while (!units_.empty())
+            count += run_unit();
+        return count;
+    }
+
+    // --- carriers ---
+
+    /// What the carrier object does where it arrives.
+    void arrive(std::size_t index, bool interrupted_until_due = false) {
+        auto& op = static_cast<test_wait&>(*carriers_[index]);
+        carriers_.erase(carriers_.begin() + static_cast<std::ptrdiff_t>(index));
+        bool last = false;
+        if (!shard_.arrive(op, last)) {
+            if (interrupted_until_due)
+                collect(~std::uint64_t{0} - 2);
+            if (shard_.park(op, last)) {
+                check();
+                return;
+            }
+        }
+        complete(op);
+    }
+    void abandon_carrier(std::size_t index) {
+        wait_operation& op = *carriers_[index];
+        carriers_.erase(carriers_.begin() + static_cast<std::ptrdiff_t>(index));
+        bool last = false;
+        if (shard_.abandon(op, last))
+            op.destroy();
+        check();
+    }
+
+    // --- all at once ---
+
+    std::size_t expire_all(const error_code& ec = {}) {
+        effects out;
+        const std::size_t count = shard_.expire_all(ec, out);
+        apply(out);
+        return count;
+    }
+
+    /// What wait_host::cancel() of a dispatcher does.
+    void cancel(slot_link& link) override {
+        effects out;
+        shard_.cancel(link, out);
+        apply(out);
+    }
+    void forget(slot_link& link) noexcept override { (void)shard_.forget(link); }
+
+    void apply(const effects& out, bool may_check = true) {
+        for (runner_token* t = out.runners; t; t = t->next)
+            units_.push_back(t);
+        if (out.arm && (!driver_ || out.wake < *driver_))
+            driver_ = out.wake;
+        if (out.idle) {
+            BOOST_CHECK_EQUAL(shard_.armed_count(), 0u);
+            driver_.reset();
+        }
+        if (may_check)
+            check();
+    }
+
+    void close() {
+        shard_.close();
+        closed_ = true;
+    }
+
+    /// Reports what does not hold, once.
+    void check() {
+        if (broken_ || closed_)
+            return;
+        const auto require = [this](bool holds, const char* what) {
+            broken_ = broken_ || !holds;
+            BOOST_CHECK_MESSAGE(holds, what);
+        };
+        try {
+            shard_.invariant();
+        } catch (const std::logic_error& e) {
+            require(false, e.what());
+        }
+        require(units_.size() <= shard::max_runners, "more units than there may be");
+        require(shard_.due_count() == 0 || !units_.empty() || in_turn_,
+                "I1: an entry without a unit");
+        if (!units_.empty() || in_turn_)
+            return; // they may have a backlog to collect
+        for (const timer_core* t : users_) {
+            if (armed(*t))
+                require(driver_ && *driver_ <= std::max(t->due, now_),
+                        "I3: a wait without a wake-up");
+        }
+    }
+
+private:
+    std::size_t turn(runner_token* token) {
+        in_turn_ = true;
+        std::size_t count = 0;
+        for (unsigned n = 1;; ++n) {
+            effects out;
+            auto taken = shard_.take(token, n == per_turn_, false, out);
+            if (taken.behind) {
+                collect(now_.count());
+                taken = shard_.take(token, n == per_turn_, true, out);
+            }
+            if (taken.retired)
+                in_turn_ = false;
+            apply(out);
+            if (taken.op) {
+                ++count;
+                if (taken.op->direct())
+                    complete(static_cast<test_wait&>(*taken.op));
+                else
+                    carriers_.push_back(taken.op);
+            }
+            if (taken.retired)
+                return count;
+        }
+    }
+
+    static bool armed(const timer_core& t) {
+        const wait_operation* const first = t.oldest();
+        for (const wait_operation* op = first; op; op = op->next == first ? nullptr : op->next) {
+            if (op->state.phase() == wait_phase::armed)
+                return true;
+        }
+        return false;
+    }
+
+    void complete(test_wait& op) {
+        op.completed_at = now_;
+        log_.push_back(&op);
+        op.complete();
+    }
+
+    bool arrive(wait_operation&) noexcept override { return true; }
+    bool park(wait_operation&) noexcept override { return true; }
+    void abandon(wait_operation&) noexcept override {}
+
+    const unsigned per_turn_;
+    shard shard_;
+    tick now_;
+    std::deque<runner_token*> units_;
+    std::optional<tick> driver_;
+    std::vector<wait_operation*> carriers_;
+    std::vector<timer_core*> users_;
+    std::vector<test_wait*> log_;
+    bool in_turn_ = false;
+    bool closed_ = false;
+    bool broken_ = false;
+    bool released_ = false;
+};
+
+} // namespace shard_bench
+
+#endif // PAWL_TEST_SERVICE_SHARD_BENCH_HPP

@@ -1,0 +1,1062 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// Purpose
+//   The shard without an io_context, on the wheel and on the slow ordered map: counts of runners, P4,
+//   P6, P7, expire_all, the end, and a long random walk beside a model of a few lines.
+
+#define BOOST_TEST_MODULE shard
+#include <boost/test/unit_test.hpp>
+
+#include "shard_bench.hpp"
+
+#include "../support/ordered_map_backend.hpp"
+#include "../support/seed.hpp"
+
+#include <pawl/time/hierarchical_wheel.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace shard_bench;
+
+using wheel = counting_backend<pawl::time::hierarchical_wheel>;
+using oracle = counting_backend<pawl_test::ordered_map_backend>;
+using backends = std::tuple<wheel, oracle>;
+
+/// Timers with one wait each.
+template <class Backend>
+struct crowd {
+    crowd(bench<Backend>& on, std::size_t n) : b(on) {
+        for (std::size_t i = 0; i < n; ++i) {
+            timers.emplace_back();
+            waits.emplace_back();
+        }
+    }
+    ~crowd() {
+        for (timer_core& t : timers)
+            b.release(t);
+        b.run_all();
+    }
+    void start(std::uint64_t due) {
+        for (std::size_t i = 0; i < timers.size(); ++i)
+            b.start(timers[i], waits[i], due);
+    }
+    std::size_t completed() const {
+        return static_cast<std::size_t>(std::count_if(
+            waits.begin(), waits.end(), [](const test_wait& w) { return w.completed == 1; }));
+    }
+
+    bench<Backend>& b;
+    std::deque<timer_core> timers; // addresses stay
+    std::deque<test_wait> waits;
+};
+
+pawl::options with(unsigned batch, unsigned per_turn) {
+    pawl::options o;
+    o.batch_limit = batch;
+    o.completions_per_turn = per_turn;
+    return o;
+}
+
+} // namespace
+
+// ---- runners (I1) ---------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(I1_there_is_a_runner_for_each_due_wait_up_to_64, Backend, backends) {
+    for (const std::size_t n : {1u, 2u, 63u, 64u, 65u, 1000u}) {
+        bench<Backend> b(with(2000, 1));
+        crowd<Backend> c(b, n);
+        c.start(10);
+
+        b.collect(9);
+        BOOST_CHECK_EQUAL(b.units(), 0u);
+        b.collect(10);
+
+        BOOST_CHECK_EQUAL(b.units(), std::min<std::size_t>(n, 64));
+        std::size_t left = n;
+        while (b.units() != 0) {
+            BOOST_CHECK_EQUAL(b.run_unit(), 1u);
+            BOOST_CHECK_EQUAL(b.units(), std::min<std::size_t>(--left, 64));
+        }
+        BOOST_CHECK_EQUAL(c.completed(), n);
+    }
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(I1_a_turn_completes_completions_per_turn_waits, Backend, backends) {
+    for (const unsigned per_turn : {1u, 2u, 7u, 64u}) {
+        for (const std::size_t n : {1u, 64u, 65u, 1000u}) {
+            bench<Backend> b(with(2000, per_turn));
+            crowd<Backend> c(b, n);
+            c.start(10);
+
+            b.collect(10);
+
+            const std::size_t needed = (n + per_turn - 1) / per_turn;
+            BOOST_CHECK_EQUAL(b.units(), std::min<std::size_t>(needed, 64));
+            std::size_t units = 0;
+            for (; b.units() != 0; ++units)
+                BOOST_CHECK_LE(b.run_unit(), per_turn);
+            BOOST_CHECK_EQUAL(c.completed(), n);
+            // A unit that completes nothing may be left over where a turn ended exactly.
+            BOOST_CHECK_LE(units, needed + 1);
+        }
+    }
+}
+
+// C30: the driver's own wake-up completes a lone wait; no further unit is needed.
+BOOST_AUTO_TEST_CASE_TEMPLATE(C30_a_lone_expiry_is_one_unit, Backend, backends) {
+    bench<Backend> b;
+    crowd<Backend> c(b, 1);
+    c.start(5);
+
+    BOOST_CHECK(b.wake(5));
+
+    BOOST_CHECK_EQUAL(c.completed(), 1u);
+    BOOST_CHECK_EQUAL(b.units(), 0u);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(C30_the_wake_up_of_the_driver_is_one_of_the_units, Backend,
+                              backends) {
+    bench<Backend> b;
+    crowd<Backend> c(b, 10);
+    c.start(5);
+
+    BOOST_CHECK(b.wake(5));
+
+    BOOST_CHECK_EQUAL(c.completed(), 1u);
+    BOOST_CHECK_EQUAL(b.units(), 9u);
+    b.run_all();
+    BOOST_CHECK_EQUAL(c.completed(), 10u);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_wake_up_that_finds_nothing_is_no_runner, Backend, backends) {
+    bench<Backend> b;
+    crowd<Backend> c(b, 1);
+    c.start(500);
+
+    BOOST_CHECK(!b.wake(499));
+
+    BOOST_CHECK_EQUAL(b.units(), 0u);
+    BOOST_CHECK(b.driver().has_value());
+}
+
+// ---- P6 -------------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(P6_no_call_collects_more_than_batch_limit_timers, Backend, backends) {
+    for (const unsigned limit : {1u, 3u, 256u}) {
+        bench<Backend> b(with(limit, 1));
+        crowd<Backend> c(b, 1000);
+        c.start(10);
+        Backend::room = 0;
+
+        b.collect(10);
+        BOOST_CHECK_LE(b.state().due_count(), limit);
+        while (b.units() != 0) {
+            Backend::handled = 0;
+            b.run_unit();
+            BOOST_CHECK_LE(Backend::handled, limit);
+        }
+
+        BOOST_CHECK_LE(Backend::room, limit);
+        BOOST_CHECK_EQUAL(c.completed(), 1000u);
+    }
+}
+
+// A jump of a day: every timer has to be moved from high levels, and comes out in order.
+BOOST_AUTO_TEST_CASE_TEMPLATE(P6_P7_a_jump_of_a_day_expires_in_order_and_in_batches, Backend,
+                              backends) {
+    bench<Backend> b(with(16, 1), tick{1'000'000});
+    crowd<Backend> c(b, 500);
+    std::vector<std::uint64_t> due(500);
+    std::mt19937_64 random(pawl_test::seed());
+    for (std::size_t i = 0; i < due.size(); ++i) {
+        due[i] = 1'000'001 + random() % 86'400'000;
+        b.start(c.timers[i], c.waits[i], due[i]);
+    }
+    Backend::room = 0;
+
+    b.collect(1'000'000 + 86'400'000);
+    BOOST_CHECK_LE(b.state().due_count(), 16u);
+    b.run_all();
+
+    BOOST_CHECK_LE(Backend::room, 16u);
+    BOOST_REQUIRE_EQUAL(b.log().size(), 500u);
+    std::uint64_t last = 0;
+    for (const test_wait* w : b.log()) {
+        const auto at = static_cast<std::size_t>(
+            std::find_if(c.waits.begin(), c.waits.end(), [&](auto& x) { return &x == w; }) -
+            c.waits.begin());
+        BOOST_CHECK_LE(last, due[at]);
+        last = due[at];
+    }
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(P6_a_backlog_is_finished_although_nothing_else_happens, Backend,
+                              backends) {
+    bench<Backend> b(with(1, 1));
+    crowd<Backend> c(b, 50);
+    for (std::size_t i = 0; i < 50; ++i)
+        b.start(c.timers[i], c.waits[i], 5000 + i);
+
+    b.collect(100'000);
+
+    b.run_all();
+    BOOST_CHECK_EQUAL(c.completed(), 50u);
+    BOOST_CHECK_EQUAL(b.state().armed_count(), 0u);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_wait_started_during_a_backlog_is_not_forgotten, Backend, backends) {
+    bench<Backend> b(with(4, 1));
+    crowd<Backend> c(b, 20);
+    crowd<Backend> late(b, 1);
+    c.start(10);
+    b.collect(10);
+    BOOST_REQUIRE_LE(b.state().due_count(), 4u);
+
+    late.start(12);
+    b.run_all();
+
+    BOOST_CHECK_EQUAL(c.completed(), 20u);
+    BOOST_REQUIRE(b.driver().has_value());
+    BOOST_CHECK(*b.driver() <= tick{12});
+    b.wake(12);
+    BOOST_CHECK_EQUAL(late.completed(), 1u);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(cancelling_the_whole_backlog_completes_all_as_aborted, Backend,
+                              backends) {
+    bench<Backend> b(with(4, 1));
+    crowd<Backend> c(b, 20);
+    c.start(10);
+    b.collect(10);
+
+    for (timer_core& t : c.timers)
+        BOOST_CHECK_EQUAL(b.cancel(t), 1u);
+    b.run_all();
+
+    for (const test_wait& w : c.waits)
+        BOOST_CHECK(w.completed == 1 && w.told == aborted);
+    BOOST_CHECK(!b.driver());
+}
+
+// ---- P4: cancel and re-arm in every state -----------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(C11_cancel_counts_each_pending_wait_once, Backend, backends) {
+    bench<Backend> b;
+    timer_core t;
+    std::deque<test_wait> w(5);
+    for (test_wait& each : w)
+        b.start(t, each, 10);
+
+    BOOST_CHECK_EQUAL(b.cancel(t, 1), 1u); // C12: the oldest
+    b.run_all();
+    BOOST_CHECK_EQUAL(w[0].completed, 1);
+    BOOST_CHECK_EQUAL(b.cancel(t), 4u);
+    BOOST_CHECK_EQUAL(b.cancel(t), 0u);
+    b.run_all();
+
+    BOOST_REQUIRE_EQUAL(b.log().size(), 5u);
+    for (std::size_t i = 0; i < 5; ++i) {
+        BOOST_CHECK(b.log()[i] == &w[i]); // FIFO
+        BOOST_CHECK_EQUAL(w[i].told, aborted);
+    }
+    b.release(t);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(P4_a_wait_in_the_due_queue_is_cancelled_and_keeps_its_one_entry,
+                              Backend, backends) {
+    bench<Backend> b;
+    crowd<Backend> c(b, 1);
+    c.start(10);
+    b.collect(10);
+    BOOST_REQUIRE_EQUAL(b.state().due_count(), 1u);
+
+    BOOST_CHECK_EQUAL(b.cancel(c.timers[0]), 1u);
+
+    BOOST_CHECK_EQUAL(b.state().due_count(), 1u);
+    BOOST_CHECK_EQUAL(b.run_all(), 1u);
+    BOOST_CHECK_EQUAL(c.waits[0].completed, 1);
+    BOOST_CHECK_EQUAL(c.waits[0].told, aborted);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(P4_a_wait_that_was_handed_over_is_cancelled_until_it_arrives, Backend,
+                              backends) {
+    bench<Backend> b;
+    timer_core t;
+    test_wait w(false);
+    b.start(t, w, 10);
+    b.wake(10);
+    BOOST_REQUIRE_EQUAL(b.carriers().size(), 1u);
+
+    BOOST_CHECK_EQUAL(b.cancel(t), 1u);
+    BOOST_CHECK_EQUAL(b.cancel(t), 0u);
+    BOOST_CHECK_EQUAL(b.state().due_count(), 0u);
+    b.arrive(0);
+
+    BOOST_CHECK_EQUAL(w.completed, 1);
+    BOOST_CHECK_EQUAL(w.told, aborted);
+    b.release(t);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(P4_a_wait_whose_handler_runs_is_not_cancelled, Backend, backends) {
+    bench<Backend> b;
+    crowd<Backend> c(b, 1);
+    c.start(10);
+    b.wake(10);
+    BOOST_REQUIRE_EQUAL(c.waits[0].completed, 1);
+
+    BOOST_CHECK_EQUAL(b.cancel(c.timers[0]), 0u);
+    BOOST_CHECK_EQUAL(b.rearm(c.timers[0], 20), 0u);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(P4_a_due_wait_that_is_pulled_back_leaves_one_entry_and_one_completion,
+                              Backend, backends) {
+    bench<Backend> b;
+    crowd<Backend> c(b, 1);
+    c.start(10);
+    b.collect(10);
+
+    BOOST_CHECK_EQUAL(b.rearm(c.timers[0], 20), 1u);
+    BOOST_CHECK_EQUAL(b.state().armed_count(), 1u);
+    b.collect(20); // due again before the runner came
+    BOOST_CHECK_EQUAL(b.state().due_count(), 1u);
+    BOOST_CHECK_EQUAL(b.run_all(), 1u);
+
+    BOOST_CHECK_EQUAL(c.waits[0].completed, 1);
+    BOOST_CHECK_EQUAL(c.waits[0].told, error_code());
+    BOOST_CHECK(c.waits[0].completed_at == tick{20});
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(P1_a_pulled_back_wait_does_not_complete_before_its_new_deadline,
+                              Backend, backends) {
+    bench<Backend> b;
+    crowd<Backend> c(b, 1);
+    c.start(10);
+    b.collect(10);
+    b.rearm(c.timers[0], 20);
+
+    BOOST_CHECK_EQUAL(b.run_all(), 0u); // the runner finds an entry that has been called off
+    BOOST_REQUIRE(b.driver().has_value());
+    b.wake(19);
+    BOOST_CHECK_EQUAL(c.completed(), 0u);
+    b.wake(20);
+
+    BOOST_CHECK_EQUAL(c.completed(), 1u);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_pulled_back_wait_can_be_cancelled_before_its_runner_comes, Backend,
+                              backends) {
+    bench<Backend> b;
+    crowd<Backend> c(b, 1);
+    c.start(10);
+    b.collect(10);
+    b.rearm(c.timers[0], 20);
+
+    BOOST_CHECK_EQUAL(b.cancel(c.timers[0]), 1u);
+    BOOST_CHECK_EQUAL(b.state().due_count(), 1u);
+    b.run_all();
+
+    BOOST_CHECK_EQUAL(c.waits[0].completed, 1);
+    BOOST_CHECK_EQUAL(c.waits[0].told, aborted);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(P4_a_wait_pulled_back_on_its_way_to_a_strand_waits_again, Backend,
+                              backends) {
+    bench<Backend> b;
+    timer_core t;
+    test_wait w(false);
+    b.start(t, w, 10);
+    b.wake(10);
+
+    BOOST_CHECK_EQUAL(b.rearm(t, 30), 1u);
+    b.arrive(0);
+    BOOST_CHECK_EQUAL(w.completed, 0);
+    b.wake(30);
+    BOOST_REQUIRE_EQUAL(b.carriers().size(), 1u);
+    b.arrive(0);
+
+    BOOST_CHECK_EQUAL(w.completed, 1);
+    BOOST_CHECK_EQUAL(w.told, error_code());
+    b.release(t);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_wait_that_falls_due_again_on_its_way_is_not_handed_over_twice,
+                              Backend, backends) {
+    bench<Backend> b;
+    timer_core t;
+    test_wait w(false);
+    b.start(t, w, 10);
+    b.wake(10);
+
+    b.rearm(t, 30);
+    b.wake(30);
+    BOOST_CHECK_EQUAL(b.carriers().size(), 1u);
+    BOOST_CHECK_EQUAL(b.state().due_count(), 0u);
+    b.arrive(0);
+
+    BOOST_CHECK_EQUAL(w.completed, 1);
+    b.release(t);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_wait_that_falls_due_while_its_carrier_parks_is_completed_by_it,
+                              Backend, backends) {
+    bench<Backend> b;
+    timer_core t;
+    test_wait w(false);
+    b.start(t, w, 10);
+    b.wake(10);
+    b.rearm(t, 30);
+
+    b.arrive(0, true);
+
+    BOOST_CHECK_EQUAL(w.completed, 1);
+    BOOST_CHECK_EQUAL(b.state().due_count(), 0u);
+    b.release(t);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(P3_an_abandoned_carrier_destroys_a_due_wait_and_keeps_an_armed_one,
+                              Backend, backends) {
+    bench<Backend> b;
+    timer_core t1;
+    timer_core t2;
+    test_wait due(false);
+    test_wait armed(false);
+    b.start(t1, due, 10);
+    b.start(t2, armed, 10);
+    b.wake(10);
+    b.run_all();
+    BOOST_REQUIRE_EQUAL(b.carriers().size(), 2u);
+    b.rearm(t2, 50);
+
+    b.abandon_carrier(1);
+    b.abandon_carrier(0);
+
+    BOOST_CHECK(due.destroyed == 1 && due.completed == 0);
+    BOOST_CHECK(armed.destroyed == 0 && armed.completed == 0);
+    BOOST_CHECK_EQUAL(b.cancel(t2), 1u);
+    b.run_all();
+    BOOST_REQUIRE_EQUAL(b.carriers().size(), 1u);
+    b.arrive(0);
+    BOOST_CHECK_EQUAL(armed.told, aborted);
+    b.release(t1);
+    b.release(t2);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(rearm_moves_due_and_armed_waits_of_one_timer_together, Backend,
+                              backends) {
+    bench<Backend> b;
+    timer_core t;
+    std::deque<test_wait> w(3);
+    b.start(t, w[0], 10);
+    b.start(t, w[1], 10);
+    b.collect(10);
+    b.start(t, w[2], 10); // expired at its start, and not yet collected
+
+    BOOST_CHECK_EQUAL(b.rearm(t, 40), 3u);
+    b.run_all();
+    b.wake(39);
+    BOOST_CHECK(b.log().empty());
+    b.wake(40);
+    b.run_all();
+
+    BOOST_CHECK_EQUAL(b.log().size(), 3u);
+    b.release(t);
+}
+
+// I2: cancel leaves the timer filed; a new wait must be due at the new tick, be it earlier or later.
+BOOST_AUTO_TEST_CASE_TEMPLATE(C37_cancel_and_start_again_uses_the_new_deadline, Backend, backends) {
+    for (const std::uint64_t due : {20u, 100u, 500u}) {
+        bench<Backend> b;
+        timer_core t;
+        std::deque<test_wait> w(2);
+        b.start(t, w[0], 100);
+        b.cancel(t);
+        b.run_all();
+
+        b.start(t, w[1], due);
+        b.wake(due - 1);
+        BOOST_CHECK_EQUAL(w[1].completed, 0);
+        b.wake(due);
+
+        BOOST_CHECK_EQUAL(w[1].completed, 1);
+        b.release(t);
+    }
+}
+
+// ---- slots ----------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(C31_a_slot_cancels_its_wait_only_in_every_state, Backend, backends) {
+    bench<Backend> b;
+    timer_core t;
+    std::deque<test_wait> w(3);
+    std::deque<slot_link> links;
+    for (test_wait& each : w) {
+        links.emplace_back(b.host(), each);
+        b.start(t, each, 10);
+    }
+
+    links[1](boost::asio::cancellation_type::terminal); // armed
+    links[1](boost::asio::cancellation_type::terminal);
+    b.run_all();
+    b.collect(10);
+    links[0](boost::asio::cancellation_type::total); // due
+    b.run_all();
+    links[2](boost::asio::cancellation_type::partial); // done
+
+    BOOST_CHECK_EQUAL(b.log().size(), 3u);
+    BOOST_CHECK_EQUAL(w[0].told, aborted);
+    BOOST_CHECK_EQUAL(w[1].told, aborted);
+    BOOST_CHECK_EQUAL(w[2].told, error_code());
+    b.release(t);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(C32_a_slot_finds_its_wait_after_the_timer_has_moved, Backend,
+                              backends) {
+    bench<Backend> b;
+    timer_core from;
+    timer_core to;
+    test_wait w;
+    slot_link link(b.host(), w);
+    b.start(from, w, 10);
+    b.move(from, to);
+
+    link(boost::asio::cancellation_type::terminal);
+    b.run_all();
+
+    BOOST_CHECK_EQUAL(w.told, aborted);
+    BOOST_CHECK_EQUAL(b.cancel(to), 0u);
+    b.release(to);
+}
+
+// ---- order ----------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(P7_equal_deadlines_complete_in_start_order, Backend, backends) {
+    for (const unsigned batch : {1u, 7u, 256u}) {
+        bench<Backend> b(with(batch, 1));
+        crowd<Backend> c(b, 100);
+        c.start(1000);
+
+        b.collect(1000);
+        b.run_all();
+
+        BOOST_REQUIRE_EQUAL(b.log().size(), 100u);
+        for (std::size_t i = 0; i < 100; ++i)
+            BOOST_CHECK(b.log()[i] == &c.waits[i]);
+    }
+}
+
+// The later start is filed on a lower level than the earlier one, which is still far up.
+BOOST_AUTO_TEST_CASE_TEMPLATE(P7_start_order_holds_across_levels_and_re_arms, Backend, backends) {
+    bench<Backend> b;
+    crowd<Backend> c(b, 4);
+    b.start(c.timers[0], c.waits[0], 10'000);
+    b.start(c.timers[3], c.waits[3], 20'000);
+    b.collect(9'990);
+    b.start(c.timers[1], c.waits[1], 10'000);
+    b.start(c.timers[2], c.waits[2], 10'000);
+    b.rearm(c.timers[3], 10'000); // re-arming is a new start
+
+    b.collect(10'000);
+    b.run_all();
+
+    BOOST_REQUIRE_EQUAL(b.log().size(), 4u);
+    for (std::size_t i = 0; i < 4; ++i)
+        BOOST_CHECK(b.log()[i] == &c.waits[i]);
+}
+
+// ---- the driver -----------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(I3_the_driver_is_armed_for_the_earliest_wait_only, Backend,
+                              backends) {
+    bench<Backend> b;
+    crowd<Backend> c(b, 3);
+
+    b.start(c.timers[0], c.waits[0], 100);
+    BOOST_CHECK(b.driver() == tick{100});
+    b.start(c.timers[1], c.waits[1], 200);
+    BOOST_CHECK(b.driver() == tick{100});
+    b.start(c.timers[2], c.waits[2], 50);
+    BOOST_CHECK(b.driver() == tick{50});
+    b.rearm(c.timers[2], 300);
+    BOOST_CHECK(b.driver() == tick{50}); // a stale wake-up instead of a system call
+    b.rearm(c.timers[1], 20);
+    BOOST_CHECK(b.driver() == tick{20});
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(P9_the_driver_is_disarmed_when_the_last_wait_is_gone, Backend,
+                              backends) {
+    bench<Backend> b;
+    crowd<Backend> c(b, 2);
+    c.start(100);
+
+    b.cancel(c.timers[0]);
+    b.run_all();
+    BOOST_CHECK(b.driver().has_value());
+    b.cancel(c.timers[1]);
+    b.run_all();
+    BOOST_CHECK(!b.driver().has_value());
+
+    test_wait again;
+    b.start(c.timers[0], again, 200);
+    BOOST_CHECK(b.driver().has_value());
+    b.cancel(c.timers[0]);
+    b.run_all();
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_start_whose_driver_fails_is_withdrawn_without_a_trace, Backend,
+                              backends) {
+    bench<Backend> b;
+    timer_core t;
+    test_wait w;
+    effects unheeded;
+    BOOST_REQUIRE(b.state().start(t, w, tick{10}, true, unheeded));
+    BOOST_REQUIRE(unheeded.arm);
+
+    BOOST_CHECK(b.state().withdraw(t, w));
+
+    BOOST_CHECK_EQUAL(b.state().armed_count(), 0u);
+    BOOST_CHECK_EQUAL(b.cancel(t), 0u);
+    b.collect(10);
+    BOOST_CHECK_EQUAL(w.completed, 0);
+    (void)b.state().release(t);
+}
+
+// ---- a clock that is set back ------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(P1_P7_after_a_set_back_waits_keep_their_deadlines_and_their_order,
+                              Backend, backends) {
+    bench<Backend> b(with(8, 1), tick{10'000});
+    crowd<Backend> c(b, 50);
+    for (std::size_t i = 0; i < 50; ++i)
+        b.start(c.timers[i], c.waits[i], 20'000);
+
+    b.state().set_back(tick{5'000});
+
+    BOOST_CHECK(b.state().now() == tick{5'000});
+    effects out;
+    (void)b.state().collect(tick{5'000}, false, out);
+    BOOST_CHECK(out.arm);
+    b.apply(out);
+    b.collect(19'999);
+    BOOST_CHECK(b.log().empty());
+    b.collect(20'000);
+    b.run_all();
+    BOOST_REQUIRE_EQUAL(b.log().size(), 50u);
+    for (std::size_t i = 0; i < 50; ++i)
+        BOOST_CHECK(b.log()[i] == &c.waits[i]);
+}
+
+// ---- moves ----------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(C6_a_moved_timer_takes_its_armed_and_its_due_waits_along, Backend,
+                              backends) {
+    bench<Backend> b;
+    timer_core from;
+    timer_core to;
+    std::deque<test_wait> w(2);
+    b.start(from, w[0], 10);
+    b.collect(10);
+    b.start(from, w[1], 50);
+
+    b.move(from, to);
+
+    BOOST_CHECK(!from.filed());
+    BOOST_CHECK(!from.newest());
+    BOOST_CHECK_EQUAL(b.cancel(from), 0u);
+    BOOST_CHECK_EQUAL(b.rearm(to, 60), 2u);
+    b.run_all();
+    b.wake(60);
+    b.run_all();
+    BOOST_CHECK_EQUAL(b.log().size(), 2u);
+    b.release(to);
+}
+
+// ---- expire_all -----------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(P10_expire_all_completes_every_armed_wait_with_its_code, Backend,
+                              backends) {
+    bench<Backend> b(with(16, 1));
+    crowd<Backend> c(b, 100);
+    for (std::size_t i = 0; i < 100; ++i)
+        b.start(c.timers[i], c.waits[i], i < 10 ? 5 : 1000 * i);
+    b.collect(5); // ten are due already and keep their own result
+    b.cancel(c.timers[99]);
+
+    BOOST_CHECK_EQUAL(b.expire_all(boost::asio::error::shut_down), 89u);
+    BOOST_CHECK_EQUAL(b.expire_all(boost::asio::error::shut_down), 0u);
+    b.run_all();
+
+    BOOST_CHECK_EQUAL(c.completed(), 100u);
+    for (std::size_t i = 0; i < 100; ++i)
+        BOOST_CHECK_EQUAL(c.waits[i].told, i < 10    ? error_code()
+                                           : i == 99 ? aborted
+                                                     : error_code(boost::asio::error::shut_down));
+    BOOST_CHECK(!b.driver());
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(P10_waits_that_never_end_are_expired_as_well, Backend, backends) {
+    bench<Backend> b;
+    crowd<Backend> c(b, 3);
+    c.start(tick::never().count());
+
+    BOOST_CHECK_EQUAL(b.expire_all(), 3u);
+    b.run_all();
+
+    BOOST_CHECK_EQUAL(c.completed(), 3u);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_timer_is_used_again_after_expire_all, Backend, backends) {
+    bench<Backend> b;
+    timer_core t;
+    std::deque<test_wait> w(2);
+    b.start(t, w[0], 10);
+    b.expire_all();
+    b.run_all();
+
+    b.start(t, w[1], 20);
+    b.wake(20);
+
+    BOOST_CHECK(w[0].completed == 1 && w[1].completed == 1);
+    b.release(t);
+}
+
+// ---- the end --------------------------------------------------------------------------------------
+
+namespace {
+template <class Backend>
+std::size_t drain(bench<Backend>& b, const std::function<void(test_wait&)>& each = {}) {
+    std::size_t count = 0;
+    wait_operation* op = nullptr;
+    while (b.state().drain(op)) {
+        while (op) {
+            auto& w = static_cast<test_wait&>(*std::exchange(op, op->next));
+            w.destroy();
+            ++count;
+            if (each)
+                each(w);
+        }
+    }
+    return count;
+}
+} // namespace
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(P3_draining_finds_each_wait_once_in_whatever_state, Backend,
+                              backends) {
+    bench<Backend> b(with(8, 1));
+    crowd<Backend> c(b, 60);
+    for (std::size_t i = 0; i < 60; ++i)
+        b.start(c.timers[i], c.waits[i], i < 20 ? 5 : 10 * i);
+    b.collect(5);                         // 8 are due, 12 are backlog
+    b.rearm(c.timers[0], 900);            // pulled back
+    for (std::size_t i = 50; i < 60; ++i) // cancelled
+        b.cancel(c.timers[i]);
+
+    b.close();
+
+    BOOST_CHECK_EQUAL(drain(b), 60u);
+    for (const test_wait& w : c.waits)
+        BOOST_CHECK(w.destroyed == 1 && w.completed == 0);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_closed_shard_starts_and_moves_nothing, Backend, backends) {
+    bench<Backend> b;
+    timer_core t;
+    test_wait w;
+    b.close();
+
+    BOOST_CHECK(!b.start(t, w, 10));
+
+    BOOST_CHECK_EQUAL(b.rearm(t, 20), 0u);
+    BOOST_CHECK_EQUAL(b.cancel(t), 0u);
+    wait_operation* op = nullptr;
+    BOOST_CHECK(!b.state().drain(op));
+    BOOST_CHECK(!op);
+    BOOST_CHECK(b.state().begin_draining());
+    BOOST_CHECK(!b.state().begin_draining());
+    BOOST_CHECK(b.state().end_draining() == &w); // it is for whoever drains to destroy
+    BOOST_CHECK(!b.state().end_draining());
+    BOOST_CHECK(b.state().begin_draining());
+}
+
+// Handlers own other timers, whose destructors cancel waits that have not been drained yet.
+BOOST_AUTO_TEST_CASE_TEMPLATE(waits_that_are_cancelled_while_others_drain_are_drained_as_well,
+                              Backend, backends) {
+    bench<Backend> b(with(4, 1));
+    crowd<Backend> c(b, 100);
+    c.start(10);
+    b.close();
+    std::size_t next = 99;
+
+    const std::size_t drained = drain(b, [&](test_wait&) {
+        if (next > 50)
+            b.release(c.timers[next--]);
+    });
+
+    BOOST_CHECK_EQUAL(drained, 100u);
+    for (const test_wait& w : c.waits)
+        BOOST_CHECK_EQUAL(w.destroyed, 1);
+}
+
+// P6: timers that are still filed although their waits are gone count, too.
+BOOST_AUTO_TEST_CASE_TEMPLATE(P6_no_call_of_drain_looks_at_more_than_batch_limit_timers, Backend,
+                              backends) {
+    bench<Backend> b(with(16, 1));
+    crowd<Backend> c(b, 1000);
+    c.start(10);
+    for (std::size_t i = 0; i < 999; ++i)
+        b.cancel(c.timers[i]);
+    b.run_all();
+    b.close();
+
+    std::size_t most = 0;
+    for (bool more = true; more;) {
+        Backend::handled = 0;
+        wait_operation* op = nullptr;
+        more = b.state().drain(op);
+        while (op)
+            std::exchange(op, op->next)->destroy();
+        most = std::max(most, Backend::handled);
+    }
+
+    BOOST_CHECK_LE(most, 17u);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(I5_the_last_user_is_told_to_delete_the_shard, Backend, backends) {
+    bench<Backend> b;
+    timer_core t;
+    test_wait w(false);
+    b.start(t, w, 10);
+    b.wake(10);
+    b.close();
+
+    BOOST_CHECK(!b.release_service());
+    BOOST_CHECK(!b.release(t)); // the carrier is still on its way
+    bool last = false;
+    BOOST_CHECK(b.state().arrive(w, last));
+
+    BOOST_CHECK(last);
+}
+
+// ---- a random walk beside a model ---------------------------------------------------------------------
+
+namespace {
+
+/// What the walk knows of one wait.
+struct modelled {
+    test_wait wait;
+    std::unique_ptr<slot_link> link;
+    std::uint64_t due = 0;
+    bool cancelled = false;
+
+    explicit modelled(bool direct) : wait(direct) {}
+    bool over() const { return wait.completed + wait.destroyed != 0; }
+};
+
+template <class Backend>
+class walk {
+public:
+    walk(std::uint64_t seed, const pawl::options& o) : random_(seed), b_(o, tick{1000}) {
+        for (std::size_t i = 0; i < timers; ++i) {
+            cores_.push_back(std::make_unique<timer_core>());
+            due_.push_back(1000);
+            pending_.emplace_back();
+        }
+    }
+
+    void step() {
+        const std::size_t t = pick(timers);
+        switch (pick(14)) {
+        case 0:
+        case 1:
+        case 2:
+            start(t);
+            break;
+        case 3:
+            expect(t, b_.cancel(*cores_[t]), all, "cancel");
+            break;
+        case 4:
+            expect(t, b_.cancel(*cores_[t], 1), 1, "cancel_one");
+            break;
+        case 5:
+        case 6:
+            rearm(t);
+            break;
+        case 7:
+            slot(t);
+            break;
+        case 8:
+            b_.collect(now() + pick(20));
+            break;
+        case 9:
+            b_.wake(now() + (pick(8) == 0 ? pick(100'000) : pick(5)));
+            break;
+        case 10:
+            move(t);
+            break;
+        case 11:
+            if (b_.units() != 0)
+                b_.run_unit();
+            break;
+        case 12:
+            if (!b_.carriers().empty())
+                b_.arrive(pick(b_.carriers().size()));
+            break;
+        case 13:
+            if (pick(20) == 0)
+                destroy(t);
+            else if (pick(200) == 0)
+                rest();
+            break;
+        }
+        settle();
+    }
+
+    void finish() {
+        for (std::size_t i = 0; i < timers; ++i)
+            destroy(i);
+        while (b_.units() != 0 || !b_.carriers().empty()) {
+            if (b_.units() != 0)
+                b_.run_unit();
+            else
+                b_.arrive(0);
+        }
+        settle();
+        BOOST_CHECK(loose_.empty());
+        BOOST_CHECK_EQUAL(b_.state().armed_count(), 0u);
+        BOOST_CHECK(!b_.driver());
+    }
+
+    std::size_t completed = 0;
+
+private:
+    static constexpr std::size_t timers = 12;
+    static constexpr std::size_t all = ~std::size_t{0};
+
+    std::size_t pick(std::size_t n) { return random_() % n; }
+    std::uint64_t now() const { return b_.now().count(); }
+    std::uint64_t deadline() {
+        return now() - std::min<std::uint64_t>(now(), 3) + (pick(4) == 0 ? pick(50'000) : pick(40));
+    }
+
+    void start(std::size_t t) {
+        if (pending_[t].empty())
+            due_[t] = deadline(); // as expires_at() before async_wait()
+        auto m = std::make_unique<modelled>(pick(3) != 0);
+        m->due = due_[t];
+        if (pick(2) == 0)
+            m->link = std::make_unique<slot_link>(b_.host(), m->wait);
+        BOOST_REQUIRE(b_.start(*cores_[t], m->wait, due_[t]));
+        pending_[t].push_back(std::move(m));
+    }
+    /// The oldest `limit` waits of timer t must have been cancelled.
+    void expect(std::size_t t, std::size_t count, std::size_t limit, const char* what) {
+        const std::size_t n = std::min(limit, pending_[t].size());
+        BOOST_REQUIRE_MESSAGE(count == n, what << ": " << count << " instead of " << n);
+        for (std::size_t i = 0; i < n; ++i) {
+            pending_[t].front()->cancelled = true;
+            loose_.push_back(std::move(pending_[t].front()));
+            pending_[t].pop_front();
+        }
+    }
+    void rearm(std::size_t t) {
+        const std::uint64_t due = deadline();
+        const std::size_t count = b_.rearm(*cores_[t], due);
+        BOOST_REQUIRE_EQUAL(count, pending_[t].size());
+        due_[t] = due;
+        for (auto& m : pending_[t])
+            m->due = due;
+    }
+    void slot(std::size_t t) {
+        if (pending_[t].empty())
+            return;
+        const std::size_t i = pick(pending_[t].size());
+        auto& m = pending_[t][i];
+        if (!m->link)
+            return;
+        if (pick(4) == 0) {
+            m->link.reset(); // the signal is destroyed
+            return;
+        }
+        (*m->link)(boost::asio::cancellation_type::terminal);
+        m->cancelled = true;
+        loose_.push_back(std::move(m));
+        pending_[t].erase(pending_[t].begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    void move(std::size_t t) {
+        auto to = std::make_unique<timer_core>();
+        b_.move(*cores_[t], *to);
+        cores_[t] = std::move(to);
+    }
+    void destroy(std::size_t t) {
+        const std::size_t n = pending_[t].size();
+        b_.release(*cores_[t]);
+        cores_[t] = std::make_unique<timer_core>();
+        expect(t, n, all, "destroy");
+    }
+    /// Nobody does anything but the units, the carriers and the driver: all waits complete.
+    void rest() {
+        for (;;) {
+            if (b_.units() != 0)
+                b_.run_unit();
+            else if (!b_.carriers().empty())
+                b_.arrive(0);
+            else if (b_.driver())
+                b_.wake(b_.driver()->count());
+            else
+                break;
+            settle();
+        }
+        for (const auto& list : pending_)
+            BOOST_REQUIRE_MESSAGE(list.empty(), "a wait was forgotten");
+        BOOST_REQUIRE(loose_.empty());
+    }
+    /// Checks what has completed, and forgets it.
+    void settle() {
+        const auto check = [&](const std::unique_ptr<modelled>& m) {
+            if (!m->over())
+                return false;
+            BOOST_REQUIRE_EQUAL(m->wait.completed, 1);
+            BOOST_REQUIRE_EQUAL(m->wait.told == aborted, m->cancelled);
+            if (!m->cancelled)
+                BOOST_REQUIRE_LE(m->due, m->wait.completed_at.count()); // P1
+            ++completed;
+            return true;
+        };
+        for (auto& list : pending_)
+            std::erase_if(list, check);
+        std::erase_if(loose_, check);
+    }
+
+    std::mt19937_64 random_;
+    bench<Backend> b_;
+    std::vector<std::unique_ptr<timer_core>> cores_;
+    std::vector<std::uint64_t> due_;
+    std::vector<std::deque<std::unique_ptr<modelled>>> pending_;
+    std::deque<std::unique_ptr<modelled>> loose_; // cancelled, not yet completed
+};
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(P1_P3_P4_hold_on_a_random_walk, Backend, backends) {
+    const std::uint64_t seed = pawl_test::seed();
+    for (const auto& [batch, per_turn] :
+         {std::pair(256u, 1u), std::pair(2u, 1u), std::pair(1u, 64u), std::pair(5u, 3u)}) {
+        walk<Backend> w(seed + batch, with(batch, per_turn));
+        for (std::uint64_t n = pawl_test::steps(40'000); n != 0; --n)
+            w.step();
+        w.finish();
+        BOOST_CHECK_GT(w.completed, 0u);
+    }
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSL-1.0
+// Copyright (c) 2026 The Pawl authors
+
+// Purpose
+//   The seed and the length of a randomised test. Both come from the environment, so that a failure
+//   can be repeated, and the seed is printed in any case.
+
+#ifndef PAWL_TEST_SUPPORT_SEED_HPP
+#define PAWL_TEST_SUPPORT_SEED_HPP
+
+#include <cstdint>
+#include <cstdlib>
+#include <iostream>
+#include <random>
+#include <string>
+
+namespace pawl_test {
+
+/// The number in the environment variable `name`, or `otherwise`.
+inline std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise) {
+    const char* const text = std::getenv(name);
+    return text != nullptr && *text != '\0' ? std::stoull(text) : otherwise;
+}
+
+/// PAWL_SEED, or one that differs from run to run. Prints it.
+inline std::uint64_t seed() {
+    std::random_device device;
+    const std::uint64_t drawn = (std::uint64_t{device()} << 32) | device();
+    const std::uint64_t chosen = number_from_environment("PAWL_SEED", drawn);
+    std::cout << "PAWL_SEED=" << chosen << std::endl;
+    return chosen;
+}
+
+/// PAWL_STEPS, or `otherwise`.
+inline std::uint64_t steps(std::uint64_t otherwise) {
+    return number_from_environment("PAWL_STEPS", otherwise);
+}
+
+} // namespace pawl_test
+
+#endif

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: BSL-1.0
+// Copyright (c) 2026 The Pawl authors
+
+// What only this backend promises, or what could only go wrong in this one. What every backend
+// promises is in test/conformance/backend_test.cpp.
+
+#include <pawl/time/hierarchical_wheel.hpp>
+
+#define BOOST_TEST_MODULE hierarchical_wheel
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <array>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pawl::time {
+
+/// Reaches what the tests cannot reach from outside.
+struct hierarchical_wheel_probe {
+    static void set_next_sequence(hierarchical_wheel& wheel, std::uint64_t sequence) {
+        wheel.next_sequence_ = sequence;
+    }
+    static std::uint32_t epochs(const hierarchical_wheel& wheel) { return wheel.epochs_; }
+    static bool staging(const hierarchical_wheel& wheel) { return wheel.staging_; }
+};
+
+} // namespace pawl::time
+
+using pawl::time::expire_result;
+using pawl::time::geometry;
+using pawl::time::hierarchical_wheel;
+using pawl::time::hierarchical_wheel_probe;
+using pawl::time::tick;
+using pawl::time::timer_node;
+
+static_assert(pawl::time::backend<hierarchical_wheel>);
+static_assert(!std::is_move_constructible_v<hierarchical_wheel>);
+
+namespace {
+
+/// Nodes that let go of the wheel before they vanish.
+struct fixture {
+    std::vector<timer_node> nodes = std::vector<timer_node>(2000);
+    hierarchical_wheel wheel;
+
+    std::size_t index(const timer_node* node) const {
+        return static_cast<std::size_t>(node - nodes.data());
+    }
+
+    /// Calls expire(now) with room for `limit` until nothing is left; answers the indices.
+    std::vector<std::size_t> expire_all(tick now, std::size_t limit) {
+        std::vector<timer_node*> out(limit);
+        std::vector<std::size_t> indices;
+        for (bool more = true; more;) {
+            const expire_result result = wheel.expire(now, out);
+            more = result.more;
+            for (std::size_t i = 0; i != result.emitted; ++i)
+                indices.push_back(index(out[i]));
+            wheel.invariant();
+        }
+        return indices;
+    }
+};
+
+std::vector<std::size_t> ascending(std::size_t count) {
+    std::vector<std::size_t> indices(count);
+    for (std::size_t i = 0; i != count; ++i)
+        indices[i] = i;
+    return indices;
+}
+
+} // namespace
+
+BOOST_FIXTURE_TEST_CASE(rearming_to_later_writes_only_the_node, fixture) {
+    for (std::size_t i = 0; i != 100; ++i)
+        wheel.insert(nodes[i], tick{70});
+    std::vector<timer_node> before = nodes;
+
+    wheel.rearm(nodes[50], tick{1'000'000});
+
+    BOOST_TEST((nodes[50].due == tick{1'000'000}));
+    BOOST_TEST((nodes[50].order == 100U));
+    BOOST_TEST(nodes[50].link == before[50].link);
+    BOOST_TEST(nodes[50].next == before[50].next);
+    before[50] = nodes[50];
+    BOOST_TEST(std::memcmp(before.data(), nodes.data(), nodes.size() * sizeof(timer_node)) == 0);
+    wheel.invariant();
+}
+
+BOOST_FIXTURE_TEST_CASE(rearming_to_earlier_stays_within_a_slot_and_relinks_before_it, fixture) {
+    wheel.insert(nodes[0], tick{100}); // level 1, slot 1: [64, 128)
+    timer_node** const link = nodes[0].link;
+
+    wheel.rearm(nodes[0], tick{64});
+    BOOST_TEST(nodes[0].link == link);
+    BOOST_TEST((wheel.next_wake() == tick{64}));
+
+    wheel.rearm(nodes[0], tick{63});
+    BOOST_TEST(nodes[0].link != link);
+    BOOST_TEST((wheel.next_wake() == tick{63}));
+    wheel.invariant();
+    BOOST_TEST(expire_all(tick{62}, 8).empty());
+    BOOST_TEST(expire_all(tick{63}, 8) == ascending(1));
+}
+
+BOOST_FIXTURE_TEST_CASE(a_lone_timer_is_waited_for_without_a_stop_on_the_way, fixture) {
+    const tick due{123'456'789};
+    wheel.insert(nodes[0], due);
+    BOOST_TEST((wheel.next_wake() == due));
+
+    wheel.rearm(nodes[0], tick{987'654'321}); // stays where it is, and yet
+    BOOST_TEST((wheel.next_wake() == tick{987'654'321}));
+
+    std::array<timer_node*, 2> out{}; // one to move it down, one to emit it
+    const expire_result result = wheel.expire(tick{987'654'321}, out);
+    BOOST_TEST(result.emitted + result.more == 1U);
+}
+
+BOOST_FIXTURE_TEST_CASE(many_timers_that_are_never_due_cause_no_wake_up, fixture) {
+    for (timer_node& node : nodes)
+        wheel.insert(node, tick::never());
+
+    BOOST_TEST((wheel.next_wake() == tick::never()));
+    BOOST_TEST(expire_all(tick::never(), 16).empty());
+    BOOST_TEST((wheel.next_wake() == tick::never()));
+    BOOST_TEST(wheel.size() == nodes.size());
+}
+
+BOOST_DATA_TEST_CASE_F(fixture, a_crowd_at_one_tick_comes_in_start_order_however_small_the_steps,
+                       boost::unit_test::data::make({1, 2, 7, 63, 64, 256, 1999}), limit) {
+    for (timer_node& node : nodes)
+        wheel.insert(node, tick{5000});
+
+    BOOST_TEST(expire_all(tick{5000}, static_cast<std::size_t>(limit)) == ascending(nodes.size()));
+    BOOST_TEST(wheel.empty());
+}
+
+BOOST_FIXTURE_TEST_CASE(no_call_handles_more_nodes_than_it_was_given_room_for, fixture) {
+    for (timer_node& node : nodes)
+        wheel.insert(node, tick{5000});
+    std::array<timer_node*, 1> out{};
+
+    // From level 2 each node moves to level 0, to the stage, down there at most 7 levels, and out.
+    std::size_t calls = 1;
+    while (wheel.expire(tick{5000}, out).more)
+        ++calls;
+
+    BOOST_TEST(calls >= 2 * nodes.size());
+    BOOST_TEST(calls <= 10 * nodes.size());
+}
+
+BOOST_FIXTURE_TEST_CASE(nodes_in_the_stage_can_be_erased_moved_and_rearmed, fixture) {
+    for (std::size_t i = 0; i != 1000; ++i)
+        wheel.insert(nodes[i], tick{10});
+    std::array<timer_node*, 16> out{};
+    while (wheel.expire(tick{10}, out).emitted == 0) {
+    }
+    BOOST_TEST(hierarchical_wheel_probe::staging(wheel));
+    std::vector<std::size_t> expected;
+    std::vector<std::size_t> late;
+    std::vector<std::size_t> next;
+    for (std::size_t i = 0; i != 1000; ++i) {
+        if (!nodes[i].filed())
+            continue;
+        switch (i % 5) {
+        case 0:
+            wheel.erase(nodes[i]);
+            break;
+        case 1:
+            wheel.move_node(nodes[i], nodes[i + 1000]);
+            expected.push_back(i + 1000);
+            break;
+        case 2:
+            wheel.rearm(nodes[i], tick{10}); // to the end of the queue
+            late.push_back(i);
+            break;
+        case 3:
+            wheel.rearm(nodes[i], tick{11});
+            next.push_back(i);
+            break;
+        default:
+            expected.push_back(i);
+        }
+        if (i % 50 == 0)
+            wheel.invariant();
+    }
+    expected.insert(expected.end(), late.begin(), late.end());
+
+    BOOST_TEST(expire_all(tick{10}, 16) == expected);
+    BOOST_TEST(expire_all(tick{11}, 16) == next);
+    BOOST_TEST(wheel.empty());
+}
+
+BOOST_FIXTURE_TEST_CASE(whatever_is_filed_while_a_crowd_is_handed_out_comes_behind_it, fixture) {
+    for (std::size_t i = 0; i != 1000; ++i)
+        wheel.insert(nodes[i], tick{10});
+    std::array<timer_node*, 16> out{};
+    std::vector<std::size_t> emitted;
+
+    for (std::size_t next = 1000; next != 2000;) {
+        const expire_result result = wheel.expire(tick{10}, out);
+        for (std::size_t i = 0; i != result.emitted; ++i)
+            emitted.push_back(index(out[i]));
+        for (int i = 0; i != 10 && next != 2000; ++i)
+            wheel.insert(nodes[next++], tick{10});
+    }
+    for (const std::size_t i : expire_all(tick{10}, 16))
+        emitted.push_back(i);
+
+    BOOST_TEST(emitted == ascending(2000));
+}
+
+BOOST_DATA_TEST_CASE_F(fixture, start_order_survives_the_wrap_of_the_order_field,
+                       boost::unit_test::data::make({2000, 16}), limit) {
+    hierarchical_wheel_probe::set_next_sequence(wheel, (std::uint64_t{3} << 44) - 1000);
+
+    for (timer_node& node : nodes)
+        wheel.insert(node, tick{100});
+
+    BOOST_TEST((nodes[999].order == (std::uint64_t{1} << 44) - 1));
+    BOOST_TEST((nodes[1000].order == 0U));
+    BOOST_TEST(expire_all(tick{100}, static_cast<std::size_t>(limit)) == ascending(2000));
+}
+
+BOOST_AUTO_TEST_CASE(more_sets_can_be_drained_at_once_than_slot_numbers_can_tell_apart) {
+    hierarchical_wheel wheel(geometry{12});
+    const std::uint32_t count = hierarchical_wheel_probe::epochs(wheel) + 2;
+    std::vector<timer_node> nodes(4 * count);
+    std::vector<std::unique_ptr<hierarchical_wheel::detached>> sets;
+
+    for (std::uint32_t i = 0; i != count; ++i) {
+        for (std::uint32_t k = 0; k != 4; ++k)
+            wheel.insert(nodes[4 * i + k], k == 3 ? tick::never() : tick{k * 10'000});
+        sets.push_back(std::make_unique<hierarchical_wheel::detached>(wheel));
+        wheel.detach_all(*sets.back());
+        wheel.invariant();
+    }
+    for (std::uint32_t i = 0; i != count; ++i) {
+        wheel.erase(nodes[4 * i]);
+        wheel.rearm(nodes[4 * i + 1], tick{7});
+    }
+    wheel.invariant();
+
+    BOOST_TEST(wheel.size() == count);
+    for (const auto& set : sets) {
+        BOOST_TEST(set->pop() != nullptr);
+        BOOST_TEST(set->pop() != nullptr);
+        BOOST_TEST(set->pop() == nullptr);
+    }
+    wheel.invariant();
+    BOOST_TEST(wheel.size() == count);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_detached_set_that_vanishes_lets_go_of_its_nodes, fixture) {
+    for (std::size_t i = 0; i != 100; ++i)
+        wheel.insert(nodes[i], tick{i * i});
+    {
+        hierarchical_wheel::detached set(wheel);
+        wheel.detach_all(set);
+        BOOST_TEST(nodes[50].filed());
+    }
+
+    for (std::size_t i = 0; i != 100; ++i)
+        BOOST_TEST(!nodes[i].filed());
+}
+
+BOOST_FIXTURE_TEST_CASE(a_drained_set_can_be_used_again, fixture) {
+    hierarchical_wheel::detached set(wheel);
+    for (int round = 0; round != 200; ++round) {
+        for (std::size_t i = 0; i != 40; ++i)
+            wheel.insert(nodes[i], tick{i * 100});
+        wheel.erase(nodes[7]);
+        wheel.detach_all(set);
+        wheel.erase(nodes[8]);
+        std::size_t count = 0;
+        while (set.pop() != nullptr)
+            ++count;
+        BOOST_TEST(count == 38U);
+        wheel.invariant();
+    }
+}
+
+BOOST_FIXTURE_TEST_CASE(the_invariant_detects_damage_and_names_the_operands, fixture) {
+    for (std::size_t i = 0; i != 100; ++i)
+        wheel.insert(nodes[i], tick{100 + i});
+    wheel.invariant();
+    const auto says = [](const char* text) {
+        return [text](const std::logic_error& error) {
+            return std::string(error.what()).find(text) != std::string::npos;
+        };
+    };
+    const timer_node intact = nodes[20];
+
+    nodes[20].slot = 3;
+    BOOST_CHECK_EXCEPTION(wheel.invariant(), std::logic_error, says("node.slot = 3"));
+    nodes[20] = intact;
+
+    nodes[20].due = tick{5};
+    BOOST_CHECK_EXCEPTION(wheel.invariant(), std::logic_error, says("due = 5"));
+    nodes[20] = intact;
+
+    nodes[20].link = &nodes[21].next;
+    BOOST_CHECK_EXCEPTION(wheel.invariant(), std::logic_error, says("N1"));
+    nodes[20] = intact;
+
+    *nodes[20].link = nodes[20].next; // cut out behind the wheel's back
+    if (nodes[20].next != nullptr)
+        nodes[20].next->link = nodes[20].link;
+    BOOST_CHECK_EXCEPTION(wheel.invariant(), std::logic_error, says("S1"));
+}

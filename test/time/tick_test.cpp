@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSL-1.0
+// Copyright (c) 2026 The Pawl authors
+
+#include <pawl/time/tick.hpp>
+
+#include "../support/seed.hpp"
+
+#define BOOST_TEST_MODULE tick
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+using namespace std::chrono_literals;
+using pawl::time::tick;
+using pawl::time::tick_scale;
+
+namespace {
+
+template <class Rep, class Period>
+struct clock_of {
+    using rep = Rep;
+    using period = Period;
+    using duration = std::chrono::duration<Rep, Period>;
+    using time_point = std::chrono::time_point<clock_of>;
+    static constexpr bool is_steady = true;
+};
+
+using nano_clock = clock_of<std::int64_t, std::nano>;
+using second_clock = clock_of<std::int64_t, std::ratio<1>>;
+using third_clock = clock_of<std::int64_t, std::ratio<1, 3>>;
+using short_clock = clock_of<std::int32_t, std::milli>;
+using unsigned_clock = clock_of<std::uint64_t, std::nano>;
+using float_clock = clock_of<double, std::ratio<1>>;
+
+nano_clock::time_point at(std::int64_t nanoseconds) {
+    return nano_clock::time_point{nano_clock::duration{nanoseconds}};
+}
+
+constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+
+const std::vector<std::int64_t> precisions{1,
+                                           2,
+                                           3,
+                                           7,
+                                           10,
+                                           60,
+                                           100,
+                                           999,
+                                           1000,
+                                           1024,
+                                           1'000'000,
+                                           1'048'575,
+                                           1'048'576,
+                                           1'048'577,
+                                           999'999'999,
+                                           1'000'000'000,
+                                           3'599'999'999'999,
+                                           3'600'000'000'000};
+
+/// The edges at which a division that is off by one shows: around multiples and powers of two.
+std::vector<std::int64_t> edges(std::int64_t divisor) {
+    std::vector<std::int64_t> all{0, 1, 2, most, most - 1, most - 2};
+    const auto around = [&](std::int64_t centre) {
+        for (std::int64_t offset : {-1, 0, 1}) {
+            if (centre <= most - 1 && centre + offset >= 0)
+                all.push_back(centre + offset);
+        }
+    };
+    for (int bit = 0; bit != 63; ++bit) {
+        const std::int64_t power = std::int64_t{1} << bit;
+        around(power);
+        around(power / divisor * divisor);
+        if (power <= most / divisor)
+            around(power * divisor);
+    }
+    around(most / divisor * divisor);
+    return all;
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(never_is_later_than_every_other_tick) {
+    static_assert(tick{} == tick{0});
+    static_assert(tick{1} < tick{2});
+    static_assert(tick{std::numeric_limits<std::uint64_t>::max() - 1} < tick::never());
+    BOOST_TEST(tick::never().count() == std::numeric_limits<std::uint64_t>::max());
+}
+
+BOOST_DATA_TEST_CASE(division_by_multiplication_is_exact_at_every_edge,
+                     boost::unit_test::data::make(precisions), precision) {
+    const tick_scale<nano_clock> scale{std::chrono::nanoseconds{precision}};
+
+    for (const std::int64_t count : edges(precision)) {
+        const std::int64_t quotient = count / precision;
+        const std::int64_t rounded = quotient + (count % precision != 0 ? 1 : 0);
+        BOOST_REQUIRE_EQUAL(scale.floor(at(count)).count(), static_cast<std::uint64_t>(quotient));
+        if (count != most)
+            BOOST_REQUIRE_EQUAL(scale.ceil(at(count)).count(), static_cast<std::uint64_t>(rounded));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(division_by_multiplication_is_exact_for_random_numbers) {
+    std::mt19937_64 random(pawl_test::seed());
+
+    for (int i = 0; i != 200'000; ++i) {
+        const std::uint64_t divisor = 1 + random() % (std::uint64_t{1} << (1 + random() % 52));
+        const std::uint64_t dividend = random() >> (1 + random() % 63);
+        BOOST_REQUIRE_EQUAL(pawl::time::detail::reciprocal(divisor).divide(dividend),
+                            dividend / divisor);
+    }
+}
+
+BOOST_DATA_TEST_CASE(a_tick_that_has_begun_is_never_before_the_time_point_it_stands_for,
+                     boost::unit_test::data::make(precisions), precision) {
+    const tick_scale<nano_clock> scale{std::chrono::nanoseconds{precision}};
+
+    for (const std::int64_t count : edges(precision)) {
+        const auto begin = scale.time_of(scale.ceil(at(count)));
+        BOOST_REQUIRE(begin >= at(count));
+        BOOST_REQUIRE(begin == nano_clock::time_point::max() ||
+                      begin - at(count) < std::chrono::nanoseconds{precision});
+        BOOST_REQUIRE(scale.time_of(scale.floor(at(count))) <= at(count));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(what_lies_before_the_epoch_is_tick_zero) {
+    const tick_scale<nano_clock> scale{1ms};
+
+    BOOST_TEST(scale.ceil(at(-1)).count() == 0U);
+    BOOST_TEST(scale.floor(at(-1)).count() == 0U);
+    BOOST_TEST(scale.ceil(nano_clock::time_point::min()).count() == 0U);
+    BOOST_TEST(scale.floor(nano_clock::time_point::min()).count() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(the_last_time_point_is_never_and_the_one_before_it_is_not) {
+    for (const auto precision : precisions) {
+        const tick_scale<nano_clock> scale{std::chrono::nanoseconds{precision}};
+
+        BOOST_TEST((scale.ceil(nano_clock::time_point::max()) == tick::never()));
+        BOOST_TEST((scale.ceil(at(most - 1)) < tick::never()));
+        BOOST_TEST((scale.floor(nano_clock::time_point::max()) < tick::never()));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_tick_beyond_the_clock_is_its_last_time_point) {
+    const tick_scale<nano_clock> scale{1ms};
+
+    BOOST_TEST((scale.time_of(tick::never()) == nano_clock::time_point::max()));
+    BOOST_TEST((scale.time_of(tick{most / 1'000'000 + 1}) == nano_clock::time_point::max()));
+    BOOST_TEST((scale.time_of(tick{most / 1'000'000}) == at(most / 1'000'000 * 1'000'000)));
+}
+
+BOOST_AUTO_TEST_CASE(a_clock_coarser_than_the_precision_has_ticks_of_its_own_unit) {
+    const tick_scale<second_clock> scale{1ms};
+    const second_clock::time_point five{std::chrono::seconds{5}};
+
+    BOOST_TEST(scale.ceil(five).count() == 5U);
+    BOOST_TEST(scale.floor(five).count() == 5U);
+    BOOST_TEST((scale.time_of(tick{5}) == five));
+}
+
+BOOST_AUTO_TEST_CASE(a_precision_that_is_no_multiple_of_the_unit_is_shortened) {
+    const tick_scale<third_clock> scale{1s - 1ns}; // two thirds of a second
+    const third_clock::time_point five{third_clock::duration{5}};
+
+    BOOST_TEST(scale.ceil(five).count() == 3U);
+    BOOST_TEST(scale.floor(five).count() == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(a_short_representation_saturates_at_its_own_end) {
+    const tick_scale<short_clock> scale{10ms};
+    using point = short_clock::time_point;
+    constexpr std::int32_t last = std::numeric_limits<std::int32_t>::max();
+
+    BOOST_TEST((scale.ceil(point::max()) == tick::never()));
+    BOOST_TEST(scale.ceil(point{short_clock::duration{last - 1}}).count() == 214'748'365U);
+    BOOST_TEST((scale.time_of(tick{214'748'365}) == point::max()));
+    BOOST_TEST((scale.time_of(tick{214'748'364}).time_since_epoch().count() == 2'147'483'640));
+}
+
+BOOST_AUTO_TEST_CASE(an_unsigned_clock_is_exact_in_its_upper_half) {
+    const tick_scale<unsigned_clock> scale{1us};
+    constexpr std::uint64_t count = std::numeric_limits<std::uint64_t>::max() - 1;
+    const unsigned_clock::time_point late{unsigned_clock::duration{count}};
+
+    BOOST_TEST(scale.floor(late).count() == count / 1000);
+    BOOST_TEST(scale.ceil(late).count() == count / 1000 + 1);
+    BOOST_TEST((scale.ceil(unsigned_clock::time_point::max()) == tick::never()));
+}
+
+BOOST_AUTO_TEST_CASE(a_floating_clock_passes_through_nanoseconds_and_saturates) {
+    const tick_scale<float_clock> scale{1ms};
+    const auto after = [](double seconds) {
+        return float_clock::time_point{float_clock::duration{seconds}};
+    };
+
+    BOOST_TEST(scale.ceil(after(-1)).count() == 0U);
+    BOOST_TEST(scale.ceil(after(0.0005)).count() == 1U);
+    BOOST_TEST(scale.floor(after(0.0005)).count() == 0U);
+    BOOST_TEST(scale.ceil(after(1e-15)).count() == 1U);
+    BOOST_TEST((scale.ceil(float_clock::time_point::max()) == tick::never()));
+    BOOST_TEST((scale.ceil(after(std::numeric_limits<double>::infinity())) == tick::never()));
+    BOOST_TEST(scale.ceil(after(std::numeric_limits<double>::quiet_NaN())).count() == 0U);
+    BOOST_TEST((scale.time_of(tick::never()) == float_clock::time_point::max()));
+    BOOST_TEST(scale.time_of(tick{1500}).time_since_epoch().count() == 1.5,
+               boost::test_tools::tolerance(1e-12));
+}
+
+BOOST_DATA_TEST_CASE(a_precision_out_of_range_is_refused_by_name,
+                     boost::unit_test::data::make({std::int64_t{0}, std::int64_t{-1},
+                                                   std::int64_t{3'600'000'000'001}}),
+                     precision) {
+    const auto names_it = [&](const std::invalid_argument& error) {
+        const std::string what = error.what();
+        return what.find("precision") != what.npos &&
+               what.find(std::to_string(precision)) != what.npos &&
+               what.find("1 ns") != what.npos && what.find("1 h") != what.npos;
+    };
+
+    BOOST_CHECK_EXCEPTION(tick_scale<nano_clock>{std::chrono::nanoseconds{precision}},
+                          std::invalid_argument, names_it);
+}

@@ -1,0 +1,570 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// Purpose
+//   One wait: its state word, move by move, and its handler with allocator, executor and
+//   cancellation slot. The shard is played by a host that writes down what it is asked.
+//
+// Model
+//   PAWL_ASSERT counts instead of ending the program, so that the forbidden moves can be tried.
+
+namespace {
+int violations = 0;
+void note_violation() noexcept { ++violations; }
+} // namespace
+#define PAWL_ASSERT(...) ((__VA_ARGS__) ? void() : note_violation())
+
+#define BOOST_TEST_MODULE wait
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <pawl/wait/wait_handler.hpp>
+#include <pawl/wait/wait_operation.hpp>
+#include <pawl/wait/wait_state.hpp>
+
+#include "../support/archetypes.hpp"
+
+#include <boost/asio/bind_allocator.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/error.hpp>
+
+#include <array>
+#include <memory>
+#include <new>
+#include <optional>
+#include <ostream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace pawl::detail {
+std::ostream& operator<<(std::ostream& out, wait_phase p) {
+    constexpr const char* names[] = {"idle", "armed", "due", "cancelled", "started"};
+    return out << names[static_cast<int>(p)];
+}
+} // namespace pawl::detail
+
+namespace {
+
+using namespace pawl::detail;
+using namespace pawl_test;
+
+// ---- the state word -----------------------------------------------------------------------------
+
+/// A state and the legal way to it.
+struct place {
+    const char* name;
+    wait_phase phase;
+    bool carried;
+    void (*go)(wait_state&);
+};
+
+std::ostream& operator<<(std::ostream& out, const place& p) { return out << p.name; }
+
+const std::array<place, 8> places{{
+    {"idle", wait_phase::idle, false, [](wait_state&) {}},
+    {"armed", wait_phase::armed, false, [](wait_state& s) { s.arm(); }},
+    {"due", wait_phase::due, true,
+     [](wait_state& s) {
+         s.arm();
+         (void)s.fall_due();
+     }},
+    {"pulled back", wait_phase::armed, true,
+     [](wait_state& s) {
+         s.arm();
+         (void)s.fall_due();
+         s.pull_back();
+     }},
+    {"due again", wait_phase::due, true,
+     [](wait_state& s) {
+         s.arm();
+         (void)s.fall_due();
+         s.pull_back();
+         (void)s.fall_due();
+     }},
+    {"parked", wait_phase::armed, false,
+     [](wait_state& s) {
+         s.arm();
+         (void)s.fall_due();
+         s.pull_back();
+         (void)s.arrive();
+         s.park();
+     }},
+    {"cancelled", wait_phase::cancelled, true,
+     [](wait_state& s) {
+         s.arm();
+         (void)s.cancel();
+     }},
+    {"started", wait_phase::started, true,
+     [](wait_state& s) {
+         s.arm();
+         (void)s.fall_due();
+         (void)s.arrive();
+     }},
+}};
+
+wait_state at(const place& p) {
+    wait_state s;
+    p.go(s);
+    BOOST_REQUIRE_EQUAL(s.phase(), p.phase);
+    BOOST_REQUIRE_EQUAL(s.carried(), p.carried);
+    return s;
+}
+
+/// Whether the move passes its assertions.
+template <typename Move>
+bool legal(const place& from, Move move) {
+    wait_state s = at(from);
+    violations = 0;
+    move(s);
+    return std::exchange(violations, 0) == 0;
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(state)
+
+BOOST_DATA_TEST_CASE(no_move_but_those_in_the_table_is_possible_from, places, from) {
+    const bool armed = from.phase == wait_phase::armed;
+    const bool due = from.phase == wait_phase::due;
+    const bool cancelled = from.phase == wait_phase::cancelled;
+
+    BOOST_CHECK_EQUAL(legal(from, [](wait_state& s) { s.arm(); }), from.phase == wait_phase::idle);
+    BOOST_CHECK_EQUAL(legal(from, [](wait_state& s) { (void)s.fall_due(); }), armed);
+    BOOST_CHECK_EQUAL(legal(from, [](wait_state& s) { s.pull_back(); }), due);
+    BOOST_CHECK_EQUAL(legal(from, [](wait_state& s) { (void)s.cancel(); }), armed || due);
+    BOOST_CHECK_EQUAL(legal(from, [](wait_state& s) { (void)s.arrive(); }),
+                      due || cancelled || (armed && from.carried));
+    BOOST_CHECK_EQUAL(legal(from, [](wait_state& s) { s.park(); }), armed && from.carried);
+}
+
+// I1: a wait has at most one carrier, so falling due or being cancelled asks for an entry in the due
+// queue only if there is none.
+BOOST_DATA_TEST_CASE(I1_a_carrier_is_made_only_if_none_is_left, places, from) {
+    wait_state s = at(from);
+    if (!s.pending())
+        return;
+
+    if (s.phase() == wait_phase::armed) {
+        wait_state falling = s;
+        BOOST_CHECK_EQUAL(falling.fall_due(), !from.carried);
+        BOOST_CHECK(falling.carried());
+        BOOST_CHECK_EQUAL(falling.phase(), wait_phase::due);
+    }
+    BOOST_CHECK_EQUAL(s.cancel(), !from.carried);
+    BOOST_CHECK(s.carried());
+    BOOST_CHECK_EQUAL(s.phase(), wait_phase::cancelled);
+}
+
+// I2: from the arrival until park() the carrier of a pulled back wait still counts, so that nobody
+// else frees the wait or makes a second carrier.
+BOOST_AUTO_TEST_CASE(I2_a_pulled_back_wait_is_pinned_until_its_carrier_has_parked) {
+    wait_state s = at(places[3]);
+
+    BOOST_CHECK(!s.arrive());
+
+    BOOST_CHECK_EQUAL(s.phase(), wait_phase::armed);
+    BOOST_CHECK(s.carried());
+    s.park();
+    BOOST_CHECK(!s.carried());
+    BOOST_CHECK(s.fall_due());
+}
+
+// Between the arrival and park() the wait falls due again: the same carrier must complete it.
+BOOST_AUTO_TEST_CASE(I1_a_wait_that_falls_due_while_its_carrier_parks_is_run_by_that_carrier) {
+    wait_state s = at(places[3]);
+    BOOST_REQUIRE(!s.arrive());
+
+    BOOST_CHECK(!s.fall_due());
+
+    BOOST_CHECK(s.arrive());
+    BOOST_CHECK_EQUAL(s.phase(), wait_phase::started);
+}
+
+// I3, P4: until the carrier arrives, cancel wins over expiry.
+BOOST_AUTO_TEST_CASE(I3_P4_a_due_wait_can_be_cancelled_and_a_started_one_cannot) {
+    wait_state due = at(places[2]);
+    wait_state started = at(places[7]);
+
+    BOOST_CHECK(due.pending());
+    BOOST_CHECK(!due.cancel());
+    BOOST_CHECK(due.arrive());
+
+    BOOST_CHECK(!started.pending());
+    BOOST_CHECK_EQUAL(due.phase(), wait_phase::started);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// ---- the handler --------------------------------------------------------------------------------
+
+namespace {
+
+/// Plays the shard for one wait at a time.
+struct scripted_host final : wait_host {
+    bool arrive(wait_operation& op) noexcept override {
+        ++arrivals;
+        if (pulled_back)
+            return false;
+        end(op);
+        return true;
+    }
+    bool park(wait_operation& op) noexcept override {
+        ++parkings;
+        if (due_again)
+            end(op);
+        return !due_again;
+    }
+    void abandon(wait_operation& op) noexcept override {
+        ++abandoned;
+        end(op);
+        op.destroy();
+    }
+    void cancel(slot_link& link) override {
+        ++emissions;
+        last = link.operation();
+    }
+    void forget(slot_link& link) noexcept override {
+        ++forgotten;
+        if (link.operation())
+            link.unlink();
+    }
+
+    static void end(wait_operation& op) noexcept {
+        if (op.slot())
+            op.slot()->unlink();
+    }
+
+    bool pulled_back = false;
+    bool due_again = false;
+    int arrivals = 0;
+    int parkings = 0;
+    int abandoned = 0;
+    int emissions = 0;
+    int forgotten = 0;
+    wait_operation* last = nullptr;
+};
+
+template <typename Handler, typename Executor = native_executor>
+wait_operation& make_wait(wait_host& host, Handler&& h, const Executor& ex = {}) {
+    return wait_handler<std::decay_t<Handler>, Executor>::make(std::forward<Handler>(h), ex, host);
+}
+
+/// A handler that throws when it is moved for the `fuse`-th time.
+struct burning_handler {
+    using allocator_type = counting_allocator<void>;
+
+    burning_handler(int& f, handler_log& l, allocation_log& m) : fuse(&f), log(&l), memory(&m) {
+        ++log->live;
+    }
+    burning_handler(burning_handler&& other)
+        : fuse(other.fuse), log(other.log), memory(other.memory) {
+        if (--*fuse == 0)
+            throw std::runtime_error("burnt");
+        ++log->live;
+    }
+    ~burning_handler() { --log->live; }
+    void operator()(error_code) { ++log->calls; }
+    allocator_type get_allocator() const noexcept { return allocator_type(*memory); }
+
+    int* fuse;
+    handler_log* log;
+    allocation_log* memory;
+};
+
+using manual_executor = manual_context::executor_type;
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(handler)
+
+BOOST_AUTO_TEST_CASE(C27_the_memory_of_a_wait_is_freed_before_its_handler_is_invoked) {
+    scripted_host host;
+    allocation_log memory;
+    std::optional<std::size_t> live_in_handler;
+    const auto handler = asio::bind_allocator(counting_allocator<void>(memory),
+                                              [&](error_code) { live_in_handler = memory.live(); });
+    wait_operation& op = make_wait(host, handler);
+    BOOST_REQUIRE_EQUAL(memory.live(), 1u);
+
+    op.complete();
+
+    BOOST_REQUIRE(live_in_handler.has_value());
+    BOOST_CHECK_EQUAL(*live_in_handler, 0u);
+    BOOST_CHECK_EQUAL(memory.allocations, 1u);
+}
+
+BOOST_AUTO_TEST_CASE(P3_a_destroyed_wait_frees_its_memory_and_does_not_call_its_handler) {
+    scripted_host host;
+    allocation_log memory;
+    handler_log log;
+    wait_operation& op = make_wait(
+        host, asio::bind_allocator(counting_allocator<void>(memory), counting_handler(log)));
+
+    op.destroy();
+
+    BOOST_CHECK_EQUAL(log.calls, 0);
+    BOOST_CHECK_EQUAL(log.live, 0);
+    BOOST_CHECK_EQUAL(memory.allocations, 1u);
+    BOOST_CHECK_EQUAL(memory.live(), 0u);
+}
+
+BOOST_AUTO_TEST_CASE(C25_the_handler_is_told_the_result_that_was_set) {
+    scripted_host host;
+    handler_log first;
+    handler_log second;
+    wait_operation& untouched = make_wait(host, counting_handler(first));
+    wait_operation& aborted = make_wait(host, counting_handler(second));
+    first.last = second.last = asio::error::eof;
+
+    aborted.set_result(asio::error::operation_aborted);
+    untouched.complete();
+    aborted.complete();
+
+    BOOST_CHECK_EQUAL(first.last, error_code());
+    BOOST_CHECK_EQUAL(second.last, error_code(asio::error::operation_aborted));
+}
+
+BOOST_AUTO_TEST_CASE(C19_an_rvalue_handler_is_never_copied_and_an_lvalue_is_copied_once) {
+    scripted_host host;
+    handler_log moved;
+    handler_log copied;
+    const counting_handler lvalue(copied);
+
+    make_wait(host, counting_handler(moved)).complete();
+    make_wait(host, lvalue).complete();
+
+    BOOST_CHECK_EQUAL(moved.copies, 0);
+    BOOST_CHECK_EQUAL(moved.calls, 1);
+    BOOST_CHECK_EQUAL(copied.copies, 1);
+    BOOST_CHECK_EQUAL(copied.calls, 1);
+}
+
+BOOST_AUTO_TEST_CASE(C18_a_handler_may_be_move_only) {
+    scripted_host host;
+    int seen = 0;
+    auto handler = [&seen, value = std::make_unique<int>(7)](error_code) { seen = *value; };
+
+    make_wait(host, std::move(handler)).complete();
+
+    BOOST_CHECK_EQUAL(seen, 7);
+}
+
+BOOST_AUTO_TEST_CASE(C26_a_wait_that_cannot_be_allocated_leaves_the_handler_with_its_owner) {
+    scripted_host host;
+    allocation_log memory;
+    memory.fail = true;
+    handler_log log;
+    auto handler = asio::bind_allocator(counting_allocator<void>(memory), counting_handler(log));
+
+    BOOST_CHECK_THROW((void)make_wait(host, std::move(handler)), std::bad_alloc);
+
+    BOOST_CHECK_EQUAL(memory.live(), 0u);
+    BOOST_CHECK_EQUAL(log.live, 1);
+    BOOST_CHECK_EQUAL(log.calls, 0);
+}
+
+BOOST_AUTO_TEST_CASE(C26_a_handler_that_throws_when_it_is_stored_leaves_nothing_behind) {
+    scripted_host host;
+    allocation_log memory;
+    handler_log log;
+    int fuse = 1;
+    {
+        burning_handler handler(fuse, log, memory);
+
+        BOOST_CHECK_THROW((void)make_wait(host, std::move(handler)), std::runtime_error);
+    }
+
+    BOOST_CHECK_EQUAL(memory.allocations, 1u);
+    BOOST_CHECK_EQUAL(memory.live(), 0u);
+    BOOST_CHECK_EQUAL(log.live, 0);
+}
+
+BOOST_AUTO_TEST_CASE(
+    C34_a_handler_that_throws_when_it_is_fetched_frees_its_wait_and_is_not_called) {
+    scripted_host host;
+    allocation_log memory;
+    handler_log log;
+    int fuse = 2;
+    wait_operation& op = make_wait(host, burning_handler(fuse, log, memory));
+
+    BOOST_CHECK_THROW(op.complete(), std::runtime_error);
+
+    BOOST_CHECK_EQUAL(memory.live(), 0u);
+    BOOST_CHECK_EQUAL(log.live, 0);
+    BOOST_CHECK_EQUAL(log.calls, 0);
+}
+
+// ---- hand-over ----
+
+BOOST_AUTO_TEST_CASE(C29_work_of_the_executor_is_held_from_the_start_to_the_hand_over) {
+    scripted_host host; // outlives the carriers that the context holds
+    manual_context context;
+    handler_log log;
+    wait_operation& op = make_wait(host, counting_handler(log), context.get_executor());
+    BOOST_CHECK_EQUAL(context.work(), 1);
+
+    op.hand_over(host);
+
+    BOOST_CHECK_EQUAL(context.work(), 0);
+    BOOST_CHECK_EQUAL(context.size(), 1u);
+    BOOST_CHECK_EQUAL(log.calls, 0);
+}
+
+BOOST_AUTO_TEST_CASE(P4_a_wait_starts_where_its_carrier_arrives_and_not_where_it_is_handed_over) {
+    scripted_host host;
+    manual_context context;
+    handler_log log;
+    wait_operation& op = make_wait(host, counting_handler(log), context.get_executor());
+    op.hand_over(host);
+    BOOST_CHECK_EQUAL(host.arrivals, 0);
+
+    op.set_result(asio::error::operation_aborted); // cancelled on its way
+    context.poll();
+
+    BOOST_CHECK_EQUAL(host.arrivals, 1);
+    BOOST_CHECK_EQUAL(log.calls, 1);
+    BOOST_CHECK_EQUAL(log.last, error_code(asio::error::operation_aborted));
+}
+
+BOOST_AUTO_TEST_CASE(a_wait_that_was_pulled_back_on_its_way_has_work_again_and_is_not_called) {
+    scripted_host host;
+    manual_context context;
+    handler_log log;
+    wait_operation& op = make_wait(host, counting_handler(log), context.get_executor());
+    op.hand_over(host);
+    host.pulled_back = true;
+
+    context.poll();
+
+    BOOST_CHECK_EQUAL(host.parkings, 1);
+    BOOST_CHECK_EQUAL(log.calls, 0);
+    BOOST_CHECK_EQUAL(context.work(), 1);
+    host.pulled_back = false;
+    op.hand_over(host);
+    context.poll();
+    BOOST_CHECK_EQUAL(log.calls, 1);
+    BOOST_CHECK_EQUAL(context.work(), 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_wait_that_falls_due_while_its_carrier_parks_is_completed_by_it) {
+    scripted_host host;
+    manual_context context;
+    handler_log log;
+    wait_operation& op = make_wait(host, counting_handler(log), context.get_executor());
+    op.hand_over(host);
+    host.pulled_back = host.due_again = true;
+
+    context.poll();
+
+    BOOST_CHECK_EQUAL(log.calls, 1);
+    BOOST_CHECK_EQUAL(log.live, 0);
+    BOOST_CHECK_EQUAL(context.work(), 0);
+}
+
+BOOST_AUTO_TEST_CASE(P3_a_carrier_that_is_destroyed_before_it_arrives_has_its_wait_destroyed) {
+    scripted_host host;
+    handler_log log;
+    allocation_log memory;
+    {
+        manual_context context;
+        wait_operation& op = make_wait(
+            host, asio::bind_allocator(counting_allocator<void>(memory), counting_handler(log)),
+            context.get_executor());
+        op.hand_over(host);
+    }
+
+    BOOST_CHECK_EQUAL(host.abandoned, 1);
+    BOOST_CHECK_EQUAL(log.calls, 0);
+    BOOST_CHECK_EQUAL(log.live, 0);
+    BOOST_CHECK_EQUAL(memory.live(), 0u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// ---- the cancellation slot ------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(slot)
+
+BOOST_AUTO_TEST_CASE(C31_terminal_partial_and_total_reach_the_wait_and_none_does_not) {
+    using asio::cancellation_type;
+    scripted_host host;
+    handler_log log;
+    asio::cancellation_signal signal;
+    wait_operation& op =
+        make_wait(host, asio::bind_cancellation_slot(signal.slot(), counting_handler(log)));
+
+    signal.emit(cancellation_type::all); // before the start: no effect
+    op.slot()->set_started();
+    signal.emit(cancellation_type::none);
+    BOOST_CHECK_EQUAL(host.emissions, 0);
+    signal.emit(cancellation_type::terminal);
+    signal.emit(cancellation_type::partial);
+    signal.emit(cancellation_type::total);
+    signal.emit(cancellation_type::all);
+
+    BOOST_CHECK_EQUAL(host.emissions, 4);
+    BOOST_CHECK_EQUAL(host.last, &op);
+    scripted_host::end(op);
+    op.destroy();
+}
+
+BOOST_AUTO_TEST_CASE(C32_a_signal_emitted_after_its_wait_has_ended_does_nothing) {
+    asio::cancellation_signal signal;
+    handler_log log;
+    {
+        scripted_host host;
+        wait_operation& op =
+            make_wait(host, asio::bind_cancellation_slot(signal.slot(), counting_handler(log)));
+        scripted_host::end(op);
+        op.complete();
+        signal.emit(asio::cancellation_type::all);
+        BOOST_CHECK_EQUAL(host.emissions, 0);
+    }
+
+    signal.emit(asio::cancellation_type::all); // the host is gone, too
+
+    BOOST_CHECK_EQUAL(log.calls, 1);
+}
+
+BOOST_AUTO_TEST_CASE(C31_a_signal_may_be_destroyed_before_its_wait_ends) {
+    scripted_host host;
+    handler_log log;
+    std::optional<asio::cancellation_signal> signal(std::in_place);
+    wait_operation& op =
+        make_wait(host, asio::bind_cancellation_slot(signal->slot(), counting_handler(log)));
+    BOOST_REQUIRE(op.slot());
+
+    op.slot()->set_started();
+
+    signal.reset();
+
+    BOOST_CHECK_EQUAL(host.forgotten, 1);
+    BOOST_CHECK(!op.slot());
+    op.complete();
+    BOOST_CHECK_EQUAL(log.calls, 1);
+}
+
+BOOST_AUTO_TEST_CASE(C31_a_slot_that_gets_another_handler_forgets_the_first_wait) {
+    scripted_host host;
+    handler_log log;
+    asio::cancellation_signal signal;
+    wait_operation& first =
+        make_wait(host, asio::bind_cancellation_slot(signal.slot(), counting_handler(log)));
+    wait_operation& second =
+        make_wait(host, asio::bind_cancellation_slot(signal.slot(), counting_handler(log)));
+
+    second.slot()->set_started();
+
+    signal.emit(asio::cancellation_type::terminal);
+
+    BOOST_CHECK(!first.slot());
+    BOOST_CHECK_EQUAL(host.last, &second);
+    first.destroy();
+    scripted_host::end(second);
+    second.destroy();
+}
+
+BOOST_AUTO_TEST_SUITE_END()
