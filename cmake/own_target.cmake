@@ -20,6 +20,14 @@ if(PAWL_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(pawl_own_flags INTERFACE -Wno-tsan)
 endif()
 
+if(PAWL_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    # Some tests replace operator new, which the static runtime of clang's ThreadSanitizer defines once and for all.
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libclang_rt.tsan-${CMAKE_SYSTEM_PROCESSOR}.so
+                    OUTPUT_VARIABLE runtime OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+    cmake_path(GET runtime PARENT_PATH runtime)
+    target_link_options(pawl_own_flags INTERFACE -shared-libsan "LINKER:-rpath,${runtime}")
+endif()
+
 function(pawl_own_target target)
     target_link_libraries(${target} PRIVATE pawl_own_flags)
     set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)

@@ -400,9 +400,10 @@ BOOST_AUTO_TEST_CASE(
 // ---- hand-over ----
 
 BOOST_AUTO_TEST_CASE(C29_work_of_the_executor_is_held_from_the_start_to_the_hand_over) {
-    scripted_host host; // outlives the carriers that the context holds
-    manual_context context;
+    // The context goes first: it still holds a carrier, and the carrier its handler.
+    scripted_host host;
     handler_log log;
+    manual_context context;
     wait_operation& op = make_wait(host, counting_handler(log), context.get_executor());
     BOOST_CHECK_EQUAL(context.work(), 1);
 
@@ -415,8 +416,8 @@ BOOST_AUTO_TEST_CASE(C29_work_of_the_executor_is_held_from_the_start_to_the_hand
 
 BOOST_AUTO_TEST_CASE(P4_a_wait_starts_where_its_carrier_arrives_and_not_where_it_is_handed_over) {
     scripted_host host;
-    manual_context context;
     handler_log log;
+    manual_context context;
     wait_operation& op = make_wait(host, counting_handler(log), context.get_executor());
     op.hand_over(host);
     BOOST_CHECK_EQUAL(host.arrivals, 0);
@@ -431,8 +432,8 @@ BOOST_AUTO_TEST_CASE(P4_a_wait_starts_where_its_carrier_arrives_and_not_where_it
 
 BOOST_AUTO_TEST_CASE(a_wait_that_was_pulled_back_on_its_way_has_work_again_and_is_not_called) {
     scripted_host host;
-    manual_context context;
     handler_log log;
+    manual_context context;
     wait_operation& op = make_wait(host, counting_handler(log), context.get_executor());
     op.hand_over(host);
     host.pulled_back = true;
@@ -451,8 +452,8 @@ BOOST_AUTO_TEST_CASE(a_wait_that_was_pulled_back_on_its_way_has_work_again_and_i
 
 BOOST_AUTO_TEST_CASE(a_wait_that_falls_due_while_its_carrier_parks_is_completed_by_it) {
     scripted_host host;
-    manual_context context;
     handler_log log;
+    manual_context context;
     wait_operation& op = make_wait(host, counting_handler(log), context.get_executor());
     op.hand_over(host);
     host.pulled_back = host.due_again = true;
