@@ -239,6 +239,10 @@ public:
 
     /// Blocks until the expiry has passed. Runs no handlers, and leaves other waits alone.
     void wait() {
+        if constexpr (requires {
+                          { Clock::wait_until(expiry()) } noexcept;
+                      })
+            return Clock::wait_until(expiry()); // sleeping does not make it move
         for (;;) {
             const time_point now = Clock::now();
             if (!(now < expiry()))

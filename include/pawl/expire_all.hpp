@@ -19,7 +19,7 @@ namespace pawl {
 
 /// Completes every pending wait of every timer of `context` at once, whatever its clock.
 ///
-/// The handlers are queued and told `ec`; none is invoked here. This is the one case in which a
+/// The handlers are queued and told the value and the category of `ec`; none is invoked here. This is the one case in which a
 /// wait completes with success, if `ec` is success, before its expiry. It is final: the waits are
 /// neither cancelled nor re-armed any more. Waits that are due already keep their own result. The
 /// timers keep their expiry, and new waits may be started at any time.

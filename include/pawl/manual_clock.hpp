@@ -57,11 +57,20 @@ public:
         return time_point(duration(ticks_.load(std::memory_order_acquire))); // pairs with advance()
     }
 
+    /// Blocks until other threads have moved the clock to `t`.
+    static void wait_until(const time_point& t) noexcept {
+        for (rep seen = ticks_.load(std::memory_order_acquire); seen < t.time_since_epoch().count();
+             seen = ticks_.load(std::memory_order_acquire)) // pairs with advance()
+            ticks_.wait(seen, std::memory_order_acquire);
+    }
+
     /// Moves the clock by `d`, and makes the waits of `context` that are due ready to run. A
     /// negative `d` counts as zero: the clock is steady.
     static void advance(boost::asio::execution_context& context, duration d) {
-        if (d > duration::zero())
+        if (d > duration::zero()) {
             ticks_.fetch_add(d.count(), std::memory_order_acq_rel); // pairs with now()
+            ticks_.notify_all();
+        }
         boost::asio::use_service<detail::service_registry>(context).for_each(
             [](detail::registered_service& s) { s.clock_moved(); });
     }

@@ -12,15 +12,14 @@
 #include <pawl/pawl.hpp>
 
 #define BOOST_TEST_MODULE async_wait_race
-#include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include "race/race_support.hpp"
 #include "support/archetypes.hpp"
 #include "support/seed.hpp"
 
 #include <boost/asio/bind_executor.hpp>
-#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
@@ -45,8 +44,10 @@
 namespace async_wait_race {
 
 namespace asio = boost::asio;
-namespace data = boost::unit_test::data;
 using boost::system::error_code;
+using race_support::in_threads;
+using race_support::per_turn;
+using race_support::shards;
 using namespace std::chrono_literals;
 
 /// Counts the ends of waits by their kind.
@@ -69,45 +70,10 @@ struct tally {
 };
 
 template <class Clock = std::chrono::steady_clock>
-class arena {
-public:
-    explicit arena(unsigned shards, unsigned per_turn, int runners = 3) {
-        pawl::options o;
-        o.precision = 1us;
-        o.shards = shards;
-        o.completions_per_turn = per_turn;
-        pawl::make_timer_service<Clock>(context, o);
-        for (int i = 0; i < runners; ++i)
-            threads_.emplace_back([this] { context.run(); });
-    }
-    ~arena() { finish(); }
-
-    /// P9: run() returns when the last wait is over.
-    void finish() {
-        work_.reset();
-        for (std::thread& t : threads_)
-            t.join();
-        threads_.clear();
-    }
-
-    asio::io_context context;
-
-private:
-    asio::executor_work_guard<asio::io_context::executor_type> work_{context.get_executor()};
-    std::vector<std::thread> threads_;
+struct arena : race_support::arena<Clock> {
+    arena(unsigned s, unsigned p, int runners = 3)
+        : race_support::arena<Clock>(race_support::with(s, p, 1us), runners) {}
 };
-
-/// Calls `use(number)` in n threads at a time.
-void in_threads(int n, const std::function<void(int)>& use) {
-    std::vector<std::thread> threads;
-    for (int i = 0; i < n; ++i)
-        threads.emplace_back([&use, i] { use(i); });
-    for (std::thread& t : threads)
-        t.join();
-}
-
-const auto shards = data::make({1u, 4u});
-const auto per_turn = data::make({1u, 64u});
 
 // ---- async_wait() has not returned yet ------------------------------------------------------------
 

@@ -8,10 +8,10 @@
 #include <pawl/pawl.hpp>
 
 #define BOOST_TEST_MODULE timer_race
-#include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include "race/race_support.hpp"
 #include "support/seed.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -19,7 +19,6 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
@@ -39,8 +38,9 @@
 #include <vector>
 
 namespace asio = boost::asio;
-namespace data = boost::unit_test::data;
 using boost::system::error_code;
+using race_support::per_turn;
+using race_support::shards;
 using namespace std::chrono_literals;
 using clock_type = std::chrono::steady_clock;
 
@@ -69,41 +69,17 @@ bool succeeded(const outcome& o) { return o.calls == 1 && !o.code; }
 bool aborted(const outcome& o) { return o.calls == 1 && o.code == asio::error::operation_aborted; }
 
 /// A context that several threads run until all waits on it are over.
-class arena {
-public:
-    explicit arena(const pawl::options& o) {
-        pawl::make_timer_service(context, o);
-        for (int i = 0; i < runners; ++i)
-            threads_.emplace_back([this] { context.run(); });
-    }
-    ~arena() { finish(); }
-
-    /// P9: run() returns when the last wait is over.
-    void finish() {
-        work_.reset();
-        for (std::thread& t : threads_)
-            t.join();
-        threads_.clear();
-    }
-
-    asio::io_context context;
-
-private:
-    asio::executor_work_guard<asio::io_context::executor_type> work_{context.get_executor()};
-    std::vector<std::thread> threads_;
+struct arena : race_support::arena<> {
+    explicit arena(const pawl::options& o) : race_support::arena<>(o, runners) {}
 };
 
 /// Calls `use(random, number of the thread)` in `users` threads at a time.
 void in_threads(const std::function<void(std::mt19937_64&, int)>& use) {
     const std::uint64_t seed = pawl_test::seed();
-    std::vector<std::thread> threads;
-    for (int i = 0; i < users; ++i)
-        threads.emplace_back([&use, seed, i] {
-            std::mt19937_64 random(seed + static_cast<std::uint64_t>(i));
-            use(random, i);
-        });
-    for (std::thread& t : threads)
-        t.join();
+    race_support::in_threads(users, [&](int i) {
+        std::mt19937_64 random(seed + static_cast<std::uint64_t>(i));
+        use(random, i);
+    });
 }
 
 std::chrono::microseconds upto(std::mt19937_64& random, int microseconds) {
@@ -115,16 +91,7 @@ void spin(std::chrono::microseconds d) {
     }
 }
 
-pawl::options with(unsigned shards, unsigned per_turn) {
-    pawl::options o;
-    o.shards = shards;
-    o.completions_per_turn = per_turn;
-    o.precision = 100us; // more expiries that meet
-    return o;
-}
-
-const auto shards = data::make({1u, 4u});
-const auto per_turn = data::make({1u, 64u});
+pawl::options with(unsigned s, unsigned p) { return race_support::with(s, p, 100us); }
 
 BOOST_DATA_TEST_CASE(P3_P4_cancel_against_expiry, shards* per_turn, s, p) {
     std::deque<outcome> outcomes(users * rounds);
@@ -407,6 +374,48 @@ BOOST_AUTO_TEST_CASE(C35_a_handler_may_run_the_context_until_all_that_expired_wi
     context.run();
 
     BOOST_TEST(done == 200);
+}
+
+// P9: nothing keeps the context at work but the one wait, which another thread ends or moves while it
+// expires. run() may return only when its handler has been called.
+template <class End>
+void run_returns_after(End end) {
+    std::mt19937_64 random(pawl_test::seed());
+    for (int round = 0; round < 4000; ++round) {
+        asio::io_context context;
+        pawl::make_timer_service(context, with(1, 1));
+        outcome o;
+        asio::cancellation_signal signal;
+        pawl::steady_timer timer(context, upto(random, 200));
+        timer.async_wait(asio::bind_cancellation_slot(signal.slot(), record(o)));
+        const auto delay = upto(random, 250);
+        std::thread other([&] {
+            spin(delay);
+            end(timer, signal, context);
+        });
+        context.run();
+        const int calls = o.calls; // before the other thread is waited for
+        const bool stopped = context.stopped();
+        other.join();
+
+        // Allowed: (a) the handler was called before run() returned.
+        BOOST_REQUIRE(stopped);
+        BOOST_REQUIRE_EQUAL(calls, 1);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(P9_run_does_not_return_between_a_cancel_and_its_handler) {
+    run_returns_after([](auto& timer, auto&, auto&) { timer.cancel(); });
+}
+BOOST_AUTO_TEST_CASE(P9_run_does_not_return_between_a_signal_and_its_handler) {
+    run_returns_after(
+        [](auto&, auto& signal, auto&) { signal.emit(asio::cancellation_type::all); });
+}
+BOOST_AUTO_TEST_CASE(P9_run_does_not_return_between_expire_all_and_its_handlers) {
+    run_returns_after([](auto&, auto&, auto& context) { pawl::expire_all(context); });
+}
+BOOST_AUTO_TEST_CASE(P9_run_does_not_return_before_a_wait_that_was_pulled_back) {
+    run_returns_after([](auto& timer, auto&, auto&) { timer.rearm_after(50us); });
 }
 
 // P10: a context is destroyed by its last thread while others still hold its timers.

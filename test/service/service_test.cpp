@@ -1112,6 +1112,29 @@ BOOST_AUTO_TEST_CASE(P10_C38_a_long_chain_of_waits_started_by_dying_handlers_doe
     BOOST_CHECK_EQUAL(left, 0u);
 }
 
+// The scheduler goes last, and destroys its handlers when all services have been shut down: what such a
+// handler makes then is destroyed before the scheduler, which still holds the wait of its driver.
+BOOST_AUTO_TEST_CASE(C38_a_service_that_a_dying_handler_makes_is_emptied_and_leaves_nothing) {
+    std::optional<pawl::steady_timer> timer;
+    auto alive = std::make_shared<int>();
+    bool started = false;
+    {
+        asio::io_context context;
+        const auto last_wish = [&](int*) {
+            timer.emplace(context, 1h);
+            timer->async_wait([alive](error_code) {});
+            started = true;
+        };
+        static int anything;
+        asio::post(context,
+                   [wish = std::unique_ptr<int, decltype(last_wish)>(&anything, last_wish)] {});
+    }
+
+    BOOST_CHECK(started);
+    BOOST_CHECK_EQUAL(alive.use_count(), 1);
+    BOOST_CHECK_EQUAL(timer->cancel(), 0u);
+}
+
 BOOST_AUTO_TEST_CASE(timers_that_outlive_their_context_can_be_used_and_do_nothing) {
     std::optional<asio::io_context> context(std::in_place);
     pawl::steady_timer never_used(*context, 1h);
@@ -1186,6 +1209,22 @@ BOOST_AUTO_TEST_CASE(manual_clock_advance_is_exact_to_the_nanosecond) {
     pass(context, 1ns);
 
     BOOST_CHECK(o.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(manual_clock_a_blocking_wait_ends_when_another_thread_has_moved_the_clock) {
+    asio::io_context context;
+    manual_timer timer(context, 1h);
+    manual_clock::time_point seen;
+    std::thread waiting([&] {
+        timer.wait();
+        seen = manual_clock::now();
+    });
+
+    manual_clock::advance(context, 30min);
+    manual_clock::advance(context, 30min);
+    waiting.join();
+
+    BOOST_CHECK(seen >= timer.expiry());
 }
 
 BOOST_AUTO_TEST_CASE(manual_clock_sums_up_steps_smaller_than_a_tick) {

@@ -240,6 +240,7 @@ public:
             BOOST_CHECK_EQUAL(shard_.armed_count(), 0u);
             driver_.reset();
         }
+        shard_.told(out);
         if (may_check)
             check();
     }
@@ -262,7 +263,7 @@ public:
         } catch (const std::logic_error& e) {
             require(false, e.what());
         }
-        require(units_.size() <= shard::max_runners, "more units than there may be");
+        require(units_.size() <= pawl::detail::runner_pool::most, "more units than there may be");
         require(shard_.due_count() == 0 || !units_.empty() || in_turn_,
                 "I1: an entry without a unit");
         if (!units_.empty() || in_turn_)

@@ -20,9 +20,11 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <random>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -613,6 +615,100 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P9_the_driver_is_disarmed_when_the_last_wait_is_go
     BOOST_CHECK(b.driver().has_value());
     b.cancel(c.timers[0]);
     b.run_all();
+}
+
+namespace {
+
+/// While there is one thread only, nobody needs to be told anything.
+struct second_thread {
+    std::promise<void> end;
+    std::jthread thread{[wait = end.get_future()] { wait.wait(); }};
+
+    ~second_thread() { end.set_value(); }
+};
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(P9_the_driver_comes_again_while_a_cancel_has_yet_to_queue_its_runner,
+                              Backend, backends) {
+    const second_thread there_is;
+    bench<Backend> b;
+    crowd<Backend> c(b, 1);
+    c.start(10);
+    effects unfinished; // of a thread that is held up between the lock and the queueing
+    BOOST_REQUIRE_EQUAL(b.state().cancel(c.timers[0], 1, unfinished), 1u);
+    BOOST_REQUIRE(unfinished.runners);
+    BOOST_CHECK_EQUAL(b.state().armed_count(), 0u);
+    BOOST_CHECK(!b.state().quiet());
+
+    effects out;
+    BOOST_CHECK(!b.state().collect(tick{10}, true, out)); // the driver wakes up: no turn for it
+    BOOST_CHECK(out.arm);
+    BOOST_CHECK(out.wake == tick{});
+
+    b.apply(unfinished);
+    BOOST_CHECK(b.state().quiet());
+    b.run_all();
+    BOOST_CHECK_EQUAL(c.completed(), 1u);
+    effects after;
+    (void)b.state().collect(tick{11}, true, after);
+    BOOST_CHECK(!after.arm);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(P9_a_runner_that_meets_a_pulled_back_wait_arms_the_driver_itself,
+                              Backend, backends) {
+    bench<Backend> b;
+    crowd<Backend> c(b, 1);
+    c.start(10);
+    b.collect(10);
+    BOOST_REQUIRE_EQUAL(b.units(), 1u);
+    BOOST_REQUIRE(!b.driver());
+    effects unfinished; // of a thread that is held up between the lock and the arming
+    BOOST_REQUIRE_EQUAL(b.state().rearm(c.timers[0], tick{30}, unfinished), 1u);
+    BOOST_REQUIRE(unfinished.arm);
+
+    b.run_unit();
+
+    BOOST_REQUIRE(b.driver());
+    BOOST_CHECK(*b.driver() <= tick{30});
+    b.apply(unfinished);
+    b.collect(30);
+    b.run_all();
+    BOOST_CHECK_EQUAL(c.completed(), 1u);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_start_beside_one_whose_driver_fails_arms_the_driver_itself, Backend,
+                              backends) {
+    const second_thread there_is;
+    bench<Backend> b;
+    crowd<Backend> c(b, 2);
+    effects failing;
+    BOOST_REQUIRE(b.state().start(c.timers[0], c.waits[0], tick{10}, true, failing));
+    BOOST_REQUIRE(failing.arm);
+    effects beside;
+    BOOST_REQUIRE(b.state().start(c.timers[1], c.waits[1], tick{20}, true, beside));
+
+    BOOST_CHECK(beside.arm); // does not rely on the first
+    BOOST_CHECK(b.state().withdraw(c.timers[0], c.waits[0]));
+    b.state().told(failing);
+    b.state().told(beside);
+
+    effects next;
+    test_wait third;
+    timer_core timer;
+    BOOST_REQUIRE(b.state().start(timer, third, tick{30}, true, next));
+    BOOST_CHECK(next.arm);
+    b.state().told(next);
+    effects out;
+    (void)b.state().collect(tick{40}, false, out);
+    b.apply(out);
+    b.run_all();
+    BOOST_CHECK_EQUAL(c.waits[0].completed, 0);
+    BOOST_CHECK_EQUAL(c.waits[1].completed, 1);
+    BOOST_CHECK_EQUAL(third.completed, 1);
+    (void)b.state().release(timer);
+    (void)b.state().release(c.timers[0]);
+    (void)b.state().release(c.timers[1]);
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_start_whose_driver_fails_is_withdrawn_without_a_trace, Backend,

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
@@ -52,16 +53,16 @@ public:
         }
 
         [[nodiscard]] time::timer_node* pop() noexcept {
-            if (nodes_.empty())
+            if (nodes_->empty())
                 return nullptr;
-            time::timer_node* const node = nodes_.begin()->second;
+            time::timer_node* const node = nodes_->begin()->second;
             backend_->take(*node);
             return node;
         }
 
     private:
         friend class ordered_map_backend;
-        map nodes_;
+        std::unique_ptr<map> nodes_ = std::make_unique<map>();
         ordered_map_backend* backend_ = nullptr;
     };
 
@@ -126,11 +127,11 @@ public:
     }
 
     void detach_all(detached& set) noexcept {
-        assert(set.nodes_.empty());
+        assert(set.nodes_->empty());
         set.backend_ = this;
-        set.nodes_.swap(nodes_);
-        for (const auto& [at, node] : set.nodes_)
-            places_.at(node).in = &set.nodes_;
+        set.nodes_->swap(nodes_);
+        for (const auto& [at, node] : *set.nodes_)
+            places_.at(node).in = set.nodes_.get();
     }
 
     void rewind(time::tick now) noexcept {

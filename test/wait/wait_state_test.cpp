@@ -219,6 +219,8 @@ struct scripted_host final : wait_host {
     }
     void abandon(wait_operation& op) noexcept override {
         ++abandoned;
+        if (pulled_back)
+            return;
         end(op);
         op.destroy();
     }
@@ -448,6 +450,43 @@ BOOST_AUTO_TEST_CASE(a_wait_that_was_pulled_back_on_its_way_has_work_again_and_i
     context.poll();
     BOOST_CHECK_EQUAL(log.calls, 1);
     BOOST_CHECK_EQUAL(context.work(), 0);
+}
+
+namespace {
+/// Can be asked for tracked work a limited number of times.
+struct tiring_executor : manual_executor {
+    tiring_executor(const manual_executor& ex, int& f) : manual_executor(ex), fuse(&f) {}
+
+    using manual_executor::require;
+    manual_executor require(asio::execution::outstanding_work_t::tracked_t t) const {
+        if (--*fuse < 0)
+            throw std::runtime_error("no more work");
+        return manual_executor::require(t);
+    }
+    bool operator==(const tiring_executor&) const noexcept = default;
+
+    int* fuse;
+};
+} // namespace
+
+BOOST_AUTO_TEST_CASE(a_wait_that_was_pulled_back_goes_on_although_work_for_it_is_refused) {
+    scripted_host host;
+    handler_log log;
+    manual_context context;
+    int fuse = 1;
+    wait_operation& op =
+        make_wait(host, counting_handler(log), tiring_executor(context.get_executor(), fuse));
+    op.hand_over(host);
+    host.pulled_back = true;
+
+    BOOST_CHECK_THROW(context.poll(), std::runtime_error);
+
+    BOOST_CHECK_EQUAL(host.abandoned, 1); // which parks it
+    BOOST_CHECK_EQUAL(log.calls, 0);
+    host.pulled_back = false;
+    op.hand_over(host);
+    context.poll();
+    BOOST_CHECK_EQUAL(log.calls, 1);
 }
 
 BOOST_AUTO_TEST_CASE(a_wait_that_falls_due_while_its_carrier_parks_is_completed_by_it) {

@@ -69,19 +69,19 @@ public:
 
     /// A timer with the executor `ex` is made. Its native executor, once found, serves all.
     template <class Executor>
-    void attach(const Executor& ex) noexcept {
+    void attach(const Executor& ex) {
         // relaxed: every thread finds the same function, and it carries no other data.
         if (!enqueue_.load(std::memory_order_relaxed))
-            enqueue_.store(native_enqueue(ex), std::memory_order_relaxed);
+            enqueue_.store(native_enqueue(ex, context_), std::memory_order_relaxed);
     }
 
     // --- timers -------------------------------------------------------------------------------
 
     /// Starts a wait; takes ownership of it.
     /// The timer, and this, may be gone when it returns.
-    /// @param first the timer is not yet a user of this dispatcher; cleared when it has become one.
-    void start(timer_core& timer, wait_operation& op, time::tick due, bool& first) {
-        effects todo;
+    /// @param first the timer is not yet a user of this dispatcher.
+    void start(timer_core& timer, wait_operation& op, time::tick due, bool first) {
+        todo_list todo(shard_);
         bool started = false;
         try {
             started = shard_.start(timer, op, due, first, todo);
@@ -89,7 +89,6 @@ public:
             drop(op);
             throw;
         }
-        first = false;
         if (!started) {
             empty(shutdown_policy::destroy);
             release();
@@ -112,7 +111,7 @@ public:
 
     /// Cancels waits. @param for_good no new wait is about to be started.
     std::size_t cancel(timer_core& timer, std::size_t limit, bool for_good) {
-        effects todo;
+        todo_list todo(shard_);
         const std::size_t count = shard_.cancel(timer, limit, todo);
         apply_cancel(todo, for_good);
         return count;
@@ -120,16 +119,19 @@ public:
 
     /// Moves the deadline of pending waits from `old` to `due`.
     std::size_t rearm(timer_core& timer, time::tick due, time::tick old) {
-        effects todo;
+        todo_list todo(shard_);
         const std::size_t count = shard_.rearm(timer, due, todo);
         if (todo.arm) {
             try {
                 port_.arm(todo.wake);
             } catch (...) {
-                // The driver still keeps the old deadline.
-                effects ignored;
-                (void)shard_.rearm(timer, old, ignored);
+                // The driver still keeps the old deadline; waits that were due are due again.
+                effects again;
+                (void)shard_.rearm(timer, old, again);
                 shard_.arm_failed();
+                (void)shard_.collect(current_tick(), false, again);
+                go_on(again);
+                shard_.told(again);
                 throw;
             }
         }
@@ -150,24 +152,40 @@ public:
     /// @param claim the caller offers to run a turn.
     /// @return true if the caller must call turn().
     [[nodiscard]] bool collect(time::tick now, bool claim) {
-        if (!Clock::is_steady && now < shard_.now()) {
+        if constexpr (!Clock::is_steady) {
+            // Read again: a reading that is older than that of another thread is no set-back.
+            const time::tick seen = shard_.now();
+            now = current_tick();
+            if (now < seen) {
+                try {
+                    shard_.set_back(now);
+                } catch (...) {
+                    port_.arm(time::tick{}); // try again
+                    throw;
+                }
+            }
+        }
+        todo_list todo(shard_);
+        const bool claimed = shard_.collect(now, claim, todo);
+        go_on(todo);
+        if (todo.arm) {
             try {
-                shard_.set_back(now);
+                port_.arm(todo.wake);
             } catch (...) {
-                port_.arm(time::tick{}); // try again
+                shard_.arm_failed(); // the next start tries again
+                if (claimed)
+                    give_up_turn();
                 throw;
             }
         }
-        effects todo;
-        const bool claimed = shard_.collect(now, claim, todo);
-        go_on(todo);
-        if (todo.arm)
-            port_.arm(todo.wake);
         return claimed;
     }
 
+    /// Instead of turn(): leaves it to a unit that is queued.
+    void give_up_turn() { turn_end(*this, nullptr); }
+
     std::size_t expire_all(const boost::system::error_code& ec) {
-        effects todo;
+        todo_list todo(shard_);
         const std::size_t count = shard_.expire_all(ec, todo);
         go_on(todo);
         return count;
@@ -216,7 +234,7 @@ public:
     }
 
     void cancel(slot_link& link) override {
-        effects todo;
+        todo_list todo(shard_);
         shard_.cancel(link, todo);
         apply_cancel(todo, true);
     }
@@ -225,6 +243,20 @@ public:
 
 private:
     ~dispatcher() = default;
+
+    /// What a thread that need not run the context has to do for the shard.
+    struct todo_list : effects {
+        explicit todo_list(shard<Backend>& s) noexcept : shard_(s) {}
+        todo_list(const todo_list&) = delete;
+        todo_list& operator=(const todo_list&) = delete;
+        ~todo_list() {
+            if (this->untold || this->arming)
+                shard_.told(*this);
+        }
+
+    private:
+        shard<Backend>& shard_; ///< may be gone if nothing was to be done
+    };
 
     /// Ends every wait of a closed shard. Handlers that are destroyed here may destroy timers and
     /// start other waits: those end in the same loop, and not by recursion.
@@ -311,6 +343,8 @@ private:
                 end.dismiss();
                 go_on(todo);
             }
+            if (todo.arm)
+                port_.arm(todo.wake);
             if (taken.op) {
                 if (taken.op->direct())
                     taken.op->complete();

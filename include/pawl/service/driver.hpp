@@ -17,7 +17,7 @@
 ///   I1  At most one handler is on its way, from schedule() to on_wake(). So it does not matter
 ///       that cancelling an Asio timer does not recall a handler that is queued already.
 ///   I2  Whoever finds a handler on its way that was cancelled, or that expires early enough, need
-///       do no more: it will look at all shards.
+///       do no more: it will look at all shards, and what was done before that happens before it.
 ///
 /// Threads
 ///   All members may be called from any thread; never under the lock of a shard.
@@ -40,6 +40,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <mutex>
 #include <type_traits>
 #include <utility>
@@ -87,9 +88,10 @@ public:
     using clock = std::chrono::steady_clock;
 
     driver(boost::asio::execution_context& context, driver_target& target, bool locking)
-        : mutex_(locking), target_(target), timer_(inline_executor(context)) {}
+        : mutex_(locking), target_(target), block_(new block), timer_(inline_executor(context)) {}
     driver(const driver&) = delete;
     driver& operator=(const driver&) = delete;
+
     /// Wakes up at the time that `when()` returns, unless it does so at `t` or earlier already, or
     /// `idle()` says that the waits it is for have ended meanwhile.
     /// @throws std::bad_alloc with nothing changed.
@@ -142,49 +144,71 @@ public:
     }
 
 private:
-    /// Gives out the one block that the one wait on timer_ needs (I1). Asio frees it before it
-    /// invokes the handler.
+    /// Memory for the one wait on timer_ (I1). Asio frees it before it invokes the handler. A
+    /// service that is made while its context is shut down dies before the scheduler that then
+    /// still holds the wait: whoever of driver and wait goes last deletes the block.
+    struct block {
+        bool owned = true; ///< the driver is there
+        bool used = false; ///< the wait is there
+        alignas(std::max_align_t) std::byte memory[192];
+    };
+
+    struct leave_block {
+        void operator()(block* b) const noexcept {
+            b->owned = false;
+            if (!b->used)
+                delete b;
+        }
+    };
+
     template <class T>
     class block_allocator {
     public:
         using value_type = T;
 
-        explicit block_allocator(driver& d) noexcept : driver_(&d) {}
+        explicit block_allocator(block& b) noexcept : block_(&b) {}
         template <class U>
-        block_allocator(const block_allocator<U>& other) noexcept : driver_(other.driver_) {}
+        block_allocator(const block_allocator<U>& other) noexcept : block_(other.block_) {}
 
         [[nodiscard]] T* allocate(std::size_t n) {
-            static_assert(sizeof(T) <= sizeof(block_) && alignof(T) <= alignof(std::max_align_t));
-            PAWL_ASSERT(n == 1);
+            static_assert(sizeof(T) <= sizeof(block::memory) &&
+                          alignof(T) <= alignof(std::max_align_t));
+            PAWL_ASSERT(n == 1 && !block_->used);
             (void)n;
-            return reinterpret_cast<T*>(driver_->block_);
+            block_->used = true;
+            return reinterpret_cast<T*>(block_->memory);
         }
-        void deallocate(T*, std::size_t) noexcept {}
+        void deallocate(T*, std::size_t) noexcept {
+            block_->used = false;
+            if (!block_->owned)
+                delete block_;
+        }
 
         template <class U>
         bool operator==(const block_allocator<U>& other) const noexcept {
-            return driver_ == other.driver_;
+            return block_ == other.block_;
         }
 
     private:
         template <class>
         friend class block_allocator;
 
-        driver* driver_;
+        block* block_;
     };
 
     struct handler {
         using allocator_type = block_allocator<void>;
 
-        allocator_type get_allocator() const noexcept { return allocator_type(*self); }
+        allocator_type get_allocator() const noexcept { return allocator_type(*memory); }
         void operator()(const boost::system::error_code&) const { self->on_wake(); }
 
         driver* self;
+        block* memory;
     };
 
     void schedule(time::tick t, clock::time_point at) {
         timer_.expires_at(at);
-        timer_.async_wait(handler{this});
+        timer_.async_wait(handler{this, block_.get()});
         armed_at_ = t;
         outstanding_ = true;
     }
@@ -208,7 +232,7 @@ private:
     driver_target& target_;
     bool outstanding_ = false; ///< a handler is on its way
     time::tick armed_at_;      ///< when; tick 0: as soon as the context can
-    alignas(std::max_align_t) std::byte block_[192];
+    std::unique_ptr<block, leave_block> block_;
     boost::asio::basic_waitable_timer<clock, driver_wait_traits, inline_executor> timer_;
 };
 

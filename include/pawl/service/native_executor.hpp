@@ -103,32 +103,35 @@ void enqueue_on(boost::asio::execution_context& context, runner_token& token) {
         enqueue(static_cast<Context&>(context).get_executor(), token);
 }
 
-/// The way to queue units on the context of `ex`, or nullptr if its native executor is not found.
+/// The way to queue units on `context`, or nullptr if its native executor is not found in `ex`.
 template <class Executor>
-[[nodiscard]] enqueue_function native_enqueue(const Executor& ex) noexcept {
+[[nodiscard]] enqueue_function native_enqueue(const Executor& ex,
+                                              const boost::asio::execution_context& context) {
     using namespace boost::asio;
+    const auto inner = [&]<class Wrapper>(std::type_identity<Wrapper>) -> enqueue_function {
+        const auto* found = ex.template target<Wrapper>();
+        return found ? native_enqueue(*found, context) : nullptr;
+    };
+    // Compared, because the inner executor of a user's type may belong anywhere.
+    const auto here = [&](enqueue_function f) { return &context_of(ex) == &context ? f : nullptr; };
+
     if constexpr (std::is_same_v<Executor, any_io_executor>) {
-        if (ex.template target<io_context::executor_type>())
-            return &enqueue_on<io_context>;
-        if (ex.template target<thread_pool::executor_type>())
-            return &enqueue_on<thread_pool>;
-        if (ex.template target<system_executor>())
-            return &enqueue_on<system_context>;
-        if (const auto* s = ex.template target<strand<io_context::executor_type>>())
-            return native_enqueue(s->get_inner_executor());
-        if (const auto* s = ex.template target<strand<thread_pool::executor_type>>())
-            return native_enqueue(s->get_inner_executor());
-        if (const auto* s = ex.template target<strand<any_io_executor>>())
-            return native_enqueue(s->get_inner_executor());
-        return nullptr;
+        enqueue_function f = nullptr;
+        (void)((f = inner(std::type_identity<io_context::executor_type>())) ||
+               (f = inner(std::type_identity<thread_pool::executor_type>())) ||
+               (f = inner(std::type_identity<system_executor>())) ||
+               (f = inner(std::type_identity<strand<io_context::executor_type>>())) ||
+               (f = inner(std::type_identity<strand<thread_pool::executor_type>>())) ||
+               (f = inner(std::type_identity<strand<any_io_executor>>())));
+        return f;
     } else if constexpr (std::is_same_v<Executor, io_context::executor_type>) {
-        return &enqueue_on<io_context>;
+        return here(&enqueue_on<io_context>);
     } else if constexpr (std::is_same_v<Executor, thread_pool::executor_type>) {
-        return &enqueue_on<thread_pool>;
+        return here(&enqueue_on<thread_pool>);
     } else if constexpr (std::is_same_v<Executor, system_executor>) {
-        return &enqueue_on<system_context>;
+        return here(&enqueue_on<system_context>);
     } else if constexpr (requires { ex.get_inner_executor(); }) {
-        return native_enqueue(ex.get_inner_executor());
+        return native_enqueue(ex.get_inner_executor(), context);
     } else {
         return nullptr;
     }

@@ -42,6 +42,9 @@ public:
         }
     }
 
+    /// By the thread that has locked it: it excludes another thread.
+    [[nodiscard]] bool held() const noexcept { return locked_; }
+
 private:
     std::mutex mutex_;
     const bool enabled_;

@@ -20,8 +20,9 @@ namespace pawl {
 enum class shutdown_policy {
     /// Their handlers are destroyed and not invoked, as Asio does.
     destroy,
-    /// Their handlers are invoked with `operation_aborted`, on the thread that destroys the context
-    /// and not through their executors, which run nothing any more. Such a handler must not throw.
+    /// Their handlers are invoked on the thread that destroys the context, and not through their
+    /// executors, which run nothing any more: with `operation_aborted`, or, if they were due and
+    /// only their handlers had not begun, with success. Such a handler must not throw.
     deliver,
 };
 
@@ -47,7 +48,7 @@ struct options {
 
     /// How many completions may run in one run_one() unit, 1 to 64. One is Asio's behaviour. More
     /// cost less each, and I/O that is ready waits for that many handlers;
-    /// a handler that blocks holds up the others of its unit.
+    /// a handler that blocks, or that runs the context itself, holds up the others of its unit.
     unsigned completions_per_turn = 1;
 
     /// false promises that one thread at a time uses the context and all its timers: no locks are

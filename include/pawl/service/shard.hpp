@@ -11,18 +11,19 @@
 ///   start --> time structure --expire--> due queue --take--> handler
 ///                  |                        ^
 ///                  +------- cancel ---------+
-///   The due queue is drained by runners: units that the caller queues on the context, of which
-///   each completes a fixed number of waits. The shard counts them. Every call says how many more
-///   are needed, so that there is one for each entry, but never more than `max_runners`: a runner
-///   that leaves entries behind is queued again, behind the I/O that is ready by then (P6).
+///   The due queue is drained by runners (runner_pool.hpp). Every call says which more have to be
+///   queued, and whether the driver has to be armed: its effects. Until a thread that need not run
+///   the context has carried them out, the shard knows of it as untold, or as arming: nothing else
+///   keeps the context at work for the waits concerned (P9).
 ///
 /// Invariants
-///   I1  There are enough runners whenever the lock is free: nothing that is due is forgotten.
+///   I1  There are enough runners whenever the lock is free: nothing that is due is forgotten. Each
+///       of them is queued, running, or lent to the driver, or its thread is untold.
 ///   I2  A timer with an armed wait is filed, with the due tick of its expiry. A timer may stay
 ///       filed when its waits are gone (cancel does not touch the time structure); then it is
 ///       dropped, or moved to its new due tick, when the time structure comes across it.
-///   I3  armed_ waits keep the driver armed at or before wake_. When armed_ is 0, wake_ is never(),
-///       so that the next start arms it.
+///   I3  The driver is armed at or before wake_, or a thread is about to arm it, or a unit runs that
+///       will collect. When armed_ is 0, wake_ is never(), so that the next start arms it.
 ///   I4  Nothing that the shard calls under its lock is foreign code (P5).
 ///   I5  The shard is alive while users_ > 0: its service, every timer that ever waited, every
 ///       carrier.
@@ -38,14 +39,14 @@
 #include <pawl/service/due_queue.hpp>
 #include <pawl/service/optional_mutex.hpp>
 #include <pawl/service/options.hpp>
-#include <pawl/service/runner_token.hpp>
+#include <pawl/service/runner_pool.hpp>
 
 #include <pawl/time/backend.hpp>
 #include <pawl/time/tick.hpp>
 
 #include <boost/asio/error.hpp>
 
-#include <array>
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -60,26 +61,22 @@ namespace pawl::detail {
 struct effects {
     runner_token* runners = nullptr; ///< queue these, linked by `next`
     time::tick wake = time::tick::never();
-    bool arm = false;  ///< have the driver wake the shard at `wake` or earlier
-    bool last = false; ///< a cancel has left no armed wait: the driver can run what was cancelled
-    bool idle = false; ///< nothing is armed, and no runner is queued: disarm the driver
+    bool arm = false;    ///< have the driver wake the shard at `wake` or earlier
+    bool last = false;   ///< a cancel has left no armed wait: the driver can run what was cancelled
+    bool idle = false;   ///< nothing is armed, and no runner is queued: disarm the driver
+    bool untold = false; ///< until this is done, shard::told() is owed for it
+    bool arming = false; ///< likewise
 };
 
 template <time::backend Backend>
 class shard {
 public:
     using tick = time::tick;
-    static constexpr std::size_t max_runners = 64;
 
     /// @param host runs the runners.
     shard(const options& o, tick now, runner_host* host = nullptr)
-        : mutex_(o.locking), backend_(o.level_bits, now), batch_(o.batch_limit),
-          per_turn_(o.completions_per_turn), found_(o.batch_limit) {
-        for (runner_token& t : tokens_) {
-            t.host = host;
-            give_back(&t);
-        }
-    }
+        : mutex_(o.locking), backend_(o.level_bits, now), runners_(o.completions_per_turn, host),
+          batch_(o.batch_limit), found_(o.batch_limit) {}
     shard(const shard&) = delete;
     shard& operator=(const shard&) = delete;
 
@@ -119,8 +116,9 @@ public:
         else if (alone)
             backend_.rearm(timer, due);
         timer.user = !alone ? 0 : op.slot() ? one_armed : one_armed | unobserved;
-        if (armed_++ == 0 || due < wake_)
-            arm(due, out);
+        // Another thread that is arming the driver may fail, and take back only its own wait.
+        if (armed_++ == 0 || due < wake_ || arming_.load(std::memory_order_relaxed) != 0)
+            arm_from_outside(std::min(due, wake_), out);
         return true;
     }
 
@@ -200,7 +198,7 @@ public:
         else
             backend_.insert(timer, due);
         if (was_idle || due < wake_)
-            arm(due, out);
+            arm_from_outside(due, out);
         return count;
     }
 
@@ -237,15 +235,13 @@ public:
     [[nodiscard]] bool collect(tick now, bool claim, effects& out) {
         const std::scoped_lock lock(mutex_);
         collect_locked(now, out);
-        if (claim && lent_) {
-            lent_ = false;
-        } else {
-            take_back_locked(out);
-            claim = claim && wants_more_than(runners_);
-            runners_ += claim;
-        }
+        if (claim)
+            claim = !closed_ && runners_.claim_one(due_.size(), backlog_);
+        else
+            runners_.take_back(out.runners);
         claim_runners(out);
         check_idle(out);
+        announce(out);
         return claim;
     }
 
@@ -255,8 +251,11 @@ public:
         typename Backend::detached all(backend_);
         {
             const std::scoped_lock lock(mutex_);
+            if (set_aside_ || !(now < backend_.now()))
+                return; // another thread has noticed
             backend_.detach_all(all);
             backend_.rewind(now);
+            set_aside_ = &all;
         }
         for (bool more = true; more;) {
             const std::scoped_lock lock(mutex_);
@@ -266,6 +265,8 @@ public:
                 if (node)
                     backend_.refile(*node);
             }
+            if (!more)
+                set_aside_ = nullptr;
             wake_ = tick{}; // the caller collects next, which sets it right
         }
     }
@@ -291,6 +292,8 @@ public:
         const std::scoped_lock lock(mutex_);
         if (!due_.empty()) {
             wait_operation* const op = take_entry();
+            if (!op)
+                arm(wake_, out); // pulled back: whoever did it may not have come to that yet (P9)
             if (last)
                 retire_locked(token, out);
             return {op, false, last};
@@ -310,23 +313,34 @@ public:
     /// The driver's next wake-up counts as the runner that was to be queued with `token`.
     void lend_to_driver(runner_token& token) noexcept {
         const std::scoped_lock lock(mutex_);
-        give_back(&token);
-        if (lent_)
-            --runners_;
-        lent_ = true;
+        runners_.lend(token);
     }
 
     /// The driver will not wake up: the runner is queued after all.
     void take_back(effects& out) noexcept {
         const std::scoped_lock lock(mutex_);
-        take_back_locked(out);
+        runners_.take_back(out.runners);
     }
 
     /// Gives back a runner that is not going to be queued.
     void unclaim(runner_token& token) noexcept {
         const std::scoped_lock lock(mutex_);
-        --runners_;
-        give_back(&token);
+        runners_.retire(&token);
+    }
+
+    /// The effects have been carried out, or have failed.
+    void told(const effects& done) noexcept {
+        // release: who reads these counts, and finds the context idle, sees what was queued.
+        if (done.untold)
+            untold_.fetch_sub(1, std::memory_order_release);
+        if (done.arming)
+            arming_.fetch_sub(1, std::memory_order_release);
+    }
+
+    /// Nothing is armed, and nobody is about to queue a runner.
+    [[nodiscard]] bool quiet() noexcept {
+        const std::scoped_lock lock(mutex_);
+        return armed_ == 0 && untold_.load(std::memory_order_acquire) == 0; // see told()
     }
 
     // --- carriers -----------------------------------------------------------------------------
@@ -380,11 +394,14 @@ public:
             const std::scoped_lock lock(mutex_);
             for (std::size_t step = 0; more && step < batch_; ++step) {
                 time::timer_node* node = all.pop();
+                if (!node && set_aside_)
+                    node = set_aside_->pop();
                 more = node != nullptr;
                 if (node)
                     count += finish(static_cast<timer_core&>(*node), ec);
             }
             claim_runners(out);
+            announce(out);
         }
         const std::scoped_lock lock(mutex_);
         check_idle(out);
@@ -467,9 +484,9 @@ public:
     void invariant() {
         const std::scoped_lock lock(mutex_);
         backend_.invariant();
-        if (wants_more_than(runners_) && !closed_)
-            throw std::logic_error("shard: I1: " + std::to_string(runners_) + " runners for " +
-                                   std::to_string(due_.size()) + " entries");
+        if (runners_.wants_more(due_.size(), backlog_) && !closed_)
+            throw std::logic_error("shard: I1: " + std::to_string(runners_.count()) +
+                                   " runners for " + std::to_string(due_.size()) + " entries");
         if (armed_ > live_ || (armed_ == 0 && wake_ != tick::never() && !backlog_))
             throw std::logic_error("shard: I3: armed " + std::to_string(armed_) + ", live " +
                                    std::to_string(live_));
@@ -592,12 +609,17 @@ private:
                 static_cast<timer_core*>(found_[i + ahead])->prefetch_wait();
             fall_due(static_cast<timer_core&>(*found_[i]));
         }
-        if (backlog_)
+        if (backlog_) {
             wake_ = tick{}; // runners see to it; no start needs to arm the driver meanwhile
-        else if (armed_ == 0)
-            wake_ = tick::never();
-        else
+        } else if (armed_ != 0) {
             arm(backend_.next_wake(), out);
+        } else {
+            wake_ = tick::never();
+            if (untold_.load(std::memory_order_acquire) != 0) { // see told()
+                out.arm = true; // the driver comes again, at once, until they are done
+                out.wake = tick{};
+            }
+        }
     }
 
     void arm(tick due, effects& out) noexcept {
@@ -607,40 +629,29 @@ private:
         out.wake = due;
     }
 
+    /// As arm(), for a thread that need not run the context.
+    void arm_from_outside(tick due, effects& out) noexcept {
+        arm(due, out);
+        if (mutex_.held() && !std::exchange(out.arming, true))
+            arming_.fetch_add(1, std::memory_order_relaxed);
+    }
+
     // --- runners ------------------------------------------------------------------------------
 
-    /// More than `runners` are needed (I1).
-    [[nodiscard]] bool wants_more_than(std::size_t runners) const noexcept {
-        if (due_.empty())
-            return backlog_ && runners == 0;
-        return runners * per_turn_ < due_.size() && runners < max_runners;
-    }
-
     void claim_runners(effects& out) noexcept {
-        while (wants_more_than(runners_) && !closed_) {
-            ++runners_;
-            queue_runner(out);
-        }
+        if (!closed_)
+            runners_.claim(due_.size(), backlog_, out.runners);
     }
 
-    void take_back_locked(effects& out) noexcept {
-        if (std::exchange(lent_, false))
-            queue_runner(out);
-    }
-
-    void queue_runner(effects& out) noexcept {
-        runner_token* const token = std::exchange(free_tokens_, free_tokens_->next);
-        token->next = std::exchange(out.runners, token);
-    }
-
-    void give_back(runner_token* token) noexcept {
-        if (token)
-            token->next = std::exchange(free_tokens_, token);
+    /// The caller is going to queue runners.
+    void announce(effects& out) noexcept {
+        // Without a lock there is no other thread that could take the context for idle.
+        if (out.runners && mutex_.held() && !std::exchange(out.untold, true))
+            untold_.fetch_add(1, std::memory_order_relaxed);
     }
 
     void retire_locked(runner_token* token, effects& out) noexcept {
-        --runners_;
-        give_back(token);
+        runners_.retire(token);
         claim_runners(out);
         check_idle(out);
     }
@@ -649,11 +660,12 @@ private:
         claim_runners(out);
         out.last = armed_ == 0 && !closed_;
         check_idle(out);
+        announce(out);
     }
 
     /// When nothing is armed, and no runner is left that would notice, the driver may be disarmed.
     void check_idle(effects& out) noexcept {
-        if (armed_ == 0 && driver_told_ && runners_ == 0 && !closed_) {
+        if (armed_ == 0 && driver_told_ && runners_.count() == 0 && !closed_) {
             driver_told_ = false;
             out.idle = true;
         }
@@ -664,18 +676,17 @@ private:
     optional_mutex mutex_;
     Backend backend_;
     due_queue due_;
-    std::size_t live_ = 0;    ///< waits that have not begun
-    std::size_t armed_ = 0;   ///< those among them that wait for a deadline
-    std::size_t runners_ = 0; ///< units that are queued on the context, or running, to drain due_
-    std::size_t users_ = 1;   ///< I5; the service is the first
+    std::size_t live_ = 0;                            ///< waits that have not begun
+    std::size_t armed_ = 0;                           ///< those among them that wait for a deadline
+    runner_pool runners_;                             ///< units that drain due_
+    typename Backend::detached* set_aside_ = nullptr; ///< timers that set_back() has yet to file
+    std::size_t users_ = 1;                           ///< I5; the service is the first
     tick wake_ = tick::never();
+    std::atomic<unsigned> untold_{0}; ///< threads that are about to queue runners
+    std::atomic<unsigned> arming_{0}; ///< threads that are about to arm the driver
     const std::size_t batch_;
-    const std::size_t per_turn_;
     std::vector<time::timer_node*> found_; ///< of one batch
-    std::array<runner_token, max_runners> tokens_;
-    runner_token* free_tokens_ = nullptr; ///< as many as there may be more runners
-    bool lent_ = false;        ///< one of runners_ is the driver, which is about to wake up
-    bool backlog_ = false;     ///< expire() stopped at its limit
+    bool backlog_ = false;                 ///< expire() stopped at its limit
     bool driver_told_ = false; ///< the driver was armed since it was last told that all is idle
     bool closed_ = false;
     bool draining_ = false;

@@ -164,7 +164,7 @@ private:
 
     void start(dispatcher& d, wait_operation& op) {
         const time::tick when = due();
-        bool first = !home_.used();
+        const bool first = !home_.used();
         home_.set_used(true);
         // From here on the wait may complete in another thread, and its handler destroy the timer.
         d.start(core_, op, when, first);

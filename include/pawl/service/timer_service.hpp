@@ -26,6 +26,7 @@
 #include <boost/asio/execution_context.hpp>
 #include <boost/asio/wait_traits.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -153,7 +154,7 @@ private:
 
     void arm(time::tick t) override {
         driver_.arm(
-            t, [&] { return wake_time(t); }, [&] { return all_idle(); });
+            t, [&] { return wake_time(t); }, [&] { return all_quiet(); });
     }
 
     void kick() override { driver_.kick(); }
@@ -167,10 +168,13 @@ private:
     }
 
     bool all_idle() const {
-        for (const auto& d : dispatchers_)
-            if (d->state().armed_count() != 0)
-                return false;
-        return true;
+        return std::all_of(dispatchers_.begin(), dispatchers_.end(),
+                           [](const auto& d) { return d->state().armed_count() == 0; });
+    }
+
+    bool all_quiet() const {
+        return std::all_of(dispatchers_.begin(), dispatchers_.end(),
+                           [](const auto& d) { return d->state().quiet(); });
     }
 
     detail::driver::clock::time_point wake_time(time::tick t) const {
@@ -200,9 +204,15 @@ private:
     void wake() override {
         const time::tick now = dispatchers_.front()->current_tick();
         dispatcher* mine = nullptr;
-        for (auto& d : dispatchers_)
-            if (d->collect(now, !mine))
-                mine = d.get();
+        try {
+            for (auto& d : dispatchers_)
+                if (d->collect(now, !mine))
+                    mine = d.get();
+        } catch (...) {
+            if (mine)
+                mine->give_up_turn();
+            throw;
+        }
         // The driver is armed again, and a unit is queued for every other wait. So this wake-up may
         // be a unit itself: a lone expiry costs one, as with Asio.
         if (mine)

@@ -217,15 +217,16 @@ private:
         }
 
         void operator()() {
-            wait_handler& op = *std::exchange(op_, nullptr);
-            if (!host_->arrive(op)) {
+            bool owned = host_->arrive(*op_);
+            if (!owned) {
                 // Pulled back by a re-arm. It waits again, so it needs work again; no lock is held
-                // here.
-                op.work_.regain();
-                if (host_->park(op))
-                    return;
+                // here. Should that throw, the wait goes on without.
+                op_->work_.regain();
+                owned = !host_->park(*op_);
             }
-            op.complete();
+            wait_handler& op = *std::exchange(op_, nullptr);
+            if (owned)
+                op.complete();
         }
 
     private:
