@@ -209,7 +209,7 @@ public:
         wait_operation& op = *carriers_[index];
         carriers_.erase(carriers_.begin() + static_cast<std::ptrdiff_t>(index));
         bool last = false;
-        if (shard_.abandon(op, last))
+        if (!shard_.park(op, last))
             op.destroy();
         check();
     }

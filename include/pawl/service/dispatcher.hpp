@@ -228,7 +228,7 @@ public:
 
     void abandon(wait_operation& op) noexcept override {
         bool last_user = false;
-        if (shard_.abandon(op, last_user))
+        if (!shard_.park(op, last_user))
             op.destroy();
         delete_if(last_user);
     }

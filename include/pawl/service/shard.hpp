@@ -23,7 +23,7 @@
 ///       filed when its waits are gone (cancel does not touch the time structure); then it is
 ///       dropped, or moved to its new due tick, when the time structure comes across it.
 ///   I3  The driver is armed at or before wake_, or a thread is about to arm it, or a unit runs that
-///       will collect. When armed_ is 0, wake_ is never(), so that the next start arms it.
+///       will collect. When nothing is armed, wake_ means nothing, and the next start arms it.
 ///   I4  Nothing that the shard calls under its lock is foreign code (P5).
 ///   I5  The shard is alive while users_ > 0: its service, every timer that ever waited, every
 ///       carrier.
@@ -36,16 +36,17 @@
 #ifndef PAWL_SERVICE_SHARD_HPP
 #define PAWL_SERVICE_SHARD_HPP
 
-#include <pawl/service/due_queue.hpp>
 #include <pawl/service/optional_mutex.hpp>
 #include <pawl/service/options.hpp>
 #include <pawl/service/runner_pool.hpp>
+#include <pawl/service/wait_ledger.hpp>
 
 #include <pawl/time/backend.hpp>
 #include <pawl/time/tick.hpp>
 
-#include <boost/asio/error.hpp>
+#include <boost/system/error_code.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <memory>
@@ -91,34 +92,32 @@ public:
                              effects& out) {
         std::unique_lock lock(mutex_);
         users_ += first; // also if this fails: the handler may own the timer, and die with it
-        while (!due_.has_room_for(live_ + 1)) {
+        while (!waits_.has_room_for_one_more()) {
             lock.unlock();
             auto room = std::make_unique<due_queue::segment>();
             lock.lock();
-            due_.add_room(std::move(room));
+            waits_.add_room(std::move(room));
         }
         if (closed_) {
             ++users_; // the caller, until it calls release()
-            unlink_slot(op);
+            wait_ledger::unlink_slot(op);
             op.next = std::exchange(late_, &op);
             return false;
         }
-        ++live_;
         if (slot_link* const link = op.slot()) {
             link->set_started();
             ++users_;
         }
-        op.state.arm();
-        const bool alone = !timer.newest();
-        timer.append(op);
+        const bool idle = waits_.armed() == 0;
+        const tick wake = idle ? due : wake_;
+        const bool alone = waits_.start(timer, op);
         if (!timer.filed())
             backend_.insert(timer, due);
         else if (alone)
             backend_.rearm(timer, due);
-        timer.user = !alone ? 0 : op.slot() ? one_armed : one_armed | unobserved;
         // Another thread that is arming the driver may fail, and take back only its own wait.
-        if (armed_++ == 0 || due < wake_ || arming_.load(std::memory_order_relaxed) != 0)
-            arm_from_outside(std::min(due, wake_), out);
+        if (idle || due < wake || arming_.load(std::memory_order_relaxed) != 0)
+            arm_from_outside(std::min(due, wake), out);
         return true;
     }
 
@@ -128,29 +127,14 @@ public:
     [[nodiscard]] bool withdraw(const timer_core& timer, wait_operation& op) noexcept {
         const std::scoped_lock lock(mutex_);
         wake_ = tick::never(); // let the next start try again
-        if (timer.newest() != &op || op.state.phase() != wait_phase::armed)
-            return false;
-        unlink_slot(op);
-        detach(op);
-        --live_;
-        disarmed();
-        return true;
+        return waits_.withdraw(timer, op);
     }
 
     /// Cancels up to `limit` waits of `timer` that have not started, the oldest first.
     /// @return how many.
     [[nodiscard]] std::size_t cancel(timer_core& timer, std::size_t limit, effects& out) noexcept {
         const std::scoped_lock lock(mutex_);
-        std::size_t count = 0;
-        if (timer.user == (one_armed | unobserved) && limit != 0) {
-            due_.push(due_entry(*timer.newest(), true));
-            timer.set_newest(nullptr);
-            timer.user = 0;
-            disarmed();
-            count = 1;
-        }
-        for (; timer.newest() && count < limit; ++count)
-            cancel_wait(*timer.oldest(), aborted());
+        const std::size_t count = waits_.cancel(timer, limit);
         after_cancel(out);
         return count;
     }
@@ -161,7 +145,7 @@ public:
         wait_operation* op = link.operation();
         if (!op || !op->state.pending())
             return;
-        cancel_wait(*op, aborted());
+        waits_.cancel(*op, wait_ledger::aborted());
         after_cancel(out);
     }
 
@@ -180,24 +164,13 @@ public:
         const std::scoped_lock lock(mutex_);
         if (!timer.newest() || closed_)
             return 0;
-        const bool was_idle = armed_ == 0;
-        std::size_t count = 1;
-        if ((timer.user & one_armed) == 0) { // more than one wait, or one that is due
-            count = 0;
-            timer.for_each_wait([&](wait_operation& op) {
-                ++count;
-                if (op.state.phase() == wait_phase::due) {
-                    op.state.pull_back();
-                    ++armed_;
-                }
-            });
-            timer.user = count == 1 ? one_armed : 0;
-        }
+        const bool idle = waits_.armed() == 0;
+        const std::size_t count = waits_.pull_back(timer);
         if (timer.filed())
             backend_.rearm(timer, due);
         else
             backend_.insert(timer, due);
-        if (was_idle || due < wake_)
+        if (idle || due < wake_)
             arm_from_outside(due, out);
         return count;
     }
@@ -236,7 +209,7 @@ public:
         const std::scoped_lock lock(mutex_);
         collect_locked(now, out);
         if (claim)
-            claim = !closed_ && runners_.claim_one(due_.size(), backlog_);
+            claim = !closed_ && runners_.claim_one(waits_.due(), backlog_);
         else
             runners_.take_back(out.runners);
         claim_runners(out);
@@ -290,8 +263,10 @@ public:
     [[nodiscard]] taken take(runner_token* token, bool last, bool collected,
                              effects& out) noexcept {
         const std::scoped_lock lock(mutex_);
-        if (!due_.empty()) {
-            wait_operation* const op = take_entry();
+        if (waits_.due() != 0) {
+            wait_operation* const op = waits_.take();
+            if (op && op->state.phase() != wait_phase::started)
+                ++users_; // the carrier that the caller is about to send
             if (!op)
                 arm(wake_, out); // pulled back: whoever did it may not have come to that yet (P9)
             if (last)
@@ -340,7 +315,7 @@ public:
     /// Nothing is armed, and nobody is about to queue a runner.
     [[nodiscard]] bool quiet() noexcept {
         const std::scoped_lock lock(mutex_);
-        return armed_ == 0 && untold_.load(std::memory_order_acquire) == 0; // see told()
+        return waits_.armed() == 0 && untold_.load(std::memory_order_acquire) == 0; // see told()
     }
 
     // --- carriers -----------------------------------------------------------------------------
@@ -348,34 +323,21 @@ public:
     /// wait_host::arrive(); `last_user` says that the caller must delete the shard afterwards.
     [[nodiscard]] bool arrive(wait_operation& op, bool& last_user) noexcept {
         const std::scoped_lock lock(mutex_);
-        if (!op.state.arrive())
+        if (!waits_.arrive(op))
             return false;
-        begin(op);
         last_user = drop_user();
         return true;
     }
 
+    /// wait_host::park(); what a carrier does that is destroyed, too.
+    /// @return false if the caller owns the wait.
     [[nodiscard]] bool park(wait_operation& op, bool& last_user) noexcept {
         const std::scoped_lock lock(mutex_);
         last_user = drop_user();
-        if (op.state.arrive()) {
-            begin(op);
+        if (waits_.arrive(op))
             return false;
-        }
         op.state.park();
         return true;
-    }
-
-    /// @return true if the caller must destroy the wait.
-    [[nodiscard]] bool abandon(wait_operation& op, bool& last_user) noexcept {
-        const std::scoped_lock lock(mutex_);
-        last_user = drop_user();
-        if (op.state.arrive()) {
-            begin(op);
-            return true;
-        }
-        op.state.park();
-        return false;
     }
 
     // --- all at once --------------------------------------------------------------------------
@@ -398,7 +360,7 @@ public:
                     node = set_aside_->pop();
                 more = node != nullptr;
                 if (node)
-                    count += finish(static_cast<timer_core&>(*node), ec);
+                    count += waits_.finish(static_cast<timer_core&>(*node), ec);
             }
             claim_runners(out);
             announce(out);
@@ -424,13 +386,13 @@ public:
         chain = nullptr;
         wait_operation** end = &chain;
         for (std::size_t step = 0; step < batch_; ++step) {
-            if (due_.empty()) {
+            if (waits_.due() == 0) {
                 time::timer_node* const node = backend_.any();
                 if (!node)
                     return chain != nullptr;
                 backend_.erase(*node);
-                (void)finish(static_cast<timer_core&>(*node), aborted());
-            } else if (wait_operation* const op = claim(next_entry())) {
+                (void)waits_.finish(static_cast<timer_core&>(*node), wait_ledger::aborted());
+            } else if (wait_operation* const op = waits_.take_over()) {
                 *end = op;
                 end = &op->next;
                 op->next = nullptr;
@@ -466,136 +428,33 @@ public:
     /// counted.
     [[nodiscard]] std::size_t due_count() noexcept {
         const std::scoped_lock lock(mutex_);
-        return due_.size();
+        return waits_.due();
     }
 
     [[nodiscard]] std::size_t armed_count() noexcept {
         const std::scoped_lock lock(mutex_);
-        return armed_;
+        return waits_.armed();
     }
 
     /// Lower bound of the next tick at which anything is due.
     [[nodiscard]] tick next_wake() noexcept {
         const std::scoped_lock lock(mutex_);
-        return armed_ ? backend_.next_wake() : tick::never();
+        return waits_.armed() != 0 ? backend_.next_wake() : tick::never();
     }
 
     /// @throws std::logic_error if an invariant does not hold.
     void invariant() {
         const std::scoped_lock lock(mutex_);
         backend_.invariant();
-        if (runners_.wants_more(due_.size(), backlog_) && !closed_)
+        if (runners_.wants_more(waits_.due(), backlog_) && !closed_)
             throw std::logic_error("shard: I1: " + std::to_string(runners_.count()) +
-                                   " runners for " + std::to_string(due_.size()) + " entries");
-        if (armed_ > live_ || (armed_ == 0 && wake_ != tick::never() && !backlog_))
-            throw std::logic_error("shard: I3: armed " + std::to_string(armed_) + ", live " +
-                                   std::to_string(live_));
+                                   " runners for " + std::to_string(waits_.due()) + " entries");
+        if (waits_.armed() > waits_.live())
+            throw std::logic_error("shard: armed " + std::to_string(waits_.armed()) + " of " +
+                                   std::to_string(waits_.live()));
     }
 
 private:
-    // timer_node::user: what is known of the waits of a timer without looking at them.
-    static constexpr unsigned one_armed = 1;  ///< it has one wait, and that is armed
-    static constexpr unsigned unobserved = 2; ///< nothing but the timer points at that wait
-
-    static const boost::system::error_code& aborted() noexcept {
-        static const boost::system::error_code ec = boost::asio::error::operation_aborted;
-        return ec;
-    }
-
-    // --- transitions (wait_state.hpp) ---------------------------------------------------------
-
-    static void detach(wait_operation& op) noexcept {
-        timer_core& timer = *op.owner();
-        timer.remove(op);
-        timer.user = 0;
-    }
-
-    static void unlink_slot(wait_operation& op) noexcept {
-        if (slot_link* const link = op.slot())
-            link->unlink();
-    }
-
-    void cancel_wait(wait_operation& op, const boost::system::error_code& ec) noexcept {
-        if (op.state.phase() == wait_phase::armed)
-            disarmed();
-        if (op.state.cancel())
-            due_.push(due_entry(op));
-        detach(op);
-        op.set_result(ec);
-    }
-
-    void disarmed() noexcept {
-        PAWL_ASSERT(armed_ > 0);
-        if (--armed_ == 0 && !backlog_)
-            wake_ = tick::never(); // I3
-    }
-
-    /// Makes the armed waits of a timer due.
-    void fall_due(timer_core& timer) noexcept {
-        timer.user = 0;
-        timer.for_each_wait([&](wait_operation& op) {
-            if (op.state.phase() != wait_phase::armed)
-                return;
-            if (op.state.fall_due())
-                due_.push(due_entry(op));
-            disarmed();
-        });
-    }
-
-    /// Ends the armed waits of a timer with `ec`, for good.
-    /// @return how many.
-    std::size_t finish(timer_core& timer, const boost::system::error_code& ec) noexcept {
-        std::size_t count = 0;
-        timer.for_each_wait([&](wait_operation& op) {
-            if (op.state.phase() == wait_phase::armed) {
-                cancel_wait(op, ec);
-                ++count;
-            }
-        });
-        return count;
-    }
-
-    /// The handler is about to be invoked, or the wait to be destroyed: nobody may find it any
-    /// more.
-    void begin(wait_operation& op) noexcept {
-        unlink_slot(op);
-        if (op.owner())
-            detach(op);
-        --live_;
-    }
-
-    /// Takes the first entry of the due queue.
-    /// @return the wait, if the caller must complete it or hand it over.
-    wait_operation* take_entry() noexcept {
-        wait_operation& op = next_entry();
-        if (op.direct() || op.state.phase() == wait_phase::armed)
-            return claim(op);
-        ++users_; // the carrier that the caller is about to send
-        return &op;
-    }
-
-    wait_operation& next_entry() noexcept {
-        const due_entry entry = due_.pop();
-        wait_operation& op = entry.operation();
-        if (entry.cancelled()) {
-            const bool carrier = op.state.cancel();
-            PAWL_ASSERT(carrier); // it is this entry
-            (void)carrier;
-            op.set_result(aborted());
-        }
-        return op;
-    }
-
-    /// @return the wait, if the caller now owns it.
-    wait_operation* claim(wait_operation& op) noexcept {
-        if (!op.state.arrive()) {
-            op.state.park(); // pulled back; its timer is filed again
-            return nullptr;
-        }
-        begin(op);
-        return &op;
-    }
-
     // --- expiry -------------------------------------------------------------------------------
 
     void collect_locked(tick now, effects& out) noexcept {
@@ -607,18 +466,15 @@ private:
             // The timers were just written; their waits lie anywhere in memory.
             if (constexpr std::size_t ahead = 6; i + ahead < emitted)
                 static_cast<timer_core*>(found_[i + ahead])->prefetch_wait();
-            fall_due(static_cast<timer_core&>(*found_[i]));
+            waits_.fall_due(static_cast<timer_core&>(*found_[i]));
         }
         if (backlog_) {
             wake_ = tick{}; // runners see to it; no start needs to arm the driver meanwhile
-        } else if (armed_ != 0) {
+        } else if (waits_.armed() != 0) {
             arm(backend_.next_wake(), out);
-        } else {
-            wake_ = tick::never();
-            if (untold_.load(std::memory_order_acquire) != 0) { // see told()
-                out.arm = true; // the driver comes again, at once, until they are done
-                out.wake = tick{};
-            }
+        } else if (untold_.load(std::memory_order_acquire) != 0) { // see told()
+            out.arm = true; // the driver comes again, at once, until they are done
+            out.wake = tick{};
         }
     }
 
@@ -640,7 +496,7 @@ private:
 
     void claim_runners(effects& out) noexcept {
         if (!closed_)
-            runners_.claim(due_.size(), backlog_, out.runners);
+            runners_.claim(waits_.due(), backlog_, out.runners);
     }
 
     /// The caller is going to queue runners.
@@ -658,14 +514,14 @@ private:
 
     void after_cancel(effects& out) noexcept {
         claim_runners(out);
-        out.last = armed_ == 0 && !closed_;
+        out.last = waits_.armed() == 0 && !closed_;
         check_idle(out);
         announce(out);
     }
 
     /// When nothing is armed, and no runner is left that would notice, the driver may be disarmed.
     void check_idle(effects& out) noexcept {
-        if (armed_ == 0 && driver_told_ && runners_.count() == 0 && !closed_) {
+        if (waits_.armed() == 0 && driver_told_ && runners_.count() == 0 && !closed_) {
             driver_told_ = false;
             out.idle = true;
         }
@@ -675,9 +531,7 @@ private:
 
     optional_mutex mutex_;
     Backend backend_;
-    due_queue due_;
-    std::size_t live_ = 0;                            ///< waits that have not begun
-    std::size_t armed_ = 0;                           ///< those among them that wait for a deadline
+    wait_ledger waits_;
     runner_pool runners_;                             ///< units that drain due_
     typename Backend::detached* set_aside_ = nullptr; ///< timers that set_back() has yet to file
     std::size_t users_ = 1;                           ///< I5; the service is the first

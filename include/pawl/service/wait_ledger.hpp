@@ -1,0 +1,209 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   The waits of a shard: how many there are, and every transition of wait_state.hpp together with
+///   the lists that go with it, which are that of the timer, the due queue, and the link to a
+///   cancellation slot.
+///
+/// Invariants
+///   I1  armed() <= live(). live() is the number of waits that have not begun, and there is room in
+///       the due queue for each of them.
+///   I2  timer_node::user says what is known of the waits of a timer without looking at them. It may
+///       know less than is true.
+///
+/// Threads
+///   Guarded by the lock of the shard.
+///
+/// Cost
+///   O(1) for one wait; no call allocates.
+#ifndef PAWL_SERVICE_WAIT_LEDGER_HPP
+#define PAWL_SERVICE_WAIT_LEDGER_HPP
+
+#include <pawl/service/due_queue.hpp>
+
+#include <pawl/wait/wait_operation.hpp>
+
+#include <boost/asio/error.hpp>
+
+#include <cstddef>
+#include <memory>
+
+namespace pawl::detail {
+
+class wait_ledger {
+public:
+    static const boost::system::error_code& aborted() noexcept {
+        static const boost::system::error_code ec = boost::asio::error::operation_aborted;
+        return ec;
+    }
+
+    /// Waits that have not begun.
+    [[nodiscard]] std::size_t live() const noexcept { return live_; }
+    /// Those among them that wait for a deadline.
+    [[nodiscard]] std::size_t armed() const noexcept { return armed_; }
+    /// Entries of the due queue.
+    [[nodiscard]] std::size_t due() const noexcept { return due_.size(); }
+
+    [[nodiscard]] bool has_room_for_one_more() const noexcept {
+        return due_.has_room_for(live_ + 1);
+    }
+    void add_room(std::unique_ptr<due_queue::segment> room) noexcept {
+        due_.add_room(std::move(room));
+    }
+
+    /// idle -> armed. @pre there is room.
+    /// @return true if `op` is the one wait of `timer`.
+    bool start(timer_core& timer, wait_operation& op) noexcept {
+        op.state.arm();
+        const bool alone = !timer.newest();
+        timer.append(op);
+        timer.user = !alone ? 0 : op.slot() ? one_armed : one_armed | unobserved;
+        ++live_;
+        ++armed_;
+        return alone;
+    }
+
+    /// Takes back a wait that was just started, if nobody has had it since.
+    [[nodiscard]] bool withdraw(const timer_core& timer, wait_operation& op) noexcept {
+        if (timer.newest() != &op || op.state.phase() != wait_phase::armed)
+            return false;
+        unlink_slot(op);
+        detach(op);
+        --live_;
+        --armed_;
+        return true;
+    }
+
+    /// Cancels up to `limit` waits of `timer` that have not begun, the oldest first. @return how many.
+    std::size_t cancel(timer_core& timer, std::size_t limit) noexcept {
+        std::size_t count = 0;
+        if (timer.user == (one_armed | unobserved) && limit != 0) {
+            due_.push(due_entry(*timer.newest(), true)); // the wait itself is not looked at
+            timer.set_newest(nullptr);
+            timer.user = 0;
+            --armed_;
+            count = 1;
+        }
+        for (; timer.newest() && count < limit; ++count)
+            cancel(*timer.oldest(), aborted());
+        return count;
+    }
+
+    /// armed, due -> cancelled, with `ec`.
+    void cancel(wait_operation& op, const boost::system::error_code& ec) noexcept {
+        armed_ -= op.state.phase() == wait_phase::armed;
+        if (op.state.cancel())
+            due_.push(due_entry(op));
+        detach(op);
+        op.set_result(ec);
+    }
+
+    /// Ends the armed waits of a timer with `ec`. @return how many.
+    std::size_t finish(timer_core& timer, const boost::system::error_code& ec) noexcept {
+        std::size_t count = 0;
+        timer.for_each_wait([&](wait_operation& op) {
+            if (op.state.phase() == wait_phase::armed) {
+                cancel(op, ec);
+                ++count;
+            }
+        });
+        return count;
+    }
+
+    /// due -> armed for the waits of `timer` that are due.
+    /// @return how many waits of `timer` are armed then.
+    std::size_t pull_back(timer_core& timer) noexcept {
+        if ((timer.user & one_armed) != 0)
+            return 1;
+        std::size_t count = 0;
+        timer.for_each_wait([&](wait_operation& op) {
+            ++count;
+            if (op.state.phase() == wait_phase::due) {
+                op.state.pull_back();
+                ++armed_;
+            }
+        });
+        timer.user = count == 1 ? one_armed : 0;
+        return count;
+    }
+
+    /// armed -> due for the waits of `timer`.
+    void fall_due(timer_core& timer) noexcept {
+        timer.user = 0;
+        timer.for_each_wait([&](wait_operation& op) {
+            if (op.state.phase() != wait_phase::armed)
+                return;
+            if (op.state.fall_due())
+                due_.push(due_entry(op));
+            --armed_;
+        });
+    }
+
+    /// Takes the first entry of the due queue.
+    /// @return its wait, which the caller owns if it has begun, or has to hand over if not; nullptr
+    ///         if it was pulled back.
+    [[nodiscard]] wait_operation* take() noexcept {
+        wait_operation& op = next();
+        return op.direct() || op.state.phase() == wait_phase::armed ? arrive_or_park(op) : &op;
+    }
+
+    /// take() for a wait that nobody will hand over: the caller owns it.
+    [[nodiscard]] wait_operation* take_over() noexcept { return arrive_or_park(next()); }
+
+    /// due, cancelled -> started, for a carrier.
+    /// @return true if the caller owns the wait now; false if it was pulled back.
+    [[nodiscard]] bool arrive(wait_operation& op) noexcept {
+        if (!op.state.arrive())
+            return false;
+        // Nobody may find it any more.
+        unlink_slot(op);
+        if (op.owner())
+            detach(op);
+        --live_;
+        return true;
+    }
+
+    static void unlink_slot(wait_operation& op) noexcept {
+        if (slot_link* const link = op.slot())
+            link->unlink();
+    }
+
+private:
+    static constexpr unsigned one_armed = 1;  ///< it has one wait, and that is armed
+    static constexpr unsigned unobserved = 2; ///< nothing but the timer points at that wait
+
+    static void detach(wait_operation& op) noexcept {
+        timer_core& timer = *op.owner();
+        timer.remove(op);
+        timer.user = 0;
+    }
+
+    [[nodiscard]] wait_operation& next() noexcept {
+        const due_entry entry = due_.pop();
+        wait_operation& op = entry.operation();
+        if (entry.cancelled()) {
+            const bool carrier = op.state.cancel();
+            PAWL_ASSERT(carrier); // it is this entry
+            (void)carrier;
+            op.set_result(aborted());
+        }
+        return op;
+    }
+
+    [[nodiscard]] wait_operation* arrive_or_park(wait_operation& op) noexcept {
+        if (arrive(op))
+            return &op;
+        op.state.park(); // pulled back; its timer is filed again
+        return nullptr;
+    }
+
+    due_queue due_;
+    std::size_t live_ = 0;
+    std::size_t armed_ = 0;
+};
+
+} // namespace pawl::detail
+
+#endif // PAWL_SERVICE_WAIT_LEDGER_HPP
