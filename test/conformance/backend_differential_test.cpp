@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
 
-// The wheel against the oracle, in lockstep: each call is made on both, with twin nodes, and what
-// comes out must be the same, in the same order. How many nodes the wheel emits in a call depends
-// on how many it has to move, so the oracle is asked for as many as the wheel has emitted, and
-// then follows its position. Whatever has to be known to repeat a failure is the printed seed.
+// Each wheel against the oracle, in lockstep: each call is made on both, with twin nodes, and what
+// comes out must be the same, in the same order. How many nodes a wheel emits in a call depends on
+// how many it has to move, so the oracle is asked for as many as the wheel has emitted, and then
+// follows its position. Whatever has to be known to repeat a failure is the printed seed.
 
+#include <pawl/time/binary_wheel.hpp>
 #include <pawl/time/hierarchical_wheel.hpp>
 
 #include "../support/ordered_map_backend.hpp"
 #include "../support/seed.hpp"
 
 #define BOOST_TEST_MODULE backend_differential
+#include <boost/mpl/list.hpp>
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
@@ -19,6 +21,7 @@
 #include <random>
 #include <vector>
 
+using pawl::time::binary_wheel;
 using pawl::time::expire_result;
 using pawl::time::geometry;
 using pawl::time::hierarchical_wheel;
@@ -28,6 +31,8 @@ using pawl_test::ordered_map_backend;
 
 namespace {
 
+using wheels = boost::mpl::list<hierarchical_wheel, binary_wheel>;
+
 /// A timer, filed in both.
 struct twin {
     timer_node wheel;
@@ -35,6 +40,7 @@ struct twin {
     std::size_t index = 0;
 };
 
+template <class Wheel>
 class pair_of_backends {
 public:
     pair_of_backends(std::mt19937_64& random, std::size_t timers)
@@ -271,23 +277,24 @@ private:
     std::uint64_t now_;
     std::uint64_t jump_ = 0;
     bool draining_ = false;
-    hierarchical_wheel wheel_;
+    Wheel wheel_;
     ordered_map_backend oracle_;
-    hierarchical_wheel::detached set_;
+    typename Wheel::detached set_;
     ordered_map_backend::detached oracle_set_;
     std::vector<std::unique_ptr<twin>> twins_;
 };
 
 } // namespace
 
-BOOST_AUTO_TEST_CASE(the_wheel_emits_what_the_oracle_emits_in_the_same_order) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(the_wheel_emits_what_the_oracle_emits_in_the_same_order, Wheel,
+                              wheels) {
     std::mt19937_64 random(pawl_test::seed());
     const std::uint64_t steps = pawl_test::steps(1'000'000);
 
     for (std::uint64_t done = 0; done < steps;) {
         const std::uint64_t run = std::min<std::uint64_t>(steps - done, 1 + random() % 20'000);
         const std::size_t timers = 1 + random() % (random() % 4 == 0 ? 3000 : 100);
-        pair_of_backends both(random, timers);
+        pair_of_backends<Wheel> both(random, timers);
         for (std::uint64_t i = 0; i != run; ++i)
             both.step();
         both.finish();

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
 
-// What backend.hpp promises, asked of every backend, of the wheel in several geometries, and of the
-// oracle itself. The numbers in the comments are those of the list of cases in doc/testing.md.
+// What backend.hpp promises, asked of every backend, of the hierarchical wheel in several
+// geometries, and of the oracle itself. The numbers in the comments are those of the list of cases
+// in doc/testing.md.
 
+#include <pawl/time/binary_wheel.hpp>
 #include <pawl/time/hierarchical_wheel.hpp>
 
 #include "../support/ordered_map_backend.hpp"
@@ -19,6 +21,7 @@
 #include <string>
 #include <vector>
 
+using pawl::time::binary_wheel;
 using pawl::time::expire_result;
 using pawl::time::geometry;
 using pawl::time::hierarchical_wheel;
@@ -33,12 +36,16 @@ struct wheel_of {
     using backend = hierarchical_wheel;
     static geometry shape() { return geometry{Bits...}; }
 };
+struct binary {
+    using backend = binary_wheel;
+    static geometry shape() { return {}; }
+};
 struct oracle {
     using backend = ordered_map_backend;
     static geometry shape() { return {}; }
 };
-using candidates = boost::mpl::list<oracle, wheel_of<6>, wheel_of<1>, wheel_of<12>, wheel_of<8>,
-                                    wheel_of<2, 5, 3>, wheel_of<11, 10, 10, 10>>;
+using candidates = boost::mpl::list<oracle, binary, wheel_of<6>, wheel_of<1>, wheel_of<12>,
+                                    wheel_of<8>, wheel_of<2, 5, 3>, wheel_of<11, 10, 10, 10>>;
 
 using indices = std::vector<std::size_t>;
 
