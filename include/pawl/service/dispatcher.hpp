@@ -117,8 +117,9 @@ public:
         return count;
     }
 
-    /// Moves the deadline of pending waits from `old` to `due`.
-    std::size_t rearm(timer_core& timer, time::tick due, time::tick old) {
+    /// Moves the deadline of pending waits to `due`, or leaves it as it was, at `old()`.
+    template <class Old>
+    std::size_t rearm(timer_core& timer, time::tick due, Old old) {
         todo_list todo(shard_);
         const std::size_t count = shard_.rearm(timer, due, todo);
         if (todo.arm) {
@@ -127,7 +128,7 @@ public:
             } catch (...) {
                 // The driver still keeps the old deadline; waits that were due are due again.
                 effects again;
-                (void)shard_.rearm(timer, old, again);
+                (void)shard_.rearm(timer, old(), again);
                 shard_.arm_failed();
                 (void)shard_.collect(current_tick(), false, again);
                 go_on(again);

@@ -190,7 +190,7 @@ private:
 
     std::size_t rearm(const time_point& t, bool overdue) {
         const std::size_t count =
-            home_.used() ? home_.get().rearm(core_, due(t, overdue), due()) : 0;
+            home_.used() ? home_.get().rearm(core_, due(t, overdue), [this] { return due(); }) : 0;
         home_.set_overdue(overdue);
         expiry_ = t;
         return count;
