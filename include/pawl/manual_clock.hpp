@@ -16,6 +16,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 
 namespace pawl {
 
@@ -71,8 +72,7 @@ public:
             ticks_.fetch_add(d.count(), std::memory_order_acq_rel); // pairs with now()
             ticks_.notify_all();
         }
-        boost::asio::use_service<detail::service_registry>(context).for_each(
-            [](detail::registered_service& s) { s.clock_moved(); });
+        look(context);
     }
 
     /// Moves the clock to the next deadline of `context`, and makes the waits that it is the
@@ -82,6 +82,14 @@ public:
     static duration advance_to_next(boost::asio::execution_context& context);
 
 private:
+    /// Has all timers of a context look at the clock. @return how many waits have fallen due.
+    static std::size_t look(boost::asio::execution_context& context) {
+        std::size_t count = 0;
+        boost::asio::use_service<detail::service_registry>(context).for_each(
+            [&](detail::registered_service& s) { count += s.clock_moved(); });
+        return count;
+    }
+
     static inline std::atomic<rep> ticks_{0};
 };
 
@@ -107,12 +115,20 @@ inline manual_clock::duration
 manual_clock::advance_to_next(boost::asio::execution_context& context) {
     const auto& service = boost::asio::use_service<timer_service<manual_clock>>(context);
     const time_point begin = now();
-    // The next wake-up is a lower bound: timers that were moved later are found on the way.
-    while (service.due_count() == 0) {
+    if (service.due_count() != 0)
+        return duration::zero();
+    // The next wake-up is a lower bound: timers that were moved later are found on the way. What
+    // has fallen due is counted, since another thread may have run it already.
+    for (std::size_t fallen_due = 0; fallen_due == 0; fallen_due = look(context)) {
         const time_point next = service.next_wake();
         if (next == time_point::max())
             break;
-        advance(context, next - now());
+        rep seen = ticks_.load(std::memory_order_acquire);
+        while (seen < next.time_since_epoch().count() &&
+               !ticks_.compare_exchange_weak(seen, next.time_since_epoch().count(),
+                                             std::memory_order_acq_rel)) { // pairs with now()
+        }
+        ticks_.notify_all();
     }
     return now() - begin;
 }

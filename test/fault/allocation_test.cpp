@@ -13,6 +13,7 @@
 
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
 
 #include <chrono>
@@ -20,6 +21,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <thread>
 #include <vector>
 
 namespace fault {
@@ -135,6 +137,36 @@ BOOST_AUTO_TEST_CASE(P8_cancel_and_rearm_succeed_without_memory) {
     BOOST_TEST(one == 1u);
     context.run();
     BOOST_TEST(t.told.size() == 3u);
+}
+
+// Each service has a queue of its own in Asio, so that nobody takes the place that its driver leaves for
+// a moment when it wakes up.
+BOOST_AUTO_TEST_CASE(P8_a_driver_is_set_again_without_memory_whatever_other_clocks_do) {
+    asio::io_context context;
+    std::vector<error_code> told;
+    told.reserve(4);
+    const auto record = [&](error_code ec) { told.push_back(ec); };
+    pawl::steady_timer soon(context, 1ms);
+    pawl::steady_timer later(context, 20ms);
+    pawl::manual_timer by_hand(context, 1h);
+    pawl::system_timer wall(context, 1h);
+    by_hand.async_wait(record);
+    soon.async_wait(record);
+    later.async_wait(record);
+    std::this_thread::sleep_for(10ms);
+    asio::post(context, [] {});
+    context.run_one(); // what is due has left Asio's queue, and has not been run
+    wall.async_wait(record);
+
+    counted_new::fuse = 0;
+    BOOST_CHECK_NO_THROW(context.poll());
+    counted_new::fuse = counted_new::never;
+
+    by_hand.cancel();
+    wall.cancel();
+    context.run();
+    BOOST_TEST(told.size() == 4u);
+    BOOST_TEST(later.cancel() == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(a_timer_is_made_or_its_context_is_as_it_was) {

@@ -143,6 +143,51 @@ BOOST_DATA_TEST_CASE(a_handler_may_use_its_timer_before_async_wait_has_returned,
     }
 }
 
+// As with Asio, a context may end as soon as its handlers have run: the threads that started the waits
+// may then still be on their way out of async_wait().
+BOOST_AUTO_TEST_CASE(a_context_may_be_destroyed_before_async_wait_has_returned) {
+    constexpr int rounds = 3'000;
+    std::atomic<std::shared_ptr<pawl::steady_timer>*> job{nullptr};
+    std::atomic<int> taken{0};
+    std::atomic<int> returned{0};
+    tally t;
+    std::thread starting([&] {
+        while (returned != rounds) {
+            if (auto* const mine = job.exchange(nullptr)) {
+                auto owner = std::move(*mine);
+                ++taken;
+                pawl::steady_timer& timer = *owner;
+                timer.async_wait([owner = std::move(owner), &t](error_code ec) { t.count()(ec); });
+                ++returned;
+            }
+        }
+    });
+    for (int round = 1; round <= rounds; ++round) {
+        std::optional<asio::io_context> context(std::in_place);
+        std::deque<pawl::steady_timer> others; // so that the driver is set already
+        for (int i = 0; i < 8; ++i)
+            others.emplace_back(*context, std::chrono::microseconds(5 * i))
+                .async_wait([](error_code) {});
+        auto timer = std::make_shared<pawl::steady_timer>(*context, 0us);
+        const std::weak_ptr<pawl::steady_timer> alive = timer;
+        job = &timer;
+        while (taken != round) {
+        }
+        while (!alive.expired()) { // until its handler, which owns it, has run
+            context->run();
+            context->restart();
+        }
+        others.clear();
+        context.reset();
+        while (returned != round) {
+        }
+    }
+    starting.join();
+
+    // Allowed: every wait succeeds, once.
+    BOOST_CHECK_EQUAL(t.succeeded, rounds);
+}
+
 BOOST_AUTO_TEST_CASE(
     on_a_thread_pool_a_handler_may_destroy_its_timer_before_async_wait_has_returned) {
     constexpr int waits = 20'000;

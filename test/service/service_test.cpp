@@ -22,6 +22,7 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
@@ -37,6 +38,7 @@
 #include <cstdlib>
 #include <deque>
 #include <functional>
+#include <future>
 #include <latch>
 #include <limits>
 #include <memory>
@@ -140,7 +142,7 @@ struct bad_option {
 };
 std::ostream& operator<<(std::ostream& out, const bad_option& b) { return out << b.name; }
 
-const std::array<bad_option, 11> bad_options{{
+const std::array<bad_option, 12> bad_options{{
     {"precision", "1 and 3600000000000", [](pawl::options& o) { o.precision = 0ns; }},
     {"precision", "1 and 3600000000000", [](pawl::options& o) { o.precision = -1ms; }},
     {"precision", "1 and 3600000000000", [](pawl::options& o) { o.precision = 1h + 1ns; }},
@@ -153,6 +155,8 @@ const std::array<bad_option, 11> bad_options{{
     {"on_shutdown", "destroy or deliver",
      [](pawl::options& o) { o.on_shutdown = static_cast<pawl::shutdown_policy>(7); }},
     {"level_bits", "1 to 12", [](pawl::options& o) { o.level_bits = pawl::time::geometry({13}); }},
+    {"level_bits", "must cover 64",
+     [](pawl::options& o) { o.level_bits = pawl::time::geometry({6}, 44); }},
 }};
 } // namespace
 
@@ -1292,6 +1296,23 @@ BOOST_AUTO_TEST_CASE(manual_clock_advance_to_next_of_a_context_that_another_one_
     BOOST_CHECK(o.succeeded());
 }
 
+BOOST_AUTO_TEST_CASE(manual_clock_advance_to_next_stops_there_while_another_thread_runs_the_waits) {
+    for (int round = 0; round < 500; ++round) {
+        asio::io_context context;
+        auto work = asio::make_work_guard(context);
+        std::deque<manual_timer> timers;
+        for (int i = 1; i <= 5; ++i)
+            timers.emplace_back(context, std::chrono::hours(i)).async_wait([](error_code) {});
+        std::thread running([&] { context.run(); });
+
+        BOOST_REQUIRE(manual_clock::advance_to_next(context) == 1h);
+
+        timers.clear();
+        work.reset();
+        running.join();
+    }
+}
+
 BOOST_AUTO_TEST_CASE(manual_clock_runs_are_the_same_twice_over) {
     const std::uint64_t s = seed();
     const auto run = [s] {
@@ -1461,6 +1482,42 @@ BOOST_AUTO_TEST_CASE(P1_P7_many_waits_keep_their_order_when_the_clock_is_set_bac
     BOOST_CHECK(std::is_sorted(order.begin(), order.end()));
 }
 
+BOOST_AUTO_TEST_CASE(P10_expire_all_reaches_the_timers_that_a_set_back_is_filing_anew) {
+    using clock = wall<90>;
+    for (int round = 0; round < 20; ++round) {
+        clock::set(1h);
+        asio::io_context context;
+        pawl::options o;
+        o.batch_limit = 4; // many steps, between which the other thread comes
+        pawl::make_timer_service<clock>(context, o);
+        std::deque<timer_of<clock>> timers;
+        constexpr std::size_t n = 5'000;
+        for (std::size_t i = 0; i < n; ++i)
+            timers.emplace_back(context, 5h + std::chrono::seconds(i)).async_wait([](error_code) {
+            });
+        const auto look = [&] {
+            asio::use_service<pawl::detail::service_registry>(context).for_each(
+                [](pawl::detail::registered_service& s) { (void)s.clock_moved(); });
+        };
+        clock::set(2h);
+        look();
+        clock::set(30min);
+
+        std::atomic<bool> begun{false};
+        std::thread driver([&] {
+            begun = true;
+            look();
+        });
+        while (!begun) {
+        }
+        const std::size_t count = pawl::expire_all(context);
+        driver.join();
+
+        BOOST_REQUIRE_EQUAL(count, n);
+        context.poll();
+    }
+}
+
 BOOST_AUTO_TEST_CASE(P1_a_clock_before_its_epoch_makes_no_wait_early) {
     using clock = wall<6>;
     clock::set(-10s);
@@ -1586,6 +1643,50 @@ BOOST_AUTO_TEST_CASE(P9_with_several_shards_run_returns_when_the_last_of_all_is_
     run_to_end(context);
 
     BOOST_CHECK_EQUAL(calls, 8);
+}
+
+// A handler holds up those that fell due before it began, in its unit, but none that falls due later.
+BOOST_DATA_TEST_CASE(a_handler_that_blocks_does_not_hold_up_what_falls_due_meanwhile,
+                     boost::unit_test::data::make({1u, 2u, 64u}), per_turn) {
+    asio::io_context context;
+    pawl::options o;
+    o.completions_per_turn = per_turn;
+    pawl::make_timer_service(context, o);
+    std::promise<void> second_has_run;
+    bool waited_in_vain = true;
+    pawl::steady_timer first(context, 1ms);
+    pawl::steady_timer second(context, 20ms);
+    first.async_wait([&](error_code) {
+        waited_in_vain = second_has_run.get_future().wait_for(60s) != std::future_status::ready;
+    });
+    second.async_wait([&](error_code) { second_has_run.set_value(); });
+
+    std::thread other([&] { context.run(); });
+    context.run();
+    other.join();
+
+    BOOST_CHECK(!waited_in_vain);
+}
+
+// The same in one thread: a handler runs the context until what it has just started is over.
+BOOST_AUTO_TEST_CASE(a_handler_that_runs_the_context_gets_what_it_has_started) {
+    asio::io_context context;
+    pawl::options o;
+    o.completions_per_turn = 64;
+    pawl::make_timer_service(context, o);
+    pawl::steady_timer outer(context, 1ms);
+    pawl::steady_timer inner(context);
+    bool done = false;
+    outer.async_wait([&](error_code) {
+        inner.expires_after(1ms);
+        inner.async_wait([&](error_code) { done = true; });
+        while (!done && context.run_one_for(60s) != 0) {
+        }
+    });
+
+    context.run();
+
+    BOOST_CHECK(done);
 }
 
 BOOST_AUTO_TEST_CASE(without_locks_one_thread_has_all_the_same) {

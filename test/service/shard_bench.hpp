@@ -25,6 +25,7 @@
 #include <optional>
 #include <span>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 namespace shard_bench {
@@ -158,7 +159,7 @@ public:
         if (driver_ && *driver_ <= now_)
             driver_.reset();
         effects out;
-        (void)shard_.collect(now_, false, out);
+        (void)shard_.collect(now_, shard_.seen().set_backs, false, out);
         apply(out);
     }
     /// As the driver does it: its wake-up is a unit itself.
@@ -166,7 +167,7 @@ public:
         now_ = std::max(now_, tick{now});
         driver_.reset();
         effects out;
-        const bool claimed = shard_.collect(now_, true, out);
+        const bool claimed = shard_.collect(now_, shard_.seen().set_backs, true, out).claimed;
         apply(out, !claimed);
         if (claimed)
             turn(nullptr);
@@ -218,8 +219,9 @@ public:
 
     std::size_t expire_all(const error_code& ec = {}) {
         effects out;
-        const std::size_t count = shard_.expire_all(ec, out);
-        apply(out);
+        const std::size_t count =
+            shard_.expire_all(ec, out, [&] { apply(std::exchange(out, effects{}), false); });
+        check();
         return count;
     }
 

@@ -28,6 +28,8 @@
 
 #include <atomic>
 #include <cstddef>
+#include <thread>
+#include <tuple>
 #include <utility>
 
 namespace pawl::detail {
@@ -81,6 +83,7 @@ public:
     /// The timer, and this, may be gone when it returns.
     /// @param first the timer is not yet a user of this dispatcher.
     void start(timer_core& timer, wait_operation& op, time::tick due, bool first) {
+        (void)notice_set_back();
         todo_list todo(shard_);
         bool started = false;
         try {
@@ -100,7 +103,7 @@ public:
             port_.arm(todo.wake);
         } catch (...) {
             // No wake-up, no wait. If somebody has come by and taken it nevertheless, all is well.
-            // The timer is still there: only the first arming of a context can lack memory, and
+            // The timer is still there: only the first arming by this service can lack memory, and
             // nothing completes waits before.
             if (shard_.withdraw(timer, op)) {
                 op.destroy();
@@ -120,6 +123,7 @@ public:
     /// Moves the deadline of pending waits to `due`, or leaves it as it was, at `old()`.
     template <class Old>
     std::size_t rearm(timer_core& timer, time::tick due, Old old) {
+        (void)notice_set_back();
         todo_list todo(shard_);
         const std::size_t count = shard_.rearm(timer, due, todo);
         if (todo.arm) {
@@ -127,12 +131,11 @@ public:
                 port_.arm(todo.wake);
             } catch (...) {
                 // The driver still keeps the old deadline; waits that were due are due again.
-                effects again;
+                todo_list again(shard_);
                 (void)shard_.rearm(timer, old(), again);
                 shard_.arm_failed();
-                (void)shard_.collect(current_tick(), false, again);
+                (void)shard_.collect(current_tick(), shard_.seen().set_backs, false, again);
                 go_on(again);
-                shard_.told(again);
                 throw;
             }
         }
@@ -149,25 +152,19 @@ public:
 
     // --- expiry -------------------------------------------------------------------------------
 
+    struct collect_result {
+        bool claimed = false; ///< the caller must call turn()
+        std::size_t fallen_due = 0;
+    };
+
     /// Collects what is due at `now`.
     /// @param claim the caller offers to run a turn.
-    /// @return true if the caller must call turn().
-    [[nodiscard]] bool collect(time::tick now, bool claim) {
-        if constexpr (!Clock::is_steady) {
-            // Read again: a reading that is older than that of another thread is no set-back.
-            const time::tick seen = shard_.now();
-            now = current_tick();
-            if (now < seen) {
-                try {
-                    shard_.set_back(now);
-                } catch (...) {
-                    port_.arm(time::tick{}); // try again
-                    throw;
-                }
-            }
-        }
+    collect_result collect(time::tick now, bool claim) {
         todo_list todo(shard_);
-        const bool claimed = shard_.collect(now, claim, todo);
+        unsigned set_backs = 0;
+        if constexpr (!Clock::is_steady)
+            std::tie(now, set_backs) = notice_set_back();
+        const auto [claimed, fallen_due] = shard_.collect(now, set_backs, claim, todo);
         go_on(todo);
         if (todo.arm) {
             try {
@@ -179,7 +176,7 @@ public:
                 throw;
             }
         }
-        return claimed;
+        return {claimed, fallen_due};
     }
 
     /// Instead of turn(): leaves it to a unit that is queued.
@@ -187,9 +184,11 @@ public:
 
     std::size_t expire_all(const boost::system::error_code& ec) {
         todo_list todo(shard_);
-        const std::size_t count = shard_.expire_all(ec, todo);
-        go_on(todo);
-        return count;
+        return shard_.expire_all(ec, todo, [&] {
+            go_on(todo);
+            todo.runners = nullptr;
+            todo.idle = false;
+        });
     }
 
     /// Runs one turn: at most completions_per_turn waits.
@@ -202,6 +201,10 @@ public:
     /// Destroys, or delivers, every wait.
     void shutdown(shutdown_policy policy) {
         shard_.close();
+        // A wait may have been run by another thread, and have ended the context, before the call
+        // that started it has returned. None of these waits for a handler.
+        while (!shard_.all_told())
+            std::this_thread::yield();
         empty(policy);
     }
 
@@ -284,6 +287,28 @@ private:
         }
     }
 
+    /// For clocks that can be set back: has the shard follow.
+    /// @return the tick that has begun, and how often the clock was seen to be set back before.
+    std::pair<time::tick, unsigned> notice_set_back() {
+        if constexpr (Clock::is_steady) {
+            return {};
+        } else {
+            for (;;) {
+                // In this order: a reading that is older than another thread's is no set-back.
+                const auto seen = shard_.seen();
+                const time::tick now = current_tick();
+                if (!(now < seen.now))
+                    return {now, seen.set_backs};
+                try {
+                    shard_.set_back(now);
+                } catch (...) {
+                    port_.arm(time::tick{}); // try again
+                    throw;
+                }
+            }
+        }
+    }
+
     void delete_if(bool last_user) noexcept {
         if (last_user)
             delete this;
@@ -337,7 +362,7 @@ private:
             effects todo;
             auto taken = shard_.take(token, n == per_turn_, false, todo);
             if (taken.behind) {
-                (void)collect(current_tick(), false);
+                collect(current_tick(), false);
                 taken = shard_.take(token, n == per_turn_, true, todo);
             }
             if (taken.retired) {

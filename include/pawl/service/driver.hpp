@@ -27,6 +27,7 @@
 #ifndef PAWL_SERVICE_DRIVER_HPP
 #define PAWL_SERVICE_DRIVER_HPP
 
+#include <pawl/service/driver_need.hpp>
 #include <pawl/service/optional_mutex.hpp>
 
 #include <pawl/time/tick.hpp>
@@ -70,7 +71,9 @@ private:
     boost::asio::execution_context* context_;
 };
 
-/// Wait traits of our own give the driver a timer queue of its own.
+/// Wait traits of their own give the drivers of one kind of service, of which a context has one, a
+/// timer queue of their own: only the first arming of it can lack memory.
+template <class Service>
 struct driver_wait_traits : boost::asio::wait_traits<std::chrono::steady_clock> {};
 
 /// Called by the driver.
@@ -83,6 +86,7 @@ protected:
     ~driver_target() = default;
 };
 
+template <class Service>
 class driver {
 public:
     using clock = std::chrono::steady_clock;
@@ -93,10 +97,10 @@ public:
     driver& operator=(const driver&) = delete;
 
     /// Wakes up at the time that `when()` returns, unless it does so at `t` or earlier already, or
-    /// `idle()` says that the waits it is for have ended meanwhile.
-    /// @throws std::bad_alloc with nothing changed.
-    template <class When, class Idle>
-    void arm(time::tick t, When when, Idle idle) {
+    /// `need()` says that the waits it is for have ended meanwhile.
+    /// @throws std::bad_alloc with nothing changed, if it is the first call.
+    template <class When, class Need>
+    void arm(time::tick t, When when, Need need) {
         {
             const std::scoped_lock lock(mutex_);
             if (outstanding_) {
@@ -110,8 +114,17 @@ public:
         if (outstanding_) {
             if (t < armed_at_)
                 cancel();
-        } else if (!idle()) {
+            return;
+        }
+        switch (need()) {
+        case driver_need::nobody:
+            break;
+        case driver_need::soon:
+            schedule(time::tick{}, clock::now() + a_moment);
+            break;
+        case driver_need::in_time:
             schedule(t, at);
+            break;
         }
     }
 
@@ -144,6 +157,9 @@ public:
     }
 
 private:
+    /// Long enough for another thread to come to the end of what it does, without spinning.
+    static constexpr std::chrono::microseconds a_moment{50};
+
     /// Memory for the one wait on timer_ (I1). Asio frees it before it invokes the handler. A
     /// service that is made while its context is shut down dies before the scheduler that then
     /// still holds the wait: whoever of driver and wait goes last deletes the block.
@@ -233,7 +249,7 @@ private:
     bool outstanding_ = false; ///< a handler is on its way
     time::tick armed_at_;      ///< when; tick 0: as soon as the context can
     std::unique_ptr<block, leave_block> block_;
-    boost::asio::basic_waitable_timer<clock, driver_wait_traits, inline_executor> timer_;
+    boost::asio::basic_waitable_timer<clock, driver_wait_traits<Service>, inline_executor> timer_;
 };
 
 } // namespace pawl::detail

@@ -108,22 +108,23 @@ template <class Executor>
 [[nodiscard]] enqueue_function native_enqueue(const Executor& ex,
                                               const boost::asio::execution_context& context) {
     using namespace boost::asio;
-    const auto inner = [&]<class Wrapper>(std::type_identity<Wrapper>) -> enqueue_function {
-        const auto* found = ex.template target<Wrapper>();
-        return found ? native_enqueue(*found, context) : nullptr;
-    };
     // Compared, because the inner executor of a user's type may belong anywhere.
     const auto here = [&](enqueue_function f) { return &context_of(ex) == &context ? f : nullptr; };
 
     if constexpr (std::is_same_v<Executor, any_io_executor>) {
-        enqueue_function f = nullptr;
-        (void)((f = inner(std::type_identity<io_context::executor_type>())) ||
-               (f = inner(std::type_identity<thread_pool::executor_type>())) ||
-               (f = inner(std::type_identity<system_executor>())) ||
-               (f = inner(std::type_identity<strand<io_context::executor_type>>())) ||
-               (f = inner(std::type_identity<strand<thread_pool::executor_type>>())) ||
-               (f = inner(std::type_identity<strand<any_io_executor>>())));
-        return f;
+        if (const auto* e = ex.template target<io_context::executor_type>())
+            return native_enqueue(*e, context);
+        if (const auto* e = ex.template target<thread_pool::executor_type>())
+            return native_enqueue(*e, context);
+        if (const auto* e = ex.template target<system_executor>())
+            return native_enqueue(*e, context);
+        if (const auto* e = ex.template target<strand<io_context::executor_type>>())
+            return native_enqueue(*e, context);
+        if (const auto* e = ex.template target<strand<thread_pool::executor_type>>())
+            return native_enqueue(*e, context);
+        if (const auto* e = ex.template target<strand<any_io_executor>>())
+            return native_enqueue(*e, context);
+        return nullptr;
     } else if constexpr (std::is_same_v<Executor, io_context::executor_type>) {
         return here(&enqueue_on<io_context>);
     } else if constexpr (std::is_same_v<Executor, thread_pool::executor_type>) {

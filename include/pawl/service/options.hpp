@@ -72,6 +72,10 @@ inline void validate(const options& o) {
     };
     check("precision", o.precision.count(), std::chrono::nanoseconds::rep{1},
           std::chrono::nanoseconds(std::chrono::hours(1)).count(), " ns");
+    if (o.level_bits.width() != 64)
+        throw std::invalid_argument("pawl::options::level_bits covers " +
+                                    std::to_string(o.level_bits.width()) +
+                                    " bits; it must cover 64: leave the width out");
     check("shards", o.shards, 1u, 256u, "");
     check("batch_limit", o.batch_limit, 1u, 65536u, "");
     check("completions_per_turn", o.completions_per_turn, 1u, 64u, "");

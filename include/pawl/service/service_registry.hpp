@@ -25,7 +25,7 @@ namespace pawl::detail {
 class registered_service {
 public:
     virtual std::size_t expire_all(const boost::system::error_code& ec) = 0;
-    virtual void clock_moved() = 0;
+    virtual std::size_t clock_moved() = 0;
 
 protected:
     ~registered_service() = default;

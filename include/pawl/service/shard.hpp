@@ -36,6 +36,7 @@
 #ifndef PAWL_SERVICE_SHARD_HPP
 #define PAWL_SERVICE_SHARD_HPP
 
+#include <pawl/service/driver_need.hpp>
 #include <pawl/service/optional_mutex.hpp>
 #include <pawl/service/options.hpp>
 #include <pawl/service/runner_pool.hpp>
@@ -202,12 +203,21 @@ public:
 
     // --- expiry -------------------------------------------------------------------------------
 
+    struct collect_result {
+        bool claimed = false; ///< the caller is a runner
+        std::size_t fallen_due = 0;
+    };
+
     /// Moves at most one batch of timers that are due at `now` into the due queue. If `claim`, and
     /// if a runner is needed, the caller counts as one: it must take().
-    /// @return true if so.
-    [[nodiscard]] bool collect(tick now, bool claim, effects& out) {
+    /// @param set_backs what seen() said before the clock was read.
+    [[nodiscard]] collect_result collect(tick now, unsigned set_backs, bool claim, effects& out) {
         const std::scoped_lock lock(mutex_);
-        collect_locked(now, out);
+        const std::size_t armed = waits_.armed();
+        if (set_backs == set_backs_)
+            collect_locked(now, out);
+        else
+            arm(tick{}, out); // `now` was read before the clock was set back: look again
         if (claim)
             claim = !closed_ && runners_.claim_one(waits_.due(), backlog_);
         else
@@ -215,7 +225,7 @@ public:
         claim_runners(out);
         check_idle(out);
         announce(out);
-        return claim;
+        return {claim, armed - waits_.armed()};
     }
 
     /// The time structure has seen a later time than `now`: the clock was set back. Files
@@ -228,6 +238,7 @@ public:
                 return; // another thread has noticed
             backend_.detach_all(all);
             backend_.rewind(now);
+            ++set_backs_;
             set_aside_ = &all;
         }
         for (bool more = true; more;) {
@@ -244,10 +255,14 @@ public:
         }
     }
 
-    /// The latest time that the time structure has seen.
-    [[nodiscard]] tick now() noexcept {
+    struct sight {
+        tick now; ///< the latest time that the time structure has seen
+        unsigned set_backs = 0;
+    };
+
+    [[nodiscard]] sight seen() noexcept {
         const std::scoped_lock lock(mutex_);
-        return backend_.now();
+        return {backend_.now(), set_backs_};
     }
 
     struct taken {
@@ -269,6 +284,7 @@ public:
                 ++users_; // the carrier that the caller is about to send
             if (!op)
                 arm(wake_, out); // pulled back: whoever did it may not have come to that yet (P9)
+            last = last || waits_.due() == 0; // what falls due during the handler is for others
             if (last)
                 retire_locked(token, out);
             return {op, false, last};
@@ -312,10 +328,19 @@ public:
             arming_.fetch_sub(1, std::memory_order_release);
     }
 
-    /// Nothing is armed, and nobody is about to queue a runner.
-    [[nodiscard]] bool quiet() noexcept {
+    /// No thread is between the lock and the end of what it has to do. told() is the last thing
+    /// that such a thread does here.
+    [[nodiscard]] bool all_told() const noexcept {
+        return untold_.load(std::memory_order_acquire) == 0 &&
+               arming_.load(std::memory_order_acquire) == 0;
+    }
+
+    [[nodiscard]] driver_need need() noexcept {
         const std::scoped_lock lock(mutex_);
-        return waits_.armed() == 0 && untold_.load(std::memory_order_acquire) == 0; // see told()
+        if (waits_.armed() != 0)
+            return driver_need::in_time;
+        return untold_.load(std::memory_order_acquire) != 0 ? driver_need::soon // see told()
+                                                            : driver_need::nobody;
     }
 
     // --- carriers -----------------------------------------------------------------------------
@@ -343,17 +368,21 @@ public:
     // --- all at once --------------------------------------------------------------------------
 
     /// Ends every armed wait with `ec`.
+    /// @param do_it called after each batch, unlocked: carries `out` out.
     /// @return how many.
     /// @throws std::bad_alloc with nothing changed.
-    [[nodiscard]] std::size_t expire_all(const boost::system::error_code& ec, effects& out) {
+    template <class Function>
+    std::size_t expire_all(const boost::system::error_code& ec, effects& out, Function do_it) {
         typename Backend::detached all(backend_);
-        {
-            const std::scoped_lock lock(mutex_);
-            backend_.detach_all(all);
-        }
         std::size_t count = 0;
-        for (bool more = true; more;) {
+        for (bool more = false, again = true; more || again; do_it()) {
             const std::scoped_lock lock(mutex_);
+            if (!more) {
+                backend_.detach_all(all);
+                more = true;
+                again = false;
+            }
+            again = again || set_aside_; // set_back() files timers behind our back
             for (std::size_t step = 0; more && step < batch_; ++step) {
                 time::timer_node* node = all.pop();
                 if (!node && set_aside_)
@@ -363,10 +392,9 @@ public:
                     count += waits_.finish(static_cast<timer_core&>(*node), ec);
             }
             claim_runners(out);
+            check_idle(out);
             announce(out);
         }
-        const std::scoped_lock lock(mutex_);
-        check_idle(out);
         return count;
     }
 
@@ -540,7 +568,8 @@ private:
     std::atomic<unsigned> arming_{0}; ///< threads that are about to arm the driver
     const std::size_t batch_;
     std::vector<time::timer_node*> found_; ///< of one batch
-    bool backlog_ = false;                 ///< expire() stopped at its limit
+    unsigned set_backs_ = 0;
+    bool backlog_ = false;     ///< expire() stopped at its limit
     bool driver_told_ = false; ///< the driver was armed since it was last told that all is idle
     bool closed_ = false;
     bool draining_ = false;

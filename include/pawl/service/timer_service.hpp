@@ -99,9 +99,12 @@ public:
     }
 
     /// Looks at the clock now. For clocks that are moved by hand.
-    void clock_moved() override {
+    /// @return how many waits have fallen due.
+    std::size_t clock_moved() override {
+        std::size_t count = 0;
         for (auto& d : dispatchers_)
-            (void)d->collect(d->current_tick(), false);
+            count += d->collect(d->current_tick(), false).fallen_due;
+        return count;
     }
 
     /// A lower bound for the time of the next expiry; time_point::max() if no wait is armed.
@@ -154,7 +157,7 @@ private:
 
     void arm(time::tick t) override {
         driver_.arm(
-            t, [&] { return wake_time(t); }, [&] { return all_quiet(); });
+            t, [&] { return wake_time(t); }, [&] { return need(); });
     }
 
     void kick() override { driver_.kick(); }
@@ -172,13 +175,15 @@ private:
                            [](const auto& d) { return d->state().armed_count() == 0; });
     }
 
-    bool all_quiet() const {
-        return std::all_of(dispatchers_.begin(), dispatchers_.end(),
-                           [](const auto& d) { return d->state().quiet(); });
+    detail::driver_need need() const {
+        auto most = detail::driver_need::nobody;
+        for (const auto& d : dispatchers_)
+            most = std::max(most, d->state().need());
+        return most;
     }
 
-    detail::driver::clock::time_point wake_time(time::tick t) const {
-        using steady = detail::driver::clock;
+    std::chrono::steady_clock::time_point wake_time(time::tick t) const {
+        using steady = std::chrono::steady_clock;
         const time_point at = dispatchers_.front()->scale().time_of(t);
         if constexpr (std::is_same_v<Clock, steady> &&
                       std::is_same_v<WaitTraits, boost::asio::wait_traits<Clock>>) {
@@ -206,7 +211,7 @@ private:
         dispatcher* mine = nullptr;
         try {
             for (auto& d : dispatchers_)
-                if (d->collect(now, !mine))
+                if (d->collect(now, !mine).claimed)
                     mine = d.get();
         } catch (...) {
             if (mine)
@@ -220,7 +225,7 @@ private:
     }
 
     const options options_;
-    detail::driver driver_;
+    detail::driver<timer_service> driver_;
     detail::service_registry& registry_;
     std::atomic<bool> registered_{false};
     std::mutex threads_mutex_;
