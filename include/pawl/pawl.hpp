@@ -17,4 +17,6 @@
 #include <pawl/system_timer.hpp>
 #include <pawl/timer_service.hpp>
 
+#include <pawl/time/timing_wheel.hpp>
+
 #endif // PAWL_PAWL_HPP

@@ -41,7 +41,9 @@ struct test_vector {
     std::vector<json::object> steps;
     std::map<std::size_t, json::value> expected; ///< by the index of the step
 
-    friend std::ostream& operator<<(std::ostream& out, const test_vector& v) { return out << v.name; }
+    friend std::ostream& operator<<(std::ostream& out, const test_vector& v) {
+        return out << v.name;
+    }
 };
 
 /// The stories of one file, such as "timing_wheel.json".
