@@ -363,6 +363,9 @@ bool crowd::report(std::ostream& out) const {
 
     const bool kept_its_promises =
         in_order == static_cast<amount>(clients_.size()) && early == 0 && too_late == 0;
+    if (!kept_its_promises && own_delay_ > tolerance / 2)
+        out << "this machine kept the clients themselves waiting for " << in_ms(own_delay_)
+            << " ms: run the demo again when it is less busy\n";
     out << (kept_its_promises ? "clients: all as promised" : "clients: NOT as promised")
         << std::endl;
     return kept_its_promises;

@@ -188,13 +188,9 @@ public:
     /// Wherever a timeout is to be postponed, this replaces `expires_at()` and a new
     /// `async_wait()`.
     /// @return how many waits were moved. 0 means that nothing was pending and that only the expiry
-    /// was
-    ///         set.
-    /// @throws std::bad_alloc, with the timer as it was, only if the new deadline is the earliest
-    /// of the
-    ///         context and Asio's own timer cannot be set.
+    ///         was set.
     /// @par Complexity
-    /// O(1). Moving a deadline later writes the timer and nothing else.
+    /// O(1). Does not allocate. Moving a deadline later writes the timer and nothing else.
     std::size_t rearm_at(const time_point& expiry_time) { return handle_.rearm_at(expiry_time); }
 
     /// rearm_at() with an expiry `expiry_time` from now, saturating.

@@ -19,10 +19,11 @@ namespace pawl {
 
 /// Completes every pending wait of every timer of `context` at once, whatever its clock.
 ///
-/// The handlers are queued and told the value and the category of `ec`; none is invoked here. This is the one case in which a
-/// wait completes with success, if `ec` is success, before its expiry. It is final: the waits are
-/// neither cancelled nor re-armed any more. They complete in no particular order. Waits that are due
-/// already keep their own result. The timers keep their expiry, and new waits may be started at any time.
+/// The handlers are queued and told the value and the category of `ec`; none is invoked here. This
+/// is the one case in which a wait completes with success, if `ec` is success, before its expiry.
+/// It is final: the waits are neither cancelled nor re-armed any more. They complete in no
+/// particular order. Waits that are due already keep their own result. The timers keep their
+/// expiry, and new waits may be started at any time.
 ///
 /// @return how many waits were completed early.
 /// @throws std::bad_alloc, with nothing changed for the timers that were not yet reached.

@@ -22,8 +22,9 @@
 ///   I2  A timer with an armed wait is filed, with the due tick of its expiry. A timer may stay
 ///       filed when its waits are gone (cancel does not touch the time structure); then it is
 ///       dropped, or moved to its new due tick, when the time structure comes across it.
-///   I3  The driver is armed at or before wake_, or a thread is about to arm it, or a unit runs that
-///       will collect. When nothing is armed, wake_ means nothing, and the next start arms it.
+///   I3  The driver is armed at or before wake_, or a thread is about to arm it, or a unit runs
+///       that will collect. When nothing is armed, wake_ means nothing, and the next start arms the
+///       driver.
 ///   I4  Nothing that the shard calls under its lock is foreign code (P5).
 ///   I5  The shard is alive while users_ > 0: its service, every timer that ever waited, every
 ///       carrier.
@@ -86,8 +87,8 @@ public:
 
     /// Starts a wait of `timer`, whose expiry is `due`. `first` says that the timer is not yet a
     /// user.
-    /// @return false if the shard is closed: the wait is left to end_draining(), and the caller is a
-    ///         user.
+    /// @return false if the shard is closed: the wait is left to end_draining(), and the caller is
+    ///         a user.
     /// @throws std::bad_alloc with nothing changed.
     [[nodiscard]] bool start(timer_core& timer, wait_operation& op, tick due, bool first,
                              effects& out) {

@@ -236,10 +236,9 @@ private:
 /// Makes the timer service of `Clock` in `context` with options of the caller's.
 ///
 /// @throws boost::asio::service_already_exists if the context has it already: call this before the
-/// first
-///         timer of that clock is made.
+///         first timer of that clock is made.
 /// @throws std::invalid_argument if an option is out of range; the text names it, its value and the
-/// range.
+///         range.
 /// @par Thread safety
 /// May be called from any thread; one of several concurrent calls succeeds.
 template <class Clock = std::chrono::steady_clock>

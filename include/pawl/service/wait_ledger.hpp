@@ -10,8 +10,8 @@
 /// Invariants
 ///   I1  armed() <= live(). live() is the number of waits that have not begun, and there is room in
 ///       the due queue for each of them.
-///   I2  timer_node::user says what is known of the waits of a timer without looking at them. It may
-///       know less than is true.
+///   I2  timer_node::user says what is known of the waits of a timer without looking at them. It
+///       may know less than is true.
 ///
 /// Threads
 ///   Guarded by the lock of the shard.
@@ -76,7 +76,8 @@ public:
         return true;
     }
 
-    /// Cancels up to `limit` waits of `timer` that have not begun, the oldest first. @return how many.
+    /// Cancels up to `limit` waits of `timer` that have not begun, the oldest first.
+    /// @return how many.
     std::size_t cancel(timer_core& timer, std::size_t limit) noexcept {
         std::size_t count = 0;
         if (timer.user == (one_armed | unobserved) && limit != 0) {

@@ -2,10 +2,10 @@
 // Copyright (c) 2026 The Pawl authors
 
 // Purpose
-//   Numbers the intervals of one precision that follow a start, for a timing_wheel: which interval a
-//   time is in, and when an interval begins. tick.hpp counts from the epoch of a clock and rounds an
-//   expiry up; here interval 0 begins at a start of the user's, before the epoch or after it, and
-//   everything rounds down.
+//   Numbers the intervals of one precision that follow a start, for a timing_wheel: which interval
+//   a time is in, and when an interval begins. tick.hpp counts from the epoch of a clock and rounds
+//   an expiry up; here interval 0 begins at a start of the user's, before the epoch or after it,
+//   and everything rounds down.
 //
 // Invariants
 //   I1  begin(number(t)) <= t, and less than one precision before it.

@@ -3,12 +3,14 @@
 
 // Purpose
 //   Alarms with values for programs that have no Asio, or no event loop at all: caches, games,
-//   simulations. The interface is that of Jane Street's Timing_wheel (core_kernel), the idea that of
-//   Varghese and Lauck (SOSP 1987). Nothing happens by itself: alarms fire inside advance_clock().
+//   simulations. The interface is that of Jane Street's Timing_wheel (core_kernel), the idea that
+//   of Varghese and Lauck (SOSP 1987). Nothing happens by itself: alarms fire inside
+//   advance_clock().
 //
 // Model
-//   Time from `start` on is cut into half-open intervals of one alarm_precision, numbered from 0. An
-//   alarm's key is the number of the interval it is in; it fires when the clock leaves that interval:
+//   Time from `start` on is cut into half-open intervals of one alarm_precision, numbered from 0.
+//   An alarm's key is the number of the interval it is in; it fires when the clock leaves that
+//   interval:
 //
 //       key       0       1       2       3
 //             |-------|-------|--a----|-------|      a fires when the clock reaches the start of 3
@@ -24,8 +26,8 @@
 // Differences from the original
 //   - Alarms of one interval fire in the order of adding, whichever level each of them waited in.
 //   - Handlers may do everything but fire alarms, and what they throw loses nothing.
-//   - The last interval has no end that a clock could reach, and there alarms never fired. Here time
-//     ends with TimePoint::max(): no alarm can be that late, and then all that are left fire.
+//   - The last interval has no end that a clock could reach, and there alarms never fired. Here
+//     time ends with TimePoint::max(): no alarm can be that late, and then all that are left fire.
 //   - max_allowed_key() is min_allowed_key() + 2^num_bits - 1, or what time has left; the original
 //     rounds it up to its slots. clear() forgets the minimum.
 //
@@ -39,11 +41,11 @@
 //   move alarms from the wheel to the front.
 //
 // Cost
-//   add, remove, reschedule O(1), or O(log f) in a front of f alarms: those of the present interval,
-//   and those that have been set for before what was the first alarm when somebody asked. Firing as
-//   in hierarchical_wheel, plus one move of the value. min_elt, min_key and next_alarm_fires_at are
-//   amortised O(1): they do what firing would have to do later.
-//   An alarm takes 88 bytes, its value and a bool. The pool keeps its size until the wheel is gone.
+//   add, remove, reschedule O(1), or O(log f) in a front of f alarms: those of the present
+//   interval, and those that have been set for before what was the first alarm when somebody asked.
+//   Firing as in hierarchical_wheel, plus one move of the value. min_elt, min_key and
+//   next_alarm_fires_at are amortised O(1): they do what firing would have to do later. An alarm
+//   takes 88 bytes, its value and a bool. The pool keeps its size until the wheel is gone.
 
 #ifndef PAWL_TIME_TIMING_WHEEL_HPP
 #define PAWL_TIME_TIMING_WHEEL_HPP

@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Pawl authors
 
 // Purpose
-//   The alarms of a timing_wheel: the handle that names one, what a handler is given of one, and the
-//   pool that they live in.
+//   The alarms of a timing_wheel: the handle that names one, what a handler is given of one, and
+//   the pool that they live in.
 //
 // Model
 //   A slot of the pool has a fixed address and is used again and again, each time with another
