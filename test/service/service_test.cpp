@@ -1482,6 +1482,35 @@ BOOST_AUTO_TEST_CASE(P1_P7_many_waits_keep_their_order_when_the_clock_is_set_bac
     BOOST_CHECK(std::is_sorted(order.begin(), order.end()));
 }
 
+BOOST_AUTO_TEST_CASE(
+    P1_a_wait_that_starts_or_moves_before_anybody_notices_a_set_back_is_not_early) {
+    using clock = wall<91>;
+    clock::set(1h);
+    asio::io_context context;
+    timer_of<clock> started(context);
+    timer_of<clock> moved(context);
+    outcome a;
+    outcome b;
+    moved.expires_after(5h);
+    moved.async_wait(record(b));
+    asio::use_service<pawl::detail::service_registry>(context).for_each(
+        [](pawl::detail::registered_service& s) { (void)s.clock_moved(); }); // sees one hour
+
+    clock::set(30min);
+    started.expires_after(15min);
+    started.async_wait(record(a));
+    moved.rearm_after(15min);
+    poll(context);
+
+    BOOST_CHECK(a.pending());
+    BOOST_CHECK(b.pending());
+    clock::set(45min);
+    poll(context);
+    run_to_end(context);
+    BOOST_CHECK(a.succeeded());
+    BOOST_CHECK(b.succeeded());
+}
+
 BOOST_AUTO_TEST_CASE(P10_expire_all_reaches_the_timers_that_a_set_back_is_filing_anew) {
     using clock = wall<90>;
     for (int round = 0; round < 20; ++round) {

@@ -759,6 +759,28 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P1_P7_after_a_set_back_waits_keep_their_deadlines_
 
 // ---- moves ----------------------------------------------------------------------------------------
 
+BOOST_AUTO_TEST_CASE_TEMPLATE(P1_a_time_that_was_read_before_a_set_back_expires_nothing, Backend,
+                              backends) {
+    bench<Backend> b({}, tick{100});
+    crowd<Backend> c(b, 1);
+    const unsigned before = b.state().seen().set_backs;
+    // Another thread reads 250 here, and is held up. Meanwhile the clock is set back.
+    b.state().set_back(tick{50});
+    c.start(120);
+
+    effects out;
+    BOOST_CHECK_EQUAL(b.state().collect(tick{250}, before, false, out).fallen_due, 0u);
+
+    BOOST_CHECK(out.arm); // it looks at the clock again
+    BOOST_CHECK(out.wake == tick{});
+    b.apply(out);
+    b.collect(119);
+    BOOST_CHECK_EQUAL(b.units(), 0u);
+    b.collect(120);
+    b.run_all();
+    BOOST_CHECK_EQUAL(c.completed(), 1u);
+}
+
 BOOST_AUTO_TEST_CASE_TEMPLATE(C6_a_moved_timer_takes_its_armed_and_its_due_waits_along, Backend,
                               backends) {
     bench<Backend> b;

@@ -77,13 +77,36 @@ public:
             enqueue_.store(native_enqueue(ex, context_), std::memory_order_relaxed);
     }
 
+    /// For clocks that can be set back: has the shard follow. To be called before start() and
+    /// rearm(), so that no new deadline lies before a position that is no more.
+    /// @return the tick that has begun, and how often the clock was seen to be set back before.
+    /// @throws std::bad_alloc
+    std::pair<time::tick, unsigned> follow_clock() {
+        if constexpr (Clock::is_steady) {
+            return {};
+        } else {
+            for (;;) {
+                // In this order: a reading that is older than another thread's is no set-back.
+                const auto seen = shard_.seen();
+                const time::tick now = current_tick();
+                if (!(now < seen.now))
+                    return {now, seen.set_backs};
+                try {
+                    shard_.set_back(now);
+                } catch (...) {
+                    port_.arm(time::tick{}); // try again
+                    throw;
+                }
+            }
+        }
+    }
+
     // --- timers -------------------------------------------------------------------------------
 
     /// Starts a wait; takes ownership of it.
     /// The timer, and this, may be gone when it returns.
     /// @param first the timer is not yet a user of this dispatcher.
     void start(timer_core& timer, wait_operation& op, time::tick due, bool first) {
-        (void)notice_set_back();
         todo_list todo(shard_);
         bool started = false;
         try {
@@ -123,7 +146,6 @@ public:
     /// Moves the deadline of pending waits to `due`, or leaves it as it was, at `old()`.
     template <class Old>
     std::size_t rearm(timer_core& timer, time::tick due, Old old) {
-        (void)notice_set_back();
         todo_list todo(shard_);
         const std::size_t count = shard_.rearm(timer, due, todo);
         if (todo.arm) {
@@ -163,7 +185,7 @@ public:
         todo_list todo(shard_);
         unsigned set_backs = 0;
         if constexpr (!Clock::is_steady)
-            std::tie(now, set_backs) = notice_set_back();
+            std::tie(now, set_backs) = follow_clock();
         const auto [claimed, fallen_due] = shard_.collect(now, set_backs, claim, todo);
         go_on(todo);
         if (todo.arm) {
@@ -284,28 +306,6 @@ private:
             else
                 op->destroy();
             op = next;
-        }
-    }
-
-    /// For clocks that can be set back: has the shard follow.
-    /// @return the tick that has begun, and how often the clock was seen to be set back before.
-    std::pair<time::tick, unsigned> notice_set_back() {
-        if constexpr (Clock::is_steady) {
-            return {};
-        } else {
-            for (;;) {
-                // In this order: a reading that is older than another thread's is no set-back.
-                const auto seen = shard_.seen();
-                const time::tick now = current_tick();
-                if (!(now < seen.now))
-                    return {now, seen.set_backs};
-                try {
-                    shard_.set_back(now);
-                } catch (...) {
-                    port_.arm(time::tick{}); // try again
-                    throw;
-                }
-            }
         }
     }
 
