@@ -77,30 +77,6 @@ public:
             enqueue_.store(native_enqueue(ex, context_), std::memory_order_relaxed);
     }
 
-    /// For clocks that can be set back: has the shard follow. To be called before start() and
-    /// rearm(), so that no new deadline lies before a position that is no more.
-    /// @return the tick that has begun, and how often the clock was seen to be set back before.
-    /// @throws std::bad_alloc
-    std::pair<time::tick, unsigned> follow_clock() {
-        if constexpr (Clock::is_steady) {
-            return {};
-        } else {
-            for (;;) {
-                // In this order: a reading that is older than another thread's is no set-back.
-                const auto seen = shard_.seen();
-                const time::tick now = current_tick();
-                if (!(now < seen.now))
-                    return {now, seen.set_backs};
-                try {
-                    shard_.set_back(now);
-                } catch (...) {
-                    port_.arm(time::tick{}); // try again
-                    throw;
-                }
-            }
-        }
-    }
-
     // --- timers -------------------------------------------------------------------------------
 
     /// Starts a wait; takes ownership of it.
@@ -306,6 +282,29 @@ private:
             else
                 op->destroy();
             op = next;
+        }
+    }
+
+    /// For clocks that can be set back: has the shard follow.
+    /// @return the tick that has begun, and how often the clock was seen to be set back before.
+    /// @throws std::bad_alloc
+    std::pair<time::tick, unsigned> follow_clock() {
+        if constexpr (Clock::is_steady) {
+            return {};
+        } else {
+            for (;;) {
+                // In this order: a reading that is older than another thread's is no set-back.
+                const auto seen = shard_.seen();
+                const time::tick now = current_tick();
+                if (!(now < seen.now))
+                    return {now, seen.set_backs};
+                try {
+                    shard_.set_back(now);
+                } catch (...) {
+                    port_.arm(time::tick{}); // try again
+                    throw;
+                }
+            }
         }
     }
 

@@ -83,7 +83,6 @@ public:
         using decayed = std::decay_t<Handler>;
         using associated = boost::asio::associated_executor_t<decayed, Executor>;
         dispatcher& d = home_.get();
-        (void)d.follow_clock();
         if constexpr (has_no_executor<decayed>) {
             if (home_.native())
                 start(d, make<native_executor>(std::forward<Handler>(handler), {}));
@@ -190,11 +189,8 @@ private:
     }
 
     std::size_t rearm(const time_point& t, bool overdue) {
-        std::size_t count = 0;
-        if (home_.used()) {
-            (void)home_.get().follow_clock();
-            count = home_.get().rearm(core_, due(t, overdue), [this] { return due(); });
-        }
+        const std::size_t count =
+            home_.used() ? home_.get().rearm(core_, due(t, overdue), [this] { return due(); }) : 0;
         home_.set_overdue(overdue);
         expiry_ = t;
         return count;
