@@ -323,7 +323,7 @@ BOOST_DATA_TEST_CASE(a_wheel_and_a_map_cannot_be_told_apart, boost::unit_test::d
     std::size_t thrown = 0;
     std::size_t most = 0;
 
-    for (std::uint64_t left = pawl_test::steps(100'000); left != 0;) {
+    for (std::uint64_t left = pawl_test::steps(20'000); left != 0;) {
         run r(s, seeds());
         for (std::uint64_t i = std::min<std::uint64_t>(left, 2000); i != 0; --i, --left)
             r.step(i);
