@@ -289,21 +289,17 @@ private:
     /// @return the tick that has begun, and how often the clock was seen to be set back before.
     /// @throws std::bad_alloc
     std::pair<time::tick, unsigned> follow_clock() {
-        if constexpr (Clock::is_steady) {
-            return {};
-        } else {
-            for (;;) {
-                // In this order: a reading that is older than another thread's is no set-back.
-                const auto seen = shard_.seen();
-                const time::tick now = current_tick();
-                if (!(now < seen.now))
-                    return {now, seen.set_backs};
-                try {
-                    shard_.set_back(now);
-                } catch (...) {
-                    port_.arm(time::tick{}); // try again
-                    throw;
-                }
+        for (;;) {
+            // In this order: a reading that is older than another thread's is no set-back.
+            const auto seen = shard_.seen();
+            const time::tick now = current_tick();
+            if (!(now < seen.now))
+                return {now, seen.set_backs};
+            try {
+                shard_.set_back(now);
+            } catch (...) {
+                port_.arm(time::tick{}); // try again
+                throw;
             }
         }
     }
