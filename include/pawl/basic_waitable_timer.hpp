@@ -198,6 +198,27 @@ public:
         return handle_.rearm_after(expiry_time);
     }
 
+    /// Cancels all waits as cancel() does, then sets the expiry to a time between `min` and `max`
+    /// from now, both included; expiry() says which.
+    ///
+    /// Of all ticks in that range the one is taken that others are most likely to take as well, so
+    /// that several expiries share a wake-up, and that costs the time structure fewest moves. If
+    /// there is no whole tick in the range, the expiry is `max`.
+    /// @return the number of waits that were cancelled.
+    /// @throws std::invalid_argument if `max < min`, with nothing cancelled.
+    /// @par Complexity
+    /// As expires_after().
+    std::size_t expires_within(const duration& min, const duration& max) {
+        return handle_.expires_within(min, max);
+    }
+
+    /// rearm_at() with an expiry between `min` and `max` from now, chosen as by expires_within().
+    /// @return how many waits were moved.
+    /// @throws std::invalid_argument if `max < min`, with nothing moved.
+    std::size_t rearm_within(const duration& min, const duration& max) {
+        return handle_.rearm_within(min, max);
+    }
+
 #if !defined(BOOST_ASIO_NO_DEPRECATED) && BOOST_VERSION < 108700
     /// (Deprecated, as in Asio before Boost 1.87.) Non-error-code overload.
     std::size_t cancel(boost::system::error_code& ec) {

@@ -14,6 +14,7 @@
 #include <boost/asio/execution_context.hpp>
 #include <boost/asio/wait_traits.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -113,14 +114,24 @@ using manual_timer = basic_waitable_timer<manual_clock>;
 
 inline manual_clock::duration
 manual_clock::advance_to_next(boost::asio::execution_context& context) {
-    const auto& service = boost::asio::use_service<timer_service<manual_clock>>(context);
-    const time_point begin = now();
-    if (service.due_count() != 0)
+    auto& registry = boost::asio::use_service<detail::service_registry>(context);
+    const auto for_each = [&](auto f) {
+        registry.for_each([&](detail::registered_service& s) {
+            if (const auto* mine = dynamic_cast<detail::registered_service_on<manual_clock>*>(&s))
+                f(*mine);
+        });
+    };
+    std::size_t due = 0;
+    for_each([&](const auto& service) { due += service.due_count(); });
+    if (due != 0)
         return duration::zero();
+
+    const time_point begin = now();
     // The next wake-up is a lower bound: timers that were moved later are found on the way. What
     // has fallen due is counted, since another thread may have run it already.
     for (std::size_t fallen_due = 0; fallen_due == 0; fallen_due = look(context)) {
-        const time_point next = service.next_wake();
+        time_point next = time_point::max();
+        for_each([&](const auto& service) { next = std::min(next, service.next_wake()); });
         if (next == time_point::max())
             break;
         rep seen = ticks_.load(std::memory_order_acquire);

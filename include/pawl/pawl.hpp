@@ -10,6 +10,7 @@
 #include <pawl/version.hpp>
 
 #include <pawl/basic_waitable_timer.hpp>
+#include <pawl/compact_timer.hpp>
 #include <pawl/expire_all.hpp>
 #include <pawl/high_resolution_timer.hpp>
 #include <pawl/manual_clock.hpp>

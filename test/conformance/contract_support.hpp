@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   The frame of the contract suite: one text, compiled twice, for boost::asio::steady_timer
-//   (PAWL_UNDER_TEST_ASIO=1) and for pawl::steady_timer. Each test names the row C1..C42 of the
+//   The frame of the contract suite: one text, compiled for boost::asio::steady_timer
+//   (PAWL_UNDER_TEST_ASIO=1), for pawl::steady_timer, and for pawl::compact_timer
+//   (PAWL_UNDER_TEST_COMPACT=1). Each test names the row C1..C42 of the
 //   contract that it pins. Where Pawl differs on purpose the test says so with by_design(pawl,
 //   asio) or `if constexpr (under_test_is_pawl)`; the list of these places is
 //   doc/contract-differences.md.
@@ -22,6 +23,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/system_timer.hpp>
 #else
+#include <pawl/compact_timer.hpp>
 #include <pawl/high_resolution_timer.hpp>
 #include <pawl/steady_timer.hpp>
 #include <pawl/system_timer.hpp>
@@ -63,9 +65,26 @@ using namespace pawl_test;
 
 #if defined(PAWL_UNDER_TEST_ASIO) && PAWL_UNDER_TEST_ASIO
 namespace tut = boost::asio;
+using steady_traits = asio::wait_traits<std::chrono::steady_clock>;
 inline constexpr bool under_test_is_pawl = false;
+#elif defined(PAWL_UNDER_TEST_COMPACT) && PAWL_UNDER_TEST_COMPACT
+/// The same timers on the binary wheel.
+namespace tut {
+template <class Clock, class Traits = asio::wait_traits<Clock>,
+          class Executor = asio::any_io_executor>
+using basic_waitable_timer =
+    pawl::basic_waitable_timer<Clock, pawl::on_backend<pawl::time::binary_wheel, Traits>, Executor>;
+using steady_timer = basic_waitable_timer<std::chrono::steady_clock>;
+static_assert(std::is_same_v<steady_timer, pawl::compact_timer>);
+using system_timer = basic_waitable_timer<std::chrono::system_clock>;
+using high_resolution_timer = basic_waitable_timer<std::chrono::high_resolution_clock>;
+using namespace pawl;
+} // namespace tut
+using steady_traits = tut::steady_timer::traits_type;
+inline constexpr bool under_test_is_pawl = true;
 #else
 namespace tut = pawl;
+using steady_traits = asio::wait_traits<std::chrono::steady_clock>;
 inline constexpr bool under_test_is_pawl = true;
 #endif
 

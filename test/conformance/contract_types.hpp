@@ -64,7 +64,7 @@ BOOST_AUTO_TEST_CASE(C2_the_member_types_are_there) {
     static_assert(std::is_same_v<timer::clock_type, clock>);
     static_assert(std::is_same_v<timer::duration, clock::duration>);
     static_assert(std::is_same_v<timer::time_point, clock::time_point>);
-    static_assert(std::is_same_v<timer::traits_type, asio::wait_traits<clock>>);
+    static_assert(std::is_same_v<timer::traits_type, steady_traits>);
     static_assert(std::is_same_v<timer::rebind_executor<native>::other, timer_on<native>>);
     static_assert(
         std::is_same_v<timer_on<native>::rebind_executor<asio::any_io_executor>::other, timer>);

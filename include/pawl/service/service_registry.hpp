@@ -31,6 +31,20 @@ protected:
     ~registered_service() = default;
 };
 
+/// A timer service of this clock, on whatever backend.
+template <class Clock>
+class registered_service_on : public registered_service {
+public:
+    /// A lower bound for the time of the next expiry; time_point::max() if no wait is armed.
+    [[nodiscard]] virtual typename Clock::time_point next_wake() const = 0;
+
+    /// Waits whose handlers have not begun although their deadlines have passed.
+    [[nodiscard]] virtual std::size_t due_count() const = 0;
+
+protected:
+    ~registered_service_on() = default;
+};
+
 /// The timer services of one context. A service adds itself when its first timer is made, not when
 /// it is constructed: Asio may construct two at a time and destroy one.
 class service_registry final : public boost::asio::execution_context::service {

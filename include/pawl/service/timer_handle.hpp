@@ -19,11 +19,15 @@
 
 #include <pawl/wait/wait_handler.hpp>
 
+#include <pawl/time/slack.hpp>
+
 #include <boost/asio/associated_executor.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <stdexcept>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -70,6 +74,16 @@ public:
 
     std::size_t expires_after(const duration& d) {
         return restart(saturating_sum(read_clock(), d), d <= duration::zero());
+    }
+
+    std::size_t expires_within(const duration& min, const duration& max) {
+        const auto [t, overdue] = within(min, max);
+        return restart(t, overdue);
+    }
+
+    std::size_t rearm_within(const duration& min, const duration& max) {
+        const auto [t, overdue] = within(min, max);
+        return rearm(t, overdue);
     }
 
     std::size_t rearm_at(const time_point& t) { return rearm(t, !(read_clock() < t)); }
@@ -179,6 +193,29 @@ private:
         __builtin_prefetch(&core_, 1);
         __builtin_prefetch(&expiry_, 1);
         return Clock::now();
+    }
+
+    struct choice {
+        time_point expiry;
+        bool overdue;
+    };
+
+    /// The best time between `min` and `max` from now.
+    [[nodiscard]] choice within(const duration& min, const duration& max) const {
+        if (max < min)
+            throw std::invalid_argument("pawl: a range of " + std::to_string(min.count()) + " .. " +
+                                        std::to_string(max.count()) +
+                                        " for an expiry: max must not be less than min");
+        const time_point now = read_clock();
+        const time_point last = saturating_sum(now, max);
+        if (max <= duration::zero())
+            return {last, true};
+        const auto& scale = home_.get().scale();
+        const time::tick begin = scale.ceil(saturating_sum(now, min));
+        const time::tick end = scale.floor(last);
+        if (end < begin || end <= scale.floor(now))
+            return {last, false};
+        return {scale.time_of(time::best_in_range(scale.floor(now), begin, end)), false};
     }
 
     std::size_t restart(const time_point& t, bool overdue) {

@@ -16,11 +16,11 @@
 
 #include <pawl/service/dispatcher.hpp>
 #include <pawl/service/driver.hpp>
+#include <pawl/service/on_backend.hpp>
 #include <pawl/service/options.hpp>
 #include <pawl/service/saturating.hpp>
 #include <pawl/service/service_registry.hpp>
 
-#include <pawl/time/hierarchical_wheel.hpp>
 #include <pawl/time/tick.hpp>
 
 #include <boost/asio/execution_context.hpp>
@@ -43,15 +43,15 @@ namespace pawl {
 ///
 /// Users need it only to set options: see make_timer_service(). It is made with default options
 /// when the first timer of that clock is made in the context.
-template <class Clock, class WaitTraits = boost::asio::wait_traits<Clock>,
-          time::backend Backend = time::hierarchical_wheel>
+template <class Clock, class WaitTraits = boost::asio::wait_traits<Clock>>
 class timer_service final : public boost::asio::execution_context::service,
-                            public detail::registered_service,
+                            public detail::registered_service_on<Clock>,
                             private detail::context_port,
                             private detail::driver_target {
 public:
     using key_type = timer_service;
-    using dispatcher = detail::dispatcher<Clock, Backend>;
+    using backend = typename detail::backend_choice<WaitTraits>::backend;
+    using dispatcher = detail::dispatcher<Clock, backend>;
     using time_point = typename Clock::time_point;
     using duration = typename Clock::duration;
 
@@ -107,16 +107,14 @@ public:
         return count;
     }
 
-    /// A lower bound for the time of the next expiry; time_point::max() if no wait is armed.
-    [[nodiscard]] time_point next_wake() const {
+    [[nodiscard]] time_point next_wake() const override {
         time::tick next = time::tick::never();
         for (const auto& d : dispatchers_)
             next = std::min(next, d->state().next_wake());
         return dispatchers_.front()->scale().time_of(next);
     }
 
-    /// Waits whose handlers have not begun although their deadlines have passed.
-    [[nodiscard]] std::size_t due_count() const {
+    [[nodiscard]] std::size_t due_count() const override {
         std::size_t count = 0;
         for (const auto& d : dispatchers_)
             count += d->state().due_count();
@@ -186,7 +184,8 @@ private:
         using steady = std::chrono::steady_clock;
         const time_point at = dispatchers_.front()->scale().time_of(t);
         if constexpr (std::is_same_v<Clock, steady> &&
-                      std::is_same_v<WaitTraits, boost::asio::wait_traits<Clock>>) {
+                      std::is_same_v<typename detail::backend_choice<WaitTraits>::traits,
+                                     boost::asio::wait_traits<Clock>>) {
             return at;
         } else {
             // The traits may shorten the sleep; a clock that can jump is looked at every second.
@@ -233,17 +232,35 @@ private:
     std::vector<std::unique_ptr<dispatcher, release_dispatcher>> dispatchers_;
 };
 
-/// Makes the timer service of `Clock` in `context` with options of the caller's.
+namespace detail {
+
+/// The service of a timer type, or that of the timers on a clock with its usual traits.
+template <class ClockOrTimer>
+struct service_of {
+    using type = timer_service<ClockOrTimer>;
+};
+
+template <class Timer>
+    requires requires { typename Timer::traits_type; }
+struct service_of<Timer> {
+    using type = timer_service<typename Timer::clock_type, typename Timer::traits_type>;
+};
+
+} // namespace detail
+
+/// Makes a timer service in `context` with options of the caller's.
 ///
+/// @tparam ClockOrTimer the type of the timers that it is for, or, for those on the default backend,
+///                      just their clock.
 /// @throws boost::asio::service_already_exists if the context has it already: call this before the
-///         first timer of that clock is made.
+///         first such timer is made.
 /// @throws std::invalid_argument if an option is out of range; the text names it, its value and the
 ///         range.
 /// @par Thread safety
 /// May be called from any thread; one of several concurrent calls succeeds.
-template <class Clock = std::chrono::steady_clock>
+template <class ClockOrTimer = std::chrono::steady_clock>
 void make_timer_service(boost::asio::execution_context& context, const options& o) {
-    boost::asio::make_service<timer_service<Clock>>(context, o);
+    boost::asio::make_service<typename detail::service_of<ClockOrTimer>::type>(context, o);
 }
 
 } // namespace pawl

@@ -1,0 +1,82 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// Timers on different backends in one context: each type has a service of its own, and what is said
+// to the context reaches all of them.
+
+#define BOOST_TEST_MODULE backend_choice
+#include <pawl/compact_timer.hpp>
+#include <pawl/expire_all.hpp>
+#include <pawl/manual_clock.hpp>
+#include <pawl/steady_timer.hpp>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/wait_traits.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <chrono>
+#include <string>
+
+namespace {
+
+using namespace std::chrono_literals;
+namespace asio = boost::asio;
+using boost::system::error_code;
+using pawl::manual_clock;
+
+using compact_manual_timer = pawl::basic_waitable_timer<
+    manual_clock, pawl::on_backend<pawl::time::binary_wheel, asio::wait_traits<manual_clock>>>;
+
+BOOST_AUTO_TEST_CASE(each_timer_type_has_options_of_its_own) {
+    asio::io_context context;
+    pawl::options o;
+    o.precision = 20ms;
+    pawl::make_timer_service<pawl::compact_timer>(context, o);
+    o.precision = 5ms;
+    pawl::make_timer_service<pawl::steady_timer>(context, o);
+    BOOST_CHECK_THROW(pawl::make_timer_service<pawl::compact_timer>(context, o),
+                      asio::service_already_exists);
+    BOOST_CHECK_THROW(pawl::make_timer_service<std::chrono::steady_clock>(context, o),
+                      asio::service_already_exists); // that of steady_timer
+
+    int calls = 0;
+    pawl::compact_timer compact(context, 1ms);
+    pawl::steady_timer steady(context, 1ms);
+    compact.async_wait([&](const error_code& ec) { calls += !ec; });
+    steady.async_wait([&](const error_code& ec) { calls += !ec; });
+    context.run();
+    BOOST_TEST(calls == 2);
+}
+
+BOOST_AUTO_TEST_CASE(the_clock_stops_at_the_deadlines_of_every_backend) {
+    asio::io_context context;
+    compact_manual_timer compact(context, 3s);
+    pawl::manual_timer wheel(context, 2s);
+    std::string order;
+    compact.async_wait([&](const error_code&) { order += 'c'; });
+    wheel.async_wait([&](const error_code&) { order += 'w'; });
+
+    BOOST_TEST((manual_clock::advance_to_next(context) == 2s));
+    context.poll();
+    BOOST_TEST(order == "w");
+    BOOST_TEST((manual_clock::advance_to_next(context) == 1s));
+    BOOST_TEST((manual_clock::advance_to_next(context) == 0s)); // the handler has not begun
+    context.restart();
+    context.poll();
+    BOOST_TEST(order == "wc");
+    BOOST_TEST((manual_clock::advance_to_next(context) == 0s)); // nothing is pending
+}
+
+BOOST_AUTO_TEST_CASE(expire_all_reaches_every_backend) {
+    asio::io_context context;
+    compact_manual_timer compact(context, 3s);
+    pawl::manual_timer wheel(context, 2s);
+    int calls = 0;
+    compact.async_wait([&](const error_code& ec) { calls += !ec; });
+    wheel.async_wait([&](const error_code& ec) { calls += !ec; });
+    BOOST_TEST(pawl::expire_all(context) == 2U);
+    context.run();
+    BOOST_TEST(calls == 2);
+}
+
+} // namespace
