@@ -14,6 +14,7 @@
 #include <pawl/expire_all.hpp>
 #include <pawl/high_resolution_timer.hpp>
 #include <pawl/manual_clock.hpp>
+#include <pawl/ring_timer.hpp>
 #include <pawl/steady_timer.hpp>
 #include <pawl/system_timer.hpp>
 #include <pawl/timer_service.hpp>

@@ -24,7 +24,13 @@
 
 #include <pawl/service/clock_ticks.hpp>
 #include <pawl/service/native_executor.hpp>
+#include <pawl/service/ring_table.hpp>
+#include <pawl/service/saturating.hpp>
 #include <pawl/service/shard.hpp>
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/execution_context.hpp>
+#include <boost/system/system_error.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -51,12 +57,17 @@ protected:
     ~context_port() = default;
 };
 
-template <class Clock, time::backend Backend>
+template <class Clock, any_backend Backend>
 class dispatcher final : public wait_host, public runner_host {
+    using time_point = typename Clock::time_point;
+    using duration = typename Clock::duration;
+
 public:
+    using deadline = typename shard<Backend>::deadline;
+
     dispatcher(boost::asio::execution_context& context, context_port& port, const options& o)
         : context_(context), port_(port), scale_(o.precision), shard_(o, current_tick(), this),
-          per_turn_(o.completions_per_turn) {}
+          per_turn_(o.completions_per_turn), rings_(o) {}
     dispatcher(const dispatcher&) = delete;
     dispatcher& operator=(const dispatcher&) = delete;
 
@@ -66,8 +77,23 @@ public:
     [[nodiscard]] const clock_ticks<Clock>& scale() const noexcept { return scale_; }
     [[nodiscard]] shard<Backend>& state() noexcept { return shard_; }
 
+    [[nodiscard]] const ring_table& rings() const noexcept { return rings_; }
+
     /// The tick that has begun.
     [[nodiscard]] time::tick current_tick() const { return scale_.floor(Clock::now()); }
+
+    /// Where a timer is filed that expires at `t`, in tick `due`. `overdue` says that it has
+    /// expired, and had when `t` was set.
+    [[nodiscard]] deadline deadline_of(time::tick due, [[maybe_unused]] const time_point& t,
+                                       [[maybe_unused]] bool overdue) const {
+        if constexpr (ring_backend<Backend>) {
+            // What is left decides, not the delay that was asked for: it may be a while since.
+            const auto left = overdue ? duration::zero() : saturating_difference(t, Clock::now());
+            return {due, left > duration::zero() ? rings_.ring_for(left) : deadline::overdue};
+        } else {
+            return due;
+        }
+    }
 
     /// A timer with the executor `ex` is made. Its native executor, once found, serves all.
     template <class Executor>
@@ -82,7 +108,7 @@ public:
     /// Starts a wait; takes ownership of it.
     /// The timer, and this, may be gone when it returns.
     /// @param first the timer is not yet a user of this dispatcher.
-    void start(timer_core& timer, wait_operation& op, time::tick due, bool first) {
+    void start(timer_core& timer, wait_operation& op, deadline due, bool first) {
         todo_list todo(shard_);
         bool started = false;
         try {
@@ -96,6 +122,8 @@ public:
             release();
             return;
         }
+        if constexpr (ring_backend<Backend>)
+            go_on(todo);
         if (!todo.arm)
             return;
         try {
@@ -121,9 +149,15 @@ public:
 
     /// Moves the deadline of pending waits to `due`, or leaves it as it was, at `old()`.
     template <class Old>
-    std::size_t rearm(timer_core& timer, time::tick due, Old old) {
+    std::size_t rearm(timer_core& timer, deadline due, Old old) {
         todo_list todo(shard_);
         const std::size_t count = shard_.rearm(timer, due, todo);
+        if constexpr (ring_backend<Backend>) {
+            if (todo.refused)
+                throw boost::system::system_error(boost::asio::error::no_buffer_space,
+                                                  "pawl: the ring of the new delay is full");
+            go_on(todo);
+        }
         if (todo.arm) {
             try {
                 port_.arm(todo.wake);
@@ -404,6 +438,7 @@ private:
     shard<Backend> shard_;
     const unsigned per_turn_;
     std::atomic<enqueue_function> enqueue_{nullptr};
+    const ring_table rings_;
 };
 
 } // namespace pawl::detail

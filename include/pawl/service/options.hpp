@@ -10,9 +10,12 @@
 
 #include <pawl/time/geometry.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace pawl {
 
@@ -24,6 +27,44 @@ enum class shutdown_policy {
     /// executors, which run nothing any more: with `operation_aborted`, or, if they were due and
     /// only their handlers had not begun, with success. Such a handler must not throw.
     deliver,
+};
+
+/// What becomes of a wait for which its ring has no room.
+enum class ring_overflow {
+    /// The ring takes twice the memory. The wait's memory comes from the global heap.
+    grow,
+    /// async_wait() completes with `boost::asio::error::no_buffer_space`; a re-arm throws a
+    /// `boost::system::system_error` with that code, and moves nothing.
+    reject,
+    /// The wait completes with success at once, before its expiry.
+    expire_now,
+    /// The oldest wait in the ring completes with success at once, before its expiry.
+    flush_oldest,
+};
+
+/// The rings of ring_timer.
+struct ring_options {
+    struct ring {
+        /// The delay of its timers, at least one tick. 1 ns to 10 years.
+        std::chrono::nanoseconds delay{};
+
+        /// How many slots it has to begin with, 1 to 2^31; per shard. A timer takes at most one for
+        /// each period (see `marks`) in which it is started or moved, until that is over.
+        std::size_t capacity = 1024;
+    };
+
+    /// At most 1000, each delay once.
+    std::vector<ring> delays;
+
+    /// k: the delay is divided into so many periods, 1 to 1024. A timer expires within
+    /// [delay, delay + delay / k).
+    unsigned marks = 8;
+
+    ring_overflow when_full = ring_overflow::grow;
+
+    /// Whether a delay that no ring has is served by the ring with the next longer one. If not, it
+    /// is an error.
+    bool round_up = false;
 };
 
 /// Options of a timer service. Pass them to make_timer_service() before the first timer of the
@@ -57,6 +98,9 @@ struct options {
 
     /// What happens to pending waits when the context is destroyed.
     shutdown_policy on_shutdown = shutdown_policy::destroy;
+
+    /// For the service of ring_timer; others have no rings.
+    ring_options rings = {};
 };
 
 namespace detail {
@@ -81,6 +125,22 @@ inline void validate(const options& o) {
     check("completions_per_turn", o.completions_per_turn, 1u, 64u, "");
     if (o.on_shutdown != shutdown_policy::destroy && o.on_shutdown != shutdown_policy::deliver)
         throw std::invalid_argument("pawl::options::on_shutdown must be destroy or deliver");
+
+    check("rings.marks", o.rings.marks, 1u, 1024u, "");
+    check("rings.delays.size()", o.rings.delays.size(), std::size_t{0}, std::size_t{1000}, "");
+    if (o.rings.when_full < ring_overflow::grow || o.rings.when_full > ring_overflow::flush_oldest)
+        throw std::invalid_argument("pawl::options::rings.when_full must be grow, reject, "
+                                    "expire_now or flush_oldest");
+    for (auto r = o.rings.delays.begin(); r != o.rings.delays.end(); ++r) {
+        check("rings.delays[].delay", r->delay.count(), std::chrono::nanoseconds::rep{1},
+              std::chrono::nanoseconds(std::chrono::years(10)).count(), " ns");
+        check("rings.delays[].capacity", r->capacity, std::size_t{1}, std::size_t{1} << 31, "");
+        if (std::any_of(o.rings.delays.begin(), r,
+                        [r](const ring_options::ring& q) { return q.delay == r->delay; }))
+            throw std::invalid_argument("pawl::options::rings.delays has the delay " +
+                                        std::to_string(r->delay.count()) +
+                                        " ns twice; each must be there once");
+    }
 }
 
 } // namespace detail

@@ -38,12 +38,12 @@
 #define PAWL_SERVICE_SHARD_HPP
 
 #include <pawl/service/driver_need.hpp>
+#include <pawl/service/filing.hpp>
 #include <pawl/service/optional_mutex.hpp>
 #include <pawl/service/options.hpp>
 #include <pawl/service/runner_pool.hpp>
 #include <pawl/service/wait_ledger.hpp>
 
-#include <pawl/time/backend.hpp>
 #include <pawl/time/tick.hpp>
 
 #include <boost/system/error_code.hpp>
@@ -53,6 +53,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -64,21 +65,23 @@ namespace pawl::detail {
 struct effects {
     runner_token* runners = nullptr; ///< queue these, linked by `next`
     time::tick wake = time::tick::never();
-    bool arm = false;    ///< have the driver wake the shard at `wake` or earlier
-    bool last = false;   ///< a cancel has left no armed wait: the driver can run what was cancelled
-    bool idle = false;   ///< nothing is armed, and no runner is queued: disarm the driver
-    bool untold = false; ///< until this is done, shard::told() is owed for it
-    bool arming = false; ///< likewise
+    bool arm = false;  ///< have the driver wake the shard at `wake` or earlier
+    bool last = false; ///< a cancel has left no armed wait: the driver can run what was cancelled
+    bool idle = false; ///< nothing is armed, and no runner is queued: disarm the driver
+    bool refused = false; ///< a ring was full
+    bool untold = false;  ///< until this is done, shard::told() is owed for it
+    bool arming = false;  ///< likewise
 };
 
-template <time::backend Backend>
+template <any_backend Backend>
 class shard {
 public:
     using tick = time::tick;
+    using deadline = typename filing<Backend>::deadline;
 
     /// @param host runs the runners.
     shard(const options& o, tick now, runner_host* host = nullptr)
-        : mutex_(o.locking), backend_(o.level_bits, now), runners_(o.completions_per_turn, host),
+        : mutex_(o.locking), files_(o, now), runners_(o.completions_per_turn, host),
           batch_(o.batch_limit), found_(o.batch_limit) {}
     shard(const shard&) = delete;
     shard& operator=(const shard&) = delete;
@@ -86,20 +89,18 @@ public:
     // --- timers -------------------------------------------------------------------------------
 
     /// Starts a wait of `timer`, whose expiry is `due`. `first` says that the timer is not yet a
-    /// user.
+    /// user. It may be over at once if a ring has no room for it.
     /// @return false if the shard is closed: the wait is left to end_draining(), and the caller is
     ///         a user.
     /// @throws std::bad_alloc with nothing changed.
-    [[nodiscard]] bool start(timer_core& timer, wait_operation& op, tick due, bool first,
+    [[nodiscard]] bool start(timer_core& timer, wait_operation& op, deadline due, bool first,
                              effects& out) {
         std::unique_lock lock(mutex_);
         users_ += first; // also if this fails: the handler may own the timer, and die with it
-        while (!waits_.has_room_for_one_more()) {
-            lock.unlock();
-            auto room = std::make_unique<due_queue::segment>();
-            lock.lock();
-            waits_.add_room(std::move(room));
-        }
+        do {
+            while (!waits_.has_room_for_one_more())
+                make_due_room(lock);
+        } while (make_ring_room(lock, timer, due));
         if (closed_) {
             ++users_; // the caller, until it calls release()
             wait_ledger::unlink_slot(op);
@@ -111,15 +112,19 @@ public:
             ++users_;
         }
         const bool idle = waits_.armed() == 0;
-        const tick wake = idle ? due : wake_;
         const bool alone = waits_.start(timer, op);
-        if (!timer.filed())
-            backend_.insert(timer, due);
-        else if (alone)
-            backend_.rearm(timer, due);
+        const std::optional<tick> need = files_.file(waits_, timer, due, alone);
+        if constexpr (ring_backend<Backend>) {
+            if (!need && files_.refuses(due))
+                waits_.finish(timer, files_.refusal());
+            else if (!need)
+                waits_.fall_due(timer);
+            settle(out);
+        }
+        const tick wake = idle ? tick::never() : wake_;
         // Another thread that is arming the driver may fail, and take back only its own wait.
-        if (idle || due < wake || arming_.load(std::memory_order_relaxed) != 0)
-            arm_from_outside(std::min(due, wake), out);
+        if (need && (idle || *need < wake || arming_.load(std::memory_order_relaxed) != 0))
+            arm_from_outside(std::min(*need, wake), out);
         return true;
     }
 
@@ -160,21 +165,21 @@ public:
         return drop_user();
     }
 
-    /// Moves the deadline of every wait of `timer` that has not started.
+    /// Moves the deadline of every wait of `timer` that has not started, unless its ring refuses
+    /// it: then `out.refused` is set.
     /// @return how many there are.
-    [[nodiscard]] std::size_t rearm(timer_core& timer, tick due, effects& out) noexcept {
-        const std::scoped_lock lock(mutex_);
-        if (!timer.newest() || closed_)
-            return 0;
-        const bool idle = waits_.armed() == 0;
-        const std::size_t count = waits_.pull_back(timer);
-        if (timer.filed())
-            backend_.rearm(timer, due);
-        else
-            backend_.insert(timer, due);
-        if (idle || due < wake_)
-            arm_from_outside(due, out);
-        return count;
+    /// @throws std::bad_alloc with nothing changed, if a ring has to grow.
+    [[nodiscard]] std::size_t rearm(timer_core& timer, deadline due,
+                                    effects& out) noexcept(!ring_backend<Backend>) {
+        if constexpr (ring_backend<Backend>) {
+            std::unique_lock lock(mutex_);
+            while (timer.newest() && make_ring_room(lock, timer, due)) {
+            }
+            return rearm_locked(timer, due, out);
+        } else {
+            const std::scoped_lock lock(mutex_);
+            return rearm_locked(timer, due, out);
+        }
     }
 
     /// The driver could not be armed for an earlier deadline.
@@ -186,7 +191,7 @@ public:
     /// Moves the place and the waits of `from` to `to`, which has none.
     void move(timer_core& from, timer_core& to) noexcept {
         const std::scoped_lock lock(mutex_);
-        backend_.move_node(from, to);
+        files_.backend().move_node(from, to);
         to.set_newest(from.newest());
         from.set_newest(nullptr);
         to.for_each_wait([&](wait_operation& op) { op.set_owner(&to); });
@@ -198,7 +203,7 @@ public:
         const std::scoped_lock lock(mutex_);
         PAWL_ASSERT(!timer.newest());
         if (timer.filed())
-            backend_.erase(timer);
+            files_.backend().erase(timer);
         return drop_user();
     }
 
@@ -232,13 +237,13 @@ public:
     /// The time structure has seen a later time than `now`: the clock was set back. Files
     /// everything anew, in steps.
     void set_back(tick now) {
-        typename Backend::detached all(backend_);
+        typename Backend::detached all(files_.backend());
         {
             const std::scoped_lock lock(mutex_);
-            if (set_aside_ || !(now < backend_.now()))
+            if (set_aside_ || !(now < files_.backend().now()))
                 return; // another thread has noticed
-            backend_.detach_all(all);
-            backend_.rewind(now);
+            files_.backend().detach_all(all);
+            files_.backend().rewind(now);
             ++set_backs_;
             set_aside_ = &all;
         }
@@ -248,7 +253,7 @@ public:
                 time::timer_node* node = all.pop();
                 more = node != nullptr;
                 if (node)
-                    backend_.refile(*node);
+                    files_.backend().refile(*node);
             }
             if (!more)
                 set_aside_ = nullptr;
@@ -263,7 +268,7 @@ public:
 
     [[nodiscard]] sight seen() noexcept {
         const std::scoped_lock lock(mutex_);
-        return {backend_.now(), set_backs_};
+        return {files_.backend().now(), set_backs_};
     }
 
     struct taken {
@@ -276,8 +281,9 @@ public:
     /// is none, the caller ceases to be a runner; `out.runners` are those that have to go on
     /// instead.
     /// @param collected the caller has just called collect().
-    [[nodiscard]] taken take(runner_token* token, bool last, bool collected,
-                             effects& out) noexcept {
+    // Inlined into the one loop that runs everything; compilers think it too large for that.
+    [[nodiscard, gnu::always_inline]] taken take(runner_token* token, bool last, bool collected,
+                                                 effects& out) noexcept {
         const std::scoped_lock lock(mutex_);
         if (waits_.due() != 0) {
             wait_operation* const op = waits_.take();
@@ -374,12 +380,12 @@ public:
     /// @throws std::bad_alloc with nothing changed.
     template <class Function>
     std::size_t expire_all(const boost::system::error_code& ec, effects& out, Function do_it) {
-        typename Backend::detached all(backend_);
+        typename Backend::detached all(files_.backend());
         std::size_t count = 0;
         for (bool more = false, again = true; more || again; do_it()) {
             const std::scoped_lock lock(mutex_);
             if (!more) {
-                backend_.detach_all(all);
+                files_.backend().detach_all(all);
                 more = true;
                 again = false;
             }
@@ -416,10 +422,10 @@ public:
         wait_operation** end = &chain;
         for (std::size_t step = 0; step < batch_; ++step) {
             if (waits_.due() == 0) {
-                time::timer_node* const node = backend_.any();
+                time::timer_node* const node = files_.backend().any();
                 if (!node)
                     return chain != nullptr;
-                backend_.erase(*node);
+                files_.backend().erase(*node);
                 (void)waits_.finish(static_cast<timer_core&>(*node), wait_ledger::aborted());
             } else if (wait_operation* const op = waits_.take_over()) {
                 *end = op;
@@ -468,13 +474,13 @@ public:
     /// Lower bound of the next tick at which anything is due.
     [[nodiscard]] tick next_wake() noexcept {
         const std::scoped_lock lock(mutex_);
-        return waits_.armed() != 0 ? backend_.next_wake() : tick::never();
+        return waits_.armed() != 0 ? files_.backend().next_wake() : tick::never();
     }
 
     /// @throws std::logic_error if an invariant does not hold.
     void invariant() {
         const std::scoped_lock lock(mutex_);
-        backend_.invariant();
+        files_.backend().invariant();
         if (runners_.wants_more(waits_.due(), backlog_) && !closed_)
             throw std::logic_error("shard: I1: " + std::to_string(runners_.count()) +
                                    " runners for " + std::to_string(waits_.due()) + " entries");
@@ -484,12 +490,50 @@ public:
     }
 
 private:
+    std::size_t rearm_locked(timer_core& timer, deadline due, effects& out) noexcept {
+        if (!timer.newest() || closed_)
+            return 0;
+        const bool idle = waits_.armed() == 0;
+        const std::optional<tick> need = files_.file(waits_, timer, due, true);
+        if (!need && files_.refuses(due)) {
+            out.refused = true;
+            return 0;
+        }
+        const std::size_t count = waits_.pull_back(timer);
+        if constexpr (ring_backend<Backend>) {
+            if (!need)
+                waits_.fall_due(timer);
+            settle(out);
+        }
+        if (need && (idle || *need < wake_))
+            arm_from_outside(*need, out);
+        return count;
+    }
+
+    /// Releases the lock for a while.
+    [[gnu::noinline]] void make_due_room(std::unique_lock<optional_mutex>& lock) {
+        lock.unlock();
+        auto room = std::make_unique<due_queue::segment>();
+        lock.lock();
+        waits_.add_room(std::move(room));
+    }
+
+    /// @return true if the lock was released.
+    [[nodiscard]] bool make_ring_room(std::unique_lock<optional_mutex>& lock,
+                                      const timer_core& timer,
+                                      deadline due) noexcept(!ring_backend<Backend>) {
+        if constexpr (ring_backend<Backend>)
+            return !closed_ && files_.make_room(lock, timer, due);
+        else
+            return false;
+    }
+
     // --- expiry -------------------------------------------------------------------------------
 
     void collect_locked(tick now, effects& out) noexcept {
         if (closed_)
             return;
-        const auto [emitted, more] = backend_.expire(now, found_);
+        const auto [emitted, more] = files_.backend().expire(now, found_);
         backlog_ = more;
         for (std::size_t i = 0; i < emitted; ++i) {
             // The timers were just written; their waits lie anywhere in memory.
@@ -500,7 +544,7 @@ private:
         if (backlog_) {
             wake_ = tick{}; // runners see to it; no start needs to arm the driver meanwhile
         } else if (waits_.armed() != 0) {
-            arm(backend_.next_wake(), out);
+            arm(files_.backend().next_wake(), out);
         } else if (untold_.load(std::memory_order_acquire) != 0) { // see told()
             out.arm = true; // the driver comes again, at once, until they are done
             out.wake = tick{};
@@ -541,11 +585,16 @@ private:
         check_idle(out);
     }
 
-    void after_cancel(effects& out) noexcept {
+    /// Waits may have ended.
+    void settle(effects& out) noexcept {
         claim_runners(out);
-        out.last = waits_.armed() == 0 && !closed_;
         check_idle(out);
         announce(out);
+    }
+
+    void after_cancel(effects& out) noexcept {
+        out.last = waits_.armed() == 0 && !closed_;
+        settle(out);
     }
 
     /// When nothing is armed, and no runner is left that would notice, the driver may be disarmed.
@@ -559,7 +608,7 @@ private:
     [[nodiscard]] bool drop_user() noexcept { return --users_ == 0; }
 
     optional_mutex mutex_;
-    Backend backend_;
+    filing<Backend> files_;
     wait_ledger waits_;
     runner_pool runners_;                             ///< units that drain due_
     typename Backend::detached* set_aside_ = nullptr; ///< timers that set_back() has yet to file

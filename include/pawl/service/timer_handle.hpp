@@ -23,6 +23,7 @@
 
 #include <boost/asio/associated_executor.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -39,6 +40,12 @@ class timer_handle {
     using dispatcher = typename service::dispatcher;
     using time_point = typename Clock::time_point;
     using duration = typename Clock::duration;
+    using deadline = typename dispatcher::deadline;
+
+    static constexpr bool on_rings = ring_backend<typename service::backend>;
+    static_assert(!on_rings ||
+                      (Clock::is_steady && std::is_same_v<duration, std::chrono::nanoseconds>),
+                  "rings need a steady clock that counts in nanoseconds");
 
 public:
     template <class Executor>
@@ -70,9 +77,13 @@ public:
     std::size_t cancel_one() { return cancel(1, true); }
 
     /// Cancels all waits, then sets the expiry. @return how many were cancelled.
-    std::size_t expires_at(const time_point& t) { return restart(t, !(read_clock() < t)); }
+    std::size_t expires_at(const time_point& t) {
+        const bool overdue = until(t);
+        return restart(t, overdue);
+    }
 
     std::size_t expires_after(const duration& d) {
+        require(d);
         return restart(saturating_sum(read_clock(), d), d <= duration::zero());
     }
 
@@ -86,9 +97,13 @@ public:
         return rearm(t, overdue);
     }
 
-    std::size_t rearm_at(const time_point& t) { return rearm(t, !(read_clock() < t)); }
+    std::size_t rearm_at(const time_point& t) {
+        const bool overdue = until(t);
+        return rearm(t, overdue);
+    }
 
     std::size_t rearm_after(const duration& d) {
+        require(d);
         return rearm(saturating_sum(read_clock(), d), d <= duration::zero());
     }
 
@@ -167,17 +182,32 @@ private:
                                                                home_.get());
     }
 
-    [[nodiscard]] time::tick due() const { return due(expiry_, home_.overdue()); }
+    [[nodiscard]] deadline due() const { return due(expiry_, home_.overdue()); }
 
-    [[nodiscard]] time::tick due(const time_point& t, bool overdue) const {
+    [[nodiscard]] deadline due(const time_point& t, bool overdue) const {
         if constexpr (!Clock::is_steady) // it may have been set back since
             overdue = overdue && !(Clock::now() < t);
         const auto& scale = home_.get().scale();
-        return overdue ? scale.floor(t) : scale.ceil(t);
+        return home_.get().deadline_of(overdue ? scale.floor(t) : scale.ceil(t), t, overdue);
+    }
+
+    /// @throws std::invalid_argument if there are rings, and none for this delay.
+    void require([[maybe_unused]] const duration& d) const {
+        if constexpr (on_rings)
+            home_.get().rings().require(d);
+    }
+
+    /// @return whether `t` has passed.
+    /// @throws std::invalid_argument as require() for the time until then.
+    [[nodiscard]] bool until(const time_point& t) const {
+        const time_point now = read_clock();
+        if constexpr (on_rings)
+            require(saturating_difference(t, now));
+        return !(now < t);
     }
 
     void start(dispatcher& d, wait_operation& op) {
-        const time::tick when = due();
+        const deadline when = due();
         const bool first = !home_.used();
         home_.set_used(true);
         // From here on the wait may complete in another thread, and its handler destroy the timer.
@@ -208,6 +238,10 @@ private:
                                         " for an expiry: max must not be less than min");
         const time_point now = read_clock();
         const time_point last = saturating_sum(now, max);
+        if constexpr (on_rings) {
+            const duration d = home_.get().rings().within(min, max);
+            return {saturating_sum(now, d), d <= duration::zero()};
+        }
         if (max <= duration::zero())
             return {last, true};
         const auto& scale = home_.get().scale();

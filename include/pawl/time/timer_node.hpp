@@ -35,8 +35,12 @@ struct timer_node {
     /// days of ten million starts a second.
     static constexpr unsigned order_bits = 44;
 
-    timer_node* next = nullptr;  ///< The next node of the same list.
-    timer_node** link = nullptr; ///< The pointer that points at this node; nullptr: filed nowhere.
+    union {
+        timer_node* next = nullptr; ///< The next node of the same list.
+        std::uint64_t ticket;       ///< Of a node in a ring.
+    };
+    /// The pointer that points at this node, or, in a ring, some pointer; nullptr: filed nowhere.
+    timer_node** link = nullptr;
     tick due;                    ///< Never emitted before this tick.
 
     // In this order `slot` is read by itself: a load of more than was just stored would stall.

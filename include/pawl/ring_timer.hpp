@@ -1,0 +1,53 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// pawl::ring_timer, for timeouts of a few fixed delays.
+#ifndef PAWL_RING_TIMER_HPP
+#define PAWL_RING_TIMER_HPP
+
+#include <pawl/basic_waitable_timer.hpp>
+
+#include <pawl/service/on_backend.hpp>
+
+#include <pawl/time/timeout_rings.hpp>
+
+#include <boost/asio/wait_traits.hpp>
+
+#include <chrono>
+
+namespace pawl {
+
+/// A steady timer in a ring of timers that all have the same delay, such as the idle timeouts of
+/// connections.
+///
+/// It has the members of pawl::steady_timer. The delays are declared before the first timer is made:
+///
+/// @code
+/// pawl::options o;
+/// o.rings.delays = {{.delay = 5s}, {.delay = 30s, .capacity = 100'000}};
+/// pawl::make_timer_service<pawl::ring_timer>(context, o);
+///
+/// pawl::ring_timer timer(context, 30s);
+/// @endcode
+///
+/// What differs:
+/// @li A timer of the delay d expires within [d, d + d / k), where k is pawl::ring_options::marks;
+///     counted from the call of async_wait(), or of the re-arm. Timers of one ring expire in the
+///     order in which they were started or moved; there is no order between rings.
+/// @li expires_after(), rearm_after(), expires_within() and rearm_within() take the ring of exactly
+///     that delay, or, with pawl::ring_options::round_up, the next longer one. With any other delay
+///     they throw `std::invalid_argument`, which names the delays there are; the timer and its waits
+///     are as they were. A delay of zero or less needs no ring.
+/// @li expires_at() and rearm_at() do the same for the time that is left, so that in practice they
+///     need `round_up`.
+/// @li A ring may be full; pawl::ring_overflow says what becomes of the wait.
+///
+/// Moving a timer within the same k-th part of its delay writes the timer and nothing else.
+using ring_timer = basic_waitable_timer<
+    std::chrono::steady_clock,
+    on_backend<time::timeout_rings, boost::asio::wait_traits<std::chrono::steady_clock>>>;
+
+} // namespace pawl
+
+#endif // PAWL_RING_TIMER_HPP

@@ -1,0 +1,141 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   Files the timers of a shard in its time structure. A wheel takes any timer; a set of rings
+///   takes those of certain delays, and only so many: here is what happens when one is full.
+///
+/// Threads
+///   Guarded by the lock of the shard.
+///
+/// Cost
+///   O(1); flushing ends one timer for each that is filed.
+#ifndef PAWL_SERVICE_FILING_HPP
+#define PAWL_SERVICE_FILING_HPP
+
+#include <pawl/service/options.hpp>
+#include <pawl/service/ring_table.hpp>
+#include <pawl/service/wait_ledger.hpp>
+
+#include <pawl/time/backend.hpp>
+#include <pawl/time/tick.hpp>
+#include <pawl/time/timeout_rings.hpp>
+
+#include <boost/asio/error.hpp>
+#include <boost/system/error_code.hpp>
+
+#include <concepts>
+#include <optional>
+#include <utility>
+
+namespace pawl::detail {
+
+template <class Backend>
+concept ring_backend = std::same_as<Backend, time::timeout_rings>;
+
+template <class Backend>
+concept any_backend = time::backend<Backend> || ring_backend<Backend>;
+
+/// The filing of a wheel.
+template <any_backend Backend>
+class filing {
+public:
+    using deadline = time::tick;
+
+    filing(const options& o, time::tick now) : backend_(o.level_bits, now) {}
+
+    [[nodiscard]] Backend& backend() noexcept { return backend_; }
+    [[nodiscard]] const Backend& backend() const noexcept { return backend_; }
+
+    /// Files a timer, unless it is filed already for its other waits.
+    /// @param alone it has no other armed waits, or all of them are moved.
+    /// @return when the driver has to come.
+    std::optional<time::tick> file(wait_ledger&, timer_core& timer, deadline due,
+                                   bool alone) noexcept {
+        if (!timer.filed())
+            backend_.insert(timer, due);
+        else if (alone)
+            backend_.rearm(timer, due);
+        return due;
+    }
+
+    [[nodiscard]] static constexpr bool refuses(deadline) noexcept { return false; }
+
+private:
+    Backend backend_;
+};
+
+/// The filing of rings.
+template <ring_backend Backend>
+class filing<Backend> {
+public:
+    using deadline = typename Backend::deadline;
+
+    filing(const options& o, time::tick now)
+        : backend_(ring_table(o).shapes(), o.rings.marks, now), when_full_(o.rings.when_full) {}
+
+    [[nodiscard]] Backend& backend() noexcept { return backend_; }
+    [[nodiscard]] const Backend& backend() const noexcept { return backend_; }
+
+    /// As above; waits that are flushed fall due.
+    /// @return nothing if the timer is overdue, or if its ring is full: it was not filed.
+    std::optional<time::tick> file(wait_ledger& waits, timer_core& timer, deadline due,
+                                   bool alone) noexcept {
+        if (timer.filed() && !alone)
+            return backend_.next_wake(timer.slot);
+        if (due.ring == deadline::overdue)
+            return std::nullopt;
+        while (!backend_.place(timer, due)) {
+            timer_core* const oldest = static_cast<timer_core*>(backend_.oldest(due.ring));
+            if (!oldest || when_full_ != ring_overflow::flush_oldest)
+                return std::nullopt;
+            backend_.erase(*oldest);
+            waits.fall_due(*oldest);
+        }
+        return backend_.next_wake(due.ring);
+    }
+
+    /// What a timer is told that was not filed: no, or that it is due.
+    [[nodiscard]] bool refuses(deadline due) const noexcept {
+        return due.ring != deadline::overdue && when_full_ != ring_overflow::expire_now;
+    }
+
+    [[nodiscard]] static const boost::system::error_code& refusal() noexcept {
+        static const boost::system::error_code ec = boost::asio::error::no_buffer_space;
+        return ec;
+    }
+
+    /// Has the ring drop what nobody waits for any more, or grow, if it is full. What grows is
+    /// allocated with `lock` released.
+    /// @return true if the lock was released: look again.
+    /// @throws std::bad_alloc
+    template <class Lock>
+    [[nodiscard]] bool make_room(Lock& lock, const timer_core& timer, deadline due) {
+        while (due.ring != deadline::overdue && !backend_.has_room(timer, due.ring)) {
+            timer_core* const oldest = static_cast<timer_core*>(backend_.oldest(due.ring));
+            if (oldest && (!oldest->newest() || oldest == &timer)) {
+                backend_.erase(*oldest);
+                continue;
+            }
+            if (when_full_ != ring_overflow::grow)
+                break;
+            lock.unlock();
+            auto room = backend_.prepare_growth(due.ring);
+            lock.lock();
+            if (!room)
+                break; // it is as large as can be
+            backend_.grow(due.ring, std::move(room));
+            return true;
+        }
+        return false;
+    }
+
+private:
+    Backend backend_;
+    const ring_overflow when_full_;
+};
+
+} // namespace pawl::detail
+
+#endif // PAWL_SERVICE_FILING_HPP

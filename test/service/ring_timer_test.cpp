@@ -1,0 +1,583 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// ring_timer: the window in which it expires, the delays it takes, what becomes of a wait whose ring
+// is full, and that it is otherwise a timer like the others.
+
+#define BOOST_TEST_MODULE ring_timer
+#include "support/seed.hpp"
+
+#include <pawl/expire_all.hpp>
+#include <pawl/manual_clock.hpp>
+#include <pawl/ring_timer.hpp>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/wait_traits.hpp>
+#include <boost/system/system_error.hpp>
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+namespace asio = boost::asio;
+using boost::system::error_code;
+using pawl::manual_clock;
+using pawl::ring_overflow;
+using clock_duration = manual_clock::duration;
+
+using timer = pawl::basic_waitable_timer<
+    manual_clock, pawl::on_backend<pawl::time::timeout_rings, asio::wait_traits<manual_clock>>>;
+
+pawl::options with(std::vector<pawl::ring_options::ring> delays,
+                   ring_overflow when_full = ring_overflow::grow) {
+    pawl::options o;
+    o.precision = 1ms;
+    o.rings.delays = std::move(delays);
+    o.rings.when_full = when_full;
+    return o;
+}
+
+/// A context with rings.
+struct arena {
+    explicit arena(const pawl::options& o = with({{.delay = 8s}, {.delay = 80s}})) {
+        pawl::make_timer_service<timer>(context, o);
+    }
+
+    void poll() {
+        context.restart();
+        context.poll();
+    }
+
+    /// Moves the clock on, as a driver would see it: it stops wherever there is something to do.
+    void pass(clock_duration d) {
+        const auto end = manual_clock::now() + d;
+        auto& service =
+            asio::use_service<pawl::timer_service<timer::clock_type, timer::traits_type>>(context);
+        while (service.next_wake() <= end) {
+            const auto step = service.next_wake() - manual_clock::now();
+            manual_clock::advance(context, step);
+            poll();
+        }
+        manual_clock::advance(context, end - manual_clock::now());
+        poll();
+    }
+
+    asio::io_context context;
+};
+
+/// How one wait ended, and when.
+struct outcome {
+    int calls = 0;
+    error_code code;
+    manual_clock::time_point at;
+
+    auto record() {
+        return [this](const error_code& ec) {
+            ++calls;
+            code = ec;
+            at = manual_clock::now();
+        };
+    }
+    [[nodiscard]] bool success() const { return calls == 1 && !code; }
+    [[nodiscard]] bool aborted() const {
+        return calls == 1 && code == asio::error::operation_aborted;
+    }
+};
+
+// --- the window -------------------------------------------------------------------------------
+
+BOOST_DATA_TEST_CASE(P1_P2_a_timer_expires_within_the_window_of_its_ring,
+                     boost::unit_test::data::make({1u, 2u, 8u, 100u}), marks) {
+    pawl::options o = with({{.delay = 8s}, {.delay = 80s}});
+    o.rings.marks = marks;
+    arena a(o);
+    std::mt19937_64 random(pawl_test::seed());
+    std::uniform_int_distribution<int> step(1, 900);
+    std::deque<timer> timers;
+    std::deque<std::pair<outcome, clock_duration>> all;
+    std::vector<manual_clock::time_point> starts;
+    for (int i = 0; i < 600; ++i) {
+        const clock_duration delay = i % 3 == 0 ? 80s : 8s;
+        auto& t = timers.emplace_back(a.context, delay);
+        starts.push_back(manual_clock::now());
+        t.async_wait(all.emplace_back(outcome{}, delay).first.record());
+        a.pass(std::chrono::milliseconds(step(random)));
+    }
+    a.pass(200s);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const auto& [o1, delay] = all[i];
+        BOOST_TEST_REQUIRE(o1.success());
+        const auto age = o1.at - starts[i];
+        BOOST_REQUIRE(age >= delay);
+        // Rounding to ticks of 1 ms adds up to two.
+        BOOST_REQUIRE(age <= delay + delay / marks + 2ms);
+        BOOST_REQUIRE(o1.at >= timers[i].expiry());
+    }
+}
+
+BOOST_AUTO_TEST_CASE(P1_a_late_driver_makes_no_timer_early) {
+    pawl::options o = with({{.delay = 10s}});
+    o.rings.marks = 1; // the seed's two marks
+    arena a(o);
+    timer first(a.context, 10s);
+    outcome f;
+    first.async_wait(f.record());
+    a.pass(1s);
+    manual_clock::advance(a.context, 16900ms); // the tick at 10 s comes at 17.9 s
+    timer t(a.context, 10s);
+    outcome r;
+    t.async_wait(r.record());
+    const auto start = manual_clock::now();
+    a.pass(9999ms);
+    BOOST_TEST(r.calls == 0);
+    a.pass(11s);
+    BOOST_TEST(r.success());
+    BOOST_TEST((r.at >= start + 10s));
+    BOOST_TEST(f.success());
+}
+
+BOOST_AUTO_TEST_CASE(P7_timers_of_one_ring_expire_in_start_order) {
+    arena a;
+    std::deque<timer> timers;
+    std::vector<int> order;
+    for (int i = 0; i < 1000; ++i) {
+        timers.emplace_back(a.context, 8s).async_wait([&, i](const error_code& ec) {
+            BOOST_TEST(!ec);
+            order.push_back(i);
+        });
+        if (i % 100 == 0)
+            manual_clock::advance(a.context, 700ms);
+    }
+    a.pass(30s);
+    BOOST_TEST(order.size() == 1000U);
+    BOOST_TEST(std::is_sorted(order.begin(), order.end()));
+}
+
+// --- moving -----------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(a_timer_that_is_moved_expires_from_then_on_and_takes_a_slot_a_period) {
+    arena a(with({{.delay = 8s, .capacity = 16}}, ring_overflow::reject));
+    timer t(a.context, 8s);
+    outcome r;
+    t.async_wait(r.record());
+    for (int i = 0; i < 5000; ++i) { // a read every 20 ms: 5000 moves, 100 s
+        a.pass(20ms);
+        BOOST_TEST_REQUIRE(t.rearm_after(8s) == 1U);
+    }
+    const auto last = manual_clock::now();
+    a.pass(20s);
+    BOOST_TEST(r.success());
+    BOOST_TEST((r.at >= last + 8s));
+    BOOST_TEST((r.at <= last + 9s + 2ms));
+}
+
+BOOST_AUTO_TEST_CASE(P4_a_wait_that_is_due_is_pulled_back_into_another_ring) {
+    arena a;
+    timer t(a.context, 8s);
+    outcome r;
+    t.async_wait(r.record());
+    while (t.expiry() + 2s > manual_clock::now())
+        manual_clock::advance(a.context, 500ms); // it is due, but nobody has run the handler
+    BOOST_TEST(t.rearm_after(80s) == 1U);
+    const auto start = manual_clock::now();
+    a.poll();
+    BOOST_TEST(r.calls == 0);
+    a.pass(79s);
+    BOOST_TEST(r.calls == 0);
+    a.pass(20s);
+    BOOST_TEST(r.success());
+    BOOST_TEST((r.at >= start + 80s));
+}
+
+BOOST_AUTO_TEST_CASE(P4_a_wait_that_is_due_can_be_cancelled_until_its_handler_begins) {
+    arena a;
+    timer t(a.context, 8s);
+    outcome r;
+    t.async_wait(r.record());
+    for (int i = 0; i < 20; ++i)
+        manual_clock::advance(a.context, 500ms);
+    BOOST_TEST(t.cancel() == 1U);
+    BOOST_TEST(t.cancel() == 0U);
+    a.poll();
+    BOOST_TEST(r.aborted());
+}
+
+BOOST_AUTO_TEST_CASE(C31_C32_a_timer_that_is_moved_as_an_object_keeps_its_waits_and_slots) {
+    arena a;
+    std::optional<timer> from(std::in_place, a.context, 8s);
+    asio::cancellation_signal signal;
+    outcome one, two;
+    from->async_wait(one.record());
+    from->async_wait(asio::bind_cancellation_slot(signal.slot(), two.record()));
+    timer to(std::move(*from));
+    from.reset();
+    signal.emit(asio::cancellation_type::terminal);
+    a.poll();
+    BOOST_TEST(two.aborted());
+    BOOST_TEST(one.calls == 0);
+    a.pass(10s);
+    BOOST_TEST(one.success());
+}
+
+// --- delays -----------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(an_unknown_delay_is_refused_with_the_known_ones_and_nothing_is_lost) {
+    arena a;
+    timer t(a.context, 8s);
+    outcome r;
+    t.async_wait(r.record());
+    const auto expiry = t.expiry();
+    const auto says = [](const std::invalid_argument& e) {
+        const std::string text = e.what();
+        return text.find("9000000000 ns") != std::string::npos &&
+               text.find("8000000000, 80000000000 ns") != std::string::npos &&
+               text.find("round_up is false") != std::string::npos;
+    };
+    BOOST_CHECK_EXCEPTION(t.expires_after(9s), std::invalid_argument, says);
+    BOOST_CHECK_EXCEPTION(t.rearm_after(9s), std::invalid_argument, says);
+    BOOST_CHECK_EXCEPTION(t.expires_at(manual_clock::now() + 9s), std::invalid_argument, says);
+    BOOST_CHECK_EXCEPTION(t.rearm_at(manual_clock::now() + 9s), std::invalid_argument, says);
+    BOOST_CHECK_EXCEPTION(timer(a.context, 9s), std::invalid_argument, says);
+    BOOST_CHECK_THROW(t.expires_at(manual_clock::time_point::max()), std::invalid_argument);
+    BOOST_CHECK_THROW(t.expires_within(9s, 10s), std::invalid_argument);
+    BOOST_CHECK_THROW(t.expires_within(10s, 9s), std::invalid_argument);
+    BOOST_TEST((t.expiry() == expiry));
+    a.pass(10s);
+    BOOST_TEST(r.success());
+}
+
+BOOST_AUTO_TEST_CASE(with_round_up_a_delay_takes_the_next_longer_ring) {
+    auto o = with({{.delay = 80s}, {.delay = 8s}});
+    o.rings.round_up = true;
+    arena a(o);
+    timer t(a.context, 3s);
+    outcome r;
+    t.async_wait(r.record());
+    const auto start = manual_clock::now();
+    a.pass(30s);
+    BOOST_TEST(r.success());
+    BOOST_TEST((r.at >= start + 8s && r.at <= start + 9s + 2ms));
+    BOOST_CHECK_THROW(t.expires_after(81s), std::invalid_argument);
+    BOOST_TEST(t.expires_at(manual_clock::now() + 79s) == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_range_takes_the_longest_ring_that_fits) {
+    arena a;
+    timer t(a.context);
+    const auto now = manual_clock::now();
+    t.expires_within(5s, 20s);
+    BOOST_TEST((t.expiry() == now + 8s));
+    t.expires_within(5s, 100s);
+    BOOST_TEST((t.expiry() == now + 80s));
+    t.expires_within(-5s, -1s);
+    BOOST_TEST((t.expiry() < now));
+}
+
+BOOST_AUTO_TEST_CASE(without_delays_every_delay_is_refused_and_the_text_says_what_to_do) {
+    asio::io_context context;
+    timer t(context);
+    BOOST_CHECK_EXCEPTION(
+        t.expires_after(1s), std::invalid_argument, [](const std::invalid_argument& e) {
+            return std::string(e.what()).find("options::rings.delays first") != std::string::npos;
+        });
+    outcome r;
+    t.async_wait(r.record()); // its expiry has passed
+    context.run();
+    BOOST_TEST(r.success());
+}
+
+BOOST_AUTO_TEST_CASE(C12_what_has_passed_completes_at_once_and_never_inline) {
+    arena a;
+    for (const auto delay : {clock_duration(0s), clock_duration(-5s), clock_duration::min()}) {
+        timer t(a.context, delay);
+        outcome r;
+        t.async_wait(r.record());
+        BOOST_TEST(r.calls == 0);
+        a.poll();
+        BOOST_TEST(r.success());
+    }
+    timer late(a.context, 8s);
+    manual_clock::advance(a.context, 9s);
+    outcome r;
+    late.async_wait(r.record());
+    a.poll();
+    BOOST_TEST(r.success());
+    // And a pending one that is moved to the past.
+    timer moved(a.context, 8s);
+    outcome m;
+    moved.async_wait(m.record());
+    BOOST_TEST(moved.rearm_after(-1s) == 1U);
+    a.poll();
+    BOOST_TEST(m.success());
+}
+
+BOOST_AUTO_TEST_CASE(bad_options_are_refused_by_name) {
+    asio::io_context context;
+    const auto refused = [&](const pawl::options& o, const std::string& name) {
+        BOOST_CHECK_EXCEPTION(pawl::make_timer_service<timer>(context, o), std::invalid_argument,
+                              [&](const std::invalid_argument& e) {
+                                  return std::string(e.what()).find(name) != std::string::npos;
+                              });
+    };
+    refused(with({{.delay = 0s}}), "rings.delays[].delay is 0 ns");
+    refused(with({{.delay = -1s}}), "rings.delays[].delay");
+    refused(with({{.delay = 24h * 365 * 11}}), "rings.delays[].delay");
+    refused(with({{.delay = 1s, .capacity = 0}}), "rings.delays[].capacity is 0");
+    refused(with({{.delay = 1s}, {.delay = 2s}, {.delay = 1000ms}}), "1000000000 ns twice");
+    auto o = with({{.delay = 1s}});
+    o.rings.marks = 0;
+    refused(o, "rings.marks is 0");
+    o.rings.marks = 1025;
+    refused(o, "rings.marks is 1025");
+    o = with({{.delay = 1s}}, static_cast<ring_overflow>(7));
+    refused(o, "rings.when_full");
+    pawl::make_timer_service<timer>(context, with({{.delay = 1s}})); // and nothing was made before
+}
+
+// --- full rings -------------------------------------------------------------------------------
+
+struct full_ring : arena {
+    explicit full_ring(ring_overflow when_full, std::size_t capacity = 4)
+        : arena(with({{.delay = 8s, .capacity = capacity}, {.delay = 80s}}, when_full)) {
+        for (std::size_t i = 0; i < capacity; ++i)
+            timers.emplace_back(context, 8s).async_wait(outcomes.emplace_back().record());
+    }
+    outcome& one_more() {
+        timers.emplace_back(context, 8s).async_wait(outcomes.emplace_back().record());
+        return outcomes.back();
+    }
+    std::deque<outcome> outcomes;
+    std::deque<timer> timers;
+};
+
+BOOST_AUTO_TEST_CASE(R32_a_full_ring_refuses_one_more_and_keeps_the_others) {
+    full_ring a(ring_overflow::reject);
+    outcome& r = a.one_more();
+    BOOST_TEST(r.calls == 0); // never inline
+    a.poll();
+    BOOST_TEST(r.calls == 1);
+    BOOST_TEST((r.code == asio::error::no_buffer_space));
+    timer other(a.context, 80s); // the other ring has room
+    outcome o;
+    other.async_wait(o.record());
+    // A re-arm into the full ring is refused, and the wait is as it was.
+    BOOST_CHECK_EXCEPTION(other.rearm_after(8s), boost::system::system_error,
+                          [](const boost::system::system_error& e) {
+                              return e.code() == asio::error::no_buffer_space;
+                          });
+    BOOST_TEST((other.expiry() == manual_clock::now() + 80s));
+    a.pass(12s);
+    for (std::size_t i = 0; i < 4; ++i)
+        BOOST_TEST(a.outcomes[i].success());
+    BOOST_TEST(o.calls == 0);
+    a.pass(90s);
+    BOOST_TEST(o.success());
+    BOOST_TEST(a.one_more().calls == 0); // there is room again
+    a.pass(12s);
+    BOOST_TEST(a.outcomes.back().success());
+}
+
+BOOST_AUTO_TEST_CASE(R32_a_full_ring_expires_one_more_at_once) {
+    full_ring a(ring_overflow::expire_now);
+    outcome& r = a.one_more();
+    BOOST_TEST(r.calls == 0);
+    a.poll();
+    BOOST_TEST(r.success());
+    timer other(a.context, 80s);
+    outcome o;
+    other.async_wait(o.record());
+    BOOST_TEST(other.rearm_after(8s) == 1U);
+    a.poll();
+    BOOST_TEST(o.success());
+    BOOST_TEST(a.outcomes.front().calls == 0);
+    a.pass(12s);
+    for (const outcome& each : a.outcomes)
+        BOOST_TEST(each.success());
+}
+
+BOOST_AUTO_TEST_CASE(R32_a_full_ring_flushes_its_oldest_for_one_more) {
+    full_ring a(ring_overflow::flush_oldest);
+    outcome& r = a.one_more();
+    a.poll();
+    BOOST_TEST(a.outcomes.front().success());
+    BOOST_TEST(a.outcomes[1].calls == 0);
+    BOOST_TEST(r.calls == 0);
+    const auto start = manual_clock::now();
+    a.pass(12s);
+    BOOST_TEST(r.success());
+    BOOST_TEST((r.at >= start + 8s)); // R10: the others keep their delay
+    for (const outcome& each : a.outcomes)
+        BOOST_TEST(each.success());
+}
+
+BOOST_AUTO_TEST_CASE(a_full_ring_grows_and_all_keep_their_window) {
+    full_ring a(ring_overflow::grow, 2);
+    const auto start = manual_clock::now();
+    for (int i = 0; i < 1000; ++i)
+        a.one_more();
+    a.poll();
+    for (const outcome& each : a.outcomes)
+        BOOST_TEST_REQUIRE(each.calls == 0);
+    a.pass(12s);
+    for (const outcome& each : a.outcomes) {
+        BOOST_TEST_REQUIRE(each.success());
+        BOOST_REQUIRE(each.at >= start + 8s);
+        BOOST_REQUIRE(each.at <= start + 9s + 2ms);
+    }
+}
+
+BOOST_DATA_TEST_CASE(what_was_cancelled_makes_room,
+                     boost::unit_test::data::make({static_cast<int>(ring_overflow::reject),
+                                                   static_cast<int>(ring_overflow::flush_oldest)}),
+                     policy) {
+    full_ring a(static_cast<ring_overflow>(policy));
+    a.timers[0].cancel(); // the timer stays, its wait is over
+    a.timers[1].cancel();
+    outcome& r = a.one_more();
+    outcome& s = a.one_more();
+    a.poll();
+    BOOST_TEST(a.outcomes[0].aborted());
+    BOOST_TEST(a.outcomes[1].aborted());
+    BOOST_TEST(a.outcomes[2].calls == 0);
+    BOOST_TEST(r.calls == 0);
+    BOOST_TEST(s.calls == 0);
+    a.timers.pop_front(); // and timers that are gone
+    a.timers.pop_front();
+    a.timers.pop_front();
+    BOOST_TEST(a.one_more().calls == 0);
+    a.poll();
+    BOOST_TEST(a.outcomes[2].aborted());
+    BOOST_TEST(a.outcomes.back().calls == 0);
+    a.pass(12s);
+    for (std::size_t i = 3; i < a.outcomes.size(); ++i)
+        BOOST_TEST(a.outcomes[i].success());
+}
+
+BOOST_AUTO_TEST_CASE(a_timer_may_be_moved_within_a_ring_that_it_fills_alone) {
+    arena a(with({{.delay = 8s, .capacity = 1}}, ring_overflow::reject));
+    timer t(a.context, 8s);
+    outcome r;
+    t.async_wait(r.record());
+    for (int i = 0; i < 50; ++i) {
+        a.pass(3s); // another period each time
+        BOOST_TEST_REQUIRE(t.rearm_after(8s) == 1U);
+    }
+    const auto last = manual_clock::now();
+    a.pass(12s);
+    BOOST_TEST(r.success());
+    BOOST_TEST((r.at >= last + 8s));
+}
+
+// --- as any other timer -----------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(N120_N130_handlers_may_start_cancel_move_and_destroy_timers) {
+    arena a;
+    std::optional<timer> peer(std::in_place, a.context, 8s);
+    outcome p;
+    timer t(a.context, 8s);
+    int rounds = 0;
+    std::function<void(const error_code&)> again = [&](const error_code& ec) {
+        BOOST_TEST(!ec);
+        BOOST_TEST(t.cancel() == 0U); // in its own handler
+        peer.reset();                 // in a peer's handler, of the same batch
+        if (++rounds < 3) {
+            t.expires_after(8s);
+            t.async_wait(again);
+        }
+    };
+    t.async_wait(again);
+    peer->async_wait(p.record());
+    a.pass(40s);
+    BOOST_TEST(rounds == 3);
+    BOOST_TEST(p.aborted());
+}
+
+BOOST_AUTO_TEST_CASE(P9_run_returns_when_no_wait_is_left) {
+    arena a;
+    timer t(a.context, 8s);
+    a.context.restart();
+    BOOST_TEST(a.context.run() == 0U);
+    t.async_wait([](const error_code&) {});
+    t.cancel();
+    a.context.restart();
+    BOOST_TEST(a.context.run() == 1U);
+    BOOST_TEST(a.context.stopped());
+}
+
+BOOST_AUTO_TEST_CASE(P10_R20_expire_all_completes_every_wait_once) {
+    arena a(with({{.delay = 8s, .capacity = 2}, {.delay = 80s, .capacity = 2}}));
+    std::deque<timer> timers;
+    std::deque<outcome> outcomes;
+    for (int i = 0; i < 1000; ++i)
+        timers.emplace_back(a.context, i % 2 == 0 ? 8s : 80s)
+            .async_wait(outcomes.emplace_back().record());
+    timers[3].cancel();
+    BOOST_TEST(pawl::expire_all(a.context) == 999U);
+    a.poll();
+    for (std::size_t i = 0; i < outcomes.size(); ++i)
+        BOOST_TEST_REQUIRE((i == 3 ? outcomes[i].aborted() : outcomes[i].success()));
+    BOOST_TEST(pawl::expire_all(a.context) == 0U);
+    outcome later;
+    timers[0].async_wait(later.record());
+    a.pass(10s);
+    BOOST_TEST(later.success());
+}
+
+BOOST_AUTO_TEST_CASE(P3_P10_a_destroyed_context_destroys_handlers_uncalled) {
+    auto token = std::make_shared<int>(0);
+    std::deque<timer> timers;
+    {
+        arena a(with({{.delay = 8s, .capacity = 2}}));
+        for (int i = 0; i < 1000; ++i)
+            timers.emplace_back(a.context, 8s).async_wait([token](const error_code&) {
+                BOOST_ERROR("called");
+            });
+        BOOST_TEST(token.use_count() == 1001);
+    }
+    BOOST_TEST(token.use_count() == 1);
+}
+
+BOOST_AUTO_TEST_CASE(coroutines_wait_on_it_in_real_time) {
+    asio::io_context context;
+    pawl::options o;
+    o.rings.delays = {{.delay = 20ms}};
+    pawl::make_timer_service<pawl::ring_timer>(context, o);
+    int rounds = 0;
+    asio::co_spawn(
+        context,
+        [&]() -> asio::awaitable<void> {
+            pawl::ring_timer t(co_await asio::this_coro::executor);
+            for (; rounds < 3; ++rounds) {
+                t.expires_after(20ms);
+                const auto start = std::chrono::steady_clock::now();
+                co_await t.async_wait(asio::use_awaitable);
+                BOOST_TEST((std::chrono::steady_clock::now() - start >= 20ms));
+            }
+        },
+        asio::detached);
+    context.run();
+    BOOST_TEST(rounds == 3);
+}
+
+} // namespace
