@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstddef>
 #include <sys/resource.h>
+#include <thread>
 
 namespace bench {
 
@@ -67,6 +68,31 @@ sample expiry_spread(const plan& what) {
             seen,
             {{"wake-ups/s", (detail::sleeps() - sleeps) / seconds},
              {"seconds from first due to last handler", seconds}}};
+}
+
+/// Timers of one delay start evenly within a second, while the loop is polled each millisecond, and
+/// all expire. The time that the starts take is not counted.
+template <class Library>
+sample expiry_fixed(const plan& what) {
+    using namespace std::chrono_literals;
+    fleet<Library> f(what.size);
+    const auto& order = random_order(what.size, 0);
+    const auto begin = clock::now();
+    double elapsed = 0;
+    const auto counting = [&](auto use) {
+        const stopwatch<thread_cpu> watch;
+        use();
+        elapsed += watch.elapsed_ns();
+    };
+    std::size_t started = 0;
+    for (std::size_t ms = 1; ms <= 1000; ++ms) {
+        std::this_thread::sleep_until(begin + ms * 1ms);
+        for (; started < what.size * ms / 1000; ++started)
+            f.wait_after(order[started], 2s);
+        counting([&] { f.io.poll(); });
+    }
+    counting([&] { f.io.run(); });
+    return {elapsed / static_cast<double>(what.size), seen, {}};
 }
 
 /// The stall is spent spinning: a loop that stalls has usually been busy, and a core that slept

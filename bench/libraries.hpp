@@ -11,12 +11,15 @@
 
 #include "harness.hpp"
 
+#include <pawl/compact_timer.hpp>
+#include <pawl/ring_timer.hpp>
 #include <pawl/steady_timer.hpp>
 #include <pawl/timer_service.hpp>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include <chrono>
 #include <cstddef>
 
 namespace bench {
@@ -56,7 +59,7 @@ struct pawl_default {
 
     static void set_up(asio::io_context&) {}
 
-    static void push_back(timer& t, clock::duration timeout, std::size_t id) {
+    static void push_back(auto& t, clock::duration timeout, std::size_t id) {
         const auto moved = t.rearm_after(timeout);
         seen.cut_short += moved;
         seen.ids += moved * (id + 1);
@@ -79,6 +82,23 @@ struct pawl_two_shards : pawl_default {
         pawl::options o;
         o.shards = 2;
         pawl::make_timer_service(io, o);
+    }
+};
+
+/// On the binary wheel.
+struct pawl_compact : pawl_default {
+    using timer = pawl::compact_timer;
+};
+
+/// In rings, one for each delay that a workload has.
+struct pawl_ring : pawl_default {
+    using timer = pawl::ring_timer;
+
+    static void set_up(asio::io_context& io) {
+        using namespace std::chrono_literals;
+        pawl::options o;
+        o.rings.delays = {{.delay = 2s}, {.delay = 30s}};
+        pawl::make_timer_service<timer>(io, o);
     }
 };
 

@@ -27,28 +27,34 @@ inline std::vector<workload> all_workloads() {
                    "ns CPU per expires_after + async_wait + aborted handler",
                    {{"asio", churn<asio_steady>},
                     {"pawl", churn<pawl_default>},
-                    {"pawl64", churn<pawl_64>}}});
+                    {"pawl64", churn<pawl_64>},
+                    {"compact", churn<pawl_compact>}}});
 
     all.push_back({"churn_const",
                    "request timeouts, the same 30 s for every request",
                    "ns CPU per expires_after + async_wait + aborted handler",
                    {{"asio", churn_const<asio_steady>},
                     {"pawl", churn_const<pawl_default>},
-                    {"pawl64", churn_const<pawl_64>}}});
+                    {"pawl64", churn_const<pawl_64>},
+                    {"compact", churn_const<pawl_compact>},
+                    {"ring", churn_const<pawl_ring>}}});
 
     all.push_back({"idle_rearm",
                    "idle timeouts: every read moves its connection's deadline to now + 30 s",
                    "ns CPU per moved deadline",
                    {{"asio", idle_rearm<asio_steady>},
                     {"pawl", idle_rearm<pawl_default>},
-                    {"pawl64", idle_rearm<pawl_64>}}});
+                    {"pawl64", idle_rearm<pawl_64>},
+                    {"compact", idle_rearm<pawl_compact>},
+                    {"ring", idle_rearm<pawl_ring>}}});
 
     all.push_back({"idle_rearm_random",
                    "deadlines that move earlier as often as later",
                    "ns CPU per moved deadline",
                    {{"asio", idle_rearm_random<asio_steady>},
                     {"pawl", idle_rearm_random<pawl_default>},
-                    {"pawl64", idle_rearm_random<pawl_64>}}});
+                    {"pawl64", idle_rearm_random<pawl_64>},
+                    {"compact", idle_rearm_random<pawl_compact>}}});
 
     all.push_back({"lone_connection",
                    "one connection alone in its context: each read moves the earliest deadline",
@@ -63,17 +69,30 @@ inline std::vector<workload> all_workloads() {
                    "ns CPU per expiry",
                    {{"asio", expiry_spread<asio_steady>},
                     {"pawl", expiry_spread<pawl_default>},
-                    {"pawl64", expiry_spread<pawl_64>}},
+                    {"pawl64", expiry_spread<pawl_64>},
+                    {"compact", expiry_spread<pawl_compact>}},
                    0,
                    5});
 
-    all.push_back(
-        {"jump",
-         "after a stall: all timers are due at once and their handlers must run",
-         "ns CPU per expiry",
-         {{"asio", jump<asio_steady>}, {"pawl", jump<pawl_default>}, {"pawl64", jump<pawl_64>}},
-         0,
-         7});
+    all.push_back({"expiry_fixed",
+                   "clients that went silent: timers of 2 s, started within one second, expire",
+                   "ns CPU per expiry, what the loop does until then included",
+                   {{"asio", expiry_fixed<asio_steady>},
+                    {"pawl", expiry_fixed<pawl_default>},
+                    {"compact", expiry_fixed<pawl_compact>},
+                    {"ring", expiry_fixed<pawl_ring>}},
+                   0,
+                   3});
+
+    all.push_back({"jump",
+                   "after a stall: all timers are due at once and their handlers must run",
+                   "ns CPU per expiry",
+                   {{"asio", jump<asio_steady>},
+                    {"pawl", jump<pawl_default>},
+                    {"pawl64", jump<pawl_64>},
+                    {"compact", jump<pawl_compact>}},
+                   0,
+                   7});
 
     all.push_back({"coroutine",
                    "one parked coroutine per connection, woken by cancel, waiting again",
@@ -101,7 +120,8 @@ inline std::vector<workload> all_workloads() {
                    "bytes per wait",
                    {{"asio", memory_per_wait<asio_steady>},
                     {"pawl", memory_per_wait<pawl_default>},
-                    {"pawl64", memory_per_wait<pawl_64>}},
+                    {"pawl64", memory_per_wait<pawl_64>},
+                    {"compact", memory_per_wait<pawl_compact>}},
                    0,
                    1});
 

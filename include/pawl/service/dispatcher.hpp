@@ -82,17 +82,12 @@ public:
     /// The tick that has begun.
     [[nodiscard]] time::tick current_tick() const { return scale_.floor(Clock::now()); }
 
-    /// Where a timer is filed that expires at `t`, in tick `due`. `overdue` says that it has
-    /// expired, and had when `t` was set.
-    [[nodiscard]] deadline deadline_of(time::tick due, [[maybe_unused]] const time_point& t,
-                                       [[maybe_unused]] bool overdue) const {
-        if constexpr (ring_backend<Backend>) {
-            // What is left decides, not the delay that was asked for: it may be a while since.
-            const auto left = overdue ? duration::zero() : saturating_difference(t, Clock::now());
+    /// Where a timer is filed that expires in tick `due`, when `left` has passed.
+    [[nodiscard]] deadline deadline_of(time::tick due, [[maybe_unused]] duration left) const {
+        if constexpr (ring_backend<Backend>)
             return {due, left > duration::zero() ? rings_.ring_for(left) : deadline::overdue};
-        } else {
+        else
             return due;
-        }
     }
 
     /// A timer with the executor `ex` is made. Its native executor, once found, serves all.

@@ -77,34 +77,16 @@ public:
     std::size_t cancel_one() { return cancel(1, true); }
 
     /// Cancels all waits, then sets the expiry. @return how many were cancelled.
-    std::size_t expires_at(const time_point& t) {
-        const bool overdue = until(t);
-        return restart(t, overdue);
-    }
-
-    std::size_t expires_after(const duration& d) {
-        require(d);
-        return restart(saturating_sum(read_clock(), d), d <= duration::zero());
-    }
-
+    std::size_t expires_at(const time_point& t) { return restart(at(t)); }
+    std::size_t expires_after(const duration& d) { return restart(after(d)); }
     std::size_t expires_within(const duration& min, const duration& max) {
-        const auto [t, overdue] = within(min, max);
-        return restart(t, overdue);
+        return restart(within(min, max));
     }
 
+    std::size_t rearm_at(const time_point& t) { return rearm(at(t)); }
+    std::size_t rearm_after(const duration& d) { return rearm(after(d)); }
     std::size_t rearm_within(const duration& min, const duration& max) {
-        const auto [t, overdue] = within(min, max);
-        return rearm(t, overdue);
-    }
-
-    std::size_t rearm_at(const time_point& t) {
-        const bool overdue = until(t);
-        return rearm(t, overdue);
-    }
-
-    std::size_t rearm_after(const duration& d) {
-        require(d);
-        return rearm(saturating_sum(read_clock(), d), d <= duration::zero());
+        return rearm(within(min, max));
     }
 
     template <class Handler, class Executor>
@@ -182,28 +164,20 @@ private:
                                                                home_.get());
     }
 
-    [[nodiscard]] deadline due() const { return due(expiry_, home_.overdue()); }
+    [[nodiscard]] deadline due() const {
+        // What is left decides, not the delay that was asked for: it may be a while since.
+        auto left = duration::zero();
+        if constexpr (on_rings)
+            left = home_.overdue() ? left : saturating_difference(expiry_, Clock::now());
+        return due(expiry_, home_.overdue(), left);
+    }
 
-    [[nodiscard]] deadline due(const time_point& t, bool overdue) const {
+    /// @param left until `t`. Matters for rings only.
+    [[nodiscard]] deadline due(const time_point& t, bool overdue, const duration& left) const {
         if constexpr (!Clock::is_steady) // it may have been set back since
             overdue = overdue && !(Clock::now() < t);
         const auto& scale = home_.get().scale();
-        return home_.get().deadline_of(overdue ? scale.floor(t) : scale.ceil(t), t, overdue);
-    }
-
-    /// @throws std::invalid_argument if there are rings, and none for this delay.
-    void require([[maybe_unused]] const duration& d) const {
-        if constexpr (on_rings)
-            home_.get().rings().require(d);
-    }
-
-    /// @return whether `t` has passed.
-    /// @throws std::invalid_argument as require() for the time until then.
-    [[nodiscard]] bool until(const time_point& t) const {
-        const time_point now = read_clock();
-        if constexpr (on_rings)
-            require(saturating_difference(t, now));
-        return !(now < t);
+        return home_.get().deadline_of(overdue ? scale.floor(t) : scale.ceil(t), left);
     }
 
     void start(dispatcher& d, wait_operation& op) {
@@ -225,10 +199,23 @@ private:
         return Clock::now();
     }
 
+    /// An expiry that is to be set.
     struct choice {
         time_point expiry;
-        bool overdue;
+        duration left; ///< until then
+        [[nodiscard]] bool overdue() const noexcept { return left <= duration::zero(); }
     };
+
+    [[nodiscard]] choice at(const time_point& t) const {
+        const duration left = saturating_difference(t, read_clock());
+        require(left);
+        return {t, left};
+    }
+
+    [[nodiscard]] choice after(const duration& d) const {
+        require(d);
+        return {saturating_sum(read_clock(), d), d};
+    }
 
     /// The best time between `min` and `max` from now.
     [[nodiscard]] choice within(const duration& min, const duration& max) const {
@@ -237,34 +224,46 @@ private:
                                         std::to_string(max.count()) +
                                         " for an expiry: max must not be less than min");
         const time_point now = read_clock();
-        const time_point last = saturating_sum(now, max);
+        const choice last{saturating_sum(now, max), max};
         if constexpr (on_rings) {
             const duration d = home_.get().rings().within(min, max);
-            return {saturating_sum(now, d), d <= duration::zero()};
+            return {saturating_sum(now, d), d};
+        } else {
+            const auto& scale = home_.get().scale();
+            const time::tick begin = scale.ceil(saturating_sum(now, min));
+            const time::tick end = scale.floor(last.expiry);
+            if (end < begin || end <= scale.floor(now))
+                return last;
+            const time_point best =
+                scale.time_of(time::best_in_range(scale.floor(now), begin, end));
+            return {best, best - now};
         }
-        if (max <= duration::zero())
-            return {last, true};
-        const auto& scale = home_.get().scale();
-        const time::tick begin = scale.ceil(saturating_sum(now, min));
-        const time::tick end = scale.floor(last);
-        if (end < begin || end <= scale.floor(now))
-            return {last, false};
-        return {scale.time_of(time::best_in_range(scale.floor(now), begin, end)), false};
     }
 
-    std::size_t restart(const time_point& t, bool overdue) {
+    /// @throws std::invalid_argument if there are rings, and none for this delay.
+    void require([[maybe_unused]] const duration& d) const {
+        if constexpr (on_rings)
+            home_.get().rings().require(d);
+    }
+
+    std::size_t restart(const choice& c) {
         const std::size_t count = cancel(all, false);
-        home_.set_overdue(overdue);
-        expiry_ = t;
+        set(c);
         return count;
     }
 
-    std::size_t rearm(const time_point& t, bool overdue) {
-        const std::size_t count =
-            home_.used() ? home_.get().rearm(core_, due(t, overdue), [this] { return due(); }) : 0;
-        home_.set_overdue(overdue);
-        expiry_ = t;
+    std::size_t rearm(const choice& c) {
+        const std::size_t count = home_.used()
+                                      ? home_.get().rearm(core_, due(c.expiry, c.overdue(), c.left),
+                                                          [this] { return due(); })
+                                      : 0;
+        set(c);
         return count;
+    }
+
+    void set(const choice& c) noexcept {
+        home_.set_overdue(c.overdue());
+        expiry_ = c.expiry;
     }
 
     /// @pre this timer is at home where `other` is, and has no waits.

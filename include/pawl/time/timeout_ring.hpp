@@ -9,8 +9,8 @@
 //
 // Model
 //   The ring of seed 000, made safe. A registration draws a ticket from tail_; tickets count from 1
-//   and are never rebased, so that a slot, found by its ticket modulo the capacity, says by itself
-//   whose it is:
+//   and are never rebased, so that a slot, found by its ticket modulo the number of slots, says by
+//   itself whose it is:
 //
 //       (ticket, live)  --cancel-->  (ticket, done)  --head_ moves past it-->  free for a later one
 //                       --sweep--->
@@ -82,7 +82,8 @@
 // Cost
 //   register and cancel O(1), one compare-exchange each, no allocation; a registration that finds
 //   the ring full looks at 64 slots more. expire, force and drain: at most as many slots as there
-//   is room for. 16 bytes a slot. Tickets last for 2^58 registrations: 9 years at 10^9 a second.
+//   is room for. 16 bytes a slot; the slots are the capacity rounded up to a power of two, so that
+//   one is found without a division. Tickets last for 2^58 registrations: 9 years at 10^9 a second.
 
 #ifndef PAWL_TIME_TIMEOUT_RING_HPP
 #define PAWL_TIME_TIMEOUT_RING_HPP
@@ -193,8 +194,8 @@ struct ring_sweep {
 ///         idle->close();
 ///     sleep_until(s.more || s.busy ? now_down() : ring.next_wake());
 ///
-/// Never early means: the stamp of a mark is the clock rounded up, the `now` of expire() is the
-/// clock rounded down.
+/// Never early means: the delay and the stamp of a mark are rounded up to ticks, the `now` of
+/// expire() is rounded down.
 template <class T>
 class timeout_ring {
 public:
@@ -213,10 +214,11 @@ public:
     /// @throws std::invalid_argument if one of them is outside its range.
     timeout_ring(std::uint64_t delay, std::size_t capacity, tick now, unsigned marks = 8)
         : delay_(checked("delay", delay, most_delay)),
-          period_((delay - 1) / checked("marks", marks, most_marks) + 1), capacity_(capacity),
+          period_((delay - 1) / checked("marks", marks, most_marks) + 1),
+          capacity_(checked("capacity", capacity, most_capacity)),
           slots_(block::slots_for(capacity)), begin_(now), marks_(std::size_t{marks} + 1) {
-        block first(checked("capacity", capacity, most_capacity));
-        blocks_[0].store(first.slots_.release(), std::memory_order_relaxed); // not shared yet
+        // relaxed: not shared yet.
+        blocks_[0].store(block(capacity).slots_.release(), std::memory_order_relaxed);
     }
 
     timeout_ring(const timeout_ring&) = delete;
@@ -559,7 +561,8 @@ private:
         std::uint64_t word = tail_.load(std::memory_order_acquire); // pairs with grow
         for (bool reclaimed = false; (word & closed_bit) == 0;) {
             if (used(word) < capacity_at(word)) [[likely]] {
-                // Found before the exchange, which waits for all that is stored after the last one.
+                // Looked up before the exchange, so that nothing but the stores of publish() stands
+                // between it and the next one, which waits for them.
                 slot* const where = block_at(block_in(word)) + place_in(block_in(word), word);
                 // acquire: pairs with grow, and with open_at(), see R4.
                 // release: pairs with position().
@@ -686,9 +689,9 @@ private:
 
     alignas(cache_line) std::atomic<std::uint64_t> tail_{first_number};
 
+    // Positions; the second is where the open sub-period begins.
     alignas(cache_line) std::atomic<std::uint64_t> head_{first_number};
-    std::atomic<std::uint64_t> open_from_{
-        first_number}; // position where the open sub-period begins
+    std::atomic<std::uint64_t> open_from_{first_number};
 
     // Of the driver.
     alignas(cache_line) std::atomic<bool> driver_{false};

@@ -38,7 +38,6 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -71,7 +70,7 @@ public:
     /// @throws std::invalid_argument as timeout_ring.
     timeout_rings(std::span<const shape> shapes, unsigned marks, tick now) : now_(now) {
         for (const shape& s : shapes)
-            rings_.emplace_back(s, now, marks);
+            rings_.push_back(std::make_unique<entry>(s, now, marks));
     }
 
     timeout_rings(const timeout_rings&) = delete;
@@ -86,7 +85,7 @@ public:
     /// @return false if the ring has no room: the node is as it was.
     /// Precondition: `where` names a ring, and `where.due` is at most its delay ahead of the clock.
     [[nodiscard]] bool place(timer_node& node, const deadline& where) noexcept {
-        entry& e = rings_[where.ring];
+        entry& e = *rings_[where.ring];
         if (!stays(node, where.ring)) {
             const ring_registration r = e.ring.try_register(node);
             if (r.status != ring_status::registered)
@@ -107,7 +106,7 @@ public:
 
     void erase(timer_node& node) noexcept {
         assert(node.filed());
-        [[maybe_unused]] timer_node* const found = rings_[node.slot].ring.cancel(place_of(node));
+        [[maybe_unused]] timer_node* const found = rings_[node.slot]->ring.cancel(place_of(node));
         assert(found == &node);
         let_go(node);
     }
@@ -116,19 +115,19 @@ public:
         assert(!to.filed());
         to = from;
         if (to.filed())
-            rings_[to.slot].ring.replace(place_of(to), to);
+            rings_[to.slot]->ring.replace(place_of(to), to);
         from = timer_node{};
     }
 
     /// The node of a ring that is handed out next; nullptr if there is none.
     [[nodiscard]] timer_node* oldest(unsigned which) noexcept {
-        return rings_[which].ring.oldest();
+        return rings_[which]->ring.oldest();
     }
 
     /// Some filed node; nullptr if there is none.
     [[nodiscard]] timer_node* any() noexcept {
-        for (entry& e : rings_)
-            if (timer_node* const node = e.ring.oldest())
+        for (const auto& e : rings_)
+            if (timer_node* const node = e->ring.oldest())
                 return node;
         return nullptr;
     }
@@ -136,14 +135,14 @@ public:
     expire_result expire(tick now, std::span<timer_node*> out) noexcept {
         now_ = std::max(now_, now);
         expire_result all;
-        for (entry& e : rings_) {
-            e.ring.mark(std::max(now_, e.latest_start), e.ring.position());
+        for (const auto& e : rings_) {
+            e->ring.mark(std::max(now_, e->latest_start), e->ring.position());
             if (all.emitted == out.size()) {
-                all.more = all.more || e.ring.next_wake() <= now_;
+                all.more = all.more || e->ring.next_wake() <= now_;
                 continue;
             }
             const auto room = out.subspan(all.emitted);
-            const ring_sweep swept = e.ring.expire(now_, room);
+            const ring_sweep swept = e->ring.expire(now_, room);
             for (timer_node* const node : room.first(swept.emitted)) {
                 assert(node->due <= now_);
                 let_go(*node);
@@ -157,24 +156,24 @@ public:
     /// A tick at which expire() has something to do, if only to close a period.
     [[nodiscard]] tick next_wake() const noexcept {
         tick first = tick::never();
-        for (const entry& e : rings_)
-            first = std::min(first, e.ring.next_wake());
+        for (const auto& e : rings_)
+            first = std::min(first, e->ring.next_wake());
         return first;
     }
     [[nodiscard]] tick next_wake(unsigned which) const noexcept {
-        return rings_[which].ring.next_wake();
+        return rings_[which]->ring.next_wake();
     }
 
     /// place() of this node would succeed.
     [[nodiscard]] bool has_room(const timer_node& node, unsigned which) noexcept {
-        return stays(node, which) || rings_[which].ring.has_room();
+        return stays(node, which) || rings_[which]->ring.has_room();
     }
     /// Room for a ring that has none. @throws std::bad_alloc
     [[nodiscard]] std::unique_ptr<ring_type::block> prepare_growth(unsigned which) const {
-        return rings_[which].ring.prepare_growth();
+        return rings_[which]->ring.prepare_growth();
     }
     void grow(unsigned which, std::unique_ptr<ring_type::block> room) noexcept {
-        (void)rings_[which].ring.grow(std::move(room)); // false: somebody else has made room
+        (void)rings_[which]->ring.grow(std::move(room)); // false: somebody else has made room
     }
 
     /// Lets go of all nodes, into a set.
@@ -182,9 +181,9 @@ public:
 
     void invariant() const {
         std::size_t slots = 0;
-        for (const entry& e : rings_) {
-            e.ring.invariant();
-            slots += e.ring.size();
+        for (const auto& e : rings_) {
+            e->ring.invariant();
+            slots += e->ring.size();
         }
         if (slots < size_) // cancelled ones are counted in the rings, too
             throw std::logic_error("timeout_rings: fewer slots in use than nodes");
@@ -208,7 +207,7 @@ private:
     /// The node need not move to be filed anew under this ring.
     [[nodiscard]] bool stays(const timer_node& node, unsigned which) const noexcept {
         return node.filed() && node.slot == which &&
-               rings_[which].ring.in_open_period(place_of(node));
+               rings_[which]->ring.in_open_period(place_of(node));
     }
 
     void let_go(timer_node& node) noexcept {
@@ -216,7 +215,7 @@ private:
         --size_;
     }
 
-    std::deque<entry> rings_; // a ring does not move
+    std::vector<std::unique_ptr<entry>> rings_; // a ring does not move
     tick now_;
     std::size_t size_ = 0;
 };
@@ -234,7 +233,7 @@ public:
             timer_node* node = nullptr;
             ring_sweep swept{};
             do
-                swept = from_->rings_[ring_].ring.drain(until_[ring_], std::span(&node, 1));
+                swept = from_->rings_[ring_]->ring.drain(until_[ring_], std::span(&node, 1));
             while (swept.emitted == 0 && swept.more);
             if (swept.emitted != 0) {
                 from_->let_go(*node);
@@ -256,7 +255,7 @@ inline void timeout_rings::detach_all(detached& set) noexcept {
     set.from_ = this;
     set.ring_ = 0;
     for (std::size_t i = 0; i < rings_.size(); ++i)
-        set.until_[i] = rings_[i].ring.position();
+        set.until_[i] = rings_[i]->ring.position();
 }
 
 } // namespace pawl::time
