@@ -531,7 +531,8 @@ private:
     // --- expiry -------------------------------------------------------------------------------
 
     void collect_locked(tick now, effects& out) noexcept {
-        if (closed_)
+        // While set_back() files timers anew, in any order, nothing is due: it collects afterwards.
+        if (closed_ || set_aside_)
             return;
         const auto [emitted, more] = files_.backend().expire(now, found_);
         backlog_ = more;

@@ -53,7 +53,8 @@ struct expire_result {
 ///
 /// - `b.insert(node, due)` files a node with a new start order. `due <= b.now()`: at the next
 ///   expire. `due == tick::never()`: filed, never emitted. Precondition: `!node.filed()`.
-/// - `b.refile(node)` is insert() that keeps the node's due tick and its start order.
+/// - `b.refile(node)` is insert() that keeps the node's due tick and its start order. B3 holds for
+///   it unless expire() was left incomplete: then what is due already is in order by itself.
 /// - `b.erase(node)` lets go of a node. Precondition: filed here or in a set detached from here.
 /// - `b.rearm(node, due)` is erase() followed by insert(), and cheaper, above all when `due` is
 ///   later than before. A node of a detached set returns to the backend.
@@ -69,7 +70,7 @@ struct expire_result {
 ///   were filed too late for it.
 /// - `b.size()` counts the filed nodes, without those of detached sets; `b.empty()`.
 /// - `b.next_wake()` is a tick before which expire() has nothing to emit: exact for a node that is
-///   alone, never() if no node will ever be due, now() if expire() was left incomplete.
+///   alone, never() only if no node will ever be due.
 /// - `b.any()` is some filed node; nullptr if there is none. For emptying without allocating.
 /// - `typename B::detached set(b)` makes room for all the nodes that b will ever hold; may throw
 ///   std::bad_alloc, so that the rest cannot fail.

@@ -155,7 +155,7 @@ public:
 
     /// A tick before which expire() has nothing to emit.
     ///
-    /// now() if the last expire() was left incomplete. If the first occupied slot holds few nodes,
+    /// now() if the last expire() was left in the middle of a tick. If the first occupied slot holds few nodes,
     /// their earliest due tick, but no later than the next slot begins: a timer that is alone, or
     /// the first of a few, is waited for without a stop at each level, re-armed or not.
     [[nodiscard]] tick next_wake() const noexcept {

@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: BSL-1.0
+// Copyright (c) 2026 The Pawl authors
+
+// Purpose
+//   A backend against the oracle, in lockstep: each call is made on both, with twin nodes, and what
+//   comes out must be the same, in the same order.
+//
+// Model
+//   How many nodes a wheel emits in a call depends on how many it has to move, so the oracle is
+//   asked for as many as the wheel has emitted, and then follows its position.
+//
+//   What the driver knows of a timer besides: where it is (nowhere, filed, in which detached set),
+//   and its due tick and start number, which must come out unchanged.
+
+#ifndef PAWL_TEST_SUPPORT_BACKEND_LOCKSTEP_HPP
+#define PAWL_TEST_SUPPORT_BACKEND_LOCKSTEP_HPP
+
+#include <pawl/time/backend.hpp>
+
+#include "lockstep.hpp"
+#include "ordered_map_backend.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <tuple>
+#include <vector>
+
+namespace pawl_test {
+
+template <pawl::time::backend Wheel, class Choices>
+class backend_lockstep {
+    using tick = pawl::time::tick;
+
+public:
+    /// Calls on up to `timers` timers.
+    backend_lockstep(Choices& choices, const pawl::time::geometry& shape, std::size_t timers)
+        : choices_(choices), now_(draw_start()), target_(now_), wheel_(shape, tick{now_}),
+          oracle_(shape, tick{now_}), twins_(timers) {
+        trace("start", now_, "timers", timers);
+    }
+
+    /// One call, or a few that belong together.
+    void step() {
+        const std::uint64_t dice = below(256);
+        if (dice < 150)
+            start(any_twin());
+        else if (dice < 204)
+            stop(any_twin());
+        else if (dice < 216)
+            move(any_twin());
+        else if (dice < 246)
+            expire(dice >= 242);
+        else if (dice < 247)
+            detach();
+        else if (dice < 250)
+            pop_some();
+        else if (dice < 251)
+            rewind();
+        else if (dice < 253)
+            burst();
+        else
+            wheel_.invariant();
+        check();
+    }
+
+    /// Expires all that can be, and ends with two empty backends.
+    void finish() {
+        draining_.clear(); // lets go of what is left in the sets
+        for (const auto& each : twins_) {
+            if (each && each->in != nullptr)
+                expect(!each->wheel.filed(), "a destroyed set has left a node filed", each->index);
+        }
+        target_ = tick::never().count();
+        expire_all(300 - below(300));
+        for (const auto& each : twins_) {
+            if (each && each->wheel.filed()) {
+                expect(each->wheel.due == tick::never(), "a node did not come", each->index);
+                wheel_.erase(each->wheel);
+                oracle_.erase(each->oracle);
+            }
+        }
+        expect(wheel_.empty() && wheel_.next_wake() == tick::never(), "nothing, yet not empty");
+        wheel_.invariant();
+    }
+
+private:
+    struct twin;
+    struct member : pawl::time::timer_node {
+        twin* of = nullptr;
+    };
+    struct sets;
+
+    /// A timer, filed in both.
+    struct twin {
+        explicit twin(std::size_t i) : index(i) {
+            wheel.of = oracle.of = this;
+            wheel.user = index % 16;
+        }
+        member wheel;
+        member oracle;
+        std::size_t index;
+        sets* in = nullptr;      // where it was detached to
+        bool started = false;    // has a due tick and an order to be filed anew with
+        tick due;                // what both were told
+        std::uint64_t order = 0; // what the wheel made of it
+        std::uint64_t slot = 0;  // before the present expire()
+    };
+
+    struct sets {
+        sets(const Wheel& w, const ordered_map_backend& o) : wheel(w), oracle(o) {}
+        typename Wheel::detached wheel;
+        ordered_map_backend::detached oracle;
+    };
+
+    /// More than there are epochs in a wheel, so that all ways to mark a set are used.
+    static constexpr std::size_t most_sets = 66;
+
+    /// Beyond so many timers, B4 would take too long to check.
+    static constexpr std::size_t few = 300;
+
+    std::uint64_t below(std::uint64_t bound) { return choices_.below(bound); }
+
+    static std::uint64_t plus(std::uint64_t a, std::uint64_t b) {
+        return a + std::min(b, tick::never().count() - a);
+    }
+
+    /// `a` or one of its neighbours.
+    std::uint64_t about(std::uint64_t a) {
+        const std::uint64_t b = plus(a, below(3));
+        return b == 0 ? 0 : b - 1;
+    }
+
+    /// Where the digits above the lowest `bits` of the position change next.
+    std::uint64_t next_carry(std::uint64_t bits) const {
+        const std::uint64_t low = (std::uint64_t{1} << bits) - 1;
+        return plus(now_ | low, 1);
+    }
+
+    /// Somewhere on the line; often just before a power of two, where digits carry.
+    std::uint64_t draw_start() {
+        const std::uint64_t power = std::uint64_t{1} << below(61);
+        return below(2) == 0 ? power - 1 - below(std::min<std::uint64_t>(power, 100)) : power;
+    }
+
+    tick draw_due() {
+        switch (below(24)) {
+        case 0:
+        case 1:
+            return tick{now_ - std::min(now_, below(50))};
+        case 2:
+            return tick{now_};
+        case 3:
+            return tick::never();
+        case 4:
+            return tick{tick::never().count() - below(3)};
+        case 5:
+        case 6:
+            return tick{about(next_carry(below(64)))};
+        case 7:
+            return tick{about(plus(now_, std::uint64_t{1} << below(64)))};
+        case 8:
+            return tick{plus(now_, below(std::uint64_t{1} << (1 + below(62))))};
+        case 9:
+        case 10:
+        case 11:
+            return tick{about(any_twin().due.count())};
+        default:
+            return tick{plus(now_, below(1 + (std::uint64_t{1} << below(10))))};
+        }
+    }
+
+    twin& at(std::size_t index) {
+        if (!twins_[index])
+            twins_[index] = std::make_unique<twin>(index);
+        return *twins_[index];
+    }
+    twin& any_twin() { return at(below(twins_.size())); }
+
+    /// Calls that file a node: insert, or rearm.
+    void start(twin& t) {
+        const tick due = draw_due();
+        if (t.wheel.filed()) {
+            trace("rearm", t.index, due.count());
+            wheel_.rearm(t.wheel, due);
+            oracle_.rearm(t.oracle, due);
+        } else {
+            trace("insert", t.index, due.count());
+            wheel_.insert(t.wheel, due);
+            oracle_.insert(t.oracle, due);
+        }
+        filed(t, due);
+        t.order = t.wheel.order;
+        t.started = true;
+    }
+
+    /// erase; or refile, which is for those that have been let go. Not between incomplete calls of
+    /// expire(): if several are then older than what has been handed out, both wheels lose B3.
+    void stop(twin& t) {
+        if (t.wheel.filed()) {
+            trace("erase", t.index);
+            wheel_.erase(t.wheel);
+            oracle_.erase(t.oracle);
+            expect(!t.wheel.filed(), "erased, but filed", t.index);
+            t.in = nullptr;
+        } else if (t.started && complete_) {
+            refile(t);
+        }
+    }
+
+    void refile(twin& t) {
+        trace("refile", t.index);
+        wheel_.refile(t.wheel);
+        oracle_.refile(t.oracle);
+        expect(t.wheel.order == t.order, "refile() has changed the order", t.index);
+        filed(t, t.due);
+    }
+
+    void filed(twin& t, tick due) {
+        expect(t.wheel.filed() && t.wheel.due == due, "filed, but not so", t.index);
+        t.due = due;
+        t.in = nullptr;
+    }
+
+    /// Afterwards the timer has another address, and its old one is freed.
+    void move(twin& t) {
+        trace("move", t.index);
+        auto to = std::make_unique<twin>(t.index);
+        to->wheel.user = 0;
+        const bool was_filed = t.wheel.filed();
+        wheel_.move_node(t.wheel, to->wheel);
+        oracle_.move_node(t.oracle, to->oracle);
+        const auto fields = [](const member& m) {
+            return std::tuple{m.next, m.link, m.due, +m.order, +m.user, +m.slot};
+        };
+        expect(fields(t.wheel) == fields(member{}), "moved from, but not empty", t.index);
+        expect(to->wheel.filed() == was_filed && to->wheel.due == t.due &&
+                   to->wheel.order == t.order && to->wheel.user == t.index % 16,
+               "moved, but not the same", t.index);
+        to->in = t.in;
+        to->started = t.started;
+        to->due = t.due;
+        to->order = t.order;
+        twins_[t.index] = std::move(to);
+    }
+
+    /// Usually the clock moves on; sometimes an incomplete call is continued, or it stands.
+    void expire(bool far) {
+        if (now_ > std::uint64_t{1} << 61 && below(64) != 63)
+            target_ = now_ + below(3); // leave some of the line for the rest of the run
+        else if (far)
+            target_ = plus(now_, std::uint64_t{1} << below(64)) - below(2);
+        else
+            draw_target();
+        const std::uint64_t room = below(3) == 0 ? below(301) : 1 + below(6);
+        if (expire_once(room) && room != 0 && below(2) == 0)
+            expire_all(room);
+    }
+
+    void draw_target() {
+        switch (below(8)) {
+        case 0:
+            break;
+        case 1:
+            target_ = now_ - std::min(now_, below(100));
+            break;
+        case 2:
+            target_ = plus(now_, below(256));
+            break;
+        case 3:
+            if (const tick next = oracle_.next_wake(); next != tick::never())
+                target_ = about(next.count());
+            break;
+        case 4:
+            target_ = about(next_carry(below(12)));
+            break;
+        default:
+            target_ = plus(now_, below(4));
+        }
+    }
+
+    void expire_all(std::uint64_t room) {
+        // A node can be moved for each digit of its due tick and of its start, then it is out.
+        for (std::size_t calls = (oracle_.size() + 1) * 130; expire_once(room); --calls)
+            expect(calls != 0, "B4: expire() does not come to an end", oracle_.size());
+    }
+
+    bool expire_once(std::uint64_t room) {
+        trace("expire", target_, "room", room);
+        std::vector<pawl::time::timer_node*> out(room);
+        std::vector<pawl::time::timer_node*> expected(room);
+        const tick before = wheel_.now();
+        const bool sorts = complete_ && wheel_.size() <= room;
+        note_slots();
+
+        const auto result = wheel_.expire(tick{target_}, out);
+        trace("  emitted", result.emitted, result.more ? "and left some" : "");
+        expect(result.emitted <= room, "B4: more than there is room for", result.emitted, room);
+        const auto emitted = std::span(out).first(result.emitted);
+        const auto wanted = std::span(expected).first(result.emitted);
+        const auto oracle = oracle_.expire(tick{target_}, wanted);
+
+        expect(result.emitted == oracle.emitted, "B1: the oracle emits fewer", result.emitted,
+               oracle.emitted);
+        expect(result.more || !oracle.more, "B2: complete, but the oracle has more", target_);
+        compare(emitted, wanted, before, sorts);
+        expect(count_moved() + result.emitted <= room, "B4: has moved too many", room);
+
+        const tick now = wheel_.now();
+        const tick target = std::clamp(tick{target_}, before, tick{tick::never().count() - 1});
+        expect(before <= now && now <= target, "the position is beyond", now.count(), target_);
+        expect(now <= oracle_.next_wake(), "the position has passed a node", now.count(),
+               oracle_.next_wake().count());
+        oracle_.follow(now);
+        now_ = now.count();
+        complete_ = !result.more;
+        if (complete_) {
+            expect(now == target, "complete, but not there", now.count(), target_);
+            expect(wheel_.next_wake() > now, "complete, but to be called again", now.count());
+        }
+        return result.more;
+    }
+
+    /// What was due at `before` may be sorted by due tick, if late-comers are among it, and must be
+    /// if all nodes fit into the room: B3.
+    void compare(std::span<pawl::time::timer_node*> out, std::span<pawl::time::timer_node*> oracle,
+                 tick before, bool sorts) {
+        std::vector<twin*> got;
+        std::vector<twin*> wanted;
+        std::ptrdiff_t overdue = 0;
+        for (std::size_t i = 0; i != out.size(); ++i) {
+            twin& t = *static_cast<member*>(out[i])->of;
+            trace("    ", t.index, t.due.count());
+            expect(!t.wheel.filed() && t.wheel.due == t.due && t.wheel.order == t.order &&
+                       t.wheel.user == t.index % 16,
+                   "emitted, but not as it was", t.index);
+            expect(t.due <= std::max(tick{target_}, before), "B1: early", t.due.count(), target_);
+            overdue += t.due <= before ? 1 : 0;
+            got.push_back(&t);
+            wanted.push_back(static_cast<member*>(oracle[i])->of);
+        }
+        if (got == wanted && !sorts)
+            return;
+        std::sort(wanted.begin(), wanted.begin() + overdue, [](const twin* a, const twin* b) {
+            return std::tuple{a->due, a->order} < std::tuple{b->due, b->order};
+        });
+        expect(got == wanted, "B3: in another order", overdue, out.size());
+    }
+
+    bool is_here(const std::unique_ptr<twin>& t) const {
+        return t && t->wheel.filed() && t->in == nullptr;
+    }
+
+    void note_slots() {
+        if (twins_.size() <= few) {
+            for (const auto& each : twins_) {
+                if (is_here(each))
+                    each->slot = each->wheel.slot;
+            }
+        }
+    }
+
+    std::size_t count_moved() const {
+        if (twins_.size() > few)
+            return 0;
+        return static_cast<std::size_t>(
+            std::count_if(twins_.begin(), twins_.end(), [this](const auto& each) {
+                return is_here(each) && each->slot != each->wheel.slot;
+            }));
+    }
+
+    void detach() {
+        if (draining_.size() == most_sets)
+            return;
+        if (spare_.empty())
+            spare_.push_back(std::make_unique<sets>(wheel_, oracle_));
+        draining_.push_back(std::move(spare_.back()));
+        spare_.pop_back();
+        trace("detach", draining_.size());
+
+        sets& set = *draining_.back();
+        wheel_.detach_all(set.wheel);
+        oracle_.detach_all(set.oracle);
+        for (const auto& each : twins_) {
+            if (is_here(each))
+                each->in = &set;
+        }
+        complete_ = true;
+        expect(wheel_.empty() && wheel_.next_wake() == tick::never(), "detached, yet not empty");
+        if (below(2) == 0)
+            go_back();
+    }
+
+    /// What the service does when the clock has jumped back.
+    void go_back() {
+        rewind();
+        while (twin* const popped = pop(draining_.size() - 1))
+            refile(*popped);
+    }
+
+    void rewind() {
+        if (!wheel_.empty())
+            return;
+        if (below(4) == 0)
+            now_ = about(plus(now_, std::uint64_t{1} << below(64)));
+        else
+            now_ -= std::min(now_, below(std::uint64_t{1} << (1 + below(63))));
+        trace("rewind", now_);
+        now_ = std::min(now_, tick::never().count() - 1);
+        target_ = now_;
+        wheel_.rewind(tick{now_});
+        oracle_.rewind(tick{now_});
+        expect(wheel_.now() == tick{now_}, "rewound, but not there", now_);
+        complete_ = true;
+    }
+
+    void pop_some() {
+        if (draining_.empty())
+            return;
+        const std::size_t chosen = below(draining_.size());
+        for (std::uint64_t left = below(200); left != 0; --left) {
+            if (pop(chosen) == nullptr)
+                return;
+        }
+    }
+
+    /// In which order a set is emptied is not promised.
+    twin* pop(std::size_t chosen) {
+        sets& set = *draining_[chosen];
+        pawl::time::timer_node* const node = set.wheel.pop();
+        trace("pop", chosen, node == nullptr ? "nothing" : "a node");
+        if (node == nullptr) {
+            expect(set.oracle.pop() == nullptr, "B2: a detached node has not been popped", chosen);
+            spare_.push_back(std::move(draining_[chosen]));
+            draining_.erase(draining_.begin() + static_cast<std::ptrdiff_t>(chosen));
+            return nullptr;
+        }
+        twin& t = *static_cast<member*>(node)->of;
+        expect(t.in == &set, "B2: popped from a set in which it is not", t.index);
+        expect(!t.wheel.filed() && t.wheel.due == t.due && t.wheel.order == t.order,
+               "popped, but not as it was", t.index);
+        oracle_.erase(t.oracle);
+        t.in = nullptr;
+        return &t;
+    }
+
+    /// Many at one tick, more than any room, so that a wheel has to sort them in steps.
+    void burst() {
+        const tick due{plus(now_, below(70))};
+        for (std::size_t left = 1 + below(twins_.size()), i = 0; i != left; ++i) {
+            twin& t = at(i);
+            if (t.wheel.filed())
+                continue;
+            trace("insert", t.index, due.count());
+            wheel_.insert(t.wheel, due);
+            oracle_.insert(t.oracle, due);
+            filed(t, due);
+            t.order = t.wheel.order;
+            t.started = true;
+        }
+    }
+
+    void check() {
+        const tick next = wheel_.next_wake();
+        expect(wheel_.size() == oracle_.size(), "size()", wheel_.size(), oracle_.size());
+        expect(wheel_.empty() == oracle_.empty(), "empty()", wheel_.size());
+        expect(wheel_.now() == tick{now_}, "now()", wheel_.now().count(), now_);
+        expect(next >= wheel_.now() && next <= oracle_.next_wake(), "next_wake()", next.count(),
+               oracle_.next_wake().count());
+        if (wheel_.size() == 1 && complete_)
+            expect(next == oracle_.next_wake(), "next_wake() of one", next.count(),
+                   oracle_.next_wake().count());
+        const pawl::time::timer_node* const some = wheel_.any();
+        expect((some == nullptr) == wheel_.empty(), "any()", wheel_.size());
+        if (some != nullptr) {
+            const twin& t = *static_cast<const member*>(some)->of;
+            expect(t.wheel.filed() && t.in == nullptr, "any() is not filed here", t.index);
+        }
+    }
+
+    Choices& choices_;
+    std::uint64_t now_;
+    std::uint64_t target_; // of the last expire()
+    bool complete_ = true; // was the last expire()
+    Wheel wheel_;
+    ordered_map_backend oracle_;
+    std::vector<std::unique_ptr<twin>> twins_; // made when they are first needed
+    std::vector<std::unique_ptr<sets>> draining_;
+    std::vector<std::unique_ptr<sets>> spare_; // empty
+};
+
+} // namespace pawl_test
+
+#endif
