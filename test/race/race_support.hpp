@@ -36,11 +36,12 @@ inline pawl::options with(unsigned s, unsigned p, std::chrono::nanoseconds preci
 }
 
 /// A context that several threads run until all waits on it are over.
-template <class Clock = std::chrono::steady_clock>
+/// @tparam ClockOrTimer as for make_timer_service().
+template <class ClockOrTimer = std::chrono::steady_clock>
 class arena {
 public:
     arena(const pawl::options& o, int runners) {
-        pawl::make_timer_service<Clock>(context, o);
+        pawl::make_timer_service<ClockOrTimer>(context, o);
         for (int i = 0; i < runners; ++i)
             threads_.emplace_back([this] { context.run(); });
     }

@@ -32,6 +32,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -290,6 +291,8 @@ BOOST_AUTO_TEST_CASE(a_range_takes_the_longest_ring_that_fits) {
     BOOST_TEST((t.expiry() == now + 8s));
     t.expires_within(5s, 100s);
     BOOST_TEST((t.expiry() == now + 80s));
+    t.expires_within(0s, 5s); // no ring, but none is needed
+    BOOST_TEST((t.expiry() == now));
     t.expires_within(-5s, -1s);
     BOOST_TEST((t.expiry() < now));
 }
@@ -487,6 +490,94 @@ BOOST_AUTO_TEST_CASE(a_timer_may_be_moved_within_a_ring_that_it_fills_alone) {
     a.pass(12s);
     BOOST_TEST(r.success());
     BOOST_TEST((r.at >= last + 8s));
+}
+
+// --- several waits on one timer ---------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(P2_a_second_wait_on_an_overdue_timer_does_not_inherit_an_old_place) {
+    arena a;
+    timer t(a.context, 80s);
+    outcome old, one, two;
+    t.async_wait(old.record());
+    t.expires_after(0s); // the old wait is cancelled; its place in the ring is still there
+    t.async_wait(one.record());
+    t.async_wait(two.record());
+    a.poll();
+    BOOST_TEST(old.aborted());
+    BOOST_TEST(one.success());
+    BOOST_TEST(two.success());
+
+    timer moved(a.context, 80s);
+    outcome first, second;
+    moved.async_wait(first.record());
+    BOOST_TEST(moved.rearm_after(-1s) == 1U);
+    moved.async_wait(second.record());
+    a.poll();
+    BOOST_TEST(first.success());
+    BOOST_TEST(second.success());
+}
+
+BOOST_AUTO_TEST_CASE(P1_a_second_wait_after_an_overflow_is_not_early) {
+    arena a(with({{.delay = 8s}, {.delay = 80s, .capacity = 1}}, ring_overflow::expire_now));
+    std::optional<timer> full(std::in_place, a.context, 80s);
+    outcome f, one, two;
+    full->async_wait(f.record());
+    timer t(a.context, 8s);
+    t.async_wait(one.record());
+    BOOST_TEST(t.rearm_after(80s) == 1U); // no room: due at once
+    full.reset();
+    t.async_wait(two.record()); // there is room now
+    a.pass(79s);
+    BOOST_TEST(f.aborted());
+    BOOST_TEST(one.success());
+    BOOST_TEST(two.calls == 0);
+    a.pass(12s);
+    BOOST_TEST(two.success());
+    BOOST_TEST((two.at >= t.expiry()));
+}
+
+BOOST_DATA_TEST_CASE(P2_a_second_wait_on_the_oldest_timer_of_a_full_ring_leaves_its_place,
+                     boost::unit_test::data::make({static_cast<int>(ring_overflow::grow),
+                                                   static_cast<int>(ring_overflow::reject),
+                                                   static_cast<int>(ring_overflow::expire_now),
+                                                   static_cast<int>(ring_overflow::flush_oldest)}),
+                     policy) {
+    arena a(with({{.delay = 8s, .capacity = 1}}, static_cast<ring_overflow>(policy)));
+    timer t(a.context, 8s);
+    outcome one, two;
+    const auto start = manual_clock::now();
+    t.async_wait(one.record());
+    a.pass(7s);
+    t.async_wait(two.record());
+    a.pass(20s);
+    for (const outcome* each : {&one, &two}) {
+        BOOST_TEST(each->success());
+        BOOST_TEST((each->at >= start + 8s && each->at <= start + 9s + 2ms));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(P6_places_of_cancelled_timers_are_let_go_of_one_at_a_time) {
+    namespace time = pawl::time;
+    const time::timeout_rings::shape shape{8, 128};
+    time::timeout_rings rings(std::span(&shape, 1), 8, time::tick{0});
+    std::deque<time::timer_node> nodes(102);
+    for (auto& node : nodes)
+        BOOST_TEST(rings.place(node, {time::tick{8}, 0}));
+    for (std::size_t i = 1; i <= 100; ++i)
+        rings.erase(nodes[i]);
+    time::timeout_rings::detached all(rings);
+    rings.detach_all(all);
+    time::timer_node* node = nullptr;
+    BOOST_TEST(all.pop(node));
+    BOOST_TEST(node == &nodes.front());
+    for (int i = 0; i < 100; ++i) {
+        BOOST_TEST_REQUIRE(all.pop(node));
+        BOOST_TEST_REQUIRE(!node);
+    }
+    BOOST_TEST(all.pop(node));
+    BOOST_TEST(node == &nodes.back());
+    BOOST_TEST(!all.pop(node));
+    BOOST_TEST(rings.empty());
 }
 
 // --- as any other timer -----------------------------------------------------------------------

@@ -62,6 +62,21 @@ public:
 
     [[nodiscard]] static constexpr bool refuses(deadline) noexcept { return false; }
 
+    /// Lets go of some timer. @return false if there is none.
+    [[nodiscard]] bool take_any(time::timer_node*& node) noexcept {
+        node = backend_.any();
+        if (node)
+            backend_.erase(*node);
+        return node != nullptr;
+    }
+
+    /// Lets go of a timer of a set. @return false if none is left.
+    [[nodiscard]] static bool pop(typename Backend::detached& set,
+                                  time::timer_node*& node) noexcept {
+        node = set.pop();
+        return node != nullptr;
+    }
+
 private:
     Backend backend_;
 };
@@ -79,21 +94,35 @@ public:
     [[nodiscard]] const Backend& backend() const noexcept { return backend_; }
 
     /// As above; waits that are flushed fall due.
-    /// @return nothing if the timer is overdue, or if its ring is full: it was not filed.
+    /// @return nothing if the timer is overdue, or if its ring is full. It is filed nowhere then,
+    ///         unless it is refused: then it is as it was.
     std::optional<time::tick> file(wait_ledger& waits, timer_core& timer, deadline due,
                                    bool alone) noexcept {
         if (timer.filed() && !alone)
             return backend_.next_wake(timer.slot);
-        if (due.ring == deadline::overdue)
-            return std::nullopt;
-        while (!backend_.place(timer, due)) {
+        while (due.ring != deadline::overdue) {
+            if (backend_.place(timer, due))
+                return backend_.next_wake(due.ring);
             timer_core* const oldest = static_cast<timer_core*>(backend_.oldest(due.ring));
             if (!oldest || when_full_ != ring_overflow::flush_oldest)
-                return std::nullopt;
+                break;
             backend_.erase(*oldest);
             waits.fall_due(*oldest);
         }
-        return backend_.next_wake(due.ring);
+        // Its place belongs to another deadline, which no later wait may inherit.
+        if (timer.filed() && !refuses(due))
+            backend_.erase(timer);
+        return std::nullopt;
+    }
+
+    /// As above, but what is let go of may be the place of a timer that was cancelled: then `node`
+    /// is null. One step of a bounded number.
+    [[nodiscard]] bool take_any(time::timer_node*& node) noexcept {
+        return backend_.take_any(node);
+    }
+    [[nodiscard]] static bool pop(typename Backend::detached& set,
+                                  time::timer_node*& node) noexcept {
+        return set.pop(node);
     }
 
     /// What a timer is told that was not filed: no, or that it is due.
@@ -118,13 +147,11 @@ public:
                 backend_.erase(*oldest);
                 continue;
             }
-            if (when_full_ != ring_overflow::grow)
+            if (when_full_ != ring_overflow::grow || !backend_.can_grow(due.ring))
                 break;
             lock.unlock();
             auto room = backend_.prepare_growth(due.ring);
             lock.lock();
-            if (!room)
-                break; // it is as large as can be
             backend_.grow(due.ring, std::move(room));
             return true;
         }

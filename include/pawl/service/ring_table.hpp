@@ -73,6 +73,8 @@ public:
         const auto after = std::ranges::upper_bound(rings_, max, {}, &ring_options::ring::delay);
         if (after != rings_.begin() && std::prev(after)->delay >= min)
             return std::prev(after)->delay;
+        if (min <= nanoseconds::zero())
+            return nanoseconds::zero();
         if (after != rings_.end() && round_up_)
             return max;
         refuse(std::to_string(min.count()) + " .. " + std::to_string(max.count()) + " ns");

@@ -100,7 +100,7 @@ public:
         do {
             while (!waits_.has_room_for_one_more())
                 make_due_room(lock);
-        } while (make_ring_room(lock, timer, due));
+        } while (!(timer.filed() && timer.newest()) && make_ring_room(lock, timer, due));
         if (closed_) {
             ++users_; // the caller, until it calls release()
             wait_ledger::unlink_slot(op);
@@ -391,10 +391,8 @@ public:
             }
             again = again || set_aside_; // set_back() files timers behind our back
             for (std::size_t step = 0; more && step < batch_; ++step) {
-                time::timer_node* node = all.pop();
-                if (!node && set_aside_)
-                    node = set_aside_->pop();
-                more = node != nullptr;
+                time::timer_node* node = nullptr;
+                more = files_.pop(all, node) || (set_aside_ && files_.pop(*set_aside_, node));
                 if (node)
                     count += waits_.finish(static_cast<timer_core&>(*node), ec);
             }
@@ -422,11 +420,11 @@ public:
         wait_operation** end = &chain;
         for (std::size_t step = 0; step < batch_; ++step) {
             if (waits_.due() == 0) {
-                time::timer_node* const node = files_.backend().any();
-                if (!node)
+                time::timer_node* node = nullptr;
+                if (!files_.take_any(node))
                     return chain != nullptr;
-                files_.backend().erase(*node);
-                (void)waits_.finish(static_cast<timer_core&>(*node), wait_ledger::aborted());
+                if (node)
+                    (void)waits_.finish(static_cast<timer_core&>(*node), wait_ledger::aborted());
             } else if (wait_operation* const op = waits_.take_over()) {
                 *end = op;
                 end = &op->next;

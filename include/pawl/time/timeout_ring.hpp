@@ -278,14 +278,17 @@ public:
         return (tail_.load(std::memory_order_relaxed) & closed_bit) != 0; // relaxed: no data
     }
 
+    /// Whether twice the capacity would be allowed.
+    [[nodiscard]] bool can_grow() const noexcept { return capacity() <= most_capacity / 2; }
+
     /// Room for a growth of twice the capacity. Changes nothing.
     ///
     /// @return nullptr if the ring can grow no more.
     /// @throws std::bad_alloc
     [[nodiscard]] std::unique_ptr<block> prepare_growth() const {
         // With a capacity of 1 at first, the last block is the one of most_capacity.
-        const std::size_t now = capacity();
-        return now > most_capacity / 2 ? nullptr : std::make_unique<block>(2 * now);
+        const std::size_t now = capacity(); // once: another thread may double it
+        return now <= most_capacity / 2 ? std::make_unique<block>(2 * now) : nullptr;
     }
 
     /// Doubles the capacity of a ring that is full. false: somebody was quicker, or there is room

@@ -124,12 +124,11 @@ public:
         return rings_[which]->ring.oldest();
     }
 
-    /// Some filed node; nullptr if there is none.
-    [[nodiscard]] timer_node* any() noexcept {
-        for (const auto& e : rings_)
-            if (timer_node* const node = e->ring.oldest())
-                return node;
-        return nullptr;
+    /// Lets go of a slot. `node` is what was filed there; nullptr if that was cancelled.
+    /// @return false if nothing is left.
+    [[nodiscard]] bool take_any(timer_node*& node) noexcept {
+        return std::ranges::any_of(
+            rings_, [&](auto& e) { return take(e->ring, e->ring.position(), node); });
     }
 
     expire_result expire(tick now, std::span<timer_node*> out) noexcept {
@@ -167,6 +166,9 @@ public:
     /// place() of this node would succeed.
     [[nodiscard]] bool has_room(const timer_node& node, unsigned which) noexcept {
         return stays(node, which) || rings_[which]->ring.has_room();
+    }
+    [[nodiscard]] bool can_grow(unsigned which) const noexcept {
+        return rings_[which]->ring.can_grow();
     }
     /// Room for a ring that has none. @throws std::bad_alloc
     [[nodiscard]] std::unique_ptr<ring_type::block> prepare_growth(unsigned which) const {
@@ -210,6 +212,16 @@ private:
                rings_[which]->ring.in_open_period(place_of(node));
     }
 
+    /// One slot of what was registered before `until`. @return false if there is none.
+    [[nodiscard]] bool take(ring_type& ring, ring_position until, timer_node*& node) noexcept {
+        const ring_sweep swept = ring.drain(until, std::span(&node, 1));
+        if (swept.emitted != 0)
+            let_go(*node);
+        else
+            node = nullptr;
+        return swept.emitted != 0 || swept.more;
+    }
+
     void let_go(timer_node& node) noexcept {
         node.link = nullptr;
         --size_;
@@ -227,20 +239,14 @@ public:
     /// @throws std::bad_alloc
     explicit detached(const timeout_rings& from) : until_(from.rings_.size()) {}
 
-    /// Lets go of a node and returns it, those of one ring in start order; nullptr: none is left.
-    timer_node* pop() noexcept {
-        for (; from_ && ring_ < until_.size(); ++ring_) {
-            timer_node* node = nullptr;
-            ring_sweep swept{};
-            do
-                swept = from_->rings_[ring_]->ring.drain(until_[ring_], std::span(&node, 1));
-            while (swept.emitted == 0 && swept.more);
-            if (swept.emitted != 0) {
-                from_->let_go(*node);
-                return node;
-            }
-        }
-        return nullptr;
+    /// Lets go of a slot, those of one ring in start order. `node` is what was filed there; nullptr
+    /// if that was cancelled.
+    /// @return false if nothing is left.
+    [[nodiscard]] bool pop(timer_node*& node) noexcept {
+        for (; from_ && ring_ < until_.size(); ++ring_)
+            if (from_->take(from_->rings_[ring_]->ring, until_[ring_], node))
+                return true;
+        return false;
     }
 
 private:
