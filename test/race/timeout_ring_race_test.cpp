@@ -1,0 +1,486 @@
+// SPDX-License-Identifier: BSL-1.0
+// Copyright (c) 2026 The Pawl authors
+
+// Every pair of operations of timeout_ring at the same time. Run under ThreadSanitizer by .ci/run.
+// What may come out for one timer, and for the ring:
+//
+//     register  register   both get a ticket, or who finds the ring full is refused; never one ticket
+//     register  cancel     of the same timer: the item, once its ticket can be known. Of another, in
+//                          front of a full ring: registered or refused
+//     register  expire     expired by this sweep or a later one, never before its delay
+//     register  mark       in the sub-period before the mark or in the one after it, and if that was
+//                          empty, told that it is the first: a driver that sleeps as next_wake()
+//                          says is woken
+//     register  grow       registered in the old block or in the new one, or refused and tried again
+//     register  close      registered and drained, or refused as closed
+//     cancel    cancel     one gets the item, the others nullptr
+//     cancel    expire     the canceller gets the item, or the sweep does; the other one nothing
+//     cancel    grow       as without
+//     cancel    close      as without
+//     expire    expire     one sweeps, the other is told that it is busy; likewise mark, force, drain
+//     expire    grow       as without, and in order
+//     grow      grow       one grows, the other is told that it did not
+//
+// A lost wake-up shows as a test that does not end, which ctest ends.
+
+#include <pawl/time/timeout_ring.hpp>
+
+#define BOOST_TEST_MODULE timeout_ring_race
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include "support/seed.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <ostream>
+#include <random>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+using pawl::time::ring_registration;
+using pawl::time::ring_status;
+using pawl::time::ring_sweep;
+using pawl::time::ring_ticket;
+using pawl::time::tick;
+using pawl::time::timeout_ring;
+namespace data = boost::unit_test::data;
+
+namespace timeout_ring_race {
+
+constexpr std::uint64_t delay = 16;
+constexpr unsigned marks = 4;
+
+/// One timer, registered once. What is not atomic belongs to whoever owns the item at the time:
+/// ThreadSanitizer sees it if two do.
+struct item {
+    std::size_t by = 0; ///< number of the thread that registers it
+    std::size_t number = 0;
+    std::uint64_t since = 0;
+    int outcomes = 0;
+    std::atomic<std::uint64_t> word{0}; ///< of its ticket, once known
+    std::atomic<bool> over{false};
+};
+using ring_type = timeout_ring<item>;
+
+enum class when_full { refuse, flush_oldest, grow };
+
+std::ostream& operator<<(std::ostream& out, when_full policy) {
+    return out << std::array{"refuse", "flush_oldest", "grow"}[static_cast<std::size_t>(policy)];
+}
+
+/// Threads that are joined at the end of their scope.
+class threads {
+public:
+    template <class F>
+    void start(std::size_t n, F f) {
+        for (std::size_t i = 0; i != n; ++i)
+            all_.emplace_back([f, i] { f(i); });
+    }
+    void join() {
+        for (std::thread& t : all_)
+            t.join();
+        all_.clear();
+    }
+    ~threads() { join(); }
+
+private:
+    std::vector<std::thread> all_;
+};
+
+/// Threads start together, so that they meet.
+class gate {
+public:
+    explicit gate(std::size_t n) : missing_(n) {}
+    void pass() {
+        missing_.fetch_sub(1);
+        while (missing_.load() != 0)
+            std::this_thread::yield();
+    }
+
+private:
+    std::atomic<std::size_t> missing_;
+};
+
+/// A ring, its items, its clock, and what each kind of thread does with them.
+class arena {
+public:
+    arena(std::size_t capacity, std::size_t registrants, std::size_t each, when_full policy)
+        : ring(delay, capacity, tick{}, marks), items(registrants * each), each_(each),
+          policy_(policy) {
+        for (std::size_t i = 0; i != items.size(); ++i) {
+            items[i].by = i / each;
+            items[i].number = i;
+        }
+    }
+
+    /// Registers the items of thread `me`, one after the other.
+    void register_all(std::size_t me) {
+        for (std::size_t i = me * each_; i != (me + 1) * each_; ++i) {
+            // relaxed: a clock does not synchronise. That `since` is not after the stamp of a mark
+            // behind it is for the ring to see to.
+            items[i].since = clock.load(std::memory_order_relaxed);
+            if (const ring_ticket ticket = registered(items[i]))
+                items[i].word.store(ticket.word(), std::memory_order_release);
+            else
+                settle(items[i]);
+        }
+        finished.fetch_add(1);
+    }
+
+    /// Cancels at random, what is running, what is over, and what is not known yet.
+    void cancel_some(std::uint64_t seed, std::size_t registrants) {
+        std::mt19937_64 random(seed);
+        while (finished.load() != registrants)
+            cancel(items[std::uniform_int_distribution<std::size_t>(0, items.size() - 1)(random)]);
+    }
+    void cancel(item& i) {
+        const std::uint64_t word = i.word.load(std::memory_order_acquire);
+        item* const mine = ring.cancel(ring_ticket::from_word(word));
+        if (mine == nullptr)
+            return;
+        if (mine != &i)
+            wrong.fetch_add(1);
+        settle(*mine);
+    }
+
+    /// Lets the time pass and drives, until all are registered.
+    void drive(std::size_t registrants) {
+        std::vector<std::size_t> last(registrants);
+        while (finished.load() != registrants) {
+            std::array<item*, 7> out{};
+            const auto seen = ring.position();
+            const std::uint64_t now = clock.fetch_add(1, std::memory_order_relaxed); // see above
+            ring.mark(tick{now}, seen);
+            const ring_sweep s = ring.expire(tick{now}, out);
+            for (item* const i : std::span(out).first(s.emitted)) {
+                if (now < i->since + delay)
+                    early.fetch_add(1);
+                if (i->number < std::exchange(last[i->by], i->number))
+                    wrong.fetch_add(1); // out of order
+                settle(*i);
+            }
+            if (s.emitted == 0)
+                std::this_thread::yield();
+        }
+    }
+
+    void drain() {
+        ring_sweep s{0, true, false};
+        while (s.more) {
+            std::array<item*, 7> out{};
+            s = ring.drain(ring.position(), out);
+            for (item* const i : std::span(out).first(s.emitted))
+                settle(*i);
+        }
+    }
+
+    static void settle(item& i) {
+        ++i.outcomes;
+        i.over.store(true, std::memory_order_release);
+    }
+
+    /// Each timer: refused, cancelled or expired, and that once.
+    void check() {
+        std::size_t bad = 0;
+        for (const item& i : items)
+            bad += i.outcomes == 1 ? 0U : 1U;
+        BOOST_TEST(bad == 0U);
+        BOOST_TEST(wrong.load() == 0U);
+        BOOST_TEST(early.load() == 0U);
+        BOOST_TEST(ring.size() == 0U);
+        ring.invariant();
+    }
+
+    ring_type ring;
+    std::vector<item> items;
+    std::atomic<std::uint64_t> clock{0};
+    std::atomic<std::size_t> finished{0}; ///< threads that have registered all of theirs
+    std::atomic<std::size_t> wrong{0};
+    std::atomic<std::size_t> early{0};
+    std::atomic<std::size_t> growths{0};
+
+private:
+    ring_ticket registered(item& i) {
+        for (;;) {
+            const ring_registration r = ring.try_register(i);
+            if (r.status != ring_status::full || policy_ == when_full::refuse)
+                return r.ticket;
+            if (policy_ == when_full::grow) {
+                if (ring.grow(ring.prepare_growth()))
+                    growths.fetch_add(1);
+                continue;
+            }
+            std::array<item*, 1> out{};
+            const ring_sweep s = ring.force(out);
+            for (item* const old : std::span(out).first(s.emitted))
+                settle(*old);
+            if (s.busy || s.emitted == 0)
+                std::this_thread::yield();
+        }
+    }
+
+    std::size_t each_;
+    when_full policy_;
+};
+
+const auto policies = data::make({when_full::refuse, when_full::flush_oldest, when_full::grow});
+
+} // namespace timeout_ring_race
+
+using namespace timeout_ring_race;
+
+BOOST_DATA_TEST_CASE(each_timer_has_exactly_one_outcome, data::make({1, 5, 64}) * policies,
+                     capacity, policy) {
+    constexpr std::size_t registrants = 3;
+    constexpr std::size_t cancellers = 3;
+    constexpr std::size_t drivers = 2;
+    const std::uint64_t seed = pawl_test::seed();
+    arena a(static_cast<std::size_t>(capacity), registrants, 3000, policy);
+    gate together(registrants + cancellers + drivers);
+    {
+        threads all;
+        all.start(registrants, [&](std::size_t me) {
+            together.pass();
+            a.register_all(me);
+        });
+        all.start(cancellers, [&](std::size_t me) {
+            together.pass();
+            a.cancel_some(seed + me, registrants);
+        });
+        all.start(drivers, [&](std::size_t) {
+            together.pass();
+            a.drive(registrants);
+        });
+    }
+    a.drain();
+
+    a.check();
+    if (policy != when_full::grow)
+        BOOST_TEST(a.ring.capacity() == static_cast<std::size_t>(capacity));
+    else
+        BOOST_TEST(a.ring.capacity() == static_cast<std::size_t>(capacity) << a.growths.load());
+}
+
+// R20. Registered before it was closed: drained, even if the slot was not published at that time.
+BOOST_DATA_TEST_CASE(what_is_registered_while_a_ring_is_closed_is_drained_or_refused, policies,
+                     policy) {
+    constexpr std::size_t registrants = 3;
+    for (int round = 0; round != 30; ++round) {
+        arena a(32, registrants, 200, policy);
+        gate together(registrants + 2);
+        threads all;
+        all.start(registrants, [&](std::size_t me) {
+            together.pass();
+            a.register_all(me);
+        });
+        all.start(1, [&](std::size_t me) {
+            together.pass();
+            a.cancel_some(me, registrants);
+        });
+        together.pass();
+        while (a.clock.fetch_add(1) < static_cast<std::uint64_t>(round) * 10)
+            std::this_thread::yield();
+
+        a.ring.close();
+        while (a.ring.size() != 0) { // and not only what `more` says: others may free slots
+            a.drain();
+            std::this_thread::yield();
+        }
+        const bool empty_for_good = a.ring.closed() && a.ring.size() == 0;
+        all.join();
+
+        BOOST_TEST(empty_for_good);
+        a.check();
+    }
+}
+
+// One slot, used for thousands of lives. Each canceller tries each ticket, however stale.
+BOOST_AUTO_TEST_CASE(of_many_cancellers_and_a_sweep_one_wins_in_each_life_of_a_slot) {
+    constexpr std::size_t cancellers = 4;
+    constexpr std::size_t lives = 4000;
+    arena a(1, 1, lives, when_full::refuse);
+    std::atomic<std::size_t> born{0};
+    std::array<std::size_t, cancellers> won{};
+    std::size_t swept = 0;
+    gate together(cancellers + 1);
+    {
+        threads all;
+        all.start(cancellers, [&](std::size_t me) {
+            together.pass();
+            for (std::size_t i = 0; i != lives;) {
+                if (i == born.load(std::memory_order_acquire)) {
+                    std::this_thread::yield();
+                    continue;
+                }
+                for (const std::size_t life : {i, i / 2, i - i % 8}) {
+                    const ring_ticket ticket =
+                        ring_ticket::from_word(a.items[life].word.load(std::memory_order_relaxed));
+                    if (item* const mine = a.ring.cancel(ticket)) {
+                        if (mine != &a.items[life])
+                            a.wrong.fetch_add(1);
+                        arena::settle(*mine);
+                        ++won[me];
+                    }
+                }
+                ++i;
+            }
+        });
+        together.pass();
+        for (std::size_t i = 0; i != lives; ++i) {
+            const ring_registration r = a.ring.try_register(a.items[i]);
+            BOOST_REQUIRE((r.status == ring_status::registered));
+            a.items[i].word.store(r.ticket.word(), std::memory_order_relaxed);
+            born.store(i + 1, std::memory_order_release);
+            if (i % 3 == 0)
+                std::this_thread::yield();
+            std::array<item*, 1> out{};
+            const ring_sweep s = a.ring.force(out);
+            if (s.emitted != 0) {
+                arena::settle(*out[0]);
+                ++swept;
+            }
+        }
+    }
+
+    a.check();
+    for (const std::size_t each : won)
+        swept += each;
+    BOOST_TEST(swept == lives);
+}
+
+// R4. The driver sleeps unless next_wake() or a registration says otherwise; each registration
+// waits for its expiry before the next.
+BOOST_DATA_TEST_CASE(a_driver_that_sleeps_is_woken_by_the_first_of_a_sub_period,
+                     data::make({1, 2, 4}), registrants) {
+    const auto n = static_cast<std::size_t>(registrants);
+    constexpr std::size_t each = 3000;
+    arena a(8, n, each, when_full::refuse);
+    std::atomic<bool> told{false};
+    std::atomic<std::size_t> finished{0};
+
+    threads all;
+    all.start(n, [&](std::size_t me) {
+        for (std::size_t i = me * each; i != (me + 1) * each; ++i) {
+            const ring_registration r = a.ring.try_register(a.items[i]);
+            if (r.status != ring_status::registered) {
+                a.wrong.fetch_add(1);
+                break;
+            }
+            if (r.first)
+                told.store(true, std::memory_order_release);
+            if (i % 4 == 0 && a.ring.cancel(r.ticket) != nullptr)
+                arena::settle(a.items[i]);
+            while (!a.items[i].over.load(std::memory_order_acquire))
+                std::this_thread::yield();
+        }
+        finished.fetch_add(1);
+    });
+    tick now{};
+    for (tick wake = tick::never(); finished.load() != n;) {
+        if (wake == tick::never()) {
+            if (!told.exchange(false, std::memory_order_acquire)) {
+                std::this_thread::yield();
+                continue;
+            }
+        } else {
+            now = std::max(now, wake);
+        }
+        std::array<item*, 4> out{};
+        a.ring.mark(now, a.ring.position());
+        const ring_sweep s = a.ring.expire(now, out);
+        for (item* const i : std::span(out).first(s.emitted))
+            arena::settle(*i);
+        wake = a.ring.next_wake();
+    }
+    all.join();
+    a.drain();
+
+    a.check();
+}
+
+// R4, as close as it gets: one closes the sub-period and asks when to wake, one registers.
+BOOST_AUTO_TEST_CASE(who_is_not_told_to_be_the_first_is_seen_by_the_driver) {
+    constexpr std::size_t rounds = 20'000;
+    arena a(8, 2, rounds, when_full::refuse);
+    std::atomic<std::size_t> round{0};
+    std::atomic<std::size_t> answered{0};
+    bool first = false; // the answer
+    const auto await = [](const std::atomic<std::size_t>& what, std::size_t value) {
+        for (int i = 0; what.load(std::memory_order_acquire) < value; ++i) {
+            if (i > 1000) // rarely: the two have to be close
+                std::this_thread::yield();
+        }
+    };
+    const auto meet = [](std::size_t duration) {
+        for (volatile std::size_t i = 0; i < duration;)
+            i = i + 1;
+    };
+
+    threads other;
+    other.start(1, [&](std::size_t) {
+        for (std::size_t i = 1; i <= rounds; ++i) {
+            await(round, i);
+            meet(i % 40);
+            first = a.ring.try_register(a.items[rounds + i - 1]).first;
+            answered.store(i, std::memory_order_release);
+        }
+    });
+    std::size_t lost = 0;
+    tick now{};
+    for (std::size_t i = 1; i <= rounds; ++i) {
+        (void)a.ring.try_register(a.items[i - 1]);
+        now = tick{now.count() + a.ring.period()};
+        const auto seen = a.ring.position();
+        round.store(i, std::memory_order_release);
+        meet(20);
+        a.ring.mark(now, seen);
+        const bool is_seen = a.ring.next_wake() == tick{now.count() + a.ring.period()};
+        await(answered, i);
+        lost += is_seen || first ? 0U : 1U;
+        a.drain();
+    }
+    other.join();
+
+    BOOST_TEST(lost == 0U);
+    a.check();
+}
+
+BOOST_AUTO_TEST_CASE(of_threads_that_grow_a_ring_at_once_one_does) {
+    constexpr std::size_t growers = 4;
+    for (int round = 0; round != 200; ++round) {
+        arena a(2, 1, 2 + growers, when_full::refuse);
+        for (std::size_t i = 0; i != 2; ++i)
+            BOOST_REQUIRE((a.ring.try_register(a.items[i]).status == ring_status::registered));
+        gate together(growers);
+        std::atomic<int> grown{0};
+        std::atomic<int> admitted{0};
+        {
+            threads all;
+            all.start(growers, [&](std::size_t me) {
+                auto room = a.ring.prepare_growth();
+                together.pass();
+                grown.fetch_add(a.ring.grow(std::move(room)) ? 1 : 0);
+                const ring_registration r = a.ring.try_register(a.items[2 + me]);
+                if (r.status == ring_status::registered)
+                    admitted.fetch_add(1);
+                else
+                    arena::settle(a.items[2 + me]);
+            });
+        }
+
+        // Allowed: one has grown, and two of the four have found room. Who tried to register
+        // between being told "no" and the growth of another was refused.
+        BOOST_TEST(grown.load() == 1);
+        BOOST_TEST(a.ring.capacity() == 4U);
+        BOOST_TEST(admitted.load() <= 2);
+        a.drain();
+        a.check();
+    }
+}
