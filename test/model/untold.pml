@@ -1,0 +1,451 @@
+/* Copyright (c) 2026 The Pawl authors
+ * SPDX-License-Identifier: BSL-1.0
+ *
+ * Purpose
+ *   P9: run() does not return while a wait is outstanding, and returns then; and no wait is forgotten. That is what
+ *   include/pawl/service/shard.hpp (effects, told, need), service/driver.hpp, service/runner_pool.hpp (lend) and
+ *   service/dispatcher.hpp (apply_cancel, go_on) do together. Each inline names the function that it models.
+ *
+ * Model
+ *   Two timers with a wait each. Two threads run the context, which counts its work as Asio does and stops when there
+ *   is none: units, the driver's wait, and what runs. Two more threads start, cancel and re-arm, and need not run the
+ *   context; something else keeps it at work as long as it likes. What happens under the shard's lock is one step, and
+ *   so is what happens under the driver's: the shard, which it asks there, does not look at the driver. The first arming of the driver may lack memory. Units are queued
+ *   natively, or by waking the driver. Time goes on when the driver's wait expires.
+ *
+ * Properties
+ *   P9                    finish(): no wait whose start has returned is left when the work is done
+ *   one handler           schedule(): the driver has one at most on its way (driver.hpp, I1)
+ *   never early           shard_collect() takes what is due; finish() and the end: each wait is run once
+ *   never stuck           no process is blocked at the end: there is no work without somebody who does it
+ *   returns               the context stops, if every thread goes on
+ *
+ * Left out
+ *   What a wait does behind take() (wait_protocol.pml): its handler ends with it. Several shards; rearm() and
+ *   collect() when the driver lacks memory.
+ */
+
+#define WAITS 2
+#define NEVER 3                         /* ticks: 0 .. 2 */
+
+mtype = { idle, armed, due, cancelled, begun, done }
+
+/* waits, each the only one of its timer */
+mtype phase[WAITS] = idle;
+bool queued[WAITS];                     /* it has an entry in the due queue */
+byte due_at[WAITS];
+
+/* shard */
+byte runners;
+bool lent;
+byte wake = NEVER;
+byte untold;
+byte arming;
+bool driver_told;
+
+/* driver */
+bool outstanding;
+byte armed_at;
+bool has_memory;                        /* Asio's timer queue finds room for its first wait */
+
+/* the context */
+bool native;
+byte work = 1;                          /* what keeps it at work until it likes no more */
+byte units;
+mtype = { unset, pending, ready }
+mtype driver_wait = unset;
+byte now;
+bool stopped;
+
+/* ghost */
+bool started[WAITS];                    /* async_wait() has returned */
+
+#define armed_count ((phase[0] == armed) + (phase[1] == armed))
+#define entries (queued[0] + queued[1])
+#define next_due (phase[0] == armed && (phase[1] != armed || due_at[0] <= due_at[1]) -> due_at[0] : due_at[1])
+
+inline finish() {                       /* a unit ends, or what has kept the context at work */
+    assert(work > 0);
+    work--;
+    if
+    :: work == 0 ->
+        stopped = true;
+        assert(!started[0] || phase[0] == done);
+        assert(!started[1] || phase[1] == done)
+    :: else
+    fi
+}
+
+/* --- shard: under the lock --------------------------------------------------------------------------------- */
+
+inline arm_from_outside(t) {            /* shard::arm_from_outside */
+    wake = t;
+    driver_told = true;
+    out_arm = true;
+    out_wake = t;
+#ifndef MUTANT_ARMING_IS_NOT_COUNTED
+    arming++
+#endif
+}
+
+inline claim_runners() {                /* shard::claim_runners */
+    do
+    :: runners < entries -> runners++; out_units++
+    :: else -> break
+    od
+}
+
+inline announce() {                     /* shard::announce */
+    out_untold = out_units > 0;
+#ifdef MUTANT_UNTOLD_IS_NOT_COUNTED     /* nothing is outstanding between the lock and the queueing */
+    out_untold = false;
+#endif
+    untold = untold + out_untold
+}
+
+inline check_idle() {                   /* shard::check_idle */
+    if
+    :: armed_count == 0 && driver_told && runners == 0 -> driver_told = false; out_idle = true
+    :: else
+    fi
+}
+
+inline shard_start(w, t) {              /* shard::start */
+    first = (armed_count == 0);
+    was = (first -> t : wake);
+    phase[w] = armed;
+    due_at[w] = t;
+    if
+    :: first || t < was || arming > 0 -> arm_from_outside((t < was -> t : was))
+    :: else
+    fi
+}
+
+inline shard_cancel(w) {                /* shard::cancel */
+    if
+    :: phase[w] == armed || phase[w] == due ->
+        phase[w] = cancelled;
+        queued[w] = true
+    :: else
+    fi;
+    claim_runners();
+    out_last = (armed_count == 0);
+    check_idle();
+    announce()
+}
+
+inline shard_rearm(w, t) {              /* shard::rearm */
+    if
+    :: phase[w] == armed || phase[w] == due ->
+        first = (armed_count == 0);
+        phase[w] = armed;
+        due_at[w] = t;
+        if
+        :: first || t < wake -> arm_from_outside(t)
+        :: else
+        fi
+    :: else
+    fi
+}
+
+inline fall_due(w) {                    /* wait_ledger::fall_due */
+    if
+    :: phase[w] == armed && due_at[w] <= now -> phase[w] = due; queued[w] = true
+    :: else
+    fi
+}
+
+inline shard_collect() {                /* shard::collect with claim */
+    fall_due(0);
+    fall_due(1);
+    if
+    :: armed_count > 0 -> wake = next_due; driver_told = true; out_arm = true; out_wake = wake
+#ifndef MUTANT_COLLECT_FORGETS_UNTOLD   /* the driver goes to sleep before they have queued their units */
+    :: armed_count == 0 && untold > 0 -> out_arm = true; out_wake = 0
+#endif
+    :: else
+    fi;
+    if
+    :: lent -> lent = false; claimed = true
+    :: !lent && runners < entries -> runners++; claimed = true
+    :: else
+    fi;
+    claim_runners();
+    check_idle();
+    announce()
+}
+
+inline shard_take() {                   /* shard::take with last */
+    if
+    :: queued[0] -> w = 0
+    :: queued[1] -> w = 1
+    :: entries == 0 -> w = WAITS
+    fi;
+    if
+    :: w < WAITS ->
+        queued[w] = false;
+        if
+        :: phase[w] == armed ->         /* pulled back */
+#ifndef MUTANT_PARK_DOES_NOT_ARM        /* whoever pulled it back may not have come to that */
+            driver_told = true;
+            out_arm = true;
+            out_wake = wake;
+#endif
+            w = WAITS
+        :: else -> assert(phase[w] == due || phase[w] == cancelled); phase[w] = begun
+        fi
+    :: else
+    fi;
+    runners--;
+    claim_runners();
+    check_idle()
+}
+
+inline shard_withdraw(w) {              /* shard::withdraw */
+    wake = NEVER;
+    if
+    :: phase[w] == armed -> phase[w] = idle
+    :: else -> started[w] = true
+    fi
+}
+
+/* --- driver ------------------------------------------------------------------------------------------------ */
+
+inline driver_cancel() {                /* driver::cancel */
+    if
+    :: armed_at != 0 ->
+        armed_at = 0;
+        if
+        :: driver_wait == pending -> driver_wait = ready
+        :: else
+        fi
+    :: else
+    fi
+}
+
+inline schedule(t) {                    /* driver::schedule */
+    assert(driver_wait == unset);
+    driver_wait = pending;
+    work++;
+    armed_at = t;
+    outstanding = true
+}
+
+inline driver_arm(t) {                  /* driver::arm; failed: it has thrown */
+    if
+    :: atomic { outstanding ->
+            if
+            :: t < armed_at -> driver_cancel()
+            :: else
+            fi
+        }
+    :: !outstanding ->
+        atomic {                        /* the clock was read meanwhile */
+            need_in_time = (armed_count > 0);           /* shard::need */
+#ifndef MUTANT_NEED_IS_NEVER_SOON       /* a thread that is about to queue a unit needs nobody */
+            need_soon = (!need_in_time && untold > 0);
+#endif
+            if
+            :: outstanding && t < armed_at -> driver_cancel()
+            :: outstanding && t >= armed_at
+            :: !outstanding && (need_in_time || need_soon) && !has_memory -> failed = true; has_memory = true
+            :: !outstanding && need_in_time && has_memory -> schedule(t)
+            :: !outstanding && need_soon && has_memory -> schedule(0)
+            :: !outstanding && !need_in_time && !need_soon
+            fi;
+            need_in_time = false;
+            need_soon = false
+        }
+    fi
+}
+
+inline kick() {                         /* driver::kick */
+    atomic {
+        if
+        :: outstanding -> driver_cancel()
+        :: else -> schedule(0)
+        fi
+    }
+}
+
+/* --- dispatcher -------------------------------------------------------------------------------------------- */
+
+inline enqueue() {                      /* dispatcher::enqueue */
+    do
+    :: atomic { out_units > 0 && native -> out_units--; units++; work++ }
+    :: atomic { out_units > 0 && !native -> out_units--; runners-- }   /* shard::unclaim */
+        kick()
+    :: out_units == 0 -> break
+    od
+}
+
+inline go_on() {                        /* dispatcher::go_on; context_port::idle */
+    enqueue();
+    if
+    :: atomic { out_idle ->     /* driver::disarm_if */
+            out_idle = false;
+            if
+            :: outstanding && armed_count == 0 -> driver_cancel()
+            :: else
+            fi
+        }
+    :: !out_idle
+    fi
+}
+
+inline arm_if_asked() {
+    if
+    :: out_arm -> driver_arm(out_wake)
+    :: else
+    fi
+}
+
+inline told() {                         /* shard::told */
+    atomic {
+        untold = untold - out_untold;
+        out_untold = false;
+        out_units = 0;
+        out_arm = false;
+        out_wake = 0;
+        out_idle = false
+    }
+}
+
+inline told_arming() {                  /* shard::told */
+#ifndef MUTANT_ARMING_IS_NOT_COUNTED
+    arming = arming - out_arm;
+#endif
+    out_arm = false;
+    out_wake = 0
+}
+
+inline turn() {                         /* dispatcher::turn */
+    atomic { claimed = false; shard_take() }
+    go_on();
+    arm_if_asked();
+    atomic {                            /* the handler, and the end of the unit */
+        if
+        :: w < WAITS -> phase[w] = done
+        :: else
+        fi;
+        finish();
+        out_arm = false;
+        out_wake = 0;
+        w = 0
+    }
+}
+
+inline start(w, t) {                    /* dispatcher::start */
+    atomic { shard_start(w, t); first = false; was = 0 }
+    arm_if_asked();
+    if
+    :: atomic { failed -> failed = false; shard_withdraw(w) }
+    :: else -> started[w] = true
+    fi;
+    atomic { told_arming() }
+}
+
+inline rearm(w, t) {                    /* dispatcher::rearm */
+    atomic { shard_rearm(w, t); first = false }
+    arm_if_asked();
+    atomic { told_arming() }
+}
+
+inline cancel(w, for_good) {            /* dispatcher::cancel, apply_cancel */
+    atomic { shard_cancel(w) }
+    if
+    :: atomic { for_good && out_last && out_units == 1 ->   /* shard::lend_to_driver */
+            runners = runners - lent;
+            lent = true;
+            out_idle = false
+        }
+        if
+#ifdef MUTANT_LENT_TO_NOBODY            /* kick_if() is taken to succeed */
+        :: true -> out_units = 0
+#else
+        :: atomic { outstanding && armed_count == 0 -> out_units = 0; driver_cancel() }
+        :: atomic { !(outstanding && armed_count == 0) -> out_units = 0 }
+            atomic { out_units = lent; lent = false }       /* shard::take_back */
+            enqueue()
+#endif
+        fi
+    :: else -> go_on()
+    fi;
+    out_last = false;
+    told()
+}
+
+/* --- the threads ------------------------------------------------------------------------------------------- */
+
+proctype runs_context() {
+    byte w, out_units, out_wake;
+    bool out_arm, out_idle, out_untold, claimed, need_in_time, need_soon, failed;
+
+    do
+    :: atomic { !stopped && units > 0 -> units--; claimed = true }
+        goto turns
+    :: atomic { !stopped && driver_wait != unset ->
+            if
+            :: driver_wait == pending && now < armed_at -> now = armed_at
+            :: else
+            fi;
+            driver_wait = unset
+        }
+        outstanding = false;                                /* driver::on_wake */
+        atomic { shard_collect() }                          /* timer_service::wake, dispatcher::collect */
+        go_on();
+        arm_if_asked();
+        told();
+    turns:
+        if
+        :: claimed -> turn()
+        :: atomic { else -> finish() }
+        fi
+    :: stopped -> break
+    od
+}
+
+proctype starts_and_cancels() {
+    byte out_units, out_wake, was;
+    bool out_arm, out_idle, out_last, out_untold, need_in_time, need_soon, failed, first;
+
+    start(0, 1);
+    if
+    :: true -> cancel(0, true)
+    :: true -> cancel(0, false)
+    :: true
+    fi
+}
+
+proctype starts_and_rearms(bool starts) {
+    byte out_units, out_wake, was;
+    bool out_arm, out_idle, out_last, out_untold, need_in_time, need_soon, failed, first;
+
+    if
+    :: starts -> start(1, 2)
+    :: true
+    fi;
+    if
+    :: started[0] -> rearm(0, 2)
+    :: true -> cancel(1, true)
+    fi
+}
+
+init {
+    atomic {
+        if
+        :: native = true; has_memory = true
+        :: native = true
+        :: has_memory = true
+        fi;
+        run runs_context();
+        run starts_and_cancels();
+        if                              /* all at once are too many for a test */
+        :: run starts_and_rearms(true)
+        :: run starts_and_rearms(false); run runs_context()
+        fi
+    }
+    atomic { finish() }
+}
+
+ltl returns { <> stopped }
