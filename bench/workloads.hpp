@@ -19,6 +19,20 @@
 
 namespace bench {
 
+// In other_backends.cpp. Compilers inline up to a share of what they compile: with everything in one
+// file, the variants would slow each other down.
+extern template sample churn<pawl_compact>(const plan&);
+extern template sample churn_const<pawl_compact>(const plan&);
+extern template sample churn_const<pawl_ring>(const plan&);
+extern template sample idle_rearm<pawl_compact>(const plan&);
+extern template sample idle_rearm<pawl_ring>(const plan&);
+extern template sample idle_rearm_random<pawl_compact>(const plan&);
+extern template sample expiry_spread<pawl_compact>(const plan&);
+extern template sample expiry_fixed<pawl_compact>(const plan&);
+extern template sample expiry_fixed<pawl_ring>(const plan&);
+extern template sample jump<pawl_compact>(const plan&);
+extern template sample memory_per_wait<pawl_compact>(const plan&);
+
 inline std::vector<workload> all_workloads() {
     std::vector<workload> all;
 
