@@ -19,7 +19,7 @@
 namespace pawl {
 
 /// A steady timer on pawl::time::binary_wheel: its time structure takes 1.2 KB of a context instead
-/// of 142 KB, and no heap. Expiry costs more than with pawl::steady_timer, the more so the more
+/// of 144 KB, and no heap. Expiry costs more than with pawl::steady_timer, the more so the more
 /// timers there are.
 using compact_timer = basic_waitable_timer<
     std::chrono::steady_clock,
