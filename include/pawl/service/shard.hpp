@@ -237,26 +237,26 @@ public:
     /// The time structure has seen a later time than `now`: the clock was set back. Files
     /// everything anew, in steps.
     void set_back(tick now) {
-        typename Backend::detached all(files_.backend());
+        auto all = std::make_unique<typename Backend::detached>(files_.backend());
         {
             const std::scoped_lock lock(mutex_);
             if (set_aside_ || !(now < files_.backend().now()))
                 return; // another thread has noticed
-            files_.backend().detach_all(all);
+            files_.backend().detach_all(*all);
             files_.backend().rewind(now);
             ++set_backs_;
-            set_aside_ = &all;
+            set_aside_ = std::move(all);
         }
         for (bool more = true; more;) {
             const std::scoped_lock lock(mutex_);
             for (std::size_t step = 0; more && step < batch_; ++step) {
-                time::timer_node* node = all.pop();
+                time::timer_node* node = set_aside_->pop();
                 more = node != nullptr;
                 if (node)
                     files_.backend().refile(*node);
             }
             if (!more)
-                set_aside_ = nullptr;
+                all = std::move(set_aside_);
             wake_ = tick{}; // the caller collects next, which sets it right
         }
     }
@@ -389,7 +389,7 @@ public:
                 more = true;
                 again = false;
             }
-            again = again || set_aside_; // set_back() files timers behind our back
+            again = again || set_aside_ != nullptr; // set_back() files timers behind our back
             for (std::size_t step = 0; more && step < batch_; ++step) {
                 time::timer_node* node = nullptr;
                 more = files_.pop(all, node) || (set_aside_ && files_.pop(*set_aside_, node));
@@ -609,9 +609,9 @@ private:
     optional_mutex mutex_;
     filing<Backend> files_;
     wait_ledger waits_;
-    runner_pool runners_;                             ///< units that drain due_
-    typename Backend::detached* set_aside_ = nullptr; ///< timers that set_back() has yet to file
-    std::size_t users_ = 1;                           ///< I5; the service is the first
+    runner_pool runners_;                                   ///< units that drain due_
+    std::unique_ptr<typename Backend::detached> set_aside_; ///< what set_back() has yet to file
+    std::size_t users_ = 1;                                 ///< I5; the service is the first
     tick wake_ = tick::never();
     std::atomic<unsigned> untold_{0}; ///< threads that are about to queue runners
     std::atomic<unsigned> arming_{0}; ///< threads that are about to arm the driver
