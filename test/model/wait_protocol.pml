@@ -7,28 +7,29 @@
  *   service/dispatcher.hpp (turn, empty). Each inline names the function that it models.
  *
  * Model
- *   One timer, two waits. Two threads run the context; each is the driver when it wakes up and a
- *   runner when it takes a unit. A third thread runs another executor, to which waits that are not
- *   direct are handed over, and where a carrier may be destroyed instead of run. Two threads cancel
- *   (one by a cancellation slot, if the wait has one), one re-arms, one destroys the timer; the
- *   first handler may start the second wait, or destroy the timer, too. The context ends when all
- *   is done, or at any time.
+ *   One timer, two waits. One or two threads run the context; each is the driver when it wakes up
+ *   and a runner when it takes a unit. Another one runs another executor, to which waits that are
+ *   not direct are handed over, and where a carrier may be destroyed instead of run. Two threads
+ *   cancel: one by a cancellation slot, if the wait has one; the other one owns the timer, starts
+ *   the second wait, and destroys the timer. One re-arms. The first handler may start the second
+ *   wait, or destroy the timer, too. The context ends when all is done, or at any time.
  *   What happens under the shard's lock is one atomic step; all else is interleaved.
  *   A wait's number stands for its address with a generation: a block that was freed and serves
  *   another wait has another number, so that any use of a stale pointer is caught.
  *   Time: a wake-up makes the timer due if it is filed; a re-arm or a new wait makes it wait again.
  *
  * Properties
- *   exactly once          outcome() and the end of init: each wait that was started has one outcome
+ *   exactly once          outcome() and the end of init: each wait that was started has one
  *   cancel's answer       outcome(): aborted if and only if a cancel has counted the wait;
- *                         timer_cancel(): it counts each wait whose handler has not begun (P4)
+ *                         shard_cancel(): it counts each wait whose handler has not begun (P4)
  *   never early           arrive()
  *   no freed memory       touch(), of waits; the assertions on timer_alive and shard_alive
- *   never stuck           no process but the two runners may be blocked at the end
+ *   never stuck           no process is blocked at the end
  *
  * Left out
  *   The driver is taken to wake up while anything is armed: untold.pml shows that, and what lends
- *   runners to it. More than one unit per turn, backlogs, set-backs, expire_all, failing allocations.
+ *   runners to it. More than one wait per turn, backlogs, set-backs, expire_all(), rings, and what
+ *   happens when the driver lacks memory (withdraw).
  */
 
 #define WAITS 2

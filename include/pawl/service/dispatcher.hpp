@@ -346,10 +346,10 @@ private:
     }
 
     void apply_cancel(const effects& todo, bool for_good) {
-        if (for_good && todo.last && todo.runners && !todo.runners->next) {
+        if (for_good && todo.last && todo.runners && !todo.runners->next &&
+            shard_.lend_to_driver(*todo.runners)) {
             // The driver would be disarmed next, and its wake-up is a unit too: let it be the one
             // that runs what was cancelled. So the last cancel is one unit, as with Asio.
-            shard_.lend_to_driver(*todo.runners);
             if (port_.kick_if_last())
                 return;
             effects instead;

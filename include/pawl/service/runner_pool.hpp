@@ -73,10 +73,13 @@ public:
     }
 
     /// The driver is to be the runner that was to be queued with `token`.
-    void lend(runner_token& token) noexcept {
-        give_back(&token);
+    /// @return false if it is one already: the caller queues its own. Were they counted as one, and
+    ///         the driver not to come, one unit would be left for the entries of two.
+    [[nodiscard]] bool lend(runner_token& token) noexcept {
         if (std::exchange(lent_, true))
-            --count_; // it is already
+            return false;
+        give_back(&token);
+        return true;
     }
 
     /// The runner that was lent, if any, is queued after all.

@@ -309,9 +309,10 @@ public:
     }
 
     /// The driver's next wake-up counts as the runner that was to be queued with `token`.
-    void lend_to_driver(runner_token& token) noexcept {
+    /// @return false if it counts as another one already.
+    [[nodiscard]] bool lend_to_driver(runner_token& token) noexcept {
         const std::scoped_lock lock(mutex_);
-        runners_.lend(token);
+        return runners_.lend(token);
     }
 
     /// The driver will not wake up: the runner is queued after all.
@@ -529,9 +530,14 @@ private:
     // --- expiry -------------------------------------------------------------------------------
 
     void collect_locked(tick now, effects& out) noexcept {
-        // While set_back() files timers anew, in any order, nothing is due: it collects afterwards.
-        if (closed_ || set_aside_)
+        if (closed_)
             return;
+        if (set_aside_) {
+            // While set_back() files timers anew, in any order, nothing is due. It collects
+            // afterwards; until then the driver comes again and again, which keeps run() going.
+            arm(tick{}, out);
+            return;
+        }
         const auto [emitted, more] = files_.backend().expire(now, found_);
         backlog_ = more;
         for (std::size_t i = 0; i < emitted; ++i) {
