@@ -41,7 +41,7 @@ struct timer_node {
     };
     /// The pointer that points at this node, or, in a ring, some pointer; nullptr: filed nowhere.
     timer_node** link = nullptr;
-    tick due;                    ///< Never emitted before this tick.
+    tick due; ///< Never emitted before this tick.
 
     // In this order `slot` is read by itself: a load of more than was just stored would stall.
     std::uint64_t order : order_bits = 0; ///< Number of its start, modulo 2^44.
