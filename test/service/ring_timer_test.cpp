@@ -158,6 +158,24 @@ BOOST_AUTO_TEST_CASE(P1_a_late_driver_makes_no_timer_early) {
     BOOST_TEST(f.success());
 }
 
+BOOST_AUTO_TEST_CASE(P8_a_sparse_timer_costs_two_wake_ups) {
+    arena a;
+    const auto& service =
+        asio::use_service<pawl::timer_service<timer::clock_type, timer::traits_type>>(a.context);
+    for (int round = 0; round < 5; ++round) {
+        timer t(a.context, 8s);
+        outcome r;
+        t.async_wait(r.record());
+        int stops = 0;
+        for (; r.calls == 0; ++stops) {
+            manual_clock::advance(a.context, service.next_wake() - manual_clock::now());
+            a.poll();
+        }
+        BOOST_TEST(stops == 2); // one to close the period, one to expire
+        manual_clock::advance(a.context, 37s);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(P7_timers_of_one_ring_expire_in_start_order) {
     arena a;
     std::deque<timer> timers;

@@ -74,6 +74,21 @@ pawl::options with(unsigned batch, unsigned per_turn) {
 
 } // namespace
 
+BOOST_AUTO_TEST_CASE(P9_two_runners_are_not_lent_as_one) {
+    pawl::detail::runner_pool pool(1, nullptr);
+    pawl::detail::runner_token* list = nullptr;
+    pool.claim(2, false, list);
+    pawl::detail::runner_token* const second = list->next;
+    BOOST_TEST(pool.lend(*list));
+    BOOST_TEST(!pool.lend(*second)); // the caller queues it
+    BOOST_TEST(pool.count() == 2U);
+    BOOST_TEST(!pool.wants_more(2, false));
+    pawl::detail::runner_token* back = nullptr;
+    pool.take_back(back);
+    BOOST_TEST(back != nullptr);
+    BOOST_TEST(pool.count() == 2U);
+}
+
 // ---- runners (I1) ---------------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(I1_there_is_a_runner_for_each_due_wait_up_to_64, Backend, backends) {
