@@ -1,6 +1,6 @@
 # Fails, with file:line, where a header of include/pawl breaks the one-way layers:
 #
-#     time  <-  wait  <-  service  <-  public objects
+#     time  <-  wait  <-  service  <-  limit  <-  public objects
 #
 #     cmake -D ROOT=<folder that holds include/> -P check_layers.cmake
 
@@ -10,7 +10,9 @@ cmake_minimum_required(VERSION 3.23)
 set(may_include_time time config.hpp version.hpp)
 set(may_include_wait ${may_include_time} wait error.hpp)
 set(may_include_service ${may_include_wait} service)
-set(may_include_. ${may_include_service} [^/]+\\.hpp)
+set(may_include_limit ${may_include_service} limit)
+set(may_include_stream ${may_include_service} stream [^/]+\\.hpp)
+set(may_include_. ${may_include_service} limit stream [^/]+\\.hpp)
 
 # What no line may say: below service/ nobody reads a clock or owns a lock, and time/ knows no Asio and no thread.
 set(not_in_wait "<mutex>" "<shared_mutex>" "<condition_variable>" "::now *\\(")

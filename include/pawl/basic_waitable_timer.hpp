@@ -27,6 +27,10 @@ namespace pawl {
 
 class manual_clock;
 
+namespace detail {
+struct timer_access;
+}
+
 /// A timer with blocking and asynchronous waits.
 ///
 /// It has the members of `boost::asio::basic_waitable_timer`, and their meaning, so that replacing
@@ -306,6 +310,7 @@ public:
 private:
     template <class, class, class>
     friend class basic_waitable_timer;
+    friend struct detail::timer_access;
 
     /// Starts the wait when the token asks for it; for a deferred one, with the expiry of that
     /// moment.

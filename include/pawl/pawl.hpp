@@ -10,13 +10,18 @@
 #include <pawl/version.hpp>
 
 #include <pawl/basic_waitable_timer.hpp>
+#include <pawl/cancel_after.hpp>
 #include <pawl/compact_timer.hpp>
+#include <pawl/deadline.hpp>
+#include <pawl/error.hpp>
 #include <pawl/expire_all.hpp>
 #include <pawl/high_resolution_timer.hpp>
 #include <pawl/manual_clock.hpp>
 #include <pawl/ring_timer.hpp>
+#include <pawl/sleep.hpp>
 #include <pawl/steady_timer.hpp>
 #include <pawl/system_timer.hpp>
+#include <pawl/timeout.hpp>
 #include <pawl/timer_service.hpp>
 
 #include <pawl/time/timing_wheel.hpp>

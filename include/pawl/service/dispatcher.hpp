@@ -134,6 +134,29 @@ public:
         }
     }
 
+    /// Ends a held wait.
+    /// @return true if it is the caller's alone; false if its carrier will come.
+    [[nodiscard]] bool withdraw(wait_operation& op) {
+        todo_list todo(shard_);
+        const bool withdrawn = shard_.withdraw(op, todo);
+        go_on(todo);
+        return withdrawn;
+    }
+
+    /// Ends a held wait together with its timer.
+    /// @return as withdraw().
+    [[nodiscard]] bool leave(timer_core& timer, wait_operation& op) {
+        bool last_user = false;
+        bool withdrawn = false;
+        {
+            todo_list todo(shard_);
+            withdrawn = shard_.leave(timer, op, todo, last_user);
+            go_on(todo);
+        }
+        delete_if(last_user);
+        return withdrawn;
+    }
+
     /// Cancels waits. @param for_good no new wait is about to be started.
     std::size_t cancel(timer_core& timer, std::size_t limit, bool for_good) {
         todo_list todo(shard_);

@@ -137,6 +137,26 @@ public:
         return waits_.withdraw(timer, op);
     }
 
+    /// Ends a held wait.
+    /// @return true if nothing here points at it any more; false if its carrier will come.
+    [[nodiscard]] bool withdraw(wait_operation& op, effects& out) noexcept {
+        const std::scoped_lock lock(mutex_);
+        return withdraw_locked(op, out);
+    }
+
+    /// Ends a held wait together with its timer, which has no other.
+    /// @param last_user set if the caller must delete the shard.
+    /// @return as withdraw().
+    [[nodiscard]] bool leave(timer_core& timer, wait_operation& op, effects& out,
+                             bool& last_user) noexcept {
+        const std::scoped_lock lock(mutex_);
+        const bool withdrawn = withdraw_locked(op, out);
+        if (timer.filed())
+            files_.backend().erase(timer);
+        last_user = drop_user();
+        return withdrawn;
+    }
+
     /// Cancels up to `limit` waits of `timer` that have not started, the oldest first.
     /// @return how many.
     [[nodiscard]] std::size_t cancel(timer_core& timer, std::size_t limit, effects& out) noexcept {
@@ -509,6 +529,15 @@ private:
         return count;
     }
 
+    [[nodiscard]] bool withdraw_locked(wait_operation& op, effects& out) noexcept {
+        const bool withdrawn = waits_.withdraw(op);
+        check_idle(out);
+        // The caller need not run the context, which may end as soon as its driver is disarmed.
+        if (out.idle)
+            count_untold(out);
+        return withdrawn;
+    }
+
     /// Releases the lock for a while.
     [[gnu::noinline]] void make_due_room(std::unique_lock<optional_mutex>& lock) {
         lock.unlock();
@@ -579,8 +608,13 @@ private:
 
     /// The caller is going to queue runners.
     void announce(effects& out) noexcept {
+        if (out.runners)
+            count_untold(out);
+    }
+
+    void count_untold(effects& out) noexcept {
         // Without a lock there is no other thread that could take the context for idle.
-        if (out.runners && mutex_.held() && !std::exchange(out.untold, true))
+        if (mutex_.held() && !std::exchange(out.untold, true))
             untold_.fetch_add(1, std::memory_order_relaxed);
     }
 

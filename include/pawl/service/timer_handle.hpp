@@ -112,6 +112,21 @@ public:
         }
     }
 
+    // --- for a wait that is part of a larger object ---------------------------------------------
+
+    [[nodiscard]] dispatcher& home() const noexcept { return home_.get(); }
+
+    /// Starts a wait whose memory the caller keeps.
+    /// @throws std::bad_alloc after the wait was told that it is destroyed.
+    void wait(wait_operation& op) { start(home_.get(), op); }
+
+    /// Ends such a wait, the only one, and leaves the shard.
+    /// @return true if the wait is the caller's again; false if its carrier will come.
+    [[nodiscard]] bool leave(wait_operation& op) {
+        home_.set_used(false);
+        return home_.get().leave(core_, op);
+    }
+
 private:
     static constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
 

@@ -59,7 +59,7 @@ public:
         op.state.arm();
         const bool alone = !timer.newest();
         timer.append(op);
-        timer.user = !alone ? 0 : op.slot() ? one_armed : one_armed | unobserved;
+        timer.user = !alone ? 0 : op.observed() ? one_armed : one_armed | unobserved;
         ++live_;
         ++armed_;
         return alone;
@@ -74,6 +74,20 @@ public:
         --live_;
         --armed_;
         return true;
+    }
+
+    /// Ends a held wait without a word to anybody, if it has no carrier; cancels it otherwise.
+    /// @return true if nothing here points at it any more; false if its carrier will come.
+    [[nodiscard]] bool withdraw(wait_operation& op) noexcept {
+        if (op.state.withdraw()) {
+            detach(op);
+            --live_;
+            --armed_;
+            return true;
+        }
+        if (op.state.pending())
+            cancel(op, aborted());
+        return false;
     }
 
     /// Cancels up to `limit` waits of `timer` that have not begun, the oldest first.

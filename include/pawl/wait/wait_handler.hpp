@@ -19,6 +19,7 @@
 #ifndef PAWL_WAIT_WAIT_HANDLER_HPP
 #define PAWL_WAIT_WAIT_HANDLER_HPP
 
+#include <pawl/wait/wait_carrier.hpp>
 #include <pawl/wait/wait_operation.hpp>
 
 #include <boost/asio/associated_allocator.hpp>
@@ -159,6 +160,15 @@ public:
         return *memory.release();
     }
 
+    /// For its carrier.
+    [[nodiscard]] auto carrier_allocator() const noexcept {
+        return boost::asio::get_associated_allocator(handler_,
+                                                     boost::asio::recycling_allocator<void>());
+    }
+
+    /// Waits again, so that it needs work again.
+    void regain_work() { work_.regain(); }
+
 private:
     using block_pointer = typename allocator_traits::pointer;
 
@@ -195,45 +205,6 @@ private:
         }
     };
 
-    /// The function object that travels to the executor of the handler. Move-only: it is the
-    /// carrier.
-    class carrier {
-    public:
-        using allocator_type =
-            boost::asio::associated_allocator_t<Handler, boost::asio::recycling_allocator<void>>;
-
-        carrier(wait_host& host, wait_handler& op) noexcept : host_(&host), op_(&op) {}
-        carrier(carrier&& other) noexcept
-            : host_(other.host_), op_(std::exchange(other.op_, nullptr)) {}
-        carrier& operator=(carrier&&) = delete;
-        ~carrier() {
-            if (op_)
-                host_->abandon(*op_);
-        }
-
-        allocator_type get_allocator() const noexcept {
-            return boost::asio::get_associated_allocator(op_->handler_,
-                                                         boost::asio::recycling_allocator<void>());
-        }
-
-        void operator()() {
-            bool owned = host_->arrive(*op_);
-            if (!owned) {
-                // Pulled back by a re-arm. It waits again, so it needs work again; no lock is held
-                // here. Should that throw, the wait goes on without.
-                op_->work_.regain();
-                owned = !host_->park(*op_);
-            }
-            wait_handler& op = *std::exchange(op_, nullptr);
-            if (owned)
-                op.complete();
-        }
-
-    private:
-        wait_host* host_;
-        wait_handler* op_;
-    };
-
     static void perform(wait_operation& op, action what, wait_host* host) {
         auto& self = static_cast<wait_handler&>(op);
         if constexpr (!native) {
@@ -243,7 +214,7 @@ private:
                 [[maybe_unused]] const auto work = self.work_.release();
                 const auto ex =
                     self.work_.executor(); // the wait may be gone before dispatch returns
-                boost::asio::dispatch(ex, carrier(*host, self));
+                boost::asio::dispatch(ex, wait_carrier<wait_handler>(*host, self));
                 return;
             }
         }

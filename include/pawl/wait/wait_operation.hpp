@@ -83,6 +83,10 @@ public:
     /// The handler runs in whatever thread runs the context of the timer; there is no hand-over.
     [[nodiscard]] bool direct() const noexcept { return direct_; }
 
+    /// Somebody besides the timer points at the wait: a cancellation slot, or the object that it is
+    /// part of.
+    [[nodiscard]] bool observed() const noexcept { return held_ || slot() != nullptr; }
+
     /// The timer, until the wait is cancelled.
     [[nodiscard]] timer_core* owner() const noexcept {
         return has_result_ ? nullptr : owner_or_category_.owner;
@@ -109,13 +113,20 @@ public:
     wait_state state;
 
 protected:
-    wait_operation(function f, bool direct, bool has_slot) noexcept
-        : direct_(direct), has_slot_(has_slot), function_(f) {}
+    enum class kind : unsigned char {
+        slotless,
+        slotted, ///< a slotted_wait
+        held,    ///< part of an object that may end it
+    };
+
+    wait_operation(function f, bool direct, kind k) noexcept
+        : direct_(direct), has_slot_(k == kind::slotted), held_(k == kind::held), function_(f) {}
     ~wait_operation() = default;
 
 private:
     const bool direct_ : 1;
     const bool has_slot_ : 1; ///< this is a slotted_wait
+    const bool held_ : 1;
     bool has_result_ = false; ///< says which one of the union is there
     int value_ = 0;
     union {
@@ -162,7 +173,7 @@ void timer_core::for_each_wait(Function f) {
 /// A wait whose handler may have a cancellation slot.
 class slotted_wait : public wait_operation {
 protected:
-    slotted_wait(function f, bool direct) noexcept : wait_operation(f, direct, true) {}
+    slotted_wait(function f, bool direct) noexcept : wait_operation(f, direct, kind::slotted) {}
     ~slotted_wait() = default;
 
 private:
@@ -174,7 +185,7 @@ private:
 /// A wait whose handler has none.
 class slotless_wait : public wait_operation {
 protected:
-    slotless_wait(function f, bool direct) noexcept : wait_operation(f, direct, false) {}
+    slotless_wait(function f, bool direct) noexcept : wait_operation(f, direct, kind::slotless) {}
     ~slotless_wait() = default;
 };
 

@@ -19,6 +19,8 @@
 ///     cancel      armed           cancelled  cancel, destruction,     made, unless one is left
 ///                                            expire_all
 ///     cancel      due             cancelled  cancel, destruction      the same one
+///     withdraw    armed           idle       the object that the wait -
+///                                            is part of
 ///     arrive      due, cancelled  started    the carrier              consumed
 ///     arrive      armed           armed      the carrier              pinned until park
 ///     park        armed           armed      the carrier              consumed
@@ -88,6 +90,15 @@ public:
         PAWL_ASSERT(pending());
         phase_ = wait_phase::cancelled;
         return take_carrier();
+    }
+
+    /// Ends a wait that nobody is to be told of.
+    /// @return false if it cannot be: it is over already, or has a carrier (I2).
+    [[nodiscard]] bool withdraw() noexcept {
+        if (phase_ != wait_phase::armed || carried_)
+            return false;
+        phase_ = wait_phase::idle;
+        return true;
     }
 
     /// The carrier is where the handler can be invoked.

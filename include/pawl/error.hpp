@@ -1,0 +1,76 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// The error codes of Pawl.
+#ifndef PAWL_ERROR_HPP
+#define PAWL_ERROR_HPP
+
+#include <boost/system/error_category.hpp>
+#include <boost/system/error_code.hpp>
+#include <boost/system/error_condition.hpp>
+#include <boost/system/is_error_code_enum.hpp>
+
+#include <string>
+
+namespace pawl {
+
+/// What can be reported by Pawl and by nobody else.
+enum class error {
+    /// A limit in time was reached before the operation had completed. Distinct from
+    /// `boost::asio::error::operation_aborted`, which says that somebody cancelled it. Compares
+    /// equal to the condition `boost::system::errc::timed_out` (and `std::errc::timed_out`).
+    timed_out = 1,
+};
+
+namespace detail {
+
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wnon-virtual-dtor" // nobody destroys it through its base
+#endif
+
+class error_category final : public boost::system::error_category {
+public:
+    constexpr error_category() noexcept
+        : boost::system::error_category(0x91d6'5a0b'c4f3'77e2) {} // the same in every shared object
+
+    const char* name() const noexcept override { return "pawl"; }
+
+    std::string message(int value) const override {
+        if (static_cast<error>(value) == error::timed_out)
+            return "The operation timed out";
+        return "Unknown error " + std::to_string(value);
+    }
+
+    boost::system::error_condition default_error_condition(int value) const noexcept override {
+        if (static_cast<error>(value) == error::timed_out)
+            return boost::system::errc::make_error_condition(boost::system::errc::timed_out);
+        return {value, *this};
+    }
+};
+
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
+
+inline constexpr error_category category_of_errors;
+
+} // namespace detail
+
+/// The category of pawl::error.
+inline const boost::system::error_category& error_category() noexcept {
+    return detail::category_of_errors;
+}
+
+/// Found by argument-dependent lookup, so that `error_code ec = pawl::error::timed_out` works.
+inline boost::system::error_code make_error_code(error e) noexcept {
+    return {static_cast<int>(e), error_category()};
+}
+
+} // namespace pawl
+
+template <>
+struct boost::system::is_error_code_enum<pawl::error> : std::true_type {};
+
+#endif // PAWL_ERROR_HPP

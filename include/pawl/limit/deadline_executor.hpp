@@ -1,0 +1,129 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   An executor that carries a deadline: what this_deadline() finds in a coroutine.
+///
+/// Model
+///   It is another executor, but for the scope that it points at. When the scope is over, executors
+///   that were left behind (in a socket that was made within, say) carry no deadline any more.
+///
+/// Threads
+///   As the executor within. The scope may be over in one thread while another one asks.
+///
+/// Cost
+///   One allocation for the scope. On an io_context, any_io_executor holds it without another one.
+#ifndef PAWL_LIMIT_DEADLINE_EXECUTOR_HPP
+#define PAWL_LIMIT_DEADLINE_EXECUTOR_HPP
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/prefer.hpp>
+#include <boost/asio/query.hpp>
+#include <boost/asio/require.hpp>
+
+#include <atomic>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace pawl::detail {
+
+/// What executors under one deadline share.
+template <class Clock>
+struct deadline_scope {
+    explicit deadline_scope(const typename Clock::time_point& t) noexcept : expiry(t) {}
+
+    const typename Clock::time_point expiry;
+    std::atomic<bool> over{false};
+};
+
+template <class Clock, class Inner>
+class deadline_executor {
+    using scope = deadline_scope<Clock>;
+
+public:
+    deadline_executor(const Inner& inner, std::shared_ptr<scope> s) noexcept
+        : inner_(inner), scope_(std::move(s)) {}
+
+    [[nodiscard]] typename Clock::time_point deadline() const noexcept {
+        // relaxed: nothing else is told by it
+        return scope_->over.load(std::memory_order_relaxed) ? Clock::time_point::max()
+                                                            : scope_->expiry;
+    }
+
+    template <class Property>
+        requires boost::asio::can_query_v<const Inner&, Property>
+    decltype(auto) query(const Property& p) const noexcept {
+        return boost::asio::query(inner_, p);
+    }
+
+    template <class Property>
+        requires boost::asio::can_require_v<const Inner&, Property>
+    auto require(const Property& p) const {
+        return with_inner(boost::asio::require(inner_, p));
+    }
+
+    template <class Property>
+        requires boost::asio::can_prefer_v<const Inner&, Property>
+    auto prefer(const Property& p) const {
+        return with_inner(boost::asio::prefer(inner_, p));
+    }
+
+    template <class Function>
+    void execute(Function&& f) const {
+        inner_.execute(std::forward<Function>(f));
+    }
+
+    friend bool operator==(const deadline_executor& a, const deadline_executor& b) noexcept {
+        return a.inner_ == b.inner_ && a.scope_ == b.scope_;
+    }
+
+private:
+    template <class OtherInner>
+    auto with_inner(const OtherInner& inner) const {
+        return deadline_executor<Clock, OtherInner>(inner, scope_);
+    }
+
+    Inner inner_;
+    std::shared_ptr<scope> scope_;
+};
+
+/// The deadline that `ex` carries.
+template <class Clock>
+[[nodiscard]] typename Clock::time_point
+deadline_of(const boost::asio::any_io_executor& ex) noexcept {
+    using native = boost::asio::io_context::executor_type;
+    if (const auto* e = ex.target<deadline_executor<Clock, native>>())
+        return e->deadline();
+    if (const auto* e = ex.target<deadline_executor<Clock, boost::asio::any_io_executor>>())
+        return e->deadline();
+    return Clock::time_point::max();
+}
+
+/// Puts coroutines under a deadline for as long as it lives.
+template <class Clock>
+class deadline_guard {
+public:
+    explicit deadline_guard(const typename Clock::time_point& t)
+        : scope_(std::make_shared<deadline_scope<Clock>>(t)) {}
+    deadline_guard(const deadline_guard&) = delete;
+    deadline_guard& operator=(const deadline_guard&) = delete;
+    ~deadline_guard() { scope_->over.store(true, std::memory_order_relaxed); } // see deadline()
+
+    /// `ex`, carrying the deadline.
+    [[nodiscard]] boost::asio::any_io_executor
+    executor(const boost::asio::any_io_executor& ex) const {
+        if (const auto* e = ex.target<boost::asio::io_context::executor_type>())
+            return deadline_executor<Clock, boost::asio::io_context::executor_type>(*e, scope_);
+        return deadline_executor<Clock, boost::asio::any_io_executor>(ex, scope_);
+    }
+
+private:
+    std::shared_ptr<deadline_scope<Clock>> scope_;
+};
+
+} // namespace pawl::detail
+
+#endif // PAWL_LIMIT_DEADLINE_EXECUTOR_HPP

@@ -1,0 +1,141 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   What a limit is made of: the time, as the caller gives it, and the timer that keeps it, which
+///   is one of the operation's own or one of the caller's.
+///
+/// Cost
+///   An own timer is part of the operation: no allocation, and one lock at its start and its end.
+#ifndef PAWL_LIMIT_LIMIT_TIMER_HPP
+#define PAWL_LIMIT_LIMIT_TIMER_HPP
+
+#include <pawl/service/native_executor.hpp>
+#include <pawl/service/saturating.hpp>
+#include <pawl/service/timer_handle.hpp>
+
+#include <pawl/wait/wait_operation.hpp>
+
+#include <boost/asio/wait_traits.hpp>
+
+#include <chrono>
+
+namespace pawl::detail {
+
+/// A limit of `left` from the start of the operation.
+template <class Clock>
+struct limit_after {
+    using clock = Clock;
+
+    typename Clock::duration left;
+
+    template <class Handle>
+    void set(Handle& timer) const {
+        timer.expires_after(left);
+    }
+};
+
+/// A limit at a point in time.
+template <class Clock>
+struct limit_at {
+    using clock = Clock;
+
+    typename Clock::time_point expiry;
+
+    template <class Handle>
+    void set(Handle& timer) const {
+        timer.expires_at(expiry);
+    }
+};
+
+/// Gives the adapters what they need of a timer of the caller's.
+struct timer_access {
+    template <class Timer>
+    [[nodiscard]] static auto& handle(Timer& timer) noexcept {
+        return timer.handle_;
+    }
+};
+
+/// The timer of a limit that belongs to the operation.
+template <class Clock>
+class own_limit_timer {
+    using handle = timer_handle<Clock, boost::asio::wait_traits<Clock>>;
+
+public:
+    template <class Limit, class Executor>
+    own_limit_timer(const Limit& limit, const Executor& ex) : handle_(ex) {
+        limit.time.set(handle_);
+    }
+
+    template <class Limit, class Executor>
+    [[nodiscard]] static const auto& context(const Limit&, const Executor& ex) {
+        return context_of(ex);
+    }
+
+    void start(wait_operation& op) { handle_.wait(op); }
+    [[nodiscard]] bool end(wait_operation& op) { return handle_.leave(op); }
+
+private:
+    handle handle_;
+};
+
+/// The timer of a limit that belongs to the caller, who may move it, cancel it, and destroy it.
+template <class Timer>
+class callers_limit_timer {
+    using handle = timer_handle<typename Timer::clock_type, typename Timer::traits_type>;
+
+public:
+    template <class Limit, class Executor>
+    callers_limit_timer(const Limit& limit, const Executor&)
+        : handle_(timer_access::handle(*limit.timer)), home_(handle_.home()) {
+        limit.time.set(handle_);
+    }
+
+    template <class Limit, class Executor>
+    [[nodiscard]] static const auto& context(const Limit& limit, const Executor&) {
+        return timer_access::handle(*limit.timer).home().context();
+    }
+
+    void start(wait_operation& op) { handle_.wait(op); }
+
+    /// The wait has not ended, so that the timer, or the due queue, keeps its shard alive.
+    [[nodiscard]] bool end(wait_operation& op) { return home_.withdraw(op); }
+
+private:
+    handle& handle_; ///< not touched once the wait has been started
+    std::remove_reference_t<decltype(std::declval<handle&>().home())>& home_;
+};
+
+/// A limit that is kept by a timer of the operation's own.
+template <class Time>
+struct own_limit {
+    using timer_type = own_limit_timer<typename Time::clock>;
+
+    Time time;
+};
+
+/// A limit that is kept by a timer of the caller's.
+template <class Time, class Timer>
+struct callers_limit {
+    using timer_type = callers_limit_timer<Timer>;
+
+    Time time;
+    Timer* timer;
+};
+
+/// `d` in another unit, or the end of its range if `d` is beyond it. Rounds up.
+template <class To, class Rep, class Period>
+[[nodiscard]] constexpr To saturating_cast(const std::chrono::duration<Rep, Period>& d) {
+    // Compared as seconds: the two units may not convert without overflow.
+    using seconds = std::chrono::duration<double>;
+    if (seconds(d) >= seconds(To::max()))
+        return To::max();
+    if (seconds(d) <= seconds(To::min()))
+        return To::min();
+    return std::chrono::ceil<To>(d);
+}
+
+} // namespace pawl::detail
+
+#endif // PAWL_LIMIT_LIMIT_TIMER_HPP

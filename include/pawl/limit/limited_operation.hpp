@@ -1,0 +1,422 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   An asynchronous operation under a limit in time: one object with the handler of the operation,
+///   the wait for the limit and the signal that cancels the operation.
+///
+/// Model
+///   Up to four parties hold on to the object, a bit each:
+///     operation  its handler has neither been called nor destroyed
+///     wait       the limit has neither been withdrawn nor ended
+///     start      the initiating function has not returned
+///     outer      a cancellation of the caller's is being forwarded
+///   The operation withdraws the wait when it completes. In nearly all cases that leaves it alone,
+///   and it frees the object and invokes the handler on the spot. Where another party is left, it
+///   parks the result, and whoever leaves last goes on. So the handler is invoked once, the memory
+///   is freed before, and nobody waits for anybody.
+///
+/// Invariants
+///   I1  The result is parked before the operation leaves.
+///   I2  The limit's signal is not lost when it comes while the operation is being started, which
+///       another thread may do: `fired` is set before it is emitted, and start() emits it again if
+///       it was set before the operation had been started.
+///   I3  The handler is invoked, and the signal emitted, on the executor of the handler, except
+///       that a function called by the operation itself may be anywhere, as without a limit.
+///
+/// Threads
+///   The parties may be in different threads. Emission is serialised with the operation by the
+///   handler's executor, as Asio asks for.
+///
+/// Cost
+///   One allocation, by the associated allocator of the handler; two atomic operations.
+#ifndef PAWL_LIMIT_LIMITED_OPERATION_HPP
+#define PAWL_LIMIT_LIMITED_OPERATION_HPP
+
+#include <pawl/service/native_executor.hpp>
+
+#include <pawl/wait/held_wait.hpp>
+#include <pawl/wait/wait_handler.hpp>
+
+#include <boost/asio/associated_allocator.hpp>
+#include <boost/asio/associated_cancellation_slot.hpp>
+#include <boost/asio/associator.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/cancellation_type.hpp>
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/recycling_allocator.hpp>
+#include <boost/system/error_code.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace pawl::detail {
+
+/// Who was the first to cut an operation short.
+struct verdict {
+    enum class who : std::uint8_t { nobody, limit, caller };
+
+    who by = who::nobody;
+    boost::system::error_code code{}; ///< what the wait of the limit ended with
+};
+
+template <class Tuple>
+struct decayed_tuple_of;
+template <class... Ts>
+struct decayed_tuple_of<std::tuple<Ts...>> {
+    using type = std::tuple<std::decay_t<Ts>...>;
+};
+template <class Tuple>
+using decayed_tuple = typename decayed_tuple_of<Tuple>::type;
+
+template <class Result, class Args>
+inline constexpr bool is_made_of = false;
+template <class... Rs, class... Args>
+    requires(sizeof...(Rs) == sizeof...(Args))
+inline constexpr bool is_made_of<std::tuple<Rs...>, std::tuple<Args...>> =
+    (std::is_convertible_v<Args, Rs> && ...);
+
+/// The index of the first one of `Results` that is the decayed `Args`, or else, can be made of them.
+template <class Args, class... Results>
+[[nodiscard]] consteval std::size_t result_for() {
+    const bool same[] = {std::is_same_v<decayed_tuple<Args>, Results>...};
+    const bool fits[] = {is_made_of<Results, Args>...};
+    std::size_t i = 0;
+    while (i < sizeof...(Results) && !same[i])
+        ++i;
+    if (i == sizeof...(Results))
+        for (i = 0; i < sizeof...(Results) && !fits[i];)
+            ++i;
+    return i;
+}
+
+/// The handler that the operation gets.
+template <class Operation>
+class limited_handler {
+public:
+    using cancellation_slot_type = boost::asio::cancellation_slot;
+
+    explicit limited_handler(Operation& op) noexcept : op_(&op) {}
+    limited_handler(limited_handler&& other) noexcept : op_(std::exchange(other.op_, nullptr)) {}
+    limited_handler& operator=(limited_handler&&) = delete;
+    ~limited_handler() {
+        if (op_)
+            op_->operation_destroyed();
+    }
+
+    cancellation_slot_type get_cancellation_slot() const noexcept { return op_->slot_for_inner(); }
+
+    [[nodiscard]] const auto& handler() const noexcept { return op_->handler(); }
+
+    template <class... Args>
+    void operator()(Args&&... args) {
+        std::exchange(op_, nullptr)->operation_ended(std::forward<Args>(args)...);
+    }
+
+private:
+    Operation* op_;
+};
+
+/// @tparam Timer     see limit_timer.hpp.
+/// @tparam Report    invoke(handler, verdict, results...): what the handler is told.
+/// @tparam Results   std::tuple of what the operation completes with; one for each signature.
+template <class Timer, class Report, class Handler, class Executor, class... Results>
+class limited_operation final
+    : public held_wait<limited_operation<Timer, Report, Handler, Executor, Results...>> {
+    using base = held_wait<limited_operation>;
+    using allocator_type = typename std::allocator_traits<boost::asio::associated_allocator_t<
+        Handler, boost::asio::recycling_allocator<void>>>::template rebind_alloc<limited_operation>;
+    using allocator_traits = std::allocator_traits<allocator_type>;
+
+public:
+    /// Starts the limit, and then the operation.
+    /// @throws whatever the allocation, the limit or the initiation throws, with nothing left.
+    template <class H, class TimerExecutor, class Limit, class Initiation, class... Args>
+    static void launch(H&& handler, const Executor& ex, const TimerExecutor& timer_ex,
+                       const Limit& limit, boost::asio::cancellation_type_t type,
+                       Initiation&& initiation, Args&&... args) {
+        starting_party start(make(std::forward<H>(handler), ex, timer_ex, limit, type));
+        {
+            limited_handler<limited_operation> inner(*start);
+            start->timer_.start(*start);
+            std::forward<Initiation>(initiation)(std::move(inner), std::forward<Args>(args)...);
+        }
+        start.done();
+    }
+
+    // --- for the operation --------------------------------------------------------------------
+
+    [[nodiscard]] const Handler& handler() const noexcept { return handler_; }
+
+    [[nodiscard]] boost::asio::cancellation_slot slot_for_inner() noexcept {
+        return signal_.slot();
+    }
+
+    template <class... Args>
+    void operation_ended(Args&&... args) {
+        const unsigned mine = leave_with_wait();
+        // acquire: pairs with leave() and done()
+        if ((parties_.load(std::memory_order_acquire) & everybody) == mine)
+            return deliver(std::forward<Args>(args)...);
+        work_.emplace(executor_);
+        result_.template emplace<1 + result_for<std::tuple<Args...>, Results...>()>(
+            std::forward<Args>(args)...);
+        leave(mine, true);
+    }
+
+    /// The operation will not complete.
+    void operation_destroyed() { leave(leave_with_wait(), false); }
+
+    // --- for the wait --------------------------------------------------------------------------
+
+    void wait_ended(const boost::system::error_code& ec) {
+        if (ec != boost::asio::error::operation_aborted) {
+            // acq_rel: pairs with done(). If that comes later, it emits the signal again.
+            if (parties_.fetch_or(fired, std::memory_order_acq_rel) & operation_party) {
+                judge(verdict::who::limit, ec);
+                signal_.emit(type_);
+            }
+        }
+        leave(wait_party, true);
+    }
+
+    void wait_destroyed() { leave(wait_party, false); }
+
+    [[nodiscard]] const Executor& wait_executor() const noexcept { return executor_; }
+
+    [[nodiscard]] auto carrier_allocator() const noexcept {
+        return boost::asio::get_associated_allocator(handler_,
+                                                     boost::asio::recycling_allocator<void>());
+    }
+
+private:
+    static constexpr unsigned operation_party = 1;
+    static constexpr unsigned wait_party = 2;
+    static constexpr unsigned start_party = 4;
+    static constexpr unsigned outer_party = 8;
+    static constexpr unsigned everybody = 15;
+    static constexpr unsigned fired = 16; ///< not a party: the limit was reached
+
+    /// The handler in the caller's cancellation slot. It and the operation point at each other, and
+    /// whoever goes first clears the other's pointer: the signal may outlive the operation, and may
+    /// be gone before an operation that is destroyed with its context.
+    class outer_link {
+    public:
+        explicit outer_link(limited_operation& op) noexcept : op_(&op) { op.outer_ = this; }
+        outer_link(const outer_link&) = delete;
+        outer_link& operator=(const outer_link&) = delete;
+        ~outer_link() {
+            if (op_)
+                op_->outer_ = nullptr;
+        }
+
+        void operator()(boost::asio::cancellation_type_t type) {
+            if (op_)
+                op_->forward(type); // this may be gone when it returns
+        }
+
+        void cut() noexcept { op_ = nullptr; }
+
+    private:
+        limited_operation* op_;
+    };
+
+    /// The initiating function.
+    class starting_party {
+    public:
+        explicit starting_party(limited_operation& op) noexcept : op_(&op) {}
+        starting_party(starting_party&& other) noexcept : op_(std::exchange(other.op_, nullptr)) {}
+        starting_party& operator=(starting_party&&) = delete;
+        ~starting_party() {
+            if (op_)
+                op_->leave(start_party, false);
+        }
+
+        [[nodiscard]] limited_operation& release() noexcept { return *std::exchange(op_, nullptr); }
+        [[nodiscard]] limited_operation& operator*() const noexcept { return *op_; }
+        [[nodiscard]] limited_operation* operator->() const noexcept { return op_; }
+
+        void done() {
+            unsigned untouched = operation_party | wait_party | start_party;
+            // acq_rel: pairs with operation_ended(), leave() and wait_ended()
+            if (op_->parties_.compare_exchange_strong(untouched, operation_party | wait_party,
+                                                      std::memory_order_acq_rel,
+                                                      std::memory_order_acquire)) {
+                (void)release();
+                return;
+            }
+            // The limit, or the operation, has been faster, in another thread as a rule.
+            const Executor ex = op_->executor_;
+            boost::asio::dispatch(ex, late_party(std::move(*this)));
+        }
+
+    private:
+        limited_operation* op_;
+    };
+
+    /// done(), where the handler can be invoked.
+    class late_party {
+    public:
+        using allocator_type =
+            boost::asio::associated_allocator_t<Handler, boost::asio::recycling_allocator<void>>;
+
+        explicit late_party(starting_party&& start) noexcept : start_(std::move(start)) {}
+
+        allocator_type get_allocator() const noexcept { return start_->carrier_allocator(); }
+
+        void operator()() {
+            limited_operation& op = start_.release();
+            // acquire: pairs with wait_ended()
+            const unsigned parties = op.parties_.load(std::memory_order_acquire);
+            if ((parties & fired) && (parties & operation_party))
+                op.signal_.emit(op.type_); // it came before the operation could listen to it
+            op.leave(start_party, true);
+        }
+
+    private:
+        starting_party start_;
+    };
+
+    struct storage {
+        allocator_type alloc;
+        typename allocator_traits::pointer block;
+
+        storage(const allocator_type& a, typename allocator_traits::pointer b) noexcept
+            : alloc(a), block(b) {}
+        storage(const storage&) = delete;
+        storage& operator=(const storage&) = delete;
+        ~storage() {
+            if (block)
+                allocator_traits::deallocate(alloc, block, 1);
+        }
+    };
+
+    static allocator_type allocator_of(const Handler& handler) noexcept {
+        return allocator_type(boost::asio::get_associated_allocator(
+            handler, boost::asio::recycling_allocator<void>()));
+    }
+
+    template <class H, class TimerExecutor, class Limit>
+    static limited_operation& make(H&& handler, const Executor& ex, const TimerExecutor& timer_ex,
+                                   const Limit& limit, boost::asio::cancellation_type_t type) {
+        allocator_type alloc = allocator_of(handler);
+        storage memory{alloc, allocator_traits::allocate(alloc, 1)};
+        auto* const op = ::new (static_cast<void*>(std::to_address(memory.block)))
+            limited_operation(std::forward<H>(handler), ex, timer_ex, limit, type);
+        memory.block = nullptr;
+        return *op;
+    }
+
+    template <class H, class TimerExecutor, class Limit>
+    limited_operation(H&& handler, const Executor& ex, const TimerExecutor& timer_ex,
+                      const Limit& limit, boost::asio::cancellation_type_t type)
+        : base(runs_natively(ex, Timer::context(limit, timer_ex))), type_(type),
+          handler_(std::forward<H>(handler)), executor_(ex), timer_(limit, timer_ex) {
+        auto slot = boost::asio::get_associated_cancellation_slot(handler_);
+        if (slot.is_connected())
+            slot.template emplace<outer_link>(*this);
+    }
+
+    ~limited_operation() {
+        if (outer_)
+            outer_->cut();
+    }
+
+    /// Frees the memory; runs the destructor of the handler.
+    void destroy() noexcept {
+        storage memory{allocator_of(handler_),
+                       std::pointer_traits<typename allocator_traits::pointer>::pointer_to(*this)};
+        this->~limited_operation();
+    }
+
+    /// Ends the wait, if it can be, on behalf of the operation.
+    /// @return the parties that leave.
+    [[nodiscard]] unsigned leave_with_wait() {
+        // acquire: pairs with leave()
+        if ((parties_.load(std::memory_order_acquire) & wait_party) && timer_.end(*this))
+            return operation_party | wait_party;
+        return operation_party;
+    }
+
+    void leave(unsigned parties, bool may_deliver) {
+        // acq_rel: whoever is last sees what the others have done
+        const unsigned before = parties_.fetch_sub(parties, std::memory_order_acq_rel);
+        if ((before & everybody) != parties)
+            return;
+        if (!may_deliver || result_.index() == 0)
+            return destroy();
+        std::visit([this](auto&& result) { deliver_parked(std::move(result)); },
+                   std::variant<std::monostate, Results...>(std::move(result_)));
+    }
+
+    void deliver_parked(std::monostate) {}
+    template <class... Args>
+    void deliver_parked(std::tuple<Args...>&& result) {
+        std::apply([this](Args&... args) { this->deliver(std::move(args)...); }, result);
+    }
+
+    template <class... Args>
+    void deliver(Args&&... args) {
+        const verdict v = verdict_;
+        Handler handler(std::move(handler_));
+        destroy(); // before the upcall, so that an operation that it starts reuses the block
+        Report::invoke(std::move(handler), v, std::forward<Args>(args)...);
+    }
+
+    void judge(verdict::who by, const boost::system::error_code& code) noexcept {
+        if (verdict_.by == verdict::who::nobody)
+            verdict_ = {by, code};
+    }
+
+    void forward(boost::asio::cancellation_type_t type) {
+        // acq_rel: as in leave(). The operation may complete in emit(), and must not free the
+        // signal.
+        const unsigned before = parties_.fetch_or(outer_party, std::memory_order_acq_rel);
+        if (before & operation_party) {
+            judge(verdict::who::caller, {});
+            signal_.emit(type);
+        }
+        if (!(before & outer_party))
+            leave(outer_party, true);
+    }
+
+    std::atomic<unsigned> parties_{operation_party | wait_party | start_party};
+    const boost::asio::cancellation_type_t type_;
+    Handler handler_;
+    Executor executor_;
+    Timer timer_;
+    boost::asio::cancellation_signal signal_;
+    outer_link* outer_ = nullptr;
+    verdict verdict_;
+    std::optional<outstanding_work<Executor>> work_; ///< while the result is parked
+    std::variant<std::monostate, Results...> result_;
+};
+
+} // namespace pawl::detail
+
+/// All but the cancellation slot is that of the handler.
+template <template <class, class> class Associator, class Operation, class Default>
+struct boost::asio::associator<Associator, pawl::detail::limited_handler<Operation>, Default> {
+    using handler_type =
+        std::decay_t<decltype(std::declval<pawl::detail::limited_handler<Operation>>().handler())>;
+    using type = typename Associator<handler_type, Default>::type;
+
+    static type get(const pawl::detail::limited_handler<Operation>& h) noexcept {
+        return Associator<handler_type, Default>::get(h.handler());
+    }
+    static decltype(auto) get(const pawl::detail::limited_handler<Operation>& h,
+                              const Default& d) noexcept {
+        return Associator<handler_type, Default>::get(h.handler(), d);
+    }
+};
+
+#endif // PAWL_LIMIT_LIMITED_OPERATION_HPP

@@ -1,0 +1,270 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   Completion tokens that put an operation under a limit, and the functions that make them.
+///
+/// Model
+///   limit_function(limit, token) --> limited_token --async_result--> limited_initiation, which
+///   starts a limited_operation. Without a token the result is a partial one: it is itself a
+///   completion token, for a deferred operation, and a function object that takes the token.
+#ifndef PAWL_LIMIT_LIMITED_TOKEN_HPP
+#define PAWL_LIMIT_LIMITED_TOKEN_HPP
+
+#include <pawl/limit/limit_timer.hpp>
+#include <pawl/limit/limited_operation.hpp>
+
+#include <boost/asio/associated_executor.hpp>
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/cancellation_type.hpp>
+#include <boost/asio/deferred.hpp>
+
+#include <chrono>
+#include <concepts>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace pawl::detail {
+
+/// A completion signature without qualifiers.
+template <class Signature>
+struct plain_signature;
+template <class R, class... Args>
+struct plain_signature<R(Args...)> {
+    using type = R(Args...);
+    using result = std::tuple<std::decay_t<Args>...>;
+};
+template <class R, class... Args>
+struct plain_signature<R(Args...)&> : plain_signature<R(Args...)> {};
+template <class R, class... Args>
+struct plain_signature<R(Args...) &&> : plain_signature<R(Args...)> {};
+template <class R, class... Args>
+struct plain_signature<R(Args...) noexcept> : plain_signature<R(Args...)> {};
+template <class R, class... Args>
+struct plain_signature<R(Args...) & noexcept> : plain_signature<R(Args...)> {};
+template <class R, class... Args>
+struct plain_signature<R(Args...) && noexcept> : plain_signature<R(Args...)> {};
+
+template <class First, class... Rest>
+struct first_signature : plain_signature<First> {};
+
+/// Stands for the executor of a handler that has none.
+struct no_executor {};
+
+template <class Initiation>
+concept has_executor = requires(const Initiation& initiation) {
+    typename Initiation::executor_type;
+    { initiation.get_executor() } -> std::convertible_to<typename Initiation::executor_type>;
+};
+
+/// What an initiation that wraps another one says of its executor.
+template <class Initiation>
+struct executor_of_initiation {};
+template <has_executor Initiation>
+struct executor_of_initiation<Initiation> {
+    using executor_type = typename Initiation::executor_type;
+};
+
+/// The executor of an operation whose handler has none of its own.
+template <class Limit, class Initiation>
+[[nodiscard]] auto default_executor([[maybe_unused]] const Limit& limit,
+                                    [[maybe_unused]] const Initiation& initiation) {
+    if constexpr (has_executor<Initiation>)
+        return initiation.get_executor();
+    else if constexpr (requires { limit.timer->get_executor(); })
+        return limit.timer->get_executor();
+    else
+        return no_executor();
+}
+
+/// Whose context keeps the time: that of the I/O object if it is known, since that of a handler may
+/// be nothing but a place to run in, as with use_future.
+template <class Executor, class Initiation>
+[[nodiscard]] auto timer_executor([[maybe_unused]] const Executor& ex,
+                                  [[maybe_unused]] const Initiation& initiation) {
+    if constexpr (has_executor<Initiation>)
+        return initiation.get_executor();
+    else
+        return ex;
+}
+
+/// Starts an operation under a limit.
+template <class Initiation, class Limit, class Report, class... Signatures>
+class limited_initiation : public executor_of_initiation<Initiation> {
+public:
+    template <class I>
+    limited_initiation(I&& initiation, const Limit& limit, boost::asio::cancellation_type_t type)
+        : initiation_(std::forward<I>(initiation)), limit_(limit), type_(type) {}
+
+    auto get_executor() const noexcept
+        requires has_executor<Initiation>
+    {
+        return initiation_.get_executor();
+    }
+
+    template <class Handler, class... Args>
+    void operator()(Handler&& handler, Args&&... args) && {
+        launch(std::move(initiation_), std::forward<Handler>(handler), std::forward<Args>(args)...);
+    }
+    template <class Handler, class... Args>
+    void operator()(Handler&& handler, Args&&... args) const& {
+        launch(initiation_, std::forward<Handler>(handler), std::forward<Args>(args)...);
+    }
+
+private:
+    template <class I, class Handler, class... Args>
+    void launch(I&& initiation, Handler&& handler, Args&&... args) const {
+        const auto fallback = default_executor(limit_, initiation);
+        const auto ex = boost::asio::get_associated_executor(std::as_const(handler), fallback);
+        using executor = std::decay_t<decltype(ex)>;
+        static_assert(
+            !std::is_same_v<executor, no_executor>,
+            "pawl: this limit does not know on which executor to keep time. Bind one to the "
+            "completion handler (boost::asio::bind_executor), or pass a timer of your own.");
+        if constexpr (requires { limit_.time.passed(); }) {
+            if (limit_.time.passed())
+                return Report::template post_failure<typename first_signature<Signatures...>::type>(
+                    ex, std::forward<Handler>(handler));
+        }
+        limited_operation<typename Limit::timer_type, Report, std::decay_t<Handler>, executor,
+                          typename plain_signature<Signatures>::result...>::
+            launch(std::forward<Handler>(handler), ex, timer_executor(ex, initiation), limit_,
+                   type_, std::forward<I>(initiation), std::forward<Args>(args)...);
+    }
+
+    [[no_unique_address]] Initiation initiation_;
+    Limit limit_;
+    boost::asio::cancellation_type_t type_;
+};
+
+/// A completion token with a limit.
+template <class Token, class Limit, class Report>
+struct limited_token {
+    Token token;
+    Limit limit;
+    boost::asio::cancellation_type_t type;
+};
+
+/// A limit that lacks its completion token.
+template <class Limit, class Report>
+struct partial_limit {
+    Limit limit;
+    boost::asio::cancellation_type_t type;
+
+    template <class Token>
+    [[nodiscard]] constexpr limited_token<std::decay_t<Token>, Limit, Report>
+    operator()(Token&& token) const {
+        return {std::forward<Token>(token), limit, type};
+    }
+};
+
+template <class Timer>
+concept a_timer = requires(Timer& timer, const typename Timer::duration& d) {
+    typename Timer::traits_type;
+    timer.rearm_after(d); // not one of Asio's
+};
+
+/// A function that puts an operation under a limit. See cancel_after() for its overloads.
+///
+/// @tparam Times  `limit(t)` turns what the caller gives into a limit_after or limit_at, and
+///                `limit<Clock>(t)` into one on a certain clock.
+template <class Times, class Report>
+class limit_function {
+    using cancellation_type_t = boost::asio::cancellation_type_t;
+
+public:
+    template <class Time, class... Rest>
+        requires requires(const Time& t) { Times::limit(t); }
+    [[nodiscard]] constexpr auto operator()(const Time& time, Rest&&... rest) const {
+        return make(own_limit<decltype(Times::limit(time))>{Times::limit(time)},
+                    std::forward<Rest>(rest)...);
+    }
+
+    template <a_timer Timer, class Time, class... Rest>
+        requires requires(const Time& t) { Times::template limit<typename Timer::clock_type>(t); }
+    [[nodiscard]] constexpr auto operator()(Timer& timer, const Time& time, Rest&&... rest) const {
+        const auto on_clock = Times::template limit<typename Timer::clock_type>(time);
+        return make(callers_limit<std::remove_const_t<decltype(on_clock)>, Timer>{on_clock, &timer},
+                    std::forward<Rest>(rest)...);
+    }
+
+private:
+    template <class Limit>
+    [[nodiscard]] static constexpr partial_limit<Limit, Report>
+    make(Limit limit, cancellation_type_t type = cancellation_type_t::terminal) {
+        return {limit, type};
+    }
+    template <class Limit, class Token>
+        requires(!std::is_same_v<std::decay_t<Token>, cancellation_type_t>)
+    [[nodiscard]] static constexpr auto make(Limit limit, Token&& token) {
+        return make(limit)(std::forward<Token>(token));
+    }
+    template <class Limit, class Token>
+    [[nodiscard]] static constexpr auto make(Limit limit, cancellation_type_t type, Token&& token) {
+        return make(limit, type)(std::forward<Token>(token));
+    }
+};
+
+/// Limits that are given as durations.
+struct limit_durations {
+    template <class Clock = std::chrono::steady_clock, class Rep, class Period>
+    [[nodiscard]] static constexpr limit_after<Clock>
+    limit(const std::chrono::duration<Rep, Period>& d) {
+        return {saturating_cast<typename Clock::duration>(d)};
+    }
+};
+
+/// Limits that are given as points in time.
+struct limit_time_points {
+    template <class Clock, class Duration>
+    [[nodiscard]] static constexpr limit_at<Clock>
+    limit(const std::chrono::time_point<Clock, Duration>& t) {
+        return {typename Clock::time_point(
+            saturating_cast<typename Clock::duration>(t.time_since_epoch()))};
+    }
+};
+
+} // namespace pawl::detail
+
+/// The operation's own completion signatures become those that Report says.
+template <class Token, class Limit, class Report, class... Signatures>
+class boost::asio::async_result<pawl::detail::limited_token<Token, Limit, Report>, Signatures...> {
+    template <class Initiation>
+    using initiation_type =
+        pawl::detail::limited_initiation<std::decay_t<Initiation>, Limit, Report, Signatures...>;
+
+public:
+    template <class Initiation, class RawToken, class... Args>
+    static auto initiate(Initiation&& initiation, RawToken&& raw, Args&&... args)
+        -> decltype(boost::asio::async_initiate<
+                    std::conditional_t<std::is_const_v<std::remove_reference_t<RawToken>>,
+                                       const Token, Token>,
+                    typename Report::template signature<
+                        typename pawl::detail::plain_signature<Signatures>::type>...>(
+            std::declval<initiation_type<Initiation>>(), raw.token, std::forward<Args>(args)...)) {
+        return boost::asio::async_initiate<
+            std::conditional_t<std::is_const_v<std::remove_reference_t<RawToken>>, const Token,
+                               Token>,
+            typename Report::template signature<
+                typename pawl::detail::plain_signature<Signatures>::type>...>(
+            initiation_type<Initiation>(std::forward<Initiation>(initiation), raw.limit, raw.type),
+            raw.token, std::forward<Args>(args)...);
+    }
+};
+
+template <class Limit, class Report, class... Signatures>
+class boost::asio::async_result<pawl::detail::partial_limit<Limit, Report>, Signatures...> {
+    using token = pawl::detail::limited_token<boost::asio::deferred_t, Limit, Report>;
+
+public:
+    template <class Initiation, class RawToken, class... Args>
+    static auto initiate(Initiation&& initiation, RawToken&& raw, Args&&... args) {
+        return boost::asio::async_result<token, Signatures...>::initiate(
+            std::forward<Initiation>(initiation), token{boost::asio::deferred, raw.limit, raw.type},
+            std::forward<Args>(args)...);
+    }
+};
+
+#endif // PAWL_LIMIT_LIMITED_TOKEN_HPP

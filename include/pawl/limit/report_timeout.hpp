@@ -1,0 +1,131 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   How a timeout is told apart from a cancellation: what the handler of an operation under
+///   pawl::timeout is told.
+#ifndef PAWL_LIMIT_REPORT_TIMEOUT_HPP
+#define PAWL_LIMIT_REPORT_TIMEOUT_HPP
+
+#include <pawl/limit/limited_operation.hpp>
+
+#include <pawl/error.hpp>
+
+#include <boost/asio/append.hpp>
+#include <boost/asio/experimental/channel_error.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/system/error_code.hpp>
+#include <boost/system/system_error.hpp>
+
+#include <exception>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+namespace pawl::detail {
+
+/// The operation says that it was cancelled.
+[[nodiscard]] inline bool is_cancellation(const boost::system::error_code& ec) noexcept {
+    return ec == boost::system::errc::operation_canceled ||
+           ec == boost::asio::experimental::error::channel_cancelled;
+}
+
+[[nodiscard]] inline bool is_cancellation(const std::exception_ptr& e) {
+    try {
+        std::rethrow_exception(e);
+    } catch (const boost::system::system_error& error) {
+        return is_cancellation(error.code());
+    } catch (const std::system_error& error) {
+        return error.code() == std::errc::operation_canceled;
+    } catch (...) {
+        return false;
+    }
+}
+
+[[nodiscard]] inline std::exception_ptr as_exception(const boost::system::error_code& ec) {
+    return std::make_exception_ptr(boost::system::system_error(ec));
+}
+
+/// `error` with which the operation ended, or `code` if that is why.
+inline void replace(boost::system::error_code& error, const boost::system::error_code& code) {
+    if (is_cancellation(error))
+        error = code;
+}
+inline void replace(std::exception_ptr& error, const boost::system::error_code& code) {
+    if (error && is_cancellation(error))
+        error = as_exception(code);
+}
+
+template <class T>
+inline constexpr bool is_error = std::is_same_v<std::decay_t<T>, boost::system::error_code> ||
+                                 std::is_same_v<std::decay_t<T>, std::exception_ptr>;
+
+template <class Signature>
+struct timeout_signature;
+template <class R, class... Args>
+struct timeout_signature<R(Args...)> {
+    using type = R(boost::system::error_code, Args...);
+};
+template <class R, class First, class... Rest>
+    requires is_error<First>
+struct timeout_signature<R(First, Rest...)> {
+    using type = R(First, Rest...);
+};
+
+/// A limit that was reached is an error of its own.
+struct report_timeout {
+    template <class Signature>
+    using signature = typename timeout_signature<Signature>::type;
+
+    template <class Handler, class First, class... Rest>
+        requires is_error<First>
+    static void invoke(Handler&& handler, const verdict& v, First&& first, Rest&&... rest) {
+        std::decay_t<First> error(std::forward<First>(first));
+        if (v.by == verdict::who::limit)
+            replace(error, code_of(v));
+        std::move(handler)(std::move(error), std::forward<Rest>(rest)...);
+    }
+
+    template <class Handler, class... Args>
+    static void invoke(Handler&& handler, const verdict& v, Args&&... args) {
+        std::move(handler)(v.by == verdict::who::limit ? code_of(v) : boost::system::error_code(),
+                           std::forward<Args>(args)...);
+    }
+
+    /// The time was up before the operation could be started.
+    template <class Signature, class Executor, class Handler>
+    static void post_failure(const Executor& ex, Handler&& handler) {
+        failure<signature<Signature>>::post(ex, std::forward<Handler>(handler));
+    }
+
+private:
+    /// expire_all() may have given the wait an error code.
+    static boost::system::error_code code_of(const verdict& v) noexcept {
+        return v.code ? v.code : error::timed_out;
+    }
+
+    template <class Signature>
+    struct failure;
+    template <class R, class First, class... Rest>
+    struct failure<R(First, Rest...)> {
+        static_assert((std::is_default_constructible_v<std::decay_t<Rest>> && ...),
+                      "pawl: the results of an operation that is not even started must be default "
+                      "constructible");
+
+        template <class Executor, class Handler>
+        static void post(const Executor& ex, Handler&& handler) {
+            std::decay_t<First> error{};
+            if constexpr (std::is_same_v<std::decay_t<First>, std::exception_ptr>)
+                error = as_exception(pawl::error::timed_out);
+            else
+                error = pawl::error::timed_out;
+            boost::asio::post(ex, boost::asio::append(std::forward<Handler>(handler),
+                                                      std::move(error), std::decay_t<Rest>()...));
+        }
+    };
+};
+
+} // namespace pawl::detail
+
+#endif // PAWL_LIMIT_REPORT_TIMEOUT_HPP

@@ -1,0 +1,64 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// pawl::sleep_for and pawl::sleep_until, for coroutines.
+#ifndef PAWL_SLEEP_HPP
+#define PAWL_SLEEP_HPP
+
+#include <pawl/basic_waitable_timer.hpp>
+
+#include <pawl/limit/limit_timer.hpp>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/wait_traits.hpp>
+
+#include <chrono>
+
+namespace pawl {
+
+/// Suspends a coroutine until a point in time of any clock; never, if that is its last one.
+///
+/// @code
+/// co_await pawl::sleep_until(std::chrono::steady_clock::now() + 5s);
+/// @endcode
+///
+/// @throws boost::system::system_error with `operation_aborted` if the coroutine is cancelled.
+/// @par Executor
+/// That of the coroutine.
+/// @par Complexity
+/// O(1). One allocation for the wait, and the frame.
+template <class Executor = boost::asio::any_io_executor, class Clock, class Duration>
+[[nodiscard]] boost::asio::awaitable<void, Executor>
+sleep_until(std::chrono::time_point<Clock, Duration> t) {
+    basic_waitable_timer<Clock, boost::asio::wait_traits<Clock>, Executor> timer(
+        co_await boost::asio::this_coro::executor);
+    timer.expires_at(typename Clock::time_point(
+        detail::saturating_cast<typename Clock::duration>(t.time_since_epoch())));
+    co_await timer.async_wait(boost::asio::deferred);
+}
+
+/// Suspends a coroutine for a time on the steady clock. Zero and less: until the next turn of the
+/// executor.
+///
+/// @code
+/// co_await pawl::sleep_for(100ms);
+/// @endcode
+///
+/// As sleep_until(). The time is counted from when it is awaited.
+template <class Executor = boost::asio::any_io_executor, class Rep, class Period>
+[[nodiscard]] boost::asio::awaitable<void, Executor>
+sleep_for(std::chrono::duration<Rep, Period> d) {
+    using clock = std::chrono::steady_clock;
+    basic_waitable_timer<clock, boost::asio::wait_traits<clock>, Executor> timer(
+        co_await boost::asio::this_coro::executor);
+    timer.expires_after(detail::saturating_cast<clock::duration>(d));
+    co_await timer.async_wait(boost::asio::deferred);
+}
+
+} // namespace pawl
+
+#endif // PAWL_SLEEP_HPP
