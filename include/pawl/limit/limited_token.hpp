@@ -117,7 +117,11 @@ private:
     template <class I, class Handler, class... Args>
     void launch(I&& initiation, Handler&& handler, Args&&... args) const {
         const auto fallback = default_executor(limit_, initiation);
-        const auto ex = boost::asio::get_associated_executor(std::as_const(handler), fallback);
+        // Not get_associated_executor(), which wants the fallback to be an executor.
+        const auto ex =
+            boost::asio::associated_executor<std::decay_t<Handler>,
+                                             std::decay_t<decltype(fallback)>>::get(handler,
+                                                                                    fallback);
         using executor = std::decay_t<decltype(ex)>;
         static_assert(
             !std::is_same_v<executor, no_executor>,

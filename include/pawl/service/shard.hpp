@@ -531,10 +531,11 @@ private:
 
     [[nodiscard]] bool withdraw_locked(wait_operation& op, effects& out) noexcept {
         const bool withdrawn = waits_.withdraw(op);
-        check_idle(out);
-        // The caller need not run the context, which may end as soon as its driver is disarmed.
-        if (out.idle)
-            count_untold(out);
+        // Where operations under a limit follow each other, the driver would be disarmed and armed
+        // for each. So a runner, which comes behind what is ready, finds out whether it stays idle.
+        if (waits_.armed() == 0 && driver_told_ && !closed_)
+            runners_.claim(1, false, out.runners);
+        announce(out);
         return withdrawn;
     }
 
@@ -608,13 +609,8 @@ private:
 
     /// The caller is going to queue runners.
     void announce(effects& out) noexcept {
-        if (out.runners)
-            count_untold(out);
-    }
-
-    void count_untold(effects& out) noexcept {
         // Without a lock there is no other thread that could take the context for idle.
-        if (mutex_.held() && !std::exchange(out.untold, true))
+        if (out.runners && mutex_.held() && !std::exchange(out.untold, true))
             untold_.fetch_add(1, std::memory_order_relaxed);
     }
 
