@@ -1,0 +1,89 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// pawl_bench_timeout_memory: what one operation under a timeout allocates, see README.md.
+//
+// Asio keeps a few freed blocks for each thread. With one operation at a time that hides every
+// allocation there is; a server has many outstanding, and few of their blocks fit in. So here many
+// connections have an operation outstanding at any time.
+
+#include "timeout_operations.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include <cstddef>
+#include <cstdio>
+#include <exception>
+#include <malloc.h>
+#include <utility>
+
+namespace {
+
+struct {
+    std::size_t blocks = 0;
+    std::size_t bytes = 0;
+} allocated;
+
+void* counted(void* p, std::size_t size) noexcept {
+    ++allocated.blocks;
+    allocated.bytes += size;
+    return p;
+}
+
+} // namespace
+
+// These take the place of the C library's: operator new comes to the first, Asio's blocks to the
+// second. What they return is the C library's to free.
+extern "C" void* __libc_malloc(std::size_t size) noexcept;
+extern "C" void* malloc(std::size_t size) noexcept { return counted(__libc_malloc(size), size); }
+extern "C" void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
+    return counted(::memalign(alignment, size), size);
+}
+
+namespace {
+
+using namespace bench;
+
+constexpr std::size_t connections = 1000;
+constexpr std::size_t operations = 100; // of each
+
+template <class Way>
+asio::awaitable<void> connection() {
+    const auto ex = co_await asio::this_coro::executor;
+    posted_operation op(ex);
+    caller<Way> call(ex);
+    for (std::size_t i = 0; i < operations; ++i)
+        co_await call(op);
+}
+
+template <class Way>
+void print(const char* name) {
+    asio::io_context io;
+    for (std::size_t i = 0; i < connections; ++i)
+        asio::co_spawn(io, connection<Way>(), [](std::exception_ptr failure) {
+            if (failure)
+                std::rethrow_exception(failure);
+        });
+    io.poll_one(); // the services are made
+
+    const auto before = allocated;
+    io.run();
+    const auto each = [](std::size_t n) {
+        return static_cast<double>(n) / static_cast<double>(connections * operations);
+    };
+    std::printf("| %s | %.1f | %.0f |\n", name, each(allocated.blocks - before.blocks),
+                each(allocated.bytes - before.bytes));
+}
+
+} // namespace
+
+int main() {
+    std::printf("| one co_await | blocks | bytes |\n|---|---|---|\n");
+    print<asio_or>("asio_or");
+    print<asio_by_hand>("by_hand");
+    print<bare>("bare");
+    print<pawl_timeout>("pawl");
+    print<pawl_own_timer>("pawl+timer");
+    print<pawl_coroutine>("pawl_coro");
+}

@@ -1,0 +1,186 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   One asynchronous operation under a timeout of 30 s that it beats, in every way that a coroutine
+///   can ask for it. What is compared is the whole `co_await`.
+#ifndef PAWL_BENCH_TIMEOUT_OPERATIONS_HPP
+#define PAWL_BENCH_TIMEOUT_OPERATIONS_HPP
+
+#include <pawl/steady_timer.hpp>
+#include <pawl/timeout.hpp>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/append.hpp>
+#include <boost/asio/associated_executor.hpp>
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/local/connect_pair.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/system/error_code.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+namespace bench {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+inline constexpr std::chrono::seconds limit{30};
+
+/// Completes after one trip through the scheduler.
+class posted_operation {
+public:
+    explicit posted_operation(const asio::any_io_executor& ex) : ex_(ex) {}
+
+    template <class Token>
+    auto operator()(Token&& token) {
+        return asio::async_initiate<Token, void(error_code, std::size_t)>(
+            [](auto handler, const asio::any_io_executor& ex) {
+                const auto mine = asio::get_associated_executor(handler, ex);
+                asio::post(mine, asio::append(std::move(handler), error_code(), std::size_t{1}));
+            },
+            token, ex_);
+    }
+
+private:
+    asio::any_io_executor ex_;
+};
+
+/// Reads a byte that is there already, from a socket: the operation completes at once.
+class ready_read {
+    using socket = asio::local::stream_protocol::socket;
+
+public:
+    explicit ready_read(const asio::any_io_executor& ex) : reader_(ex), writer_(ex) {
+        asio::local::connect_pair(reader_, writer_);
+    }
+
+    template <class Token>
+    auto operator()(Token&& token) {
+        writer_.write_some(asio::buffer(byte_));
+        return reader_.async_read_some(asio::buffer(byte_), std::forward<Token>(token));
+    }
+
+private:
+    socket reader_;
+    socket writer_;
+    std::array<char, 1> byte_{};
+};
+
+/// No timeout, but the clock is read, as every timeout has to.
+struct bare {
+    template <class Operation>
+    static asio::awaitable<std::size_t> once(Operation& op) {
+        const auto now = std::chrono::steady_clock::now();
+        asm volatile("" ::"r"(&now) : "memory"); // it is read
+        co_return co_await op(asio::deferred);
+    }
+};
+
+struct pawl_timeout {
+    template <class Operation>
+    static asio::awaitable<std::size_t> once(Operation& op) {
+        co_return co_await op(pawl::timeout(limit));
+    }
+};
+
+/// As pawl_timeout, with a timer that belongs to the connection.
+struct pawl_own_timer {
+    template <class Operation>
+    static asio::awaitable<std::size_t> once(Operation& op, pawl::steady_timer& timer) {
+        co_return co_await op(pawl::timeout(timer, limit));
+    }
+};
+
+template <class Operation>
+asio::awaitable<std::size_t> as_coroutine(Operation& op) {
+    co_return co_await op(asio::deferred);
+}
+
+/// The timeout of a coroutine.
+struct pawl_coroutine {
+    template <class Operation>
+    static asio::awaitable<std::size_t> once(Operation& op) {
+        co_return co_await pawl::timeout(limit, as_coroutine(op));
+    }
+};
+
+/// What Asio's documentation shows.
+struct asio_or {
+    template <class Operation>
+    static asio::awaitable<std::size_t> once(Operation& op, asio::steady_timer& timer) {
+        using namespace asio::experimental::awaitable_operators;
+        timer.expires_after(limit);
+        auto first = co_await (as_coroutine(op) || timer.async_wait(asio::use_awaitable));
+        co_return first.index() == 0 ? std::get<0>(first) : 0;
+    }
+};
+
+/// What one writes who knows the costs: a timer, whose handler cancels the operation, and a state
+/// that the two share, since either may be the last one.
+struct asio_by_hand {
+    struct state {
+        explicit state(const asio::any_io_executor& ex) : timer(ex) {}
+
+        asio::steady_timer timer;
+        asio::cancellation_signal signal;
+        bool over = false;
+    };
+
+    template <class Operation>
+    static asio::awaitable<std::size_t> once(Operation& op, const asio::any_io_executor& ex) {
+        const auto shared = std::make_shared<state>(ex);
+        shared->timer.expires_after(limit);
+        shared->timer.async_wait([shared](const error_code& ec) {
+            if (!ec && !shared->over)
+                shared->signal.emit(asio::cancellation_type::terminal);
+        });
+        const auto n =
+            co_await op(asio::bind_cancellation_slot(shared->signal.slot(), asio::use_awaitable));
+        shared->over = true;
+        shared->timer.cancel();
+        co_return n;
+    }
+};
+
+/// Calls Way::once() with what it wants.
+template <class Way>
+class caller {
+public:
+    explicit caller(const asio::any_io_executor& ex) : ex_(ex), timer_(ex), pawl_timer_(ex) {}
+
+    template <class Operation>
+    asio::awaitable<std::size_t> operator()(Operation& op) {
+        if constexpr (requires { Way::once(op, timer_); })
+            return Way::once(op, timer_);
+        else if constexpr (requires { Way::once(op, pawl_timer_); })
+            return Way::once(op, pawl_timer_);
+        else if constexpr (requires { Way::once(op, ex_); })
+            return Way::once(op, ex_);
+        else
+            return Way::once(op);
+    }
+
+private:
+    asio::any_io_executor ex_;
+    asio::steady_timer timer_;
+    pawl::steady_timer pawl_timer_;
+};
+
+} // namespace bench
+
+#endif // PAWL_BENCH_TIMEOUT_OPERATIONS_HPP
