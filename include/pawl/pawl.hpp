@@ -16,6 +16,7 @@
 #include <pawl/error.hpp>
 #include <pawl/expire_all.hpp>
 #include <pawl/high_resolution_timer.hpp>
+#include <pawl/interval_timer.hpp>
 #include <pawl/manual_clock.hpp>
 #include <pawl/ring_timer.hpp>
 #include <pawl/sleep.hpp>
