@@ -1,0 +1,438 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   What a pawl::timeout_stream shares with its operations: the next layer, the limits, and the one
+///   timer that watches them.
+///
+/// Model
+///   A deadline is there, or not, as the table says. One wait is pending at most, and not for longer
+///   than until the earliest deadline. A deadline that is earlier than that moves the wait. One that
+///   goes, or moves later, is left to look(), which runs when the wait is over, ends what has
+///   expired, and waits until what is the earliest then.
+///
+///     deadline       is there while                              moves
+///     read, write    such an operation is pending, not ended     -
+///     (a connect is both at once; its handshake limit is the deadline of the write)
+///     total          one of these is there                       by expires_at()
+///     handshake      a guard lives, until it has expired         -
+///     idle           a limit is set, the layer is open, and      when bytes move
+///                    it has not expired
+///
+/// Invariants
+///   1. If waiting_, the wait is pending or its handler on its way, and timer_.expiry() <= earliest().
+///      Otherwise there is no deadline, or close() was called.
+///   2. `ended` only while `pending`.
+///
+/// Threads
+///   One at a time: in the executor of the layer.
+///
+/// Cost
+///   An operation reads the clock at its start if it has a limit, and at its end if bytes moved and
+///   idleness is limited. The wait is touched only for a deadline that is earlier than all others.
+#ifndef PAWL_STREAM_STREAM_IMPL_HPP
+#define PAWL_STREAM_STREAM_IMPL_HPP
+
+#include <pawl/config.hpp>
+
+#include <pawl/basic_waitable_timer.hpp>
+#include <pawl/error.hpp>
+
+#include <pawl/stream/next_layer.hpp>
+#include <pawl/stream/stream_limits.hpp>
+
+#include <pawl/service/saturating.hpp>
+
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/cancellation_type.hpp>
+#include <boost/beast/core/error.hpp>
+#include <boost/system/error_code.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace pawl::detail {
+
+enum class direction : std::uint8_t { read, write };
+
+template <class NextLayer, class Clock, class WaitTraits>
+class stream_impl : public std::enable_shared_from_this<stream_impl<NextLayer, Clock, WaitTraits>> {
+public:
+    using error_code = boost::system::error_code;
+    using executor_type = std::decay_t<decltype(std::declval<NextLayer&>().get_executor())>;
+    using time_point = typename Clock::time_point;
+    using limit = stream_limits::duration;
+
+    template <class... Args>
+    explicit stream_impl(Args&&... args)
+        : layer_(std::forward<Args>(args)...), timer_(layer_.get_executor()) {}
+
+    [[nodiscard]] NextLayer& layer() noexcept { return layer_; }
+    [[nodiscard]] const executor_type& get_executor() noexcept { return timer_.get_executor(); }
+
+    // ---- limits ---------------------------------------------------------------------------------
+
+    [[nodiscard]] const stream_limits& limits() const noexcept { return limits_; }
+
+    void set_limits(const stream_limits& limits) {
+        limits_ = limits;
+        const time_point now = Clock::now();
+        for (const direction d : both) {
+            if (at(d).pending)
+                at(d).deadline = after(now, limit_of(d));
+        }
+        if (limits_.idle == none)
+            idling_ = idle_expired_ = false;
+        else if (!idling_ && !idle_expired_ && !connecting_ && open())
+            begin_idling(now);
+        watch();
+    }
+
+    void expires_at(const time_point& t) {
+        total_ = t;
+        watch();
+    }
+
+    void begin_handshake() {
+        PAWL_ASSERT(!handshaking_); // one guard at a time
+        handshake_ = after(Clock::now(), limits_.handshake);
+        handshaking_ = true;
+        handshake_expired_ = false;
+        watch();
+    }
+    void end_handshake() noexcept { handshaking_ = false; }
+
+    // ---- operations -----------------------------------------------------------------------------
+
+    /// A read or a write is to be started.
+    /// @return an error if it must not be, and is to be told so.
+    [[nodiscard]] error_code begin(direction d) {
+        PAWL_ASSERT(!at(d).pending); // one read and one write at a time
+        if (closed_by_limit_ && !open())
+            return report();
+        closed_by_limit_ = false;
+
+        const bool idles = limits_.idle != none && !idling_ && open();
+        time_point now{};
+        if (limit_of(d) != none || limits_everything() || idles)
+            now = Clock::now();
+        if (everything_expired(now)) {
+            end_all();
+            return report();
+        }
+        if (idles) {
+            begin_idling(now);
+            if (std::exchange(idle_expired_, false))
+                return report();
+        }
+        start(d, after(now, limit_of(d)));
+        return {};
+    }
+
+    /// It has completed. @return what it is to be told.
+    [[nodiscard]] error_code finish(direction d, const error_code& ec, std::size_t size) {
+        moved(size);
+        const bool ended = at(d).ended;
+        abandon(d);
+        return ec && ended ? report() : ec;
+    }
+
+    /// It will never complete.
+    void abandon(direction d) noexcept { at(d).pending = at(d).ended = false; }
+
+    [[nodiscard]] error_code begin_connect() {
+        PAWL_ASSERT(!at(direction::read).pending && !at(direction::write).pending);
+        time_point now{};
+        if (limits_.handshake != none || limits_everything())
+            now = Clock::now();
+        if (everything_expired(now)) {
+            end_all();
+            return report();
+        }
+        closed_by_limit_ = idling_ = idle_expired_ = false;
+        start(direction::write, after(now, limits_.handshake));
+        start(direction::read, never);
+        connecting_ = true;
+        return {};
+    }
+
+    [[nodiscard]] error_code finish_connect(const error_code& ec) {
+        const bool ended = at(direction::write).ended;
+        abandon_connect();
+        if (!ec)
+            connected();
+        return ec && ended ? report() : ec;
+    }
+
+    void abandon_connect() noexcept {
+        connecting_ = false;
+        for (const direction d : both)
+            abandon(d);
+    }
+
+    /// The layer is connected: it idles until bytes move.
+    void connected() {
+        if (limits_.idle != none)
+            begin_idling(Clock::now());
+    }
+
+    /// So many bytes have moved.
+    std::size_t moved(std::size_t size) {
+        if (size != 0 && idling_)
+            moved_ = Clock::now();
+        return size;
+    }
+
+    // ---- cancellation ---------------------------------------------------------------------------
+
+    /// What ends the operation of that direction, to be given to the layer.
+    [[nodiscard]] boost::asio::cancellation_slot slot(direction d) noexcept {
+        return at(d).signal.slot();
+    }
+
+    /// Tells the operations of one direction apart.
+    [[nodiscard]] std::uint32_t number(direction d) const noexcept { return at(d).number; }
+
+    /// Somebody cancels that operation, which may be over.
+    void cancel(direction d, std::uint32_t number, boost::asio::cancellation_type_t type) {
+        if (at(d).pending && at(d).number == number)
+            at(d).signal.emit(type);
+    }
+
+    void cancel() {
+        if constexpr (can_cancel_lowest<NextLayer>)
+            cancel_lowest(layer_);
+        else
+            for (const direction d : both)
+                at(d).signal.emit(boost::asio::cancellation_type::terminal);
+    }
+
+    void close() {
+        closed_by_limit_ = false;
+        stop_watching();
+        shut();
+    }
+
+    /// Nothing is limited until an operation is started or a limit is set.
+    void stop_watching() {
+        idling_ = false;
+        if (std::exchange(waiting_, false)) {
+            ++wait_number_;
+            timer_.cancel();
+        }
+    }
+
+private:
+    static constexpr limit none = stream_limits::none;
+    static constexpr time_point never = time_point::max();
+    static constexpr std::array both{direction::read, direction::write};
+
+    /// The read or the write that is pending, if any.
+    struct operation {
+        time_point deadline;
+        boost::asio::cancellation_signal signal;
+        std::uint32_t number = 0;
+        bool pending = false;
+        bool ended = false; ///< by a limit: a failure is reported as that
+    };
+
+    /// The handler of the wait. It does not keep the stream.
+    struct watcher {
+        std::weak_ptr<stream_impl> impl;
+        std::uint32_t number;
+
+        void operator()(const error_code& ec) const {
+            if (const auto self = impl.lock(); self && self->wait_number_ == number)
+                self->look(ec);
+        }
+    };
+
+    [[nodiscard]] operation& at(direction d) noexcept {
+        return operations_[static_cast<std::size_t>(d)];
+    }
+    [[nodiscard]] const operation& at(direction d) const noexcept {
+        return operations_[static_cast<std::size_t>(d)];
+    }
+
+    [[nodiscard]] limit limit_of(direction d) const noexcept {
+        if (connecting_)
+            return d == direction::write ? limits_.handshake : none;
+        return d == direction::write ? limits_.write : limits_.read;
+    }
+
+    [[nodiscard]] static time_point after(const time_point& now, limit l) noexcept {
+        using duration = typename time_point::duration;
+        return l == none ? never : saturating_sum(now, std::chrono::ceil<duration>(l));
+    }
+
+    [[nodiscard]] bool open() const noexcept {
+        if constexpr (knows_whether_open<NextLayer>)
+            return lowest_layer(layer_).is_open();
+        else
+            return !closed_;
+    }
+
+    [[nodiscard]] error_code report() const {
+        if (limits_.report == limit_error::timed_out)
+            return error::timed_out;
+        return boost::beast::error::timeout;
+    }
+
+    /// Whether there is a limit that refuses new operations when it has expired.
+    [[nodiscard]] bool limits_everything() const noexcept {
+        return total_ != never || handshaking_;
+    }
+    [[nodiscard]] bool everything_expired(const time_point& now) const noexcept {
+        return total_ <= now || (handshaking_ && handshake_ <= now);
+    }
+
+    void start(direction d, const time_point& deadline) {
+        watch_until(std::min(deadline, total_));
+        operation& op = at(d);
+        op.deadline = deadline;
+        op.pending = true;
+        ++op.number;
+    }
+
+    void begin_idling(const time_point& now) {
+        watch_until(after(now, limits_.idle));
+        idling_ = true;
+        moved_ = now;
+    }
+
+    // ---- watching -------------------------------------------------------------------------------
+
+    /// Whether the operation has a deadline, be it never.
+    [[nodiscard]] bool limited(direction d) const noexcept { return at(d).pending && !at(d).ended; }
+
+    [[nodiscard]] time_point earliest() const noexcept {
+        time_point t = never;
+        for (const direction d : both) {
+            if (limited(d))
+                t = std::min({t, at(d).deadline, total_});
+        }
+        if (handshaking_ && !handshake_expired_)
+            t = std::min(t, handshake_);
+        if (idling_)
+            t = std::min(t, after(moved_, limits_.idle));
+        return t;
+    }
+
+    /// Limits have changed.
+    void watch() {
+        const bool any = total_ != never || handshaking_ || limits_.idle != none ||
+                         limits_.read != none || limits_.write != none || limits_.handshake != none;
+        if (any)
+            watch_until(earliest());
+        else
+            stop_watching();
+    }
+
+    /// Sees to it that look() comes at `t`, or before.
+    void watch_until(const time_point& t) {
+        if (t == never || (waiting_ && timer_.expiry() <= t))
+            return;
+        if (waiting_) {
+            timer_.rearm_at(t);
+        } else {
+            timer_.expires_at(t);
+            timer_.async_wait(watcher{this->weak_from_this(), ++wait_number_});
+            waiting_ = true;
+        }
+    }
+
+    /// The wait is over: ends what has expired, and waits for what has not.
+    void look(const error_code& ec) {
+        waiting_ = false;
+        const time_point now = Clock::now();
+        // Before its time a wait is ended by expire_all() only.
+        const bool hurry = ec || (Clock::is_steady && now < timer_.expiry());
+        const auto due = [&](const time_point& t) { return t <= now || (hurry && t != never); };
+
+        const bool reads = limited(direction::read);
+        const bool writes = limited(direction::write);
+        bool everything = (reads || writes) && due(total_);
+        if (handshaking_ && !handshake_expired_ && due(handshake_))
+            everything = handshake_expired_ = true;
+        if (idling_ && due(after(moved_, limits_.idle)))
+            everything |= expire_idle(now, hurry);
+
+        if (everything) {
+            end_all();
+        } else {
+            if (reads && due(at(direction::read).deadline))
+                end(direction::read);
+            if (writes && due(at(direction::write).deadline))
+                end(direction::write);
+        }
+        watch_until(earliest());
+    }
+
+    /// @return whether there is anything to end.
+    bool expire_idle(const time_point& now, bool hurry) {
+        moved_ = now; // for what follows a cancellation
+        const bool busy = at(direction::read).pending || at(direction::write).pending;
+        idling_ = busy && !hurry; // until the next operation, which is told if nobody else is
+        idle_expired_ = !busy && open();
+        return busy || idle_expired_;
+    }
+
+    /// A limit for one direction has expired.
+    void end(direction d) {
+        if (limits_.action == on_limit::close)
+            return end_all();
+        at(d).ended = true;
+        at(d).signal.emit(boost::asio::cancellation_type::terminal);
+    }
+
+    /// A limit for everything has expired.
+    void end_all() {
+        for (const direction d : both)
+            at(d).ended = at(d).pending;
+        if (limits_.action == on_limit::close) {
+            closed_by_limit_ = true;
+            return shut();
+        }
+        for (const direction d : both) {
+            if (at(d).ended)
+                at(d).signal.emit(boost::asio::cancellation_type::terminal);
+        }
+        // What runs on the layer itself, such as its handshake, is not known here.
+        if constexpr (!socket_layer<NextLayer> && can_cancel_lowest<NextLayer>)
+            cancel_lowest(layer_);
+    }
+
+    void shut() {
+        closed_ = true;
+        idling_ = idle_expired_ = false;
+        close_lowest(layer_);
+    }
+
+    NextLayer layer_;
+    basic_waitable_timer<Clock, WaitTraits, executor_type> timer_;
+    std::array<operation, 2> operations_{};
+    time_point total_ = never;
+    time_point handshake_{};
+    time_point moved_{}; ///< when bytes moved last, while idling_
+    stream_limits limits_;
+    std::uint32_t wait_number_ = 0; ///< the handlers of other waits are stale
+    bool waiting_ = false;
+    bool connecting_ = false;
+    bool handshaking_ = false;
+    bool handshake_expired_ = false;
+    bool idling_ = false;
+    bool idle_expired_ = false; ///< and the next operation has to be told
+    bool closed_by_limit_ = false;
+    bool closed_ = false; ///< for layers that do not say whether they are open
+};
+
+} // namespace pawl::detail
+
+#endif // PAWL_STREAM_STREAM_IMPL_HPP

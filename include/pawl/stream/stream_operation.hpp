@@ -1,0 +1,204 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   One operation on a pawl::timeout_stream: what is given to the next layer in the place of the
+///   completion handler, and how it is started.
+///
+/// Model
+///   The handler's allocator, executor and so on are passed on to the layer; its cancellation slot is
+///   not. The layer gets one that belongs to the stream, so that a limit can end this operation and
+///   no other, and the handler's slot forwards to it.
+///
+/// Cost
+///   A handler and three words. No allocation.
+#ifndef PAWL_STREAM_STREAM_OPERATION_HPP
+#define PAWL_STREAM_STREAM_OPERATION_HPP
+
+#include <pawl/stream/stream_impl.hpp>
+
+#include <boost/asio/associated_cancellation_slot.hpp>
+#include <boost/asio/associator.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/handler_continuation_hook.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/beast/core/bind_handler.hpp>
+#include <boost/system/error_code.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace pawl::detail {
+
+/// What the cancellation slot of a handler does. It may be emitted when the operation is long over.
+template <class Impl>
+class forward_cancellation {
+public:
+    forward_cancellation(const std::shared_ptr<Impl>& impl, direction d)
+        : impl_(impl), number_(impl->number(d)), direction_(d) {}
+
+    void operator()(boost::asio::cancellation_type_t type) const {
+        if (const auto impl = impl_.lock())
+            impl->cancel(direction_, number_, type);
+    }
+
+private:
+    std::weak_ptr<Impl> impl_;
+    std::uint32_t number_;
+    direction direction_;
+};
+
+/// A connect is cancelled as a write is.
+enum class operation_kind : std::uint8_t { read, write, connect };
+
+template <operation_kind Kind>
+inline constexpr direction direction_of =
+    Kind == operation_kind::read ? direction::read : direction::write;
+
+/// The completion handler that the next layer gets. It keeps what it needs of the stream.
+template <class Impl, operation_kind Kind, class Handler>
+class stream_operation {
+public:
+    using cancellation_slot_type = boost::asio::cancellation_slot;
+
+    /// Limits do not concern it until begin().
+    template <class Handler1>
+    stream_operation(const std::shared_ptr<Impl>& impl, Handler1&& handler)
+        : handler_(std::forward<Handler1>(handler)), impl_(impl) {}
+
+    stream_operation(stream_operation&&) = default;
+    stream_operation& operator=(stream_operation&&) = delete;
+
+    ~stream_operation() {
+        if (!impl_ || !limited_)
+            return;
+        if constexpr (connects)
+            impl_->abandon_connect();
+        else
+            impl_->abandon(direction_of<Kind>);
+    }
+
+    /// Its limits begin, and the slot of the handler is connected.
+    /// @return an error if it must not be started.
+    [[nodiscard]] boost::system::error_code begin() {
+        boost::system::error_code ec;
+        if constexpr (connects)
+            ec = impl_->begin_connect();
+        else
+            ec = impl_->begin(direction_of<Kind>);
+        if (ec)
+            return ec;
+        limited_ = true;
+        auto slot = boost::asio::get_associated_cancellation_slot(handler_);
+        if (slot.is_connected())
+            slot.template emplace<forward_cancellation<Impl>>(impl_, direction_of<Kind>);
+        return ec;
+    }
+
+    /// Has the handler told that the operation was not started.
+    template <class... Results>
+    void refuse(Results... results) {
+        boost::asio::post(impl_->get_executor(),
+                          boost::beast::bind_front_handler(std::move(handler_), results...));
+    }
+
+    template <class... Results>
+    void operator()(boost::system::error_code ec, Results... results) {
+        if (const auto impl = std::move(impl_); limited_) {
+            if constexpr (connects)
+                ec = impl->finish_connect(ec);
+            else
+                ec = impl->finish(direction_of<Kind>, ec, results...);
+        }
+        std::move(handler_)(ec, std::move(results)...);
+    }
+
+    cancellation_slot_type get_cancellation_slot() const noexcept {
+        return limited_ ? impl_->slot(direction_of<Kind>) : cancellation_slot_type();
+    }
+
+    /// For associator.
+    const Handler& handler() const noexcept { return handler_; }
+
+    friend bool asio_handler_is_continuation(stream_operation* self) {
+        using boost::asio::asio_handler_is_continuation;
+        return asio_handler_is_continuation(std::addressof(self->handler_));
+    }
+
+private:
+    static constexpr bool connects = Kind == operation_kind::connect;
+
+    Handler handler_;
+    std::shared_ptr<Impl> impl_;
+    bool limited_ = false;
+};
+
+template <class Buffers>
+[[nodiscard]] bool has_bytes(const Buffers& buffers) {
+    const auto end = boost::asio::buffer_sequence_end(buffers);
+    for (auto i = boost::asio::buffer_sequence_begin(buffers); i != end; ++i) {
+        if (boost::asio::const_buffer(*i).size() != 0)
+            return true;
+    }
+    return false;
+}
+
+template <operation_kind Kind, class Impl, class Handler, class Buffers>
+void start_transfer(const std::shared_ptr<Impl>& impl, Handler&& handler, const Buffers& buffers) {
+    stream_operation<Impl, Kind, std::decay_t<Handler>> operation(impl,
+                                                                  std::forward<Handler>(handler));
+    if (has_bytes(buffers)) {
+        if (const auto ec = operation.begin())
+            return operation.refuse(ec, std::size_t{0});
+    }
+    if constexpr (Kind == operation_kind::read)
+        impl->layer().async_read_some(buffers, std::move(operation));
+    else
+        impl->layer().async_write_some(buffers, std::move(operation));
+}
+
+/// @param start   `start(layer, operation)` starts the connect of the layer.
+/// @param results what the handler gets beside the error if that is not started.
+template <class Impl, class Handler, class Start, class... Results>
+void start_connect(const std::shared_ptr<Impl>& impl, Handler&& handler, Start start,
+                   Results... results) {
+    stream_operation<Impl, operation_kind::connect, std::decay_t<Handler>> operation(
+        impl, std::forward<Handler>(handler));
+    if (const auto ec = operation.begin())
+        return operation.refuse(ec, std::move(results)...);
+    start(impl->layer(), std::move(operation));
+}
+
+/// The condition of a connect that has none.
+struct any_endpoint {
+    template <class Endpoint>
+    bool operator()(const boost::system::error_code&, const Endpoint&) const noexcept {
+        return true;
+    }
+};
+
+} // namespace pawl::detail
+
+/// Allocator, executor and whatever else a handler may have.
+template <template <class, class> class Associator, class Impl, pawl::detail::operation_kind Kind,
+          class Handler, class Default>
+struct boost::asio::associator<Associator, pawl::detail::stream_operation<Impl, Kind, Handler>,
+                               Default> : Associator<Handler, Default> {
+    using operation = pawl::detail::stream_operation<Impl, Kind, Handler>;
+
+    static typename Associator<Handler, Default>::type get(const operation& op) noexcept {
+        return Associator<Handler, Default>::get(op.handler());
+    }
+    static auto get(const operation& op, const Default& d) noexcept
+        -> decltype(Associator<Handler, Default>::get(op.handler(), d)) {
+        return Associator<Handler, Default>::get(op.handler(), d);
+    }
+};
+
+#endif // PAWL_STREAM_STREAM_OPERATION_HPP

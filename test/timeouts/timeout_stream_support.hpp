@@ -1,0 +1,235 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// Purpose
+//   What the tests of pawl::timeout_stream have in common: connected pairs, outcomes of operations,
+//   and sockets on which something takes for ever.
+//
+// Model
+//   Sockets over loopback, limits on manual_clock. What must happen is waited for; what must not is
+//   seen not to happen when the context has nothing left to do.
+
+#ifndef PAWL_TEST_TIMEOUTS_TIMEOUT_STREAM_SUPPORT_HPP
+#define PAWL_TEST_TIMEOUTS_TIMEOUT_STREAM_SUPPORT_HPP
+
+#include <pawl/manual_clock.hpp>
+#include <pawl/timeout_stream.hpp>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/address_v4.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/connect_pair.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core/error.hpp>
+#include <boost/system/error_code.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <list>
+#include <ostream>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace pawl {
+
+inline std::ostream& operator<<(std::ostream& out, on_limit action) {
+    return out << (action == on_limit::close ? "close" : "cancel");
+}
+inline std::ostream& operator<<(std::ostream& out, limit_error report) {
+    return out << (report == limit_error::timed_out ? "timed_out" : "beast_timeout");
+}
+
+} // namespace pawl
+
+namespace stream_test {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+using asio::ip::tcp;
+using boost::system::error_code;
+using pawl::limit_error;
+using pawl::manual_clock;
+using pawl::on_limit;
+using pawl::stream_limits;
+using namespace std::chrono_literals;
+
+using manual_stream = pawl::timeout_stream<tcp::socket, manual_clock>;
+using local_stream = pawl::timeout_stream<asio::local::stream_protocol::socket, manual_clock>;
+
+/// How long a test waits for something that must happen before it calls it a hang.
+inline constexpr auto patience = 20s;
+
+inline const tcp::endpoint loopback{asio::ip::address_v4::loopback(), 0};
+
+/// What became of one operation.
+struct outcome {
+    int calls = 0;
+    error_code code;
+    std::size_t size = 0;
+
+    bool pending() const noexcept { return calls == 0; }
+    bool succeeded() const noexcept { return calls == 1 && !code; }
+    bool ended_with(const error_code& ec) const noexcept { return calls == 1 && code == ec; }
+    bool aborted() const noexcept { return ended_with(asio::error::operation_aborted); }
+    bool timed_out() const noexcept { return ended_with(beast::error::timeout); }
+
+    /// A completion handler.
+    auto record() {
+        return [this](const error_code& ec, std::size_t n = 0) {
+            ++calls;
+            code = ec;
+            size = n;
+        };
+    }
+
+    friend std::ostream& operator<<(std::ostream& out, const outcome& o) {
+        return out << o.calls << " calls, " << o.code.message() << ", " << o.size << " bytes";
+    }
+};
+
+inline error_code error_of(limit_error report) {
+    if (report == limit_error::timed_out)
+        return pawl::error::timed_out;
+    return beast::error::timeout;
+}
+
+/// All that can be done now.
+inline void poll(asio::io_context& context) {
+    context.restart();
+    context.poll();
+}
+
+/// Lets time pass, and runs what is due.
+inline void pass(asio::io_context& context, manual_clock::duration d) {
+    manual_clock::advance(context, d);
+    poll(context);
+}
+
+/// Runs the context until `done()`.
+inline void run_until(asio::io_context& context, const std::function<bool()>& done) {
+    const auto end = std::chrono::steady_clock::now() + patience;
+    context.restart();
+    while (!done()) {
+        const auto left = end - std::chrono::steady_clock::now();
+        BOOST_REQUIRE_MESSAGE(left > 0s, "it does not come");
+        context.run_one_for(left);
+        context.restart();
+    }
+}
+
+inline void run_until_over(asio::io_context& context, const outcome& o) {
+    run_until(context, [&] { return !o.pending(); });
+}
+
+/// Two connected sockets.
+template <class Socket = tcp::socket>
+std::pair<Socket, Socket> socket_pair(asio::io_context& context) {
+    Socket near(context);
+    if constexpr (std::is_same_v<typename Socket::protocol_type, tcp>) {
+        tcp::acceptor acceptor(context, loopback);
+        near.connect(acceptor.local_endpoint());
+        return {std::move(near), acceptor.accept()};
+    } else {
+        Socket far(context);
+        asio::local::connect_pair(near, far);
+        return {std::move(near), std::move(far)};
+    }
+}
+
+/// A stream, and the peer that it is connected with.
+template <class Stream = manual_stream>
+struct connection {
+    using socket_type = typename Stream::socket_type;
+
+    explicit connection(asio::io_context& context, const stream_limits& limits = {})
+        : connection(socket_pair<socket_type>(context)) {
+        stream.set_limits(limits);
+    }
+    explicit connection(std::pair<socket_type, socket_type> sockets)
+        : stream(std::move(sockets.first)), peer(std::move(sockets.second)) {}
+
+    /// Has the peer send so many bytes, if the stream is open.
+    void feed(std::size_t size) {
+        error_code ignored;
+        asio::write(peer, asio::buffer(std::string(size, 'x')), ignored);
+    }
+
+    /// Writes until nothing more fits, so that the next write takes for ever. Over TCP it might fit a
+    /// little later, when an acknowledgement comes.
+    void clog()
+        requires(!std::is_same_v<typename socket_type::protocol_type, tcp>)
+    {
+        stream.socket().non_blocking(true);
+        const std::string chunk(1 << 16, 'x');
+        error_code ec;
+        while (!ec)
+            stream.socket().write_some(asio::buffer(chunk), ec);
+        BOOST_REQUIRE_EQUAL(ec, asio::error::would_block);
+    }
+
+    /// Reads at the peer what clog() has written, until a write fits again.
+    void unclog() {
+        std::string chunk(1 << 16, 'x');
+        peer.non_blocking(true);
+        error_code ec;
+        while (!ec)
+            peer.read_some(asio::buffer(chunk), ec);
+    }
+
+    template <class Token>
+    auto read(Token&& token) {
+        return stream.async_read_some(asio::buffer(data), std::forward<Token>(token));
+    }
+    template <class Token>
+    auto write(Token&& token) {
+        return stream.async_write_some(asio::buffer(data), std::forward<Token>(token));
+    }
+
+    Stream stream;
+    socket_type peer;
+    std::array<char, 64> data{};
+};
+
+/// A socket whose async_connect() takes for ever: it listens, and waits for somebody to connect.
+class stalled_socket : public tcp::socket {
+public:
+    using tcp::socket::socket;
+
+    template <class Handler>
+    void async_connect(const tcp::endpoint&, Handler&& handler) {
+        if (!is_open())
+            open(tcp::v4());
+        bind(loopback);
+        BOOST_REQUIRE_EQUAL(::listen(native_handle(), 1), 0);
+        async_wait(wait_read, std::forward<Handler>(handler));
+    }
+};
+
+/// An acceptor whose backlog is full: a connect to it takes for ever.
+class full_acceptor {
+public:
+    explicit full_acceptor(asio::io_context& context) : acceptor_(context) {
+        acceptor_.open(tcp::v4());
+        acceptor_.bind(loopback);
+        acceptor_.listen(0);
+        for (int i = 0; i < 4; ++i)
+            waiting_.emplace_back(context).async_connect(endpoint(), [](error_code) {});
+    }
+
+    [[nodiscard]] tcp::endpoint endpoint() const { return acceptor_.local_endpoint(); }
+
+private:
+    tcp::acceptor acceptor_;
+    std::list<tcp::socket> waiting_;
+};
+
+} // namespace stream_test
+
+#endif // PAWL_TEST_TIMEOUTS_TIMEOUT_STREAM_SUPPORT_HPP

@@ -1,0 +1,1421 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// Purpose
+//   pawl::timeout_stream over sockets: each limit alone and with others, what it does and what is
+//   reported, cancellation, lifetime, tokens, and what an operation costs.
+
+#define BOOST_TEST_MODULE timeout_stream
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include "timeout_stream_support.hpp"
+
+#include "../service/counted_new.hpp"
+#include "../support/seed.hpp"
+
+#include <pawl/expire_all.hpp>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/bind_allocator.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/use_future.hpp>
+#include <boost/beast/_experimental/test/stream.hpp>
+#include <boost/beast/core/stream_traits.hpp>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace stream_test;
+namespace data = boost::unit_test::data;
+
+const auto actions = data::make({on_limit::close, on_limit::cancel});
+const auto reports = data::make({limit_error::beast_timeout, limit_error::timed_out});
+
+constexpr stream_limits cancelling{.action = on_limit::cancel};
+
+struct fixture {
+    asio::io_context context;
+
+    void pass(manual_clock::duration d) { stream_test::pass(context, d); }
+    void poll() { stream_test::poll(context); }
+};
+
+/// Counts how often it is read. It does not move.
+struct counting_clock {
+    using duration = std::chrono::nanoseconds;
+    using rep = duration::rep;
+    using period = duration::period;
+    using time_point = std::chrono::time_point<counting_clock>;
+    static constexpr bool is_steady = true;
+
+    static time_point now() noexcept {
+        ++readings;
+        return time_point(1s);
+    }
+
+    static inline int readings = 0;
+};
+
+BOOST_FIXTURE_TEST_SUITE(one_limit, fixture)
+
+BOOST_DATA_TEST_CASE(a_read_ends_when_its_limit_expires_and_not_before, actions* reports, action,
+                     report) {
+    connection c(context, {.read = 10s, .action = action, .report = report});
+    outcome read;
+    c.read(read.record());
+
+    pass(10s - 1ns);
+    BOOST_TEST(read.pending());
+
+    pass(1ns);
+    run_until_over(context, read);
+    BOOST_TEST(read.ended_with(error_of(report)));
+    BOOST_TEST(c.stream.socket().is_open() == (action == on_limit::cancel));
+}
+
+BOOST_DATA_TEST_CASE(a_write_ends_when_its_limit_expires_and_not_before, actions* reports, action,
+                     report) {
+    connection<local_stream> c(context, {.write = 10s, .action = action, .report = report});
+    c.clog();
+    outcome write;
+    c.write(write.record());
+
+    pass(10s - 1ns);
+    BOOST_TEST(write.pending());
+
+    pass(1ns);
+    run_until_over(context, write);
+    BOOST_TEST(write.ended_with(error_of(report)));
+    BOOST_TEST(c.stream.socket().is_open() == (action == on_limit::cancel));
+}
+
+BOOST_DATA_TEST_CASE(a_connect_ends_when_the_handshake_limit_expires_and_not_before,
+                     actions* reports, action, report) {
+    pawl::timeout_stream<stalled_socket, manual_clock> stream(context);
+    stream.set_limits({.handshake = 10s, .action = action, .report = report});
+    outcome connect;
+    stream.async_connect(loopback, connect.record());
+
+    pass(10s - 1ns);
+    BOOST_TEST(connect.pending());
+
+    pass(1ns);
+    run_until_over(context, connect);
+    BOOST_TEST(connect.ended_with(error_of(report)));
+    BOOST_TEST(stream.socket().is_open() == (action == on_limit::cancel));
+}
+
+BOOST_DATA_TEST_CASE(a_connect_to_a_range_ends_when_the_handshake_limit_expires, actions, action) {
+    full_acceptor acceptor(context);
+    manual_stream stream(context);
+    stream.set_limits({.handshake = 10s, .action = action});
+    const std::array endpoints{acceptor.endpoint(), acceptor.endpoint()};
+    outcome connect;
+    std::optional<tcp::endpoint> connected;
+    stream.async_connect(endpoints, [&](error_code ec, const tcp::endpoint& ep) {
+        connect.record()(ec);
+        connected = ep;
+    });
+
+    pass(10s - 1ns);
+    BOOST_TEST(connect.pending());
+
+    pass(1ns);
+    run_until_over(context, connect);
+    BOOST_TEST(connect.timed_out());
+    BOOST_TEST((connected == tcp::endpoint()));
+}
+
+BOOST_AUTO_TEST_CASE(a_connect_that_succeeds_leaves_the_other_limits_to_hold) {
+    tcp::acceptor acceptor(context, loopback);
+    manual_stream stream(context);
+    stream.set_limits({.read = 20s, .handshake = 10s});
+    outcome connect;
+    stream.async_connect(acceptor.local_endpoint(), connect.record());
+    run_until_over(context, connect);
+    BOOST_TEST(connect.succeeded());
+
+    pass(1h);
+    std::array<char, 8> data{};
+    outcome read;
+    stream.async_read_some(asio::buffer(data), read.record());
+    pass(20s - 1ns);
+    BOOST_TEST(read.pending());
+    pass(1ns);
+    run_until_over(context, read);
+    BOOST_TEST(read.timed_out());
+}
+
+BOOST_AUTO_TEST_CASE(a_connect_that_has_timed_out_can_be_tried_again) {
+    tcp::acceptor acceptor(context, loopback);
+    full_acceptor full(context);
+    manual_stream stream(context);
+    stream.set_limits({.handshake = 10s});
+    outcome first;
+    stream.async_connect(full.endpoint(), first.record());
+    pass(10s);
+    run_until_over(context, first);
+    BOOST_TEST(first.timed_out());
+
+    outcome second;
+    stream.async_connect(acceptor.local_endpoint(), second.record());
+    run_until_over(context, second);
+    BOOST_TEST(second.succeeded());
+}
+
+BOOST_DATA_TEST_CASE(idleness_ends_what_is_pending_in_both_directions, actions* reports, action,
+                     report) {
+    connection<local_stream> c(context, {.idle = 10s, .action = action, .report = report});
+    c.clog();
+    outcome read;
+    outcome write;
+    c.read(read.record());
+    c.write(write.record());
+
+    pass(10s - 1ns);
+    BOOST_TEST(read.pending());
+    BOOST_TEST(write.pending());
+
+    pass(1ns);
+    run_until_over(context, read);
+    run_until_over(context, write);
+    BOOST_TEST(read.ended_with(error_of(report)));
+    BOOST_TEST(write.ended_with(error_of(report)));
+    BOOST_TEST(c.stream.socket().is_open() == (action == on_limit::cancel));
+}
+
+BOOST_AUTO_TEST_CASE(bytes_in_either_direction_postpone_idleness) {
+    connection c(context, {.idle = 10s});
+    outcome last;
+    c.read(last.record());
+    for (int i = 0; i < 3; ++i) { // the read is older than the limit in the end
+        pass(9s);
+        outcome write;
+        c.write(write.record());
+        run_until_over(context, write);
+        BOOST_TEST(write.succeeded());
+    }
+    BOOST_TEST(last.pending());
+    pass(9s);
+    c.feed(1);
+    run_until_over(context, last);
+    BOOST_TEST(last.succeeded());
+
+    outcome read;
+    c.read(read.record());
+    pass(10s - 1ns);
+    BOOST_TEST(read.pending());
+    pass(1ns);
+    run_until_over(context, read);
+    BOOST_TEST(read.timed_out());
+}
+
+BOOST_AUTO_TEST_CASE(blocking_transfers_postpone_idleness_too) {
+    connection c(context, {.idle = 10s});
+    pass(9s);
+    c.stream.write_some(asio::buffer(c.data));
+    pass(9s);
+    c.feed(1);
+    error_code ec;
+    BOOST_TEST(c.stream.read_some(asio::buffer(c.data), ec) == 1U);
+    pass(10s - 1ns);
+    BOOST_TEST(c.stream.socket().is_open());
+    pass(1ns);
+    BOOST_TEST(!c.stream.socket().is_open());
+}
+
+BOOST_AUTO_TEST_CASE(idleness_closes_the_layer_even_if_nothing_is_pending) {
+    connection c(context, {.idle = 10s, .report = limit_error::timed_out});
+    pass(10s - 1ns);
+    BOOST_TEST(c.stream.socket().is_open());
+    pass(1ns);
+    BOOST_TEST(!c.stream.socket().is_open());
+
+    for (int i = 0; i < 2; ++i) {
+        outcome read;
+        c.read(read.record());
+        BOOST_TEST(read.pending()); // never within async_read_some()
+        poll();
+        BOOST_TEST(read.ended_with(pawl::error::timed_out));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(idleness_that_cancels_with_nothing_pending_is_told_to_the_next_operation) {
+    connection c(context, {.idle = 10s, .action = on_limit::cancel});
+    pass(1h);
+    BOOST_TEST(c.stream.socket().is_open());
+
+    c.feed(1);
+    outcome first;
+    c.read(first.record());
+    poll();
+    BOOST_TEST(first.timed_out());
+
+    outcome second; // and the stream goes on, with a new period
+    c.read(second.record());
+    poll();
+    BOOST_TEST(second.succeeded());
+    outcome third;
+    c.read(third.record());
+    pass(10s - 1ns);
+    BOOST_TEST(third.pending());
+    pass(1ns);
+    run_until_over(context, third);
+    BOOST_TEST(third.timed_out());
+}
+
+BOOST_AUTO_TEST_CASE(idleness_counts_from_the_connect_and_only_while_the_layer_is_open) {
+    tcp::acceptor acceptor(context, loopback);
+    manual_stream stream(context);
+    stream.set_limits({.idle = 10s});
+    pass(1h);
+    outcome connect;
+    stream.async_connect(acceptor.local_endpoint(), connect.record());
+    run_until_over(context, connect);
+    BOOST_TEST(connect.succeeded());
+    pass(10s - 1ns);
+    BOOST_TEST(stream.socket().is_open());
+
+    stream.close();
+    stream.socket().open(tcp::v4()); // is not looked at before there is an operation
+    pass(1h);
+    BOOST_TEST(stream.socket().is_open());
+}
+
+BOOST_AUTO_TEST_CASE(a_socket_that_is_being_connected_does_not_idle) {
+    pawl::timeout_stream<stalled_socket, manual_clock> stream(context);
+    outcome connect;
+    stream.async_connect(loopback, connect.record());
+    stream.set_limits({.idle = 1s});
+    pass(1h);
+    BOOST_TEST(connect.pending());
+}
+
+BOOST_AUTO_TEST_CASE(a_socket_that_its_owner_has_closed_does_not_idle) {
+    connection c(context, {.idle = 10s});
+    c.stream.socket().close();
+    pass(10s);
+    outcome read;
+    c.read(read.record());
+    poll();
+    BOOST_TEST(read.ended_with(asio::error::bad_descriptor));
+}
+
+BOOST_DATA_TEST_CASE(expires_after_ends_what_is_pending_in_both_directions, actions* reports,
+                     action, report) {
+    connection<local_stream> c(context, {.action = action, .report = report});
+    c.clog();
+    c.stream.expires_after(10s);
+    outcome read;
+    outcome write;
+    c.read(read.record());
+    pass(5s);
+    c.write(write.record());
+
+    pass(5s - 1ns);
+    BOOST_TEST(read.pending());
+    BOOST_TEST(write.pending());
+
+    pass(1ns);
+    run_until_over(context, read);
+    run_until_over(context, write);
+    BOOST_TEST(read.ended_with(error_of(report)));
+    BOOST_TEST(write.ended_with(error_of(report)));
+    BOOST_TEST(c.stream.socket().is_open() == (action == on_limit::cancel));
+}
+
+BOOST_AUTO_TEST_CASE(expires_after_counts_with_nothing_pending_and_until_it_is_set_anew) {
+    connection c(context, cancelling);
+    c.stream.expires_after(10s);
+    pass(10s);
+    c.feed(1);
+    for (int i = 0; i < 2; ++i) {
+        outcome read;
+        c.read(read.record());
+        BOOST_TEST(read.pending()); // never within async_read_some()
+        poll();
+        BOOST_TEST(read.timed_out());
+    }
+
+    c.stream.expires_after(10s);
+    outcome read;
+    c.read(read.record());
+    poll();
+    BOOST_TEST(read.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(a_stream_that_is_used_too_late_is_closed) {
+    connection c(context);
+    c.stream.expires_after(10s);
+    pass(10s);
+    BOOST_TEST(c.stream.socket().is_open());
+    outcome write;
+    c.write(write.record());
+    poll();
+    BOOST_TEST(write.timed_out());
+    BOOST_TEST(!c.stream.socket().is_open());
+
+    outcome connect;
+    tcp::acceptor acceptor(context, loopback);
+    c.stream.async_connect(acceptor.local_endpoint(), connect.record());
+    poll();
+    BOOST_TEST(connect.timed_out());
+    c.stream.expires_never();
+    connect = {};
+    c.stream.async_connect(acceptor.local_endpoint(), connect.record());
+    run_until_over(context, connect);
+    BOOST_TEST(connect.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(a_point_in_time_that_is_past_or_out_of_range_is_now_or_never) {
+    connection c(context, cancelling);
+    for (const auto& expired : {manual_clock::time_point::min(), manual_clock::now()}) {
+        c.stream.expires_at(expired);
+        outcome read;
+        c.read(read.record());
+        poll();
+        BOOST_TEST(read.timed_out());
+    }
+    c.stream.expires_after(manual_clock::duration::min());
+    outcome past;
+    c.read(past.record());
+    poll();
+    BOOST_TEST(past.timed_out());
+
+    c.stream.expires_after(manual_clock::duration::max());
+    outcome read;
+    c.read(read.record());
+    pass(1h);
+    BOOST_TEST(read.pending());
+}
+
+BOOST_AUTO_TEST_CASE(a_limit_of_zero_or_less_still_lets_through_what_is_there) {
+    connection c(context, {.read = -1s, .action = on_limit::cancel});
+    outcome none;
+    c.read(none.record());
+    pass(0s);
+    run_until_over(context, none);
+    BOOST_TEST(none.timed_out());
+}
+
+BOOST_DATA_TEST_CASE(what_runs_in_a_handshake_scope_ends_when_the_limit_expires, actions* reports,
+                     action, report) {
+    connection c(context, {.handshake = 10s, .action = action, .report = report});
+    auto scope = c.stream.limit_handshake();
+    c.feed(1);
+    outcome first;
+    c.read(first.record());
+    poll();
+    BOOST_TEST(first.succeeded());
+    pass(9s);
+    outcome second;
+    c.read(second.record());
+
+    pass(1s - 1ns);
+    BOOST_TEST(second.pending());
+
+    pass(1ns);
+    run_until_over(context, second);
+    BOOST_TEST(second.ended_with(error_of(report)));
+
+    outcome third;
+    c.write(third.record());
+    BOOST_TEST(third.pending());
+    poll();
+    BOOST_TEST(third.ended_with(error_of(report)));
+}
+
+BOOST_AUTO_TEST_CASE(a_handshake_that_is_over_in_time_leaves_no_limit) {
+    connection c(context, {.handshake = 10s});
+    {
+        auto scope = c.stream.limit_handshake();
+        auto moved = std::move(scope);
+    }
+    outcome read;
+    c.read(read.record());
+    pass(1h);
+    BOOST_TEST(read.pending());
+}
+
+BOOST_AUTO_TEST_CASE(a_handshake_that_times_out_with_nothing_pending_closes_the_layer) {
+    connection c(context, {.handshake = 10s});
+    auto scope = c.stream.limit_handshake();
+    pass(10s);
+    BOOST_TEST(!c.stream.socket().is_open());
+}
+
+BOOST_AUTO_TEST_CASE(a_handshake_scope_may_outlive_its_stream) {
+    std::optional<connection<>> c(std::in_place, context, stream_limits{.handshake = 10s});
+    auto scope = c->stream.limit_handshake();
+    c.reset();
+    pass(10s);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_FIXTURE_TEST_SUITE(several_limits, fixture)
+
+BOOST_AUTO_TEST_CASE(a_limit_for_reads_that_cancels_leaves_the_write_alone) {
+    connection<local_stream> c(context, {.read = 10s, .action = on_limit::cancel});
+    c.clog();
+    outcome read;
+    outcome write;
+    c.read(read.record());
+    c.write(write.record());
+
+    pass(10s);
+    run_until_over(context, read);
+    BOOST_TEST(read.timed_out());
+    BOOST_TEST(write.pending());
+
+    c.unclog();
+    run_until_over(context, write);
+    BOOST_TEST(write.succeeded());
+    c.feed(1);
+    read = {};
+    c.read(read.record());
+    run_until_over(context, read);
+    BOOST_TEST(read.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(a_limit_for_writes_that_cancels_leaves_the_read_alone) {
+    connection<local_stream> c(context, {.write = 10s, .action = on_limit::cancel});
+    c.clog();
+    outcome read;
+    outcome write;
+    c.read(read.record());
+    c.write(write.record());
+
+    pass(10s);
+    run_until_over(context, write);
+    BOOST_TEST(write.timed_out());
+    BOOST_TEST(read.pending());
+
+    c.feed(1);
+    run_until_over(context, read);
+    BOOST_TEST(read.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(a_limit_that_closes_is_reported_by_both_directions) {
+    connection<local_stream> c(context, {.read = 10s, .write = 1h});
+    c.clog();
+    outcome read;
+    outcome write;
+    c.read(read.record());
+    c.write(write.record());
+    pass(10s);
+    run_until_over(context, read);
+    run_until_over(context, write);
+    BOOST_TEST(read.timed_out());
+    BOOST_TEST(write.timed_out());
+}
+
+/// The limit that is the shortest decides, whichever it is.
+BOOST_DATA_TEST_CASE(the_earliest_limit_decides, data::xrange(4), shortest) {
+    stream_limits limits{.idle = 20s, .read = 20s, .handshake = 20s};
+    (shortest == 0 ? limits.idle : shortest == 1 ? limits.read : limits.handshake) = 10s;
+    connection c(context, limits);
+    const auto scope = c.stream.limit_handshake();
+    c.stream.expires_after(shortest == 3 ? 10s : 20s);
+    if (shortest >= 2)
+        c.stream.set_limits({.idle = 20s, .read = 20s, .handshake = 10s});
+    outcome read;
+    c.read(read.record());
+
+    pass(10s - 1ns);
+    BOOST_TEST(read.pending());
+
+    pass(1ns);
+    run_until_over(context, read);
+    BOOST_TEST(read.timed_out());
+}
+
+BOOST_AUTO_TEST_CASE(a_limit_holds_after_an_earlier_one_has_come_and_gone) {
+    connection c(context, {.read = 10s, .action = on_limit::cancel});
+    c.stream.expires_after(1s);
+    c.stream.expires_after(1h);
+    outcome read;
+    c.read(read.record());
+    for (int i = 0; i < 3; ++i) { // each write wakes the timer early, and in vain
+        c.stream.set_limits({.read = 10s, .write = 1s, .action = on_limit::cancel});
+        outcome write;
+        c.write(write.record());
+        run_until_over(context, write);
+        pass(2s);
+        BOOST_TEST(read.pending());
+    }
+}
+
+BOOST_AUTO_TEST_CASE(limits_that_are_changed_hold_for_what_is_pending) {
+    connection c(context, {.read = 10s, .action = on_limit::cancel});
+    outcome read;
+    c.read(read.record());
+    pass(9s);
+    c.stream.set_limits({.read = 10s, .action = on_limit::cancel}); // from now on
+    pass(9s);
+    BOOST_TEST(read.pending());
+    c.stream.set_limits({.read = 1s, .report = limit_error::timed_out});
+    pass(1s - 1ns);
+    BOOST_TEST(read.pending());
+    pass(1ns);
+    run_until_over(context, read);
+    BOOST_TEST(read.ended_with(pawl::error::timed_out));
+    BOOST_TEST(!c.stream.socket().is_open());
+}
+
+BOOST_AUTO_TEST_CASE(limits_that_are_set_with_an_operation_pending_hold_for_it) {
+    connection c(context);
+    outcome read;
+    c.read(read.record());
+    pass(1h);
+    c.stream.set_limits({.read = 1s, .action = on_limit::cancel});
+    pass(1s);
+    run_until_over(context, read);
+    BOOST_TEST(read.timed_out());
+
+    read = {};
+    c.read(read.record());
+    c.stream.set_limits({});
+    pass(1h);
+    BOOST_TEST(read.pending());
+}
+
+BOOST_AUTO_TEST_CASE(expires_after_moves_the_deadline_of_what_is_pending_later_and_earlier) {
+    connection c(context, cancelling);
+    outcome read;
+    c.read(read.record());
+    pass(1h);
+    c.stream.expires_after(10s);
+    pass(9s);
+    c.stream.expires_after(20s);
+    pass(19s);
+    BOOST_TEST(read.pending());
+    c.stream.expires_never();
+    pass(1h);
+    BOOST_TEST(read.pending());
+    c.stream.expires_after(20s);
+    c.stream.expires_after(5s);
+    pass(5s - 1ns);
+    BOOST_TEST(read.pending());
+    pass(1ns);
+    run_until_over(context, read);
+    BOOST_TEST(read.timed_out());
+}
+
+BOOST_AUTO_TEST_CASE(an_idle_limit_that_is_changed_counts_from_the_last_byte) {
+    connection c(context, {.idle = 20s});
+    pass(8s);
+    c.stream.set_limits({.idle = 10s});
+    pass(2s - 1ns);
+    BOOST_TEST(c.stream.socket().is_open());
+    pass(1ns);
+    BOOST_TEST(!c.stream.socket().is_open());
+}
+
+/// What the limits of a stream mean, without a timer: all of them are looked at after each step.
+struct limits_model {
+    using time_point = manual_clock::time_point;
+    static constexpr time_point never = time_point::max();
+
+    struct operation {
+        bool pending = false;
+        time_point deadline = never;
+    };
+
+    static time_point in(stream_limits::duration d) {
+        return d == stream_limits::none ? never : manual_clock::now() + d;
+    }
+
+    void set(const stream_limits& l) {
+        limits = l;
+        read.deadline = in(l.read);
+        write.deadline = in(l.write);
+        if (l.idle == stream_limits::none)
+            idles = missed = false;
+        else if (!idles && !missed)
+            begin_idling();
+    }
+
+    /// @return whether the operation is refused.
+    bool start(operation& op, stream_limits::duration limit) {
+        if (total <= manual_clock::now())
+            return true;
+        if (limits.idle != stream_limits::none && !idles) {
+            begin_idling();
+            if (std::exchange(missed, false))
+                return true;
+        }
+        op = {true, in(limit)};
+        return false;
+    }
+
+    void move_bytes() { moved = manual_clock::now(); }
+
+    void look() {
+        const time_point now = manual_clock::now();
+        bool all = total <= now;
+        if (idles && moved + limits.idle <= now) {
+            all = true;
+            idles = read.pending || write.pending;
+            missed = !idles;
+            moved = now;
+        }
+        for (operation* op : {&read, &write})
+            op->pending = op->pending && !all && now < op->deadline;
+    }
+
+    void begin_idling() {
+        idles = true;
+        move_bytes();
+    }
+
+    stream_limits limits;
+    operation read;
+    operation write;
+    time_point total = never;
+    time_point moved{};
+    bool idles = false;
+    bool missed = false; ///< idleness that nobody was told of yet
+};
+
+/// Whatever comes in whatever order, each operation ends when the model says so. The write never
+/// gets through.
+BOOST_AUTO_TEST_CASE(limits_hold_in_any_order_of_events) {
+    std::mt19937_64 random(pawl_test::seed());
+    const auto below = [&](std::uint64_t n) { return random() % n; };
+    const auto duration = [&] {
+        return below(3) == 0 ? stream_limits::none : stream_limits::duration(1s * (1 + below(10)));
+    };
+    connection<local_stream> c(context, cancelling);
+    c.clog();
+    limits_model model;
+    outcome read;
+    outcome write;
+    read.calls = write.calls = 1; // nothing is pending
+
+    const auto start = [&](outcome& o, limits_model::operation& op, bool reads) {
+        if (!o.pending())
+            o = {};
+        else
+            return;
+        const bool refused = model.start(op, reads ? model.limits.read : model.limits.write);
+        if (reads)
+            c.read(o.record());
+        else
+            c.write(o.record());
+        if (refused)
+            run_until_over(context, o);
+        BOOST_REQUIRE_EQUAL(o.timed_out(), refused);
+    };
+    for (std::uint64_t step = pawl_test::steps(20'000); step != 0; --step) {
+        switch (below(8)) {
+        case 0: {
+            const stream_limits limits{.idle = duration(),
+                                       .read = duration(),
+                                       .write = duration(),
+                                       .action = on_limit::cancel};
+            c.stream.set_limits(limits);
+            model.set(limits);
+            break;
+        }
+        case 1: {
+            const auto d = duration();
+            c.stream.expires_after(d);
+            model.total = limits_model::in(d);
+            break;
+        }
+        case 2:
+            start(write, model.write, false);
+            break;
+        case 3:
+            if (read.pending()) {
+                c.feed(1);
+                run_until_over(context, read);
+                BOOST_REQUIRE(read.succeeded());
+                model.read.pending = false;
+                model.move_bytes();
+            }
+            break;
+        case 4:
+        case 5:
+            start(read, model.read, true);
+            break;
+        default:
+            manual_clock::advance(context, 500ms * below(7));
+        }
+        poll();
+        model.look();
+        if (!model.read.pending)
+            run_until_over(context, read);
+        if (!model.write.pending)
+            run_until_over(context, write);
+        BOOST_REQUIRE_EQUAL(read.pending(), model.read.pending);
+        BOOST_REQUIRE_EQUAL(write.pending(), model.write.pending);
+        BOOST_REQUIRE(read.calls == 1 ? !read.code || read.timed_out() : true);
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_FIXTURE_TEST_SUITE(results, fixture)
+
+BOOST_DATA_TEST_CASE(a_result_that_was_there_before_the_limit_expired_is_passed_on, actions,
+                     action) {
+    connection c(context, {.read = 10s, .action = action});
+    c.feed(5);
+    outcome read;
+    c.read(read.record()); // has its data, and is queued
+    manual_clock::advance(context, 10s);
+    poll();
+    BOOST_TEST(read.succeeded());
+    BOOST_TEST(read.size == 5U);
+}
+
+BOOST_AUTO_TEST_CASE(an_error_before_the_limit_is_passed_on) {
+    connection c(context, {.read = 10s});
+    c.peer.close();
+    outcome read;
+    c.read(read.record());
+    run_until_over(context, read);
+    BOOST_TEST(read.ended_with(asio::error::eof));
+}
+
+BOOST_AUTO_TEST_CASE(an_outer_cancellation_is_told_apart_from_a_limit) {
+    connection<local_stream> c(context, {.read = 10s, .write = 10s, .action = on_limit::cancel});
+    c.clog();
+    asio::cancellation_signal stop_read;
+    outcome read;
+    outcome write;
+    c.read(asio::bind_cancellation_slot(stop_read.slot(), read.record()));
+    c.write(write.record());
+
+    stop_read.emit(asio::cancellation_type::total);
+    run_until_over(context, read);
+    BOOST_TEST(read.aborted());
+    BOOST_TEST(write.pending());
+
+    pass(10s);
+    run_until_over(context, write);
+    BOOST_TEST(write.timed_out());
+    BOOST_TEST(read.calls == 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_cancellation_that_comes_late_touches_no_other_operation) {
+    std::optional<connection<>> c(std::in_place, context);
+    asio::cancellation_signal stop;
+    outcome first;
+    c->feed(1);
+    c->read(asio::bind_cancellation_slot(stop.slot(), first.record()));
+    run_until_over(context, first);
+    outcome second;
+    c->read(second.record());
+
+    stop.emit(asio::cancellation_type::terminal);
+    poll();
+    BOOST_TEST(first.succeeded());
+    BOOST_TEST(second.pending());
+
+    c.reset();
+    stop.emit(asio::cancellation_type::terminal);
+    poll();
+    stop.emit(asio::cancellation_type::terminal);
+    BOOST_TEST(second.aborted());
+}
+
+BOOST_AUTO_TEST_CASE(a_connect_can_be_cancelled) {
+    full_acceptor acceptor(context);
+    manual_stream stream(context);
+    stream.set_limits({.handshake = 10s});
+    asio::cancellation_signal stop;
+    outcome connect;
+    stream.async_connect(acceptor.endpoint(),
+                         asio::bind_cancellation_slot(stop.slot(), connect.record()));
+    stop.emit(asio::cancellation_type::terminal);
+    run_until_over(context, connect);
+    BOOST_TEST(connect.aborted());
+}
+
+BOOST_AUTO_TEST_CASE(cancel_and_close_end_what_is_pending_as_aborted) {
+    connection c(context, {.idle = 1h, .read = 10s, .write = 10s});
+    for (const bool closes : {false, true}) {
+        outcome read;
+        c.read(read.record());
+        closes ? c.stream.close() : c.stream.cancel();
+        BOOST_TEST(read.pending());
+        run_until_over(context, read);
+        BOOST_TEST(read.aborted());
+        BOOST_TEST(c.stream.socket().is_open() == !closes);
+    }
+    context.restart();
+    context.run(); // close() has ended the limits, too: nothing is outstanding
+}
+
+BOOST_AUTO_TEST_CASE(operations_of_length_zero_have_no_limits) {
+    connection c(context, cancelling);
+    c.stream.expires_at(manual_clock::now());
+    outcome read;
+    outcome write;
+    outcome stuck;
+    c.stream.async_read_some(asio::mutable_buffer(), read.record());
+    c.stream.async_write_some(std::array<asio::const_buffer, 2>{}, write.record());
+    BOOST_TEST(read.pending());
+    poll();
+    BOOST_TEST(read.succeeded());
+    BOOST_TEST(write.succeeded());
+
+    // One may be started while another read is pending: ssl::stream does so.
+    c.stream.expires_after(10s);
+    c.read(stuck.record());
+    outcome other;
+    c.stream.async_read_some(asio::mutable_buffer(), other.record());
+    poll();
+    BOOST_TEST(other.succeeded());
+    BOOST_TEST(stuck.pending());
+    pass(10s);
+    run_until_over(context, stuck);
+    BOOST_TEST(stuck.timed_out());
+}
+
+BOOST_AUTO_TEST_CASE(expire_all_ends_what_has_a_limit) {
+    connection limited(context, {.read = 10s, .action = on_limit::cancel});
+    connection free(context, cancelling);
+    connection idle(context, {.idle = 10s});
+    outcome read;
+    outcome other;
+    limited.read(read.record());
+    free.read(other.record());
+
+    pawl::expire_all(context);
+    poll();
+    run_until_over(context, read);
+    BOOST_TEST(read.timed_out());
+    BOOST_TEST(other.pending());
+    BOOST_TEST(!idle.stream.socket().is_open());
+}
+
+BOOST_AUTO_TEST_CASE(limits_are_outstanding_work_until_they_are_taken_back) {
+    connection c(context, {.read = 10s});
+    c.feed(1);
+    outcome read;
+    c.read(read.record());
+    run_until_over(context, read);
+    poll();
+    BOOST_TEST(!context.stopped()); // the wait for the limit of the read
+    c.stream.set_limits({});
+    poll();
+    BOOST_TEST(context.stopped());
+
+    c.stream.expires_after(10s);
+    poll();
+    BOOST_TEST(context.stopped()); // nothing is pending
+    outcome second;
+    c.feed(1);
+    c.read(second.record());
+    poll();
+    BOOST_TEST(!context.stopped());
+    c.stream.expires_never();
+    poll();
+    BOOST_TEST(context.stopped());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_FIXTURE_TEST_SUITE(lifetime, fixture)
+
+BOOST_AUTO_TEST_CASE(destruction_ends_what_is_pending_as_aborted) {
+    outcome read;
+    outcome write;
+    {
+        connection<local_stream> c(context,
+                                   {.idle = 10s, .read = 10s, .write = 10s, .handshake = 10s});
+        c.clog();
+        c.read(read.record());
+        c.write(write.record());
+    }
+    BOOST_TEST(read.pending());
+    context.run();
+    BOOST_TEST(read.aborted());
+    BOOST_TEST(write.aborted());
+}
+
+BOOST_AUTO_TEST_CASE(a_stream_may_be_destroyed_by_its_own_handler) {
+    auto c = std::make_unique<connection<>>(context, stream_limits{.idle = 20s, .read = 10s});
+    outcome read;
+    c->read([&](error_code ec, std::size_t n) {
+        c.reset();
+        read.record()(ec, n);
+    });
+    pass(10s);
+    run_until_over(context, read);
+    BOOST_TEST(read.timed_out());
+    context.run();
+}
+
+BOOST_AUTO_TEST_CASE(abandoned_operations_leave_nothing_behind) {
+    const auto sentry = std::make_shared<int>();
+    {
+        asio::io_context doomed;
+        auto c = std::make_shared<connection<local_stream>>(
+            doomed, stream_limits{.idle = 20s, .read = 10s, .write = 10s});
+        c->clog();
+        const auto keep = [c, sentry](error_code, std::size_t) { BOOST_ERROR("called"); };
+        c->read(keep);
+        c->write(keep);
+        auto other = std::make_shared<connection<>>(doomed);
+        other->stream.expires_at(manual_clock::now());
+        other->read([other, sentry](error_code, std::size_t) { BOOST_ERROR("called"); });
+        auto connecting =
+            std::make_shared<pawl::timeout_stream<stalled_socket, manual_clock>>(doomed);
+        connecting->set_limits({.handshake = 10s});
+        connecting->async_connect(loopback,
+                                  [connecting, sentry](error_code) { BOOST_ERROR("called"); });
+        stream_test::poll(context);
+    }
+    BOOST_TEST(sentry.use_count() == 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_stream_can_be_moved_with_operations_pending) {
+    connection<local_stream> c(context, {.read = 10s, .write = 10s});
+    c.clog();
+    outcome read;
+    outcome write;
+    c.read(read.record());
+    c.write(write.record());
+    local_stream moved(std::move(c.stream));
+    connection<local_stream> target(context);
+    outcome replaced;
+    target.read(replaced.record());
+    target.stream = std::move(moved);
+    run_until_over(context, replaced);
+    BOOST_TEST(replaced.aborted());
+
+    BOOST_TEST(target.stream.limits().read.count() == stream_limits::duration(10s).count());
+    pass(10s);
+    run_until_over(context, read);
+    run_until_over(context, write);
+    BOOST_TEST(read.timed_out());
+    BOOST_TEST(write.timed_out());
+    BOOST_TEST(!target.stream.socket().is_open());
+}
+
+BOOST_AUTO_TEST_CASE(release_socket_gives_an_open_socket_without_limits) {
+    connection c(context, {.idle = 10s, .read = 10s});
+    outcome read;
+    c.read(read.record());
+    tcp::socket socket = c.stream.release_socket();
+    run_until_over(context, read);
+    BOOST_TEST(read.aborted());
+    pass(1h);
+    BOOST_TEST(socket.is_open());
+    c.feed(3);
+    BOOST_TEST(socket.read_some(asio::buffer(c.data)) == 3U);
+    context.restart();
+    context.run(); // nothing is outstanding
+}
+
+BOOST_AUTO_TEST_CASE(a_stream_is_made_of_whatever_the_next_layer_is_made_of) {
+    const manual_stream of_context(context);
+    const manual_stream of_executor(context.get_executor());
+    const manual_stream of_protocol(context, tcp::v4());
+    const manual_stream of_endpoint(context, loopback);
+    BOOST_TEST(!of_executor.socket().is_open());
+    BOOST_TEST(of_endpoint.socket().is_open());
+
+    using on_context = tcp::socket::rebind_executor<asio::io_context::executor_type>::other;
+    pawl::timeout_stream<on_context, manual_clock> native(context, tcp::v4());
+    native.set_limits({.read = 10s});
+    const manual_stream converted(std::move(native));
+    BOOST_TEST(converted.socket().is_open());
+    BOOST_TEST(converted.limits().read.count() == stream_limits::duration(10s).count());
+    static_assert(!std::is_convertible_v<asio::io_context&, manual_stream>);
+    static_assert(std::is_nothrow_move_constructible_v<manual_stream>);
+    static_assert(std::is_nothrow_move_assignable_v<manual_stream>);
+}
+
+BOOST_AUTO_TEST_CASE(it_is_a_stream_to_beast) {
+    static_assert(beast::is_async_stream<pawl::tcp_stream>::value);
+    static_assert(beast::is_sync_stream<pawl::tcp_stream>::value);
+    static_assert(std::is_same_v<beast::lowest_layer_type<pawl::tcp_stream>, pawl::tcp_stream>);
+    static_assert(std::is_same_v<beast::executor_type<pawl::tcp_stream>, asio::any_io_executor>);
+    connection c(context);
+    beast::close_socket(beast::get_lowest_layer(c.stream));
+    BOOST_TEST(!c.stream.socket().is_open());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_FIXTURE_TEST_SUITE(connects, fixture)
+
+BOOST_AUTO_TEST_CASE(all_forms_of_connect_connect) {
+    tcp::acceptor acceptor(context, loopback);
+    const tcp::endpoint there = acceptor.local_endpoint();
+    const std::vector<tcp::endpoint> range{there};
+    const auto no_condition = [](error_code, const tcp::endpoint&) { return true; };
+    int connected = 0;
+    const auto expect_to = [&](error_code ec, const tcp::endpoint& ep) {
+        ++connected;
+        BOOST_TEST(!ec);
+        BOOST_TEST(ep == there);
+    };
+    const auto expect_iterator = [&](error_code ec, std::vector<tcp::endpoint>::const_iterator i) {
+        ++connected;
+        BOOST_TEST(!ec);
+        BOOST_TEST(*i == there);
+    };
+    std::vector<manual_stream> streams;
+    for (int i = 0; i < 9; ++i)
+        streams.emplace_back(context).set_limits({.handshake = 1h});
+    streams[0].async_connect(there, [&](error_code ec) { expect_to(ec, there); });
+    streams[1].async_connect(range, expect_to);
+    streams[2].async_connect(range, no_condition, expect_to);
+    streams[3].async_connect(range.begin(), range.end(), expect_iterator);
+    streams[4].async_connect(range.begin(), range.end(), no_condition, expect_iterator);
+    run_until(context, [&] { return connected == 5; });
+    error_code ec;
+    streams[5].connect(there);
+    streams[6].connect(range);
+    streams[7].connect(range, no_condition);
+    BOOST_TEST(streams[8].connect(range, ec) == there);
+    streams[8].close();
+    streams[8].connect(there, ec);
+    BOOST_TEST(!ec);
+    streams[8].close();
+    streams[8].connect(range, no_condition, ec);
+    BOOST_TEST(!ec);
+    for (const manual_stream& s : streams)
+        BOOST_TEST(s.socket().is_open());
+    streams.clear();
+    context.restart();
+    context.run();
+}
+
+BOOST_AUTO_TEST_CASE(a_range_that_has_nothing_is_not_found) {
+    manual_stream stream(context);
+    stream.set_limits({.handshake = 1h});
+    outcome connect;
+    stream.async_connect(std::vector<tcp::endpoint>{},
+                         [&](error_code ec, const tcp::endpoint&) { connect.record()(ec); });
+    run_until_over(context, connect);
+    BOOST_TEST(connect.ended_with(asio::error::not_found));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_FIXTURE_TEST_SUITE(tokens, fixture)
+
+BOOST_AUTO_TEST_CASE(all_tokens_work) {
+    connection c(context, {.read = 10s});
+    c.feed(4);
+    int calls = 0;
+    const asio::mutable_buffer byte(c.data.data(), 1);
+
+    c.stream.async_read_some(byte, [&, only = std::make_unique<int>()](error_code, std::size_t n) {
+        calls += static_cast<int>(n);
+    });
+    run_until(context, [&] { return calls == 1; });
+
+    auto operation = c.stream.async_read_some(byte, asio::deferred);
+    std::move(operation)([&](error_code, std::size_t n) { calls += static_cast<int>(n); });
+    run_until(context, [&] { return calls == 2; });
+
+    auto future = c.stream.async_read_some(byte, asio::use_future);
+    run_until(context, [&] { return future.wait_for(0s) == std::future_status::ready; });
+    BOOST_TEST(future.get() == 1U);
+
+    asio::thread_pool elsewhere(1);
+    std::atomic<bool> there = false;
+    c.stream.async_read_some(
+        byte, asio::bind_executor(elsewhere.get_executor(), [&](error_code ec, std::size_t) {
+            there = !ec && elsewhere.get_executor().running_in_this_thread();
+        }));
+    run_until(context, [&, n = 0]() mutable {
+        asio::post(context, [] {});
+        return there || ++n < 0;
+    });
+
+    bool done = false;
+    asio::co_spawn(
+        context,
+        [&]() -> asio::awaitable<void> {
+            c.feed(1);
+            BOOST_TEST(co_await c.stream.async_read_some(byte, asio::use_awaitable) == 1U);
+            manual_clock::advance(context, 0s);
+            c.stream.expires_after(-1s);
+            auto [ec, n] =
+                co_await c.stream.async_read_some(byte, asio::as_tuple(asio::use_awaitable));
+            BOOST_TEST((ec == beast::error::timeout));
+            done = true;
+        },
+        asio::detached);
+    run_until(context, [&] { return done; });
+}
+
+BOOST_AUTO_TEST_CASE(a_default_token_comes_with_the_executor) {
+    using token = asio::as_tuple_t<asio::use_awaitable_t<>>;
+    using stream_type = token::as_default_on_t<manual_stream>;
+    auto [near, far] = socket_pair(context);
+    stream_type stream(std::move(near));
+    stream.set_limits({.read = 10s});
+    std::array<char, 8> data{};
+    std::optional<error_code> result;
+    asio::co_spawn(
+        context,
+        [&]() -> asio::awaitable<void> {
+            auto [ec, n] = co_await stream.async_read_some(asio::buffer(data));
+            result = ec;
+        },
+        asio::detached);
+    poll();
+    pass(10s);
+    run_until(context, [&] { return result.has_value(); });
+    BOOST_TEST((*result == beast::error::timeout));
+}
+
+BOOST_AUTO_TEST_CASE(a_default_token_is_told_apart_from_a_condition) {
+    using token = asio::as_tuple_t<asio::use_awaitable_t<>>;
+    token::as_default_on_t<manual_stream> stream(context);
+    tcp::acceptor acceptor(context, loopback);
+    const std::array there{acceptor.local_endpoint()};
+    const auto any = [](error_code, const tcp::endpoint&) { return true; };
+    outcome callback;
+    stream.async_connect(there,
+                         [&](error_code ec, const tcp::endpoint&) { callback.record()(ec); });
+    run_until_over(context, callback);
+    BOOST_TEST(callback.succeeded());
+
+    int connected = 0;
+    asio::co_spawn(
+        context,
+        [&]() -> asio::awaitable<void> {
+            stream.close();
+            connected += !std::get<0>(co_await stream.async_connect(there));
+            stream.close();
+            connected += !std::get<0>(co_await stream.async_connect(there, any));
+            stream.close();
+            connected += !std::get<0>(co_await stream.async_connect(there[0]));
+        },
+        asio::detached);
+    run_until(context, [&] { return connected == 3; });
+}
+
+BOOST_AUTO_TEST_CASE(read_or_write_of_awaitable_operators_cancels_the_other) {
+    using namespace asio::experimental::awaitable_operators;
+    connection c(context, {.read = 10s, .write = 10s, .action = on_limit::cancel});
+    std::size_t winner = 2;
+    asio::co_spawn(
+        context,
+        [&]() -> asio::awaitable<void> {
+            const auto result =
+                co_await (c.read(asio::use_awaitable) || c.write(asio::use_awaitable));
+            winner = result.index();
+        },
+        asio::detached);
+    run_until(context, [&] { return winner != 2; });
+    BOOST_TEST(winner == 1U);
+    outcome read; // no other read is pending
+    c.read(read.record());
+    pass(10s);
+    run_until_over(context, read);
+    BOOST_TEST(read.timed_out());
+}
+
+BOOST_AUTO_TEST_CASE(a_refusal_goes_through_executor_and_allocator_of_the_handler) {
+    connection c(context);
+    c.stream.expires_at(manual_clock::now());
+    asio::io_context elsewhere;
+    outcome read;
+    c.read(asio::bind_executor(elsewhere, read.record()));
+    poll();
+    BOOST_TEST(read.pending());
+    elsewhere.run();
+    BOOST_TEST(read.timed_out());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_FIXTURE_TEST_SUITE(cost, fixture)
+
+BOOST_AUTO_TEST_CASE(a_read_that_completes_reads_the_clock_and_does_not_touch_the_timer) {
+    using counted = pawl::timeout_stream<tcp::socket, counting_clock>;
+    connection<counted> c(context, {.idle = 1min, .read = 10s, .write = 10s});
+    int left = 1000;
+    c.feed(1000);
+    const asio::mutable_buffer byte(c.data.data(), 1);
+    std::function<void()> next = [&] {
+        c.stream.async_read_some(byte, [&](error_code, std::size_t) {
+            if (--left > 0)
+                next();
+        });
+    };
+    next();
+    run_until(context, [&] { return left == 990; }); // all that is needed once is there
+
+    const auto allocations = counted_new::calls.load();
+    counting_clock::readings = 0;
+    run_until(context, [&] { return left == 0; });
+    // One at the start and one at the end; a timer that is moved or set reads it, too.
+    BOOST_TEST(counting_clock::readings <= 2 * 990);
+    BOOST_TEST(counted_new::calls.load() == allocations);
+}
+
+BOOST_AUTO_TEST_CASE(a_stream_needs_one_allocation_and_its_limits_none) {
+    auto sockets = socket_pair(context);
+    auto other = socket_pair(context);
+    manual_stream first(std::move(other.first)); // makes the service
+    first.set_limits({.idle = 1h});
+
+    const auto before = counted_new::calls.load();
+    manual_stream stream(std::move(sockets.first));
+    BOOST_TEST(counted_new::calls.load() == before + 1);
+    // The memory of the wait comes from Asio's recycling allocator, which is not counted here.
+    stream.set_limits({.idle = 1h, .read = 1h, .write = 1h, .handshake = 1h});
+    stream.expires_after(1min);
+    BOOST_TEST(counted_new::calls.load() == before + 1);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_FIXTURE_TEST_SUITE(layers, fixture)
+
+BOOST_AUTO_TEST_CASE(the_next_layer_need_not_be_a_socket) {
+    using layer = beast::test::stream;
+    using stream_type = pawl::timeout_stream<layer, manual_clock>;
+    static_assert(std::is_same_v<beast::lowest_layer_type<stream_type>, layer>);
+    static_assert(beast::is_async_stream<stream_type>::value);
+    stream_type stream(context);
+    layer peer(context);
+    stream.next_layer().connect(peer);
+    stream.set_limits({.read = 10s});
+    std::array<char, 8> data{};
+    peer.write_some(asio::buffer("x", 1));
+    outcome first;
+    stream.async_read_some(asio::buffer(data), first.record());
+    run_until_over(context, first);
+    BOOST_TEST(first.succeeded());
+
+    outcome second;
+    stream.async_read_some(asio::buffer(data), second.record());
+    pass(10s);
+    run_until_over(context, second);
+    BOOST_TEST(second.timed_out());
+    outcome third;
+    stream.async_read_some(asio::buffer(data), third.record());
+    run_until_over(context, third);
+    BOOST_TEST(third.timed_out());
+}
+
+BOOST_AUTO_TEST_CASE(a_timeout_stream_can_be_on_a_timeout_stream) {
+    auto [near, far] = socket_pair(context);
+    pawl::timeout_stream<manual_stream, manual_clock> stream(std::move(near));
+    stream.set_limits({.read = 10s, .action = on_limit::cancel});
+    stream.next_layer().set_limits(
+        {.read = 5s, .action = on_limit::cancel, .report = limit_error::timed_out});
+    std::array<char, 8> data{};
+    outcome read;
+    stream.async_read_some(asio::buffer(data), read.record());
+    pass(5s);
+    run_until_over(context, read);
+    BOOST_TEST(read.ended_with(pawl::error::timed_out));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(threads)
+
+/// Streams on strands of two threads, with limits so short that they meet what they limit. Allowed
+/// outcomes of a read: its byte, or a timeout. Afterwards nothing is outstanding.
+BOOST_DATA_TEST_CASE(limits_that_meet_completions_end_each_operation_once, actions, action) {
+    constexpr int rounds = 200;
+    asio::io_context context(2);
+    std::atomic<int> over = 0;
+    std::atomic<int> wrong = 0;
+
+    struct session {
+        connection<pawl::tcp_stream> c;
+        int left = rounds;
+    };
+    std::vector<std::shared_ptr<session>> sessions;
+    const auto make = [&] {
+        auto [near, far] = socket_pair(context);
+        tcp::socket on_strand(asio::make_strand(context), tcp::v4(), near.release());
+        return std::make_shared<session>(
+            session{connection<pawl::tcp_stream>({std::move(on_strand), std::move(far)})});
+    };
+    for (int i = 0; i < 8; ++i) {
+        sessions.push_back(make());
+        sessions.back()->c.stream.set_limits({.idle = 2ms, .read = 1ms, .action = action});
+    }
+    std::function<void(std::shared_ptr<session>)> step = [&](std::shared_ptr<session> s) {
+        if (s->left-- == 0) {
+            s->c.stream.close();
+            ++over;
+            return;
+        }
+        if (s->left % 3 != 0)
+            s->c.feed(1);
+        s->c.read([&, s](error_code ec, std::size_t n) {
+            ++over;
+            if (ec ? ec != beast::error::timeout : n == 0)
+                ++wrong;
+            step(s);
+        });
+    };
+    for (const auto& s : sessions)
+        asio::post(s->c.stream.get_executor(), [&, s] { step(s); });
+    std::thread other([&] { context.run(); });
+    context.run();
+    other.join();
+
+    BOOST_TEST(over == 8 * (rounds + 1));
+    BOOST_TEST(wrong == 0);
+}
+
+BOOST_AUTO_TEST_CASE(no_limit_acts_early) {
+    asio::io_context context;
+    connection<pawl::tcp_stream> c(context, {.read = 3ms, .action = on_limit::cancel});
+    for (int i = 0; i < 20; ++i) {
+        const auto begin = std::chrono::steady_clock::now();
+        outcome read;
+        c.read(read.record());
+        run_until_over(context, read);
+        BOOST_TEST(read.timed_out());
+        BOOST_TEST((std::chrono::steady_clock::now() - begin >= 3ms));
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+} // namespace
