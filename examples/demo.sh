@@ -2,19 +2,22 @@
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
 #
-# usage: demo.sh DIRECTORY [option of demo_clients]...
+# usage: demo.sh DIRECTORY [pawl|asio]
 #
-# Starts idle_echo_server on a free loopback port, drives it from another process with 2,000 real
-# TCP clients, and stops it with SIGTERM while connections are open. Exits with 0 only if every
-# silent client was closed in time, no talking one was, and the server ended cleanly. DIRECTORY has
-# the programs.
+# Starts http_server with short limits on a free loopback port, asks it good and bad things with
+# curl, loads it with wrk and, at the same time, with hundreds of clients that are slow, silent,
+# deaf, or gone, and stops it with SIGTERM while connections are open and a request is running.
+# Exits with 0 only if everything was as promised. What is ended by a limit must be ended at most
+# 250 ms late, and never early. DIRECTORY has the programs. Needs curl, wrk and openssl.
 
 set -euo pipefail
 
-idle_ms=2000      # the server's timeout
-files=2500        # each of the two processes needs this many
-held=20           # connections that are open when the server is told to stop
-stop_within_ms=2000
+limit_ms=2000         # for a header, a body, silence, and a client that does not read
+request_ms=3000       # from the end of a header to the end of the response
+tolerance_ms=250      # lateness that is forgiven: this machine may be busy
+load_seconds=4        # of wrk
+held=20               # connections that are idle when the server is told to stop
+stop_within_ms=5000   # the server's --drain; the request that is running then needs 1000
 
 die() {
     printf 'demo: %s\n' "$*" >&2
@@ -23,18 +26,15 @@ die() {
 
 now_ms() { printf '%s' "$((${EPOCHREALTIME/[.,]/} / 1000))"; }
 
-(($# >= 1)) || die 'usage: demo.sh DIRECTORY [option of demo_clients]...'
+(($# >= 1 && $# <= 2)) || die 'usage: demo.sh DIRECTORY [pawl|asio]'
 programs=$1
-shift
-for program in idle_echo_server demo_clients; do
+timer=${2:-pawl}
+for program in http_server http_clients; do
     [[ -x $programs/$program ]] || die "$programs/$program is not there; build the examples first"
 done
-
-soft=$(ulimit -Sn)
-if [[ $soft != unlimited ]] && ((soft < files)); then
-    ulimit -Sn "$files" 2>/dev/null ||
-        die "needs $files open files; the hard limit is $(ulimit -Hn): raise it in limits.conf"
-fi
+for program in curl wrk openssl; do
+    command -v "$program" >/dev/null || die "needs $program"
+done
 
 scratch=$(mktemp -d)
 server=
@@ -49,69 +49,157 @@ trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-# --- the server -----------------------------------------------------------------------------------
+# start OPTION...: a server that listens on 127.0.0.1:$port.
+start() {
+    : >"$scratch/stdout" # read below, perhaps before the server's process has begun
+    "$programs/http_server" --timer "$timer" --port 0 --root "$scratch/root" "$@" \
+        >"$scratch/stdout" 2>"$scratch/stderr" &
+    server=$!
+    port=
+    while [[ -z $port ]] && kill -0 "$server" 2>/dev/null; do
+        sleep 0.02
+        port=$(sed -n 's/^listening on .*://p' "$scratch/stdout")
+    done
+    if [[ -z $port ]]; then
+        cat "$scratch/stderr" >&2
+        die 'the server did not start'
+    fi
+}
 
-: >"$scratch/stdout" # read below, perhaps before the server's process has begun
-"$programs/idle_echo_server" --port 0 --idle "${idle_ms}ms" \
-    >"$scratch/stdout" 2>"$scratch/stderr" &
-server=$!
+# row WHAT PROMISED FOUND: a line of the table.
+failures=0
+row() {
+    local verdict=ok
+    [[ $2 == "$3" ]] || {
+        verdict="NOT: $3"
+        failures=$((failures + 1))
+    }
+    printf '%-46s %-28s %s\n' "$1" "$2" "$verdict"
+}
 
-address=
-for ((i = 0; i < 200; ++i)); do
-    address=$(sed -n 's/^listening on //p' "$scratch/stdout")
-    [[ -z $address ]] || break
-    kill -0 "$server" 2>/dev/null || break
-    sleep 0.05
-done
-if [[ -z $address ]]; then
-    cat "$scratch/stderr" >&2
-    die 'the server did not start'
-fi
-host=${address%:*}
-port=${address##*:}
-echo "server: process $server listens on $address, closes connections after $idle_ms ms of silence"
+ask() { curl -q -sS -k --noproxy '*' --path-as-is -m 20 "$@" 2>&1 || true; }
+code() { ask -o /dev/null -w '%{http_code}' "$@"; }
 
-# --- the clients ----------------------------------------------------------------------------------
+mkdir "$scratch/root"
+head -c 1000 /dev/urandom >"$scratch/root/small"
+head -c 100000 /dev/urandom >"$scratch/root/medium"
+truncate -s 32M "$scratch/root/large" # more than all buffers on the way to a client
+head -c 2000000 /dev/zero >"$scratch/too_large"
 
+# --- good and bad requests --------------------------------------------------------------------------
+
+start --idle ${limit_ms}ms --header-timeout ${limit_ms}ms --body-timeout ${limit_ms}ms \
+    --write-timeout ${limit_ms}ms --request-timeout ${request_ms}ms --drain ${stop_within_ms}ms \
+    --access-log "$scratch/log"
+url=http://127.0.0.1:$port
+echo "server: process $server listens on $url, limits $limit_ms ms, on $timer"
+echo
+printf '%-46s %-28s %s\n' 'curl' 'promised' 'found'
+row 'two files over one connection' '200 on 1, 200 on 0 new ones' \
+    "$(ask -o /dev/null -o /dev/null -w '%{http_code} on %{num_connects}, ' "$url/small" "$url/medium" |
+        sed 's/, $/ new ones/')"
+row 'a large file' '200, 33554432 bytes' "$(ask -o /dev/null -w '%{http_code}, %{size_download} bytes' "$url/large")"
+row 'HEAD' '200, 0 bytes' "$(ask -o /dev/null -w '%{http_code}, %{size_download} bytes' -I "$url/large")"
+ask --data-binary "@$scratch/root/medium" "$url/echo" >"$scratch/echo"
+row 'POST /echo, 100 kB' 'the same back' \
+    "$(cmp "$scratch/root/medium" "$scratch/echo" 2>&1 && echo 'the same back')"
+row 'a missing file' 404 "$(code "$url/nothing")"
+row 'a path out of the root' 403 "$(code "$url/%2e%2e/secret")"
+row 'DELETE' 405 "$(code -X DELETE "$url/small")"
+row 'a body of 2 MB' 413 "$(code --data-binary "@$scratch/too_large" "$url/echo")"
+row 'a header of 9 kB' 431 "$(code -H "Long: $(printf 'x%.0s' {1..9000})" "$url/small")"
+row 'a malformed request' 400 "$(code -H 'Content-Length: x' "$url/small")"
+row '/slow, 500 ms' 200 "$(code "$url/slow?ms=500")"
+row "/slow, a minute, where $request_ms ms are allowed" 503 "$(code "$url/slow?ms=60000")"
+
+# --- load, and clients that would keep their connections for ever -----------------------------------
+
+echo
+echo "wrk for $load_seconds s, and at the same time:"
 clients_status=0
-"$programs/demo_clients" --host "$host" --port "$port" --idle-ms "$idle_ms" "$@" ||
-    clients_status=$?
+"$programs/http_clients" --port "$port" --tolerance ${tolerance_ms}ms --header-timeout ${limit_ms}ms \
+    --body-timeout ${limit_ms}ms --idle ${limit_ms}ms --write-timeout ${limit_ms}ms \
+    --slow-headers 300 --mute 100 --slow-bodies 100 --idlers 100 --deaf 10 --vanishing 100 \
+    --ordinary 50 --file /small --large-file /large >"$scratch/clients" 2>&1 &
+clients=$!
+sleep 0.5 # until what goes to the deaf ones has filled all buffers: for them that counts as lateness
+wrk -t 1 -c 20 -d ${load_seconds}s --latency "$url/small" >"$scratch/wrk" 2>&1 || true
+wait $clients || clients_status=$?
+cat "$scratch/clients"
+((clients_status == 0)) || failures=$((failures + 1))
+echo
+printf '%-46s %-28s %s\n' 'wrk' 'promised' 'found'
+row 'answers other than 200, socket errors' none \
+    "$(grep -E 'Non-2xx|Socket errors|unable|rror' "$scratch/wrk" || echo none)"
+awk '/Requests\/sec/ { rate = $2 } $1 == "50%" { half = $2 } $1 == "99%" { most = $2 }
+     END { printf "requests per second %s, latency p50 %s, p99 %s\n", rate, half, most }' "$scratch/wrk"
 
-# --- the end --------------------------------------------------------------------------------------
+# --- the end: idle connections, and a request that is running ---------------------------------------
 
-connections=()
+idle=()
 for ((i = 0; i < held; ++i)); do
-    exec {connection}<>"/dev/tcp/$host/$port" || die 'the server accepts no more connections'
-    connections+=("$connection")
-    printf x >&"$connection"
-    # The echo shows that the connection is not only in the listen queue.
-    read -r -N 1 -t 5 -u "$connection" || die 'the server does not answer'
+    exec {connection}<>"/dev/tcp/127.0.0.1/$port" || die 'the server accepts no more connections'
+    idle+=("$connection")
+    printf 'HEAD /small HTTP/1.1\r\nHost: h\r\n\r\n' >&"$connection"
+    # The answer shows that the connection is not only in the listen queue.
+    read -r -t 5 -u "$connection" || die 'the server does not answer'
 done
+# Both requests go out together: where the first has been answered, the second is running.
+printf '%s /slow?ms=%s HTTP/1.1\r\nHost: h\r\n\r\n' HEAD 0 GET 1000 >"$scratch/both"
+exec {busy}<>"/dev/tcp/127.0.0.1/$port"
+cat "$scratch/both" >&"$busy"
+read -r -t 5 -u "$busy" || die 'the server does not answer'
 
-echo "SIGTERM while $held connections are open"
+echo
+printf '%-46s %-28s %s\n' "SIGTERM" 'promised' 'found'
 begin=$(now_ms)
-kill -TERM "$server" || true
-while kill -0 "$server" 2>/dev/null && (($(now_ms) - begin < stop_within_ms)); do
-    sleep 0.01
-done
-took=$(($(now_ms) - begin))
-for connection in "${connections[@]}"; do
+kill -TERM "$server"
+ended=0
+for connection in "${idle[@]}"; do
+    # The rest of the answer, up to where the server has closed the connection.
+    if timeout 5 cat <&"$connection" >/dev/null 2>&1; then ended=$((ended + 1)); fi
     exec {connection}>&-
 done
-
+answer=$(timeout 10 cat <&"$busy" | tr -d '\r' | tail -n 1 || true)
+exec {busy}>&-
 server_status=0
-if kill -0 "$server" 2>/dev/null; then
-    server_status='none: still running'
-else
-    wait "$server" || server_status=$?
-    server=
-fi
+wait "$server" || server_status=$?
+server=
+took=$(($(now_ms) - begin))
+row "$held idle connections" "$held closed" "$ended closed"
+row 'a request that needs another second' '1000 ms' "$answer"
+row "the server, after $took ms" 'exit status 0, in time' \
+    "exit status $server_status, $( ((took <= stop_within_ms)) && echo 'in time' || echo 'too late')"
 sed 's/^/server: /' "$scratch/stderr"
-echo "server: exit status $server_status, $took ms after SIGTERM"
+echo 'from its access log, which request was ended by which limit:'
+sed -n 's/^[^]]*] \("[^ "]*\)[^"]*" \([-0-9]*\) .*ms \(.* timeout\)$/\3, \1 ..." answered \2/p' "$scratch/log" |
+    sed 's/"- ..."/no request/; s/answered -/not answered/' | sort | uniq -c
 
-if [[ $clients_status == 0 && $server_status == 0 ]]; then
+# --- the same over TLS, in short --------------------------------------------------------------------
+
+echo
+openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost \
+    -keyout "$scratch/key" -out "$scratch/cert" 2>"$scratch/openssl" || die "$(<"$scratch/openssl")"
+start --tls --cert "$scratch/cert" --key "$scratch/key" --header-timeout ${limit_ms}ms
+printf '%-46s %-28s %s\n' 'with --tls' 'promised' 'found'
+row 'two files over one connection' '200 on 1, 200 on 0 new ones' \
+    "$(ask -o /dev/null -o /dev/null -w '%{http_code} on %{num_connects}, ' \
+        "https://127.0.0.1:$port/small" "https://127.0.0.1:$port/medium" | sed 's/, $/ new ones/')"
+clients_status=0
+"$programs/http_clients" --port "$port" --header-timeout ${limit_ms}ms \
+    --tolerance ${tolerance_ms}ms --mute 50 >"$scratch/clients" 2>&1 || clients_status=$?
+row '50 clients that never begin the handshake' "closed at $limit_ms ms" \
+    "$( ((clients_status == 0)) && echo "closed at $limit_ms ms" || cat "$scratch/clients")"
+kill -TERM "$server"
+server_status=0
+wait "$server" || server_status=$?
+server=
+row 'SIGTERM' 'exit status 0' "exit status $server_status"
+
+echo
+if ((failures == 0)); then
     echo 'demo: PASSED'
 else
-    echo "demo: FAILED (clients: $clients_status, server: $server_status)"
+    echo "demo: FAILED ($failures)"
     exit 1
 fi

@@ -1,0 +1,454 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// One connection of http_server.
+//
+// The session is a template on its stream, and every limit in time is an expires_at() of it: the
+// stream, Beast's or Pawl's, ends whatever operation is pending then. What differs between the
+// phases is only how far the limit is ahead, and whether the next operation moves it:
+//
+//   handshake   from accept(), for TLS                          not moved: slow bytes do not help
+//   header      from accept(), from the end of the handshake,   not moved
+//               or from the first byte of a later request
+//   body        from the end of the header                      not moved
+//   idle        from a response to the first byte that follows  the wait for one byte
+//   write       from each progress of a response                moved
+//   request     from the end of the header, above all others    not moved
+//
+// Ends: a session that was ended by a limit, or by its client in the middle of something, says so
+// in the access log and in its tally. A client that sends what is no request is answered with an
+// error. Whenever it is the server that ends the connection after a response, it closes its own
+// direction and waits a moment for the client to close the other: to close a socket that has bytes
+// to be read would reset the connection, and the client might never see the response.
+//
+// Threads: everything runs on the connection's executor, a strand if there are several threads.
+
+#ifndef PAWL_EXAMPLES_HTTP_SERVER_SESSION_HPP
+#define PAWL_EXAMPLES_HTTP_SERVER_SESSION_HPP
+
+#include "http_server/access_log.hpp"
+#include "http_server/answer.hpp"
+#include "http_server/connections.hpp"
+#include "http_server/files.hpp"
+#include "http_server/settings.hpp"
+#include "http_server/target.hpp"
+
+#include <pawl/timeout_stream.hpp>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/stream_base.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core/error.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/stream_traits.hpp>
+#include <boost/beast/core/string.hpp>
+#include <boost/beast/http/error.hpp>
+#include <boost/beast/http/field.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <boost/beast/http/verb.hpp>
+#include <boost/beast/ssl/ssl_stream.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace example {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+/// What all sessions share.
+struct environment {
+    const settings& options;
+    connections& list;
+    access_log* log = nullptr; ///< may be none
+    std::atomic<bool> stopping = false;
+
+    [[nodiscard]] bool ending() const noexcept {
+        return stopping.load(std::memory_order_acquire); // pairs with server::stop()
+    }
+};
+
+/// What all limits of a stream are set on.
+template <class Stream>
+using lowest_layer =
+    std::remove_reference_t<decltype(beast::get_lowest_layer(std::declval<Stream&>()))>;
+
+template <class Stream>
+inline constexpr bool is_secure = false;
+template <class Stream>
+inline constexpr bool is_secure<beast::ssl_stream<Stream>> = true;
+
+/// @tparam Stream beast::tcp_stream or one with its face, or a beast::ssl_stream on such a one.
+/// @tparam Timer  for waits that are not the stream's.
+template <class Stream, class Timer>
+class session final : public connection,
+                      public std::enable_shared_from_this<session<Stream, Timer>> {
+    using clock = std::chrono::steady_clock;
+    using request_type = http::request<http::string_body>;
+    using parser_type = http::request_parser<http::string_body>;
+
+    static constexpr auto use_tuple = asio::as_tuple(asio::use_awaitable);
+    static constexpr bool secure = is_secure<Stream>;
+    /// Whether the stream can go on after a limit: Beast's closes its socket.
+    static constexpr bool survives = requires(lowest_layer<Stream>& s) { s.set_limits({}); };
+
+public:
+    /// @param arguments for the stream, after its socket.
+    template <class... Arguments>
+    session(environment& e, tcp::socket accepted, Arguments&... arguments)
+        : environment_(e), options_(e.options), stream_(std::move(accepted), arguments...),
+          timer_(stream_.get_executor()) {
+        error_code ignored; // a client that has gone already shows itself when it is read from
+        lowest().socket().set_option(tcp::no_delay(true), ignored);
+        if (environment_.log != nullptr)
+            client_ = lowest().socket().remote_endpoint(ignored).address().to_string();
+        if constexpr (survives)
+            lowest().set_limits({.action = pawl::on_limit::cancel});
+    }
+
+    [[nodiscard]] auto get_executor() { return stream_.get_executor(); }
+
+    /// To be spawned on get_executor().
+    static asio::awaitable<void> run(std::shared_ptr<session> self) {
+        const connections::membership m(self->environment_.list, *self, self->tally_);
+        bool open = co_await self->handshake();
+        while (open)
+            open = co_await self->exchange();
+        self->lowest().close();
+        if (self->environment_.log != nullptr)
+            self->environment_.log->flush();
+    }
+
+    void drain() override {
+        asio::post(get_executor(), [self = this->shared_from_this()] {
+            if (self->phase_ == phase::handshake || self->phase_ == phase::waiting) {
+                ++self->tally_.drained_idle;
+                self->lowest().close();
+            }
+        });
+    }
+
+    void cut_off() override {
+        asio::post(get_executor(), [self = this->shared_from_this()] {
+            if (self->phase_ == phase::busy)
+                ++self->tally_.forced;
+            self->cut_off_ = true;
+            self->lowest().close();
+            self->timer_.cancel();
+        });
+    }
+
+private:
+    enum class phase {
+        handshake, ///< or nothing at all yet
+        waiting,   ///< for a request, of which no byte is here
+        busy,      ///< with a request
+        leaving    ///< with nothing left to be done but closing
+    };
+
+    [[nodiscard]] lowest_layer<Stream>& lowest() { return beast::get_lowest_layer(stream_); }
+
+    /// What the stream does from here on ends at `at`, or when the request's time is up.
+    void expect(limit why, clock::time_point at) {
+        limit_ = deadline_ < at ? limit::request : why;
+        lowest().expires_at(std::min(at, deadline_));
+    }
+
+    asio::awaitable<bool> handshake() {
+        if (environment_.ending()) // before drain() could reach this connection
+            co_return false;
+        if constexpr (secure) {
+            expect(limit::handshake, began_ + options_.header);
+            const auto [ec] =
+                co_await stream_.async_handshake(asio::ssl::stream_base::server, use_tuple);
+            if (ec) {
+                if (!environment_.ending())
+                    broke_off(ec);
+                co_return false;
+            }
+            began_ = clock::now();
+        }
+        co_return true;
+    }
+
+    /// One request and its response.
+    /// @return whether another may follow.
+    asio::awaitable<bool> exchange() {
+        parser_type parser;
+        parser.header_limit(options_.max_header);
+        parser.body_limit(options_.max_body);
+        parser.eager(true); // takes what has come of the body together with the header
+        error_code ec = co_await read_header(parser);
+        if (ec)
+            co_return co_await refuse(ec, parser);
+
+        ++tally_.requests;
+        deadline_ = clock::now() + options_.request;
+        if (!parser.is_done())
+            ec = co_await read_body(parser);
+        if (ec)
+            co_return co_await refuse(ec, parser);
+
+        request_type& request = parser.get();
+        reply_form form{request.version(), request.keep_alive() && !environment_.ending(),
+                        request.method() == http::verb::head};
+        const auto where = parse_target(request.target());
+        if (!where || (form.version == 11 && request.count(http::field::host) != 1)) {
+            ++tally_.malformed;
+            form.keep_alive = false;
+            co_return co_await send(sorry(http::status::bad_request, form), &request);
+        }
+        if (where->path == "/slow")
+            co_return co_await send(co_await slow(*where, request, form), &request);
+        if (where->path == "/echo")
+            co_return co_await send(echo(request, form), &request);
+        if (request.method() != http::verb::get && !form.head)
+            co_return co_await send(only("GET, HEAD", form), &request);
+        co_return co_await send(file_answer(options_.root, where->path, form), &request);
+    }
+
+    /// Until the parser has the header. What follows it stays in the buffer.
+    asio::awaitable<error_code> read_header(parser_type& parser) {
+        deadline_ = clock::time_point::max();
+        phase_ = phase::waiting;
+        if (!first_)
+            began_ = clock::now();
+
+        // Most requests come in one piece and need the limit of the header only if they are the
+        // first ones: it is set where there is something to be waited for.
+        std::optional<limit> current;
+        for (;;) {
+            if (buffer_.size() != 0) {
+                if (phase_ == phase::waiting && !first_)
+                    began_ = clock::now();
+                phase_ = phase::busy;
+                error_code ec;
+                buffer_.consume(parser.put(buffer_.data(), ec));
+                if (parser.is_header_done() && ec == http::error::need_more)
+                    ec = {};
+                if (ec != http::error::need_more) {
+                    first_ = false;
+                    co_return ec;
+                }
+            } else if (environment_.ending()) {
+                co_return asio::error::operation_aborted;
+            }
+
+            const limit l = first_ || phase_ == phase::busy ? limit::header : limit::idle;
+            if (current != l) {
+                current = l;
+                expect(l, began_ + (l == limit::header ? options_.header : options_.idle));
+            }
+            const auto [ec, size] =
+                co_await stream_.async_read_some(buffer_.prepare(2048), use_tuple);
+            if (ec)
+                co_return ec;
+            buffer_.commit(size);
+        }
+    }
+
+    /// Until the parser has the rest.
+    asio::awaitable<error_code> read_body(parser_type& parser) {
+        expect(limit::body, clock::now() + options_.body);
+        const request_type& header = parser.get();
+        if (header.version() == 11 && beast::iequals(header[http::field::expect], "100-continue")) {
+            static constexpr std::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";
+            const auto [ec, size] =
+                co_await asio::async_write(stream_, asio::buffer(go_on), use_tuple);
+            if (ec)
+                co_return ec;
+        }
+        for (;;) {
+            const auto [ec, size] =
+                co_await stream_.async_read_some(buffer_.prepare(16'384), use_tuple);
+            if (ec)
+                co_return ec;
+            buffer_.commit(size);
+            error_code bad;
+            buffer_.consume(parser.put(buffer_.data(), bad));
+            if (parser.is_done() || (bad && bad != http::error::need_more))
+                co_return bad;
+        }
+    }
+
+    /// POST /echo: the body comes back.
+    static answer echo(request_type& request, const reply_form& form) {
+        if (request.method() != http::verb::post)
+            return only("POST", form);
+        const std::string type(request[http::field::content_type]);
+        return in_memory(form, type.empty() ? "application/octet-stream" : type,
+                         std::move(request.body()));
+    }
+
+    /// GET /slow?ms=N: answers N milliseconds later, or with 503 when the request's time is up. That
+    /// the client leaves meanwhile is not noticed.
+    asio::awaitable<answer> slow(const target& where, const request_type& request,
+                                 reply_form form) {
+        if (request.method() != http::verb::get && !form.head)
+            co_return only("GET, HEAD", form);
+        const auto number = number_in(where.query, "ms");
+        if (!number)
+            co_return plain_text(http::status::bad_request, form,
+                                 "400 Bad Request: /slow?ms=N, N of 0 to 4294967295\n");
+
+        const auto done = clock::now() + std::chrono::milliseconds(*number);
+        lowest().expires_never();
+        timer_.expires_at(std::min(done, deadline_));
+        if (!cut_off_)
+            co_await timer_.async_wait(use_tuple);
+        form.keep_alive = form.keep_alive && !environment_.ending();
+        if (done <= deadline_)
+            co_return plain_text(http::status::ok, form, std::to_string(*number) + " ms\n");
+
+        limit_ = limit::request;
+        co_return too_late(http::status::service_unavailable, form);
+    }
+
+    /// To what is no request, or too large, or too slow.
+    asio::awaitable<bool> refuse(error_code ec, const parser_type& parser) {
+        const request_type* const request = parser.is_header_done() ? &parser.get() : nullptr;
+        if (survives && phase_ == phase::busy && ec == beast::error::timeout)
+            co_return co_await send(too_late(http::status::request_timeout, {}), request);
+        if (ec.category() != make_error_code(http::error::need_more).category()) {
+            broke_off(ec, request);
+            co_return false;
+        }
+        ++tally_.malformed;
+        auto status = http::status::bad_request;
+        if (ec == http::error::header_limit)
+            status = http::status::request_header_fields_too_large;
+        else if (ec == http::error::body_limit)
+            status = http::status::payload_too_large;
+        co_return co_await send(sorry(status, {}), request);
+    }
+
+    /// A limit has expired, which can still be said.
+    [[nodiscard]] answer too_late(http::status status, const reply_form& form) {
+        answer a = sorry(status, form);
+        a.trouble = count_timeout();
+        deadline_ = clock::time_point::max(); // of the request; not of its answer
+        return a;
+    }
+
+    /// @param request for the log; none if it was not understood.
+    /// @return whether another request may follow.
+    asio::awaitable<bool> send(answer a, const request_type* request) {
+        ++tally_.answers[a.status / 100];
+        const bool keep_alive = a.message.keep_alive();
+        error_code ec;
+        while (!a.message.is_done()) {
+            const auto buffers = a.message.prepare(ec);
+            if (ec) // the file has shrunk, or cannot be read
+                break;
+            expect(limit::write, clock::now() + options_.write);
+            std::size_t size = 0;
+            std::tie(ec, size) = co_await stream_.async_write_some(buffers, use_tuple);
+            if (ec)
+                break;
+            a.message.consume(size);
+        }
+
+        if (ec) {
+            broke_off(ec, request, &a);
+            co_return false;
+        }
+        log(request, &a, a.trouble);
+        if (environment_.ending())
+            ++tally_.drained_busy;
+        if (keep_alive)
+            co_return true;
+        co_await leave();
+        co_return false;
+    }
+
+    /// Says that nothing follows, and lets the client read what was sent.
+    asio::awaitable<void> leave() {
+        constexpr std::chrono::seconds patience{1};
+        constexpr std::size_t most = 1'048'576; // more cannot have been on its way
+
+        phase_ = phase::leaving;
+        lowest().expires_after(patience);
+        if constexpr (secure)
+            co_await stream_.async_shutdown(use_tuple);
+        error_code ec;
+        lowest().socket().shutdown(tcp::socket::shutdown_send, ec);
+        for (std::size_t total = 0, size = 0; !ec && total < most; total += size) {
+            buffer_.clear();
+            std::tie(ec, size) =
+                co_await lowest().async_read_some(buffer_.prepare(16'384), use_tuple);
+        }
+    }
+
+    /// The connection ends with `ec`: counts it, and logs it where it is of interest.
+    void broke_off(error_code ec, const request_type* request = nullptr,
+                   const answer* a = nullptr) {
+        if (ec == beast::error::timeout) {
+            log(request, a, count_timeout());
+        } else if (cut_off_) { // which is counted already
+            log(request, a, "cut off");
+        } else if (phase_ == phase::handshake || phase_ == phase::busy) {
+            ++tally_.broken_off;
+            log(request, a, ec.message());
+        } // else the client is free to go, and so are we
+    }
+
+    /// @return what the log says.
+    std::string count_timeout() {
+        const auto which = static_cast<std::size_t>(limit_);
+        ++tally_.timeouts[which];
+        return std::string(limit_names[which]) + " timeout";
+    }
+
+    void log(const request_type* request, const answer* a, std::string_view trouble) {
+        if (environment_.log == nullptr)
+            return;
+        std::string line;
+        if (request != nullptr) {
+            line.append(request->method_string()).append(" ").append(request->target());
+            line.append(request->version() == 10 ? " HTTP/1.0" : " HTTP/1.1");
+        }
+        environment_.log->write({.client = client_,
+                                 .request = line,
+                                 .status = a == nullptr ? 0 : a->status,
+                                 .size = a == nullptr ? 0 : a->size,
+                                 .took = clock::now() - began_,
+                                 .trouble = trouble});
+    }
+
+    environment& environment_;
+    const settings& options_;
+    Stream stream_;
+    Timer timer_;
+    beast::flat_buffer buffer_;
+    tally tally_;
+    std::string client_; ///< its address, if there is a log
+
+    phase phase_ = phase::handshake;
+    bool first_ = true; ///< no header yet
+    bool cut_off_ = false;
+    limit limit_ = limit::header;                           ///< that is running
+    clock::time_point began_ = clock::now();                ///< what is going on
+    clock::time_point deadline_ = clock::time_point::max(); ///< of the request
+};
+
+} // namespace example
+
+#endif // PAWL_EXAMPLES_HTTP_SERVER_SESSION_HPP

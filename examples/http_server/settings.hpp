@@ -1,0 +1,37 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// What the command line of http_server can change, with the defaults.
+
+#ifndef PAWL_EXAMPLES_HTTP_SERVER_SETTINGS_HPP
+#define PAWL_EXAMPLES_HTTP_SERVER_SETTINGS_HPP
+
+#include <boost/asio/ip/tcp.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace example {
+
+struct settings {
+    using milliseconds = std::chrono::milliseconds;
+
+    boost::asio::ip::tcp::endpoint endpoint;
+    std::string root; ///< an absolute path without a slash at its end
+    int threads = 1;
+
+    milliseconds idle{30'000};    ///< from a response to the first byte of the next request
+    milliseconds header{10'000};  ///< from that byte, or from accept(), to the end of the header
+    milliseconds body{30'000};    ///< from the end of the header to the end of the body
+    milliseconds write{30'000};   ///< for which a client may take nothing of a response
+    milliseconds request{60'000}; ///< from the end of the header to the end of the response
+    milliseconds drain{10'000};   ///< from SIGTERM until what is still running is cut off
+
+    std::uint32_t max_header = 8192;  ///< bytes
+    std::uint64_t max_body = 1048576; ///< bytes
+};
+
+} // namespace example
+
+#endif // PAWL_EXAMPLES_HTTP_SERVER_SETTINGS_HPP

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# Copyright (c) 2026 The Pawl authors
+# SPDX-License-Identifier: BSL-1.0
+#
+# usage: command_line.sh DIRECTORY
+#
+# What http_server does with a command line that it cannot follow: 2 and the usage if it does not
+# understand it, 1 and one clear sentence if the system is against it. DIRECTORY has the programs.
+
+set -euo pipefail
+programs=${1:?usage: command_line.sh DIRECTORY}
+. "$(dirname "${BASH_SOURCE[0]}")/support.sh"
+
+# run OPTION...: leaves $status, $out and $err.
+run() {
+    status=0
+    "$programs/http_server" "$@" >"$scratch/out" 2>"$scratch/err" || status=$?
+    out=$(<"$scratch/out")
+    err=$(<"$scratch/err")
+}
+
+# misused OPTION...: the command line has no meaning.
+misused() {
+    run "$@"
+    same "exit status of http_server $*" 2 "$status"
+    same "stdout of http_server $*" '' "$out"
+    says "stderr of http_server $*" 'Usage: http_server' "$err"
+}
+
+# refused SENTENCE OPTION...: it has a meaning, but cannot be followed.
+refused() {
+    local sentence=$1
+    shift
+    run "$@"
+    same "exit status of http_server $*" 1 "$status"
+    same "stdout of http_server $*" '' "$out"
+    says "stderr of http_server $*" "$sentence" "$err"
+    same "lines on stderr of http_server $*" 1 "$(wc -l <"$scratch/err")"
+}
+
+root=$scratch/root
+mkdir "$root"
+certificate one
+certificate other
+
+run --help
+same 'exit status of --help' 0 "$status"
+says 'stdout of --help' '--drain DURATION=10s' "$out"
+same 'stderr of --help' '' "$err"
+
+misused
+misused --root
+misused --root "$root" --nonsense
+misused --root "$root" unasked
+misused --root "$root" --port 65536
+misused --root "$root" --port -1
+misused --root "$root" --address nowhere
+misused --root "$root" --threads 0
+misused --root "$root" --threads 257
+misused --root "$root" --timer sundial
+misused --root "$root" --idle 0
+misused --root "$root" --idle 25h
+misused --root "$root" --idle -1s
+misused --root "$root" --header-timeout soon
+misused --root "$root" --body-timeout 5parsec
+misused --root "$root" --write-timeout ''
+misused --root "$root" --request-timeout 1e99h
+misused --root "$root" --drain 99999999999999999999
+misused --root "$root" --max-header 1
+misused --root "$root" --max-body -1
+misused --root "$root" --tls
+misused --root "$root" --tls --cert "$scratch/one.crt"
+misused --root "$root" --cert "$scratch/one.crt" --key "$scratch/one.key"
+
+tls=(--root "$root" --tls)
+refused "cannot serve $root/nothing: No such file or directory" --root "$root/nothing"
+refused "cannot serve $scratch/one.crt: Not a directory" --root "$scratch/one.crt"
+refused "cannot write to $root/no/log" --root "$root" --access-log "$root/no/log"
+refused "cannot use $root/none: No such file" "${tls[@]}" --cert "$root/none" --key "$scratch/one.key"
+refused "cannot use $root/none: No such file" "${tls[@]}" --cert "$scratch/one.crt" --key "$root/none"
+refused "cannot use $scratch/one.key: " "${tls[@]}" --cert "$scratch/one.key" --key "$scratch/one.key"
+refused "cannot use $scratch/other.key: " "${tls[@]}" --cert "$scratch/one.crt" --key "$scratch/other.key"
+refused 'cannot listen on 192.0.2.1:0: ' --root "$root" --address 192.0.2.1 # of no machine
+
+start --root "$root"
+refused "cannot listen on 127.0.0.1:$port: Address already in use" --root "$root" --port "$port"
+kill -TERM "$server"
+wait_for_end 0
+
+finish
