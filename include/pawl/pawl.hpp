@@ -23,6 +23,7 @@
 #include <pawl/steady_timer.hpp>
 #include <pawl/system_timer.hpp>
 #include <pawl/timeout.hpp>
+#include <pawl/timeout_stream.hpp>
 #include <pawl/timer_service.hpp>
 
 #include <pawl/time/timing_wheel.hpp>
