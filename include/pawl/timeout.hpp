@@ -108,7 +108,8 @@ public:
 /// The result is an `awaitable` of the same type. The coroutine runs on the executor of the one that
 /// awaits it. Its frame is destroyed, with all that is in it, before the result is delivered;
 /// exceptions that it throws pass unchanged, but for one that says that it was cancelled by the
-/// limit: that becomes a `boost::system::system_error` with pawl::error::timed_out.
+/// limit (or `boost::asio::multiple_exceptions`, the first of which says so): that becomes a
+/// `boost::system::system_error` with pawl::error::timed_out.
 ///
 /// @par Completion
 /// What the handler is told is what the operation completed with, with one exception: where the
@@ -123,7 +124,8 @@ public:
 ///
 /// Where the signature of the operation begins with neither, an `error_code` is put in front:
 /// `void(int)` becomes `void(error_code, int)`. It is pawl::error::timed_out if the limit was reached
-/// before the operation completed; the other arguments are what it completed with.
+/// before the operation completed, and before a cancellation from outside; the other arguments are
+/// what it completed with.
 ///
 /// If expire_all() ends the limit early, the operation is cancelled as if the limit had been reached,
 /// and told the error code that was given to expire_all() in place of `timed_out`, if any. With

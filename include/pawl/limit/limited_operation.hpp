@@ -19,9 +19,9 @@
 ///
 /// Invariants
 ///   I1  The result is parked before the operation leaves.
-///   I2  The limit's signal is not lost when it comes while the operation is being started, which
-///       another thread may do: `fired` is set before it is emitted, and start() emits it again if
-///       it was set before the operation had been started.
+///   I2  The limit's signal is emitted once, and not before the operation can listen to it: another
+///       thread may be starting it. By whom, `fired` and the bit of `start` decide: whoever finds
+///       that the other one has come first.
 ///   I3  The handler is invoked, and the signal emitted, on the executor of the handler, except
 ///       that a function called by the operation itself may be anywhere, as without a limit.
 ///
@@ -163,13 +163,24 @@ public:
 
     template <class... Args>
     void operation_ended(Args&&... args) {
+        constexpr std::size_t which = result_for<std::tuple<Args...>, Results...>();
+        using result = std::tuple_element_t<which, std::tuple<Results...>>;
         const unsigned mine = leave_with_wait();
         // acquire: pairs with leave() and done()
-        if ((parties_.load(std::memory_order_acquire) & everybody) == mine)
-            return deliver(std::forward<Args>(args)...);
-        work_.emplace(executor_);
-        result_.template emplace<1 + result_for<std::tuple<Args...>, Results...>()>(
-            std::forward<Args>(args)...);
+        if ((parties_.load(std::memory_order_acquire) & everybody) == mine) {
+            if constexpr (std::is_same_v<decayed_tuple<std::tuple<Args...>>, result>)
+                return deliver(std::forward<Args>(args)...);
+            else
+                return deliver_all(result(std::forward<Args>(args)...));
+        }
+        try {
+            work_.emplace(executor_);
+            result_.template emplace<1 + which>(std::forward<Args>(args)...);
+        } catch (...) {
+            result_.template emplace<0>();
+            leave(mine, false);
+            throw;
+        }
         leave(mine, true);
     }
 
@@ -180,10 +191,12 @@ public:
 
     void wait_ended(const boost::system::error_code& ec) {
         if (ec != boost::asio::error::operation_aborted) {
-            // acq_rel: pairs with done(). If that comes later, it emits the signal again.
-            if (parties_.fetch_or(fired, std::memory_order_acq_rel) & operation_party) {
+            // acq_rel: pairs with done() and late_party
+            const unsigned before = parties_.fetch_or(fired, std::memory_order_acq_rel);
+            if (before & operation_party) {
                 judge(verdict::who::limit, ec);
-                signal_.emit(type_);
+                if (!(before & start_party))
+                    signal_.emit(type_);
             }
         }
         leave(wait_party, true);
@@ -278,7 +291,7 @@ private:
             // acquire: pairs with wait_ended()
             const unsigned parties = op.parties_.load(std::memory_order_acquire);
             if ((parties & fired) && (parties & operation_party))
-                op.signal_.emit(op.type_); // it came before the operation could listen to it
+                op.signal_.emit(op.type_);
             op.leave(start_party, true);
         }
 
@@ -332,8 +345,9 @@ private:
     }
 
     /// Frees the memory; runs the destructor of the handler.
-    void destroy() noexcept {
-        storage memory{allocator_of(handler_),
+    void destroy() noexcept { destroy(allocator_of(handler_)); }
+    void destroy(const allocator_type& alloc) noexcept {
+        storage memory{alloc,
                        std::pointer_traits<typename allocator_traits::pointer>::pointer_to(*this)};
         this->~limited_operation();
     }
@@ -341,8 +355,9 @@ private:
     /// Ends the wait, if it can be, on behalf of the operation.
     /// @return the parties that leave.
     [[nodiscard]] unsigned leave_with_wait() {
-        // acquire: pairs with leave()
-        if ((parties_.load(std::memory_order_acquire) & wait_party) && timer_.end(*this))
+        // acquire: pairs with leave(). Once the limit has fired, its shard may be gone.
+        const unsigned parties = parties_.load(std::memory_order_acquire);
+        if ((parties & (wait_party | fired)) == wait_party && timer_.end(*this))
             return operation_party | wait_party;
         return operation_party;
     }
@@ -354,21 +369,22 @@ private:
             return;
         if (!may_deliver || result_.index() == 0)
             return destroy();
-        std::visit([this](auto&& result) { deliver_parked(std::move(result)); },
+        std::visit([this](auto&& result) { this->deliver_all(std::move(result)); },
                    std::variant<std::monostate, Results...>(std::move(result_)));
     }
 
-    void deliver_parked(std::monostate) {}
+    void deliver_all(std::monostate) {}
     template <class... Args>
-    void deliver_parked(std::tuple<Args...>&& result) {
+    void deliver_all(std::tuple<Args...>&& result) {
         std::apply([this](Args&... args) { this->deliver(std::move(args)...); }, result);
     }
 
     template <class... Args>
     void deliver(Args&&... args) {
         const verdict v = verdict_;
+        const allocator_type alloc = allocator_of(handler_); // it has none when it is moved from
         Handler handler(std::move(handler_));
-        destroy(); // before the upcall, so that an operation that it starts reuses the block
+        destroy(alloc); // before the upcall, so that an operation that it starts reuses the block
         Report::invoke(std::move(handler), v, std::forward<Args>(args)...);
     }
 

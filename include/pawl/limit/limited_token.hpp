@@ -82,12 +82,12 @@ template <class Limit, class Initiation>
 /// Whose context keeps the time: that of the I/O object if it is known, since that of a handler may
 /// be nothing but a place to run in, as with use_future.
 template <class Executor, class Initiation>
-[[nodiscard]] auto timer_executor([[maybe_unused]] const Executor& ex,
-                                  [[maybe_unused]] const Initiation& initiation) {
+[[nodiscard]] decltype(auto) timer_executor([[maybe_unused]] const Executor& ex,
+                                            [[maybe_unused]] const Initiation& initiation) {
     if constexpr (has_executor<Initiation>)
         return initiation.get_executor();
     else
-        return ex;
+        return (ex);
 }
 
 /// Starts an operation under a limit.

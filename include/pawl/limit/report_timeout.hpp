@@ -14,6 +14,7 @@
 
 #include <boost/asio/append.hpp>
 #include <boost/asio/experimental/channel_error.hpp>
+#include <boost/asio/multiple_exceptions.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/system/error_code.hpp>
 #include <boost/system/system_error.hpp>
@@ -38,6 +39,8 @@ namespace pawl::detail {
         return is_cancellation(error.code());
     } catch (const std::system_error& error) {
         return error.code() == std::errc::operation_canceled;
+    } catch (const boost::asio::multiple_exceptions& error) { // of awaitable_operators
+        return is_cancellation(error.first_exception());
     } catch (...) {
         return false;
     }

@@ -139,7 +139,8 @@ public:
     [[nodiscard]] bool withdraw(wait_operation& op) {
         todo_list todo(shard_);
         const bool withdrawn = shard_.withdraw(op, todo);
-        go_on(todo);
+        if (todo.runners) // else this may be gone
+            go_on(todo);
         return withdrawn;
     }
 
@@ -151,7 +152,8 @@ public:
         {
             todo_list todo(shard_);
             withdrawn = shard_.leave(timer, op, todo, last_user);
-            go_on(todo);
+            if (todo.runners) // else this may be gone
+                go_on(todo);
         }
         delete_if(last_user);
         return withdrawn;
