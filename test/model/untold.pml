@@ -18,6 +18,7 @@
  *   P9                    finish(): no wait whose start has returned is left when the work is done
  *   one handler           schedule(): the driver has one at most on its way (driver.hpp, I1)
  *   exactly once          shard_take(): what is taken has not begun
+ *   until then            withdraw(): the context does not stop before a thread has queued what it has to
  *   never stuck           no process is blocked at the end: there is no work without somebody who does it
  *   returns               the context stops, if every thread goes on
  *
@@ -212,6 +213,24 @@ inline shard_withdraw(w) {              /* shard::withdraw */
     fi
 }
 
+inline shard_withdraw_held(w) {         /* shard::withdraw(wait_operation&), leave */
+    if
+    :: phase[w] == armed && !queued[w] -> phase[w] = done           /* nobody is told */
+    :: phase[w] == armed && queued[w] -> phase[w] = cancelled
+    :: phase[w] == due -> phase[w] = cancelled
+    :: else
+    fi;
+    if
+    :: armed_count == 0 && driver_told && runners == 0 -> runners++; out_units++
+    :: else
+    fi;
+    announce();
+#ifdef MUTANT_WITHDRAW_IS_NOT_COUNTED   /* nothing is outstanding before its runner is queued */
+    untold = untold - out_untold;
+    out_untold = false
+#endif
+}
+
 /* --- driver ------------------------------------------------------------------------------------------------ */
 
 inline driver_cancel() {                /* driver::cancel */
@@ -382,6 +401,15 @@ inline cancel(w, for_good) {            /* dispatcher::cancel, apply_cancel */
     told()
 }
 
+inline withdraw(w) {                    /* dispatcher::withdraw, leave */
+    atomic { shard_withdraw_held(w); ran = !stopped && out_units > 0 }
+    if
+    :: out_units > 0 -> assert(!(ran && stopped)); ran = false; go_on()
+    :: else
+    fi;
+    told()
+}
+
 /* --- the threads ------------------------------------------------------------------------------------------- */
 
 proctype runs_context() {
@@ -414,12 +442,13 @@ proctype runs_context() {
 
 proctype starts_and_cancels() {
     byte out_units, out_wake, was;
-    bool out_arm, out_idle, out_last, out_untold, need_in_time, need_soon, failed, first;
+    bool ran, out_arm, out_idle, out_last, out_untold, need_in_time, need_soon, failed, first;
 
     start(0, 1);
     if
     :: true -> cancel(0, true)
     :: !both_cancel -> cancel(0, false)
+    :: started[0] -> withdraw(0)
     :: !both_cancel
     fi
 }

@@ -747,6 +747,179 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_start_whose_driver_fails_is_withdrawn_without_a_
     (void)b.state().release(t);
 }
 
+// ---- waits that are part of a larger object -----------------------------------------------------------
+
+namespace {
+
+struct held_test_wait final : wait_operation {
+    held_test_wait()
+        : wait_operation([](wait_operation&, action, wait_host*) {}, true, kind::held) {}
+};
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(an_armed_wait_is_withdrawn_without_a_word, Backend, backends) {
+    bench<Backend> b;
+    crowd<Backend> c(b, 2);
+    c.start(10);
+
+    effects out;
+    BOOST_CHECK(b.state().withdraw(c.waits[0], out));
+    BOOST_CHECK(!out.runners); // another one is armed: the driver stays
+    b.apply(out);
+    b.collect(10);
+    b.run_all();
+
+    BOOST_CHECK_EQUAL(c.waits[0].completed + c.waits[0].destroyed, 0);
+    BOOST_CHECK_EQUAL(c.waits[1].completed, 1);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(P9_a_runner_disarms_the_driver_if_nothing_follows_the_last_withdrawal,
+                              Backend, backends) {
+    const second_thread there_is;
+    bench<Backend> b;
+    crowd<Backend> c(b, 2);
+    b.start(c.timers[0], c.waits[0], 10);
+
+    effects unfinished; // of a thread that is held up between the lock and the queueing
+    BOOST_CHECK(b.state().withdraw(c.waits[0], unfinished));
+    BOOST_REQUIRE(unfinished.runners);
+    BOOST_CHECK(!unfinished.runners->next);
+    BOOST_CHECK(!unfinished.idle);
+    BOOST_CHECK(!b.state().all_told());
+    BOOST_CHECK(b.state().need() == pawl::detail::driver_need::soon);
+    b.apply(unfinished);
+    BOOST_CHECK(b.state().all_told());
+
+    // What follows at once finds the driver armed, and queues no other runner.
+    b.start(c.timers[1], c.waits[1], 10);
+    BOOST_CHECK(b.driver());
+    effects next;
+    BOOST_CHECK(b.state().withdraw(c.waits[1], next));
+    BOOST_CHECK(!next.runners);
+    b.apply(next);
+
+    BOOST_CHECK_EQUAL(b.units(), 1u);
+    BOOST_CHECK_EQUAL(b.run_all(), 0u);
+    BOOST_CHECK(!b.driver());
+    BOOST_CHECK(b.state().need() == pawl::detail::driver_need::nobody);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_wait_with_a_carrier_is_cancelled_instead_and_its_carrier_comes,
+                              Backend, backends) {
+    for (const bool pulled_back : {false, true}) {
+        bench<Backend> b;
+        crowd<Backend> c(b, 1);
+        c.start(10);
+        b.collect(10);
+        if (pulled_back)
+            BOOST_REQUIRE_EQUAL(b.rearm(c.timers[0], 20), 1u);
+
+        effects out;
+        BOOST_CHECK(!b.state().withdraw(c.waits[0], out));
+        b.apply(out);
+        effects again;
+        BOOST_CHECK(!b.state().withdraw(c.waits[0], again));
+        b.apply(again);
+
+        BOOST_CHECK_EQUAL(b.state().armed_count(), 0u);
+        b.run_all();
+        BOOST_CHECK_EQUAL(c.waits[0].completed, 1);
+        BOOST_CHECK(c.waits[0].told == aborted);
+        BOOST_CHECK(!b.state().withdraw(c.waits[0], again)); // it is over
+        b.apply(again);
+    }
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_wait_whose_carrier_has_gone_elsewhere_is_not_withdrawn, Backend,
+                              backends) {
+    bench<Backend> b;
+    timer_core t;
+    test_wait w(false);
+    b.start(t, w, 10);
+    b.collect(10);
+    b.run_all();
+    BOOST_REQUIRE_EQUAL(b.carriers().size(), 1u);
+
+    effects out;
+    BOOST_CHECK(!b.state().withdraw(w, out));
+    b.apply(out);
+    BOOST_CHECK_EQUAL(w.completed, 0);
+    b.arrive(0);
+
+    BOOST_CHECK_EQUAL(w.completed, 1);
+    BOOST_CHECK(w.told == aborted);
+    b.release(t);
+}
+
+// Somebody points at it besides the timer, so that the due queue's entry cannot say it all.
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_held_wait_knows_at_once_that_its_timer_was_cancelled, Backend,
+                              backends) {
+    bench<Backend> b;
+    timer_core t;
+    held_test_wait w;
+    b.start(t, w, 10);
+    BOOST_CHECK(w.observed());
+    effects cancelled;
+    BOOST_CHECK_EQUAL(b.state().cancel(t, 1, cancelled), 1u);
+
+    BOOST_CHECK(w.state.phase() == wait_phase::cancelled);
+    effects out;
+    BOOST_CHECK(!b.state().withdraw(w, out));
+
+    BOOST_CHECK(w.result() == aborted);
+    effects taken;
+    BOOST_CHECK(b.state().take(cancelled.runners, true, false, taken).op == &w);
+    b.state().told(cancelled);
+    (void)b.state().release(t);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_timer_leaves_together_with_its_wait, Backend, backends) {
+    for (const bool due : {false, true}) {
+        bench<Backend> b;
+        timer_core t;
+        test_wait w;
+        effects started;
+        BOOST_REQUIRE(b.state().start(t, w, tick{10}, true, started));
+        b.state().told(started);
+        if (due) {
+            effects collected;
+            (void)b.state().collect(tick{10}, 0, false, collected);
+            b.apply(collected);
+        }
+
+        effects out;
+        bool last_user = true;
+        BOOST_CHECK_EQUAL(b.state().leave(t, w, out, last_user), !due);
+        BOOST_CHECK(!last_user); // the service is one
+        BOOST_CHECK(!t.filed());
+        BOOST_CHECK(!t.newest());
+        b.apply(out);
+        b.run_all();
+        BOOST_CHECK_EQUAL(w.completed, due ? 1 : 0);
+        BOOST_CHECK(!due || w.told == aborted);
+    }
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(I5_a_timer_that_leaves_after_the_service_is_the_last_user, Backend,
+                              backends) {
+    bench<Backend> b;
+    timer_core t;
+    test_wait w;
+    effects started;
+    BOOST_REQUIRE(b.state().start(t, w, tick{10}, true, started));
+    b.state().told(started);
+    b.close();
+    BOOST_CHECK(!b.release_service());
+
+    effects out;
+    bool last_user = false;
+    BOOST_CHECK(b.state().leave(t, w, out, last_user));
+    BOOST_CHECK(last_user);
+    BOOST_CHECK(!out.runners); // nobody would run it
+    BOOST_CHECK(b.state().all_told());
+}
+
 // ---- a clock that is set back ------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(P1_P7_after_a_set_back_waits_keep_their_deadlines_and_their_order,

@@ -20,17 +20,14 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/connect.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/read.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -43,7 +40,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <future>
 #include <memory>
@@ -1161,9 +1157,9 @@ BOOST_AUTO_TEST_CASE(all_tokens_work) {
         byte, asio::bind_executor(elsewhere.get_executor(), [&](error_code ec, std::size_t) {
             there = !ec && elsewhere.get_executor().running_in_this_thread();
         }));
-    run_until(context, [&, n = 0]() mutable {
-        asio::post(context, [] {});
-        return there || ++n < 0;
+    run_until(context, [&] {
+        asio::post(context, [] {}); // or run_until() would wait for this context
+        return there.load();
     });
 
     bool done = false;
@@ -1252,7 +1248,7 @@ BOOST_AUTO_TEST_CASE(read_or_write_of_awaitable_operators_cancels_the_other) {
     BOOST_TEST(read.timed_out());
 }
 
-BOOST_AUTO_TEST_CASE(a_refusal_goes_through_executor_and_allocator_of_the_handler) {
+BOOST_AUTO_TEST_CASE(a_refusal_goes_through_the_executor_of_the_handler) {
     connection c(context);
     c.stream.expires_at(manual_clock::now());
     asio::io_context elsewhere;

@@ -158,6 +158,19 @@ BOOST_DATA_TEST_CASE(I1_a_carrier_is_made_only_if_none_is_left, places, from) {
     BOOST_CHECK_EQUAL(s.phase(), wait_phase::cancelled);
 }
 
+// I2: only a wait without a carrier can be withdrawn; nothing is changed otherwise.
+BOOST_DATA_TEST_CASE(I2_a_wait_is_withdrawn_if_nobody_is_on_the_way_to_run_it, places, from) {
+    wait_state s = at(from);
+    const bool can_be = from.phase == wait_phase::armed && !from.carried;
+    violations = 0;
+
+    BOOST_CHECK_EQUAL(s.withdraw(), can_be);
+
+    BOOST_CHECK_EQUAL(std::exchange(violations, 0), 0);
+    BOOST_CHECK_EQUAL(s.phase(), can_be ? wait_phase::idle : from.phase);
+    BOOST_CHECK_EQUAL(s.carried(), from.carried);
+}
+
 // I2: from the arrival until park() the carrier of a pulled back wait still counts, so that nobody
 // else frees the wait or makes a second carrier.
 BOOST_AUTO_TEST_CASE(I2_a_pulled_back_wait_is_pinned_until_its_carrier_has_parked) {

@@ -1,0 +1,644 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// Purpose
+//   pawl::cancel_after as an adapter: each kind of completion token and of operation, what it costs,
+//   which durations it takes, and what becomes of what is under a limit when its context, its timer or
+//   its handler goes.
+
+#define BOOST_TEST_MODULE cancel_after
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include "timeout_support.hpp"
+
+#include "../support/archetypes.hpp"
+
+#include <pawl/steady_timer.hpp>
+#include <pawl/timer_service.hpp>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/bind_allocator.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/compose.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/experimental/channel.hpp>
+#include <boost/asio/experimental/parallel_group.hpp>
+#include <boost/asio/experimental/promise.hpp>
+#include <boost/asio/experimental/use_promise.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/prepend.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/use_future.hpp>
+#include <boost/asio/write.hpp>
+
+#include <array>
+#include <csignal>
+#include <future>
+#include <limits>
+
+namespace {
+
+using namespace timeouts;
+using namespace pawl_test;
+using asio::ip::tcp;
+namespace data = boost::unit_test::data;
+using obedience = operation::obedience;
+
+auto soon() { return manual_clock::now() + 1s; }
+
+// ---- completion tokens ------------------------------------------------------------------------------
+
+/// An operation that is cancelled by its limit, and how that was told.
+struct tokens {
+    asio::io_context context;
+    operation op{context.get_executor(), obedience::posts, aborted, 5};
+    outcome o;
+
+    void expire() { pass(context, 1s); }
+    ~tokens() {
+        poll(context);
+        BOOST_TEST(context.stopped());
+    }
+};
+
+BOOST_FIXTURE_TEST_CASE(takes_a_move_only_handler, tokens) {
+    op.async_run(pawl::cancel_at(soon(), record(o)));
+    expire();
+    BOOST_TEST(o.ended_with(aborted, 5), o);
+}
+
+BOOST_FIXTURE_TEST_CASE(takes_an_lvalue_token_and_a_const_one, tokens) {
+    auto handler = [this](error_code ec, int n) { record(o)(ec, n); };
+    auto token = pawl::cancel_at(soon(), handler);
+    op.async_run(token);
+    expire();
+    BOOST_TEST(o.ended_with(aborted, 5), o);
+    const auto same = pawl::cancel_at(soon(), handler);
+    op.async_run(same);
+    expire();
+    BOOST_TEST(o.calls == 2);
+}
+
+BOOST_FIXTURE_TEST_CASE(takes_use_future, tokens) {
+    std::future<int> f = op.async_run(pawl::timeout_at(soon(), asio::use_future));
+    expire();
+    BOOST_CHECK_EXCEPTION(f.get(), system_error,
+                          [](const system_error& e) { return e.code() == timed_out; });
+    std::future<int> h = op.async_run(pawl::timeout_at(soon(), asio::use_future));
+    op.complete({}, 8);
+    BOOST_TEST(h.get() == 8);
+}
+
+BOOST_FIXTURE_TEST_CASE(takes_use_promise, tokens) {
+    auto promise = op.async_run(pawl::timeout_at(soon(), asio::experimental::use_promise));
+    expire();
+    promise(record(o));
+    poll(context);
+    BOOST_TEST(o.ended_with(timed_out, 5), o);
+}
+
+BOOST_FIXTURE_TEST_CASE(takes_deferred_which_may_be_launched_twice, tokens) {
+    const auto lazy = op.async_run(pawl::cancel_after(0s, asio::deferred));
+    BOOST_TEST(!op.pending());
+    for (int i = 1; i <= 2; ++i) {
+        lazy([this](error_code ec, int n) { record(o)(ec, n); });
+        run_until(context, [&] { return o.calls == i; });
+        BOOST_TEST(o.code == aborted);
+    }
+    auto once = op.async_run(pawl::cancel_at(soon(), asio::deferred));
+    std::move(once)(record(o));
+    op.complete({}, 6);
+    BOOST_TEST(o.calls == 3);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_partial_form_is_a_token_and_takes_one_and_adapts_a_deferred_operation,
+                        tokens) {
+    const auto partial = pawl::cancel_at(soon());
+    op.async_run(partial)(record(o)); // as deferred
+    expire();
+    op.async_run(pawl::cancel_at(soon())(record(o)));
+    expire();
+    BOOST_TEST(o.calls == 2);
+    op.async_run(asio::deferred)(pawl::cancel_at(soon(), record(o)));
+    expire();
+    BOOST_TEST(o.calls == 3);
+    manual_timer timer(context);
+    op.async_run(pawl::cancel_after(timer, 1s))(record(o));
+    expire();
+    BOOST_TEST(o.calls == 4);
+    op.async_run(pawl::cancel_after(timer, 1s, cancellation_type::total))(record(o));
+    expire();
+    BOOST_TEST(o.calls == 5);
+    BOOST_TEST(o.code == aborted);
+}
+
+BOOST_FIXTURE_TEST_CASE(goes_with_the_adapters_of_asio_on_either_side, tokens) {
+    error_code redirected;
+    int value = 0;
+    op.async_run(
+        pawl::timeout_at(soon(), asio::redirect_error([&](int n) { value = n; }, redirected)));
+    expire();
+    BOOST_TEST(redirected == timed_out);
+    BOOST_TEST(value == 5);
+
+    std::tuple<error_code, int> tuple;
+    const auto take = [&](std::tuple<error_code, int> t) { tuple = t; };
+    op.async_run(pawl::timeout_at(soon(), asio::as_tuple(take)));
+    expire();
+    BOOST_TEST((tuple == std::tuple(timed_out, 5)));
+    // The signature begins with a tuple then, and Asio's adapters do not pass on the executor.
+    op.async_run(asio::as_tuple(pawl::timeout_at(
+        soon(), asio::bind_executor(context, [&](error_code ec, std::tuple<error_code, int> t) {
+            o.code = ec;
+            tuple = t;
+        }))));
+    expire();
+    BOOST_TEST(o.code == timed_out);
+    BOOST_TEST((tuple == std::tuple(aborted, 5)));
+
+    op.async_run(pawl::timeout_at(soon(), asio::append(
+                                              [&](error_code ec, int n, int m) {
+                                                  o.code = ec;
+                                                  value = n + m;
+                                              },
+                                              10)));
+    expire();
+    BOOST_TEST(o.code == timed_out);
+    BOOST_TEST(value == 15);
+
+    manual_timer timer(context); // the caller's, whose executor is known
+    op.async_run(asio::append(pawl::timeout(timer, 1s,
+                                            [&](error_code ec, int n, int m) {
+                                                o.code = ec;
+                                                value = n + m;
+                                            }),
+                              20));
+    expire();
+    BOOST_TEST(o.code == timed_out);
+    BOOST_TEST(value == 25);
+
+    op.async_run(pawl::timeout_at(soon(), asio::prepend(
+                                              [&](int m, error_code ec, int n) {
+                                                  o.code = ec;
+                                                  value = n - m;
+                                              },
+                                              5)));
+    expire();
+    BOOST_TEST(value == 0);
+}
+
+BOOST_FIXTURE_TEST_CASE(limits_nest_and_the_first_one_that_is_due_decides, tokens) {
+    const auto run = [&](manual_clock::duration inner, manual_clock::duration middle,
+                         manual_clock::duration outer) {
+        const auto now = manual_clock::now();
+        outcome told;
+        op.async_run(pawl::timeout_at(
+            now + inner,
+            pawl::cancel_at(now + middle, pawl::timeout_at(now + outer, record(told)))));
+        expire();
+        BOOST_TEST(told.calls == 1);
+        return told.code;
+    };
+    BOOST_TEST(run(1s, 2s, 3s) == timed_out);
+    BOOST_TEST(run(2s, 1s, 3s) == aborted);
+    BOOST_TEST(run(3s, 2s, 1s) == timed_out);
+}
+
+BOOST_FIXTURE_TEST_CASE(cancels_with_the_type_that_is_asked_for, tokens) {
+    manual_timer timer(context);
+    const auto seen = [&](auto token) {
+        op.async_run(std::move(token));
+        expire();
+        return op.signals().back();
+    };
+    const auto ignore = [](error_code, int) {};
+    BOOST_TEST((seen(pawl::cancel_at(soon(), ignore)) == cancellation_type::terminal));
+    BOOST_TEST((seen(pawl::cancel_at(soon(), cancellation_type::partial, ignore)) ==
+                cancellation_type::partial));
+    BOOST_TEST((seen(pawl::timeout(timer, 1s, cancellation_type::total, ignore)) ==
+                cancellation_type::total));
+    BOOST_TEST((seen(pawl::timeout_at(timer, soon(), cancellation_type::all, ignore)) ==
+                cancellation_type::all));
+}
+
+// ---- durations --------------------------------------------------------------------------------------
+
+template <class Duration>
+outcome after(Duration d) {
+    tokens t;
+    t.op.async_run(pawl::timeout(d, record(t.o)));
+    if (d <= Duration::zero()) {
+        run_until(t.context, [&] { return t.o.calls != 0; });
+    } else {
+        poll(t.context);
+        BOOST_TEST(t.o.pending());
+        t.op.complete({}, 7);
+    }
+    return t.o;
+}
+
+BOOST_AUTO_TEST_CASE(zero_and_less_mean_now_and_too_much_means_never) {
+    BOOST_TEST(after(0s).ended_with(timed_out, 5));
+    BOOST_TEST(after(-1h).ended_with(timed_out, 5));
+    BOOST_TEST(after(std::chrono::hours::min()).ended_with(timed_out, 5));
+    BOOST_TEST(after(std::chrono::nanoseconds::min()).ended_with(timed_out, 5));
+    BOOST_TEST(after(std::chrono::duration<double>(-1.5)).ended_with(timed_out, 5));
+    BOOST_TEST(after(1h).ended_with({}, 7));
+    BOOST_TEST(after(std::chrono::hours::max()).ended_with({}, 7));
+    BOOST_TEST(after(std::chrono::nanoseconds::max()).ended_with({}, 7));
+    BOOST_TEST(after(std::chrono::duration<double>(1e300)).ended_with({}, 7));
+    BOOST_TEST(after(std::chrono::duration<double>(std::numeric_limits<double>::infinity()))
+                   .ended_with({}, 7));
+    BOOST_TEST(after(std::chrono::duration<float>(3600)).ended_with({}, 7));
+}
+
+BOOST_AUTO_TEST_CASE(points_in_time_of_any_clock_and_unit) {
+    const auto at = [](auto t, bool past) {
+        tokens r;
+        r.op.async_run(pawl::timeout_at(t, record(r.o)));
+        if (past) {
+            run_until(r.context, [&] { return r.o.calls != 0; });
+            BOOST_TEST(r.o.ended_with(timed_out, 5), r.o);
+        } else {
+            poll(r.context);
+            r.op.complete({}, 7);
+            BOOST_TEST(r.o.ended_with({}, 7), r.o);
+        }
+    };
+    using std::chrono::steady_clock;
+    using std::chrono::system_clock;
+    at(steady_clock::time_point::max(), false);
+    at(steady_clock::time_point::min(), true);
+    at(steady_clock::now() - 1s, true);
+    at(system_clock::now() - 1s, true);
+    at(system_clock::time_point::max(), false);
+    at(std::chrono::time_point<system_clock, std::chrono::hours>::max(), false);
+    at(std::chrono::time_point_cast<std::chrono::minutes>(steady_clock::now()) + 60min, false);
+    at(manual_clock::time_point::max(), false);
+    at(manual_clock::now(), true);
+}
+
+// ---- operations -------------------------------------------------------------------------------------
+
+/// Starts an operation that goes on for ever, has its limit expire, and sees what it is told.
+template <class Start>
+error_code told_when_it_expires(asio::io_context& context, Start start) {
+    std::optional<error_code> told;
+    start([&](error_code ec, const auto&...) { told = ec; });
+    poll(context);
+    BOOST_TEST(!told);
+    manual_clock::advance(context, 1s);
+    run_until(context, [&] { return told.has_value(); });
+    return *told;
+}
+
+struct connected_pair {
+    explicit connected_pair(asio::io_context& context) : here(context), there(context) {
+        tcp::acceptor acceptor(context, {asio::ip::address_v4::loopback(), 0});
+        here.connect(acceptor.local_endpoint());
+        acceptor.accept(there);
+    }
+    tcp::socket here;
+    tcp::socket there;
+};
+
+BOOST_AUTO_TEST_CASE(sockets_and_timers_and_signals_and_channels) {
+    asio::io_context context;
+    const auto check = [&](auto start) {
+        BOOST_TEST(told_when_it_expires(context, start) == timed_out);
+        poll(context);
+    };
+    connected_pair pair(context);
+    std::array<char, 100> bytes{};
+    check([&](auto h) {
+        pair.here.async_read_some(asio::buffer(bytes), pawl::timeout_at(soon(), h));
+    });
+    check([&](auto h) {
+        asio::async_read(pair.here, asio::buffer(bytes), pawl::timeout_at(soon(), h));
+    });
+    check(
+        [&](auto h) { pair.here.async_wait(tcp::socket::wait_read, pawl::timeout_at(soon(), h)); });
+    std::vector<char> many(64'000'000);
+    check([&](auto h) {
+        asio::async_write(pair.here, asio::buffer(many), pawl::timeout_at(soon(), h));
+    });
+    tcp::acceptor acceptor(context, {asio::ip::address_v4::loopback(), 0});
+    check([&](auto h) { acceptor.async_accept(pawl::timeout_at(soon(), h)); });
+    asio::steady_timer of_asio(context, 1h);
+    check([&](auto h) { of_asio.async_wait(pawl::timeout_at(soon(), h)); });
+    pawl::steady_timer of_pawl(context, 1h);
+    check([&](auto h) { of_pawl.async_wait(pawl::timeout_at(soon(), h)); });
+    manual_timer limit(context);
+    check([&](auto h) { of_pawl.async_wait(pawl::timeout(limit, 1s, h)); });
+    asio::signal_set signals(context, SIGUSR1);
+    check([&](auto h) { signals.async_wait(pawl::timeout_at(soon(), h)); });
+    asio::experimental::channel<void(error_code, int)> channel(context);
+    check([&](auto h) { channel.async_receive(pawl::timeout_at(soon(), h)); });
+    check([&](auto h) { channel.async_send({}, 1, pawl::timeout_at(soon(), h)); });
+
+    // And without it, as ever.
+    asio::write(pair.there, asio::buffer("yes", 3));
+    std::optional<std::size_t> got;
+    pair.here.async_read_some(asio::buffer(bytes),
+                              pawl::timeout(1h, [&](error_code ec, std::size_t n) {
+                                  BOOST_TEST(!ec);
+                                  got = n;
+                              }));
+    run_until(context, [&] { return got.has_value(); });
+    BOOST_TEST(*got == 3u);
+    std::optional<error_code> connected;
+    tcp::socket third(context);
+    third.async_connect(acceptor.local_endpoint(),
+                        pawl::timeout(1h, [&](error_code ec) { connected = ec; }));
+    run_until(context, [&] { return connected.has_value(); });
+    BOOST_TEST(!*connected);
+    tcp::resolver resolver(context);
+    std::optional<std::size_t> found;
+    resolver.async_resolve("127.0.0.1", "80", tcp::resolver::numeric_host,
+                           pawl::timeout(1h, [&](error_code, const auto& r) { found = r.size(); }));
+    run_until(context, [&] { return found.has_value(); });
+    BOOST_TEST(*found == 1u);
+}
+
+/// Waits three times; each of its steps is cancelled, not only the first.
+struct three_waits {
+    pawl::basic_waitable_timer<manual_clock>& timer;
+    int left = 3;
+    template <class Self>
+    void operator()(Self& self, error_code ec = {}) {
+        if (ec || left-- == 0)
+            return self.complete(ec, left + 1);
+        timer.expires_after(1s);
+        timer.async_wait(std::move(self));
+    }
+};
+template <class Token>
+auto async_three_waits(manual_timer& timer, Token&& token) {
+    return asio::async_compose<Token, void(error_code, int)>(three_waits{timer}, token, timer);
+}
+
+BOOST_AUTO_TEST_CASE(composed_operations_are_cancelled_in_whatever_step_they_are) {
+    for (int steps = 0; steps <= 3; ++steps) {
+        asio::io_context context;
+        manual_timer timer(context);
+        outcome o;
+        async_three_waits(timer,
+                          pawl::timeout_at(manual_clock::now() + steps * 1s + 500ms, record(o)));
+        for (int i = 0; i < 8; ++i)
+            pass(context, 500ms);
+        BOOST_TEST(o.ended_with(steps == 3 ? error_code() : timed_out, 3 - steps), o);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_parallel_group_under_a_limit_and_limits_within_one) {
+    asio::io_context context;
+    operation a(context.get_executor(), obedience::posts, aborted, 1);
+    operation b(context.get_executor(), obedience::posts, aborted, 2);
+    // A group has no error of its own: the signature begins with the order of completion.
+    std::optional<error_code> told;
+    std::array<error_code, 2> each;
+    asio::experimental::make_parallel_group(a.async_run(asio::deferred),
+                                            b.async_run(asio::deferred))
+        .async_wait(asio::experimental::wait_for_all(),
+                    pawl::timeout_at(
+                        soon(), asio::bind_executor(context, [&](error_code ec, auto, error_code ea,
+                                                                 int, error_code eb, int) {
+                            told = ec;
+                            each = {ea, eb};
+                        })));
+    pass(context, 1s);
+    BOOST_REQUIRE(told);
+    BOOST_TEST(*told == timed_out);
+    BOOST_TEST(each[0] == aborted);
+    BOOST_TEST(each[1] == aborted);
+
+    told.reset();
+    asio::experimental::make_parallel_group(a.async_run(pawl::timeout_at(soon(), asio::deferred)),
+                                            b.async_run(pawl::timeout_at(soon() + 1s)))
+        .async_wait(asio::experimental::wait_for_one(),
+                    [&](auto, error_code ea, int, error_code eb, int) {
+                        told = ea;
+                        each = {ea, eb};
+                    });
+    pass(context, 1s);
+    BOOST_REQUIRE(told);
+    BOOST_TEST(each[0] == timed_out);
+    BOOST_TEST(each[1] == aborted); // by the group
+    poll(context);
+    BOOST_TEST(context.stopped());
+}
+
+// ---- what it costs ----------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(archetypes_of_handler_executor_allocator_and_slot) {
+    asio::io_context context;
+    executor_log executed;
+    const property_executor ex(context.get_executor(), executed);
+    for (const int kind : {0, 1, 2}) { // completes, times out, is cancelled
+        handler_log handlers;
+        allocation_log memory;
+        asio::cancellation_signal signal;
+        scripted_operation<error_code> op(context.get_executor());
+        op.async_run(
+            pawl::timeout_at(soon(), handler_archetype(handlers, ex, memory, signal.slot())));
+        BOOST_TEST(memory.allocations == 1u); // the operation of the test needs none
+        if (kind == 1)
+            pass(context, 1s);
+        if (kind == 2)
+            signal.emit(cancellation_type::terminal);
+        BOOST_TEST(memory.live() == 1u);
+        const auto before = memory.allocations;
+        op.complete(kind == 0 ? error_code() : aborted);
+        BOOST_TEST(memory.allocations == before);
+        BOOST_TEST(memory.live() == 0u);
+        BOOST_TEST(handlers.calls == 1);
+        BOOST_TEST(handlers.copies == 0);
+        BOOST_TEST(handlers.live == 0);
+        BOOST_TEST(handlers.last == (kind == 0 ? error_code() : kind == 1 ? timed_out : aborted));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(the_memory_is_freed_before_the_handler_is_invoked_also_in_nested_limits) {
+    asio::io_context context;
+    allocation_log memory;
+    operation op(context.get_executor());
+    for (const bool late : {false, true}) {
+        std::optional<std::size_t> live;
+        op.async_run(pawl::timeout_at(
+            soon(),
+            pawl::cancel_at(soon() + 1s,
+                            asio::bind_allocator(counting_allocator<void>(memory),
+                                                 [&](error_code, int) { live = memory.live(); }))));
+        BOOST_TEST(memory.live() == 2u);
+        if (late)
+            pass(context, 1s);
+        op.complete({}, 1);
+        BOOST_REQUIRE(live);
+        BOOST_TEST(*live == 0u);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(nothing_is_posted_for_an_operation_that_completes_first) {
+    constexpr std::size_t operations = 100;
+    const auto units = [](auto start) {
+        asio::io_context context;
+        pawl::steady_timer timer(context, 1h);
+        std::size_t n = 0;
+        for (std::size_t i = 0; i < operations; ++i) {
+            start(timer);
+            timer.cancel();
+            n += poll(context);
+        }
+        return n;
+    };
+    const std::size_t bare = units([](auto& t) { t.async_wait([](error_code) {}); });
+    const std::size_t limited = units([](auto& t) {
+        t.async_wait(pawl::cancel_at(manual_clock::now() + 1h, [](error_code) {}));
+    });
+    // What finds the service idle afterwards, and disarms its driver, is once for each poll().
+    BOOST_TEST(bare == operations);
+    BOOST_TEST(limited <= 3 * operations);
+
+    asio::io_context context;
+    operation op(context.get_executor());
+    const manual_timer keeps_it_armed(context, 1h);
+    outcome o;
+    op.async_run(pawl::cancel_at(manual_clock::now() + 1h, record(o)));
+    poll(context);
+    for (std::size_t i = 0; i < operations; ++i) {
+        op.complete({}, 1);
+        op.async_run(pawl::cancel_at(manual_clock::now() + 1h, record(o)));
+    }
+    BOOST_TEST(poll(context) <= 2u);
+    op.complete({}, 1);
+}
+
+// ---- the end ----------------------------------------------------------------------------------------
+
+BOOST_DATA_TEST_CASE(a_context_is_destroyed_with_operations_under_limits,
+                     data::make({true, false}) * data::make({true, false}) * data::make({0, 1, 2}),
+                     deliver, own, when) {
+    handler_log handlers;
+    std::array<char, 1> byte{};
+    {
+        std::optional<manual_timer> limit; // outlives the context
+        asio::io_context context;
+        pawl::options o;
+        o.on_shutdown = deliver ? pawl::shutdown_policy::deliver : pawl::shutdown_policy::destroy;
+        pawl::make_timer_service<manual_clock>(context, o);
+        pawl::make_timer_service(context, o);
+        limit.emplace(context);
+        const auto strand = asio::make_strand(context);
+        auto pair = std::make_shared<connected_pair>(context); // owned by its handler
+        auto timer = std::make_shared<pawl::steady_timer>(context, 1h);
+        const auto handler = [&](auto keep) {
+            return asio::bind_executor(
+                strand, [keep, h = counting_handler(handlers)](error_code ec, auto...) { h(ec); });
+        };
+        auto& socket = pair->here;
+        auto& wait = *timer;
+        if (own) {
+            socket.async_read_some(asio::buffer(byte), pawl::timeout_at(soon(), handler(pair)));
+            wait.async_wait(pawl::timeout_at(soon(), handler(timer)));
+        } else {
+            socket.async_read_some(asio::buffer(byte), pawl::timeout(*limit, 1s, handler(pair)));
+            wait.async_wait(pawl::timeout_at(*limit, soon(), handler(timer)));
+        }
+        pair.reset();
+        timer.reset();
+        if (when > 0)
+            manual_clock::advance(context, 1s); // due
+        if (when > 1) {
+            context.restart();
+            context.poll_one(); // one of them has been signalled, maybe
+        }
+    }
+    BOOST_TEST(handlers.live == 0);
+    BOOST_TEST(handlers.calls <= 2);
+    if (!deliver && when == 0)
+        BOOST_TEST(handlers.calls == 0);
+}
+
+BOOST_AUTO_TEST_CASE(an_operation_that_is_abandoned_ends_its_limit) {
+    for (const bool due : {false, true}) {
+        asio::io_context context;
+        operation op(context.get_executor());
+        handler_log handlers;
+        op.async_run(pawl::timeout_at(
+            soon(), [h = counting_handler(handlers)](error_code ec, int) { h(ec); }));
+        if (due)
+            manual_clock::advance(context, 1s);
+        op.abandon();
+        run_to_end(context);
+        BOOST_TEST(handlers.live == 0);
+        BOOST_TEST(handlers.calls == 0);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(P9_run_returns_when_the_last_operation_has_completed) {
+    for (const bool locking : {true, false}) {
+        asio::io_context context(locking ? BOOST_ASIO_CONCURRENCY_HINT_SAFE : 1);
+        pawl::options o;
+        o.locking = locking;
+        pawl::make_timer_service(context, o);
+        pawl::steady_timer limit(context);
+        outcome a;
+        outcome b;
+        pawl::steady_timer first(context, 1ms);
+        pawl::steady_timer second(context, 2ms);
+        first.async_wait(pawl::timeout(24h, record(a)));
+        second.async_wait(pawl::timeout(limit, 24h, record(b)));
+        run_to_end(context);
+        BOOST_TEST(a.ended_with({}), a);
+        BOOST_TEST(b.ended_with({}), b);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_handler_that_throws_leaves_nothing_behind) {
+    for (const bool late : {false, true}) {
+        asio::io_context context;
+        operation op(context.get_executor(), obedience::completes_in_the_signal, aborted, 1);
+        op.async_run(
+            pawl::timeout_at(soon(), [](error_code, int) { throw std::runtime_error("mine"); }));
+        if (late) {
+            manual_clock::advance(context, 1s);
+            BOOST_CHECK_THROW(context.poll(), std::runtime_error);
+        } else {
+            BOOST_CHECK_THROW(op.complete({}, 1), std::runtime_error);
+        }
+        poll(context);
+        BOOST_TEST(context.stopped());
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_handler_may_start_the_next_operation_and_the_stack_does_not_grow) {
+    asio::io_context context;
+    pawl::steady_timer timer(context);
+    int left = 1'000;
+    const char* first = nullptr;
+    std::ptrdiff_t depth = 0;
+    std::function<void()> next = [&] {
+        timer.expires_after(0s);
+        timer.async_wait(pawl::timeout(left % 3 == 0 ? 0s : 3600s, [&](error_code) {
+            const char here = 0;
+            const char* const at = &here;
+            if (!first)
+                first = at;
+            depth = std::max(depth, std::abs(first - at));
+            if (--left > 0)
+                next();
+        }));
+    };
+    next();
+    run_to_end(context);
+    BOOST_TEST(left == 0);
+    BOOST_TEST(depth < 64 * 1024);
+}
+
+} // namespace

@@ -1,0 +1,523 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// Purpose
+//   pawl::deadline as a value; limits around coroutines; and deadlines that travel with them.
+
+#define BOOST_TEST_MODULE deadline
+#include <boost/test/unit_test.hpp>
+
+#include "timeout_support.hpp"
+
+#include <pawl/steady_timer.hpp>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/use_future.hpp>
+
+#include <memory>
+#include <stdexcept>
+
+namespace {
+
+using namespace timeouts;
+using namespace asio::experimental::awaitable_operators;
+using asio::awaitable;
+using asio::use_awaitable;
+using manual_deadline = pawl::basic_deadline<manual_clock>;
+
+// ---- the value --------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(a_deadline_is_a_point_in_time_that_may_be_never) {
+    asio::io_context context;
+    const auto d = manual_deadline::after(10s);
+    BOOST_TEST((d.expiry() == manual_clock::now() + 10s));
+    BOOST_TEST((d.remaining() == 10s));
+    BOOST_TEST(!d.expired());
+    BOOST_TEST(!d.is_never());
+    manual_clock::advance(context, 4s);
+    BOOST_TEST((d.remaining() == 6s));
+    manual_clock::advance(context, 6s);
+    BOOST_TEST(d.expired());
+    BOOST_TEST((d.remaining() == 0s));
+    manual_clock::advance(context, 6s);
+    BOOST_TEST((d.remaining() == 0s));
+
+    BOOST_TEST(manual_deadline().is_never());
+    BOOST_TEST((manual_deadline() == manual_deadline::never()));
+    BOOST_TEST(!manual_deadline::never().expired());
+    BOOST_TEST((manual_deadline::never().remaining() == manual_clock::duration::max()));
+    BOOST_TEST(manual_deadline(manual_clock::time_point::max()).is_never());
+}
+
+BOOST_AUTO_TEST_CASE(deadlines_saturate) {
+    BOOST_TEST(manual_deadline::after(std::chrono::hours::max()).is_never());
+    BOOST_TEST(manual_deadline::after(manual_clock::duration::max()).is_never());
+    BOOST_TEST(manual_deadline::after(std::chrono::duration<double>(1e30)).is_never());
+    BOOST_TEST(manual_deadline::after(0s).expired());
+    BOOST_TEST(manual_deadline::after(std::chrono::hours::min()).expired());
+    BOOST_TEST(manual_deadline(manual_clock::time_point::min()).expired());
+    BOOST_TEST((manual_deadline(manual_clock::time_point::min()).remaining() == 0s));
+    BOOST_TEST((manual_deadline(manual_clock::time_point::max() - 1ns).remaining() > 0s));
+    // Never early: what is no whole number of ticks is rounded up.
+    BOOST_TEST(
+        (manual_deadline::after(std::chrono::duration<double, std::nano>(1.5)).remaining() == 2ns));
+}
+
+BOOST_AUTO_TEST_CASE(the_earlier_one_of_two_and_their_order) {
+    const auto early = manual_deadline::after(1s);
+    const auto late = manual_deadline::after(2s);
+    BOOST_TEST((early < late));
+    BOOST_TEST((late < manual_deadline::never()));
+    BOOST_TEST((earlier_of(early, late) == early));
+    BOOST_TEST((earlier_of(late, early) == early));
+    BOOST_TEST((earlier_of(late, manual_deadline::never()) == late));
+    BOOST_TEST((late.within(1s) == early));
+    BOOST_TEST((early.within(2s) == early));
+    BOOST_TEST((manual_deadline::never().within(2s) == late));
+    BOOST_TEST(manual_deadline::never().within(std::chrono::hours::max()).is_never());
+    static_assert(pawl::deadline::never() == pawl::deadline());
+    static_assert(earlier_of(pawl::deadline(pawl::deadline::time_point()), {}) ==
+                  pawl::deadline(pawl::deadline::time_point()));
+}
+
+// ---- operations under a deadline --------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(an_operation_under_a_deadline_that_has_passed_is_not_started) {
+    asio::io_context context;
+    operation op(context.get_executor());
+    const auto passed = manual_deadline::after(0s);
+    outcome o;
+    op.async_run(pawl::timeout_at(passed, record(o)));
+    BOOST_TEST(o.pending()); // through the executor
+    BOOST_TEST(op.started() == 0);
+    poll(context);
+    BOOST_TEST(o.ended_with(timed_out, 0), o);
+
+    scripted_operation<std::exception_ptr, int> throwing(context.get_executor());
+    outcome e;
+    throwing.async_run(pawl::timeout_at(passed, record(e)));
+    scripted_operation<int> prefixed(context.get_executor());
+    outcome p;
+    prefixed.async_run(pawl::timeout_at(passed, record(p)));
+    manual_timer timer(context, 1h);
+    outcome on_timer;
+    op.async_run(pawl::timeout_at(timer, passed, record(on_timer)));
+    poll(context);
+    BOOST_TEST(e.ended_with(timed_out, 0), e);
+    BOOST_TEST(p.ended_with(timed_out, 0), p);
+    BOOST_TEST(on_timer.ended_with(timed_out, 0), on_timer);
+    BOOST_TEST(throwing.started() + prefixed.started() + op.started() == 0);
+
+    // A deferred one asks when it is started.
+    const auto d = manual_deadline::after(1s);
+    auto lazy = op.async_run(pawl::timeout_at(d, asio::deferred));
+    manual_clock::advance(context, 1s);
+    outcome l;
+    std::move(lazy)(record(l));
+    poll(context);
+    BOOST_TEST(l.ended_with(timed_out, 0), l);
+    BOOST_TEST(op.started() == 0);
+}
+
+BOOST_AUTO_TEST_CASE(an_operation_under_a_deadline_has_what_is_left) {
+    asio::io_context context;
+    operation op(context.get_executor());
+    const auto d = manual_deadline::after(3s);
+    for (int i = 1; i <= 3; ++i) {
+        outcome o;
+        op.async_run(pawl::timeout_at(d, record(o)));
+        pass(context, 1s);
+        op.complete(i == 3 ? aborted : error_code(), i);
+        BOOST_TEST(o.ended_with(i == 3 ? timed_out : error_code(), i), o);
+    }
+    outcome never;
+    op.async_run(pawl::timeout_at(manual_deadline::never(), record(never)));
+    pass(context, 1000h);
+    op.complete({}, 1);
+    BOOST_TEST(never.ended_with({}, 1), never);
+}
+
+// ---- coroutines under a limit -----------------------------------------------------------------------
+
+/// Runs a coroutine, and writes down what it ends with.
+template <class T>
+struct spawned {
+    explicit spawned(const asio::any_io_executor& ex, awaitable<T> coroutine) {
+        if constexpr (std::is_void_v<T>)
+            asio::co_spawn(
+                ex, std::move(coroutine),
+                asio::bind_cancellation_slot(signal.slot(), [this](std::exception_ptr e) {
+                    ++calls;
+                    error = std::move(e);
+                }));
+        else
+            asio::co_spawn(
+                ex, std::move(coroutine),
+                asio::bind_cancellation_slot(signal.slot(), [this](std::exception_ptr e, T v) {
+                    ++calls;
+                    error = std::move(e);
+                    value = std::move(v);
+                }));
+    }
+    [[nodiscard]] error_code code() const { return code_in(error); }
+
+    asio::cancellation_signal signal;
+    int calls = 0;
+    std::exception_ptr error;
+    std::conditional_t<std::is_void_v<T>, int, T> value{};
+};
+
+/// Writes down when it is destroyed.
+struct mark {
+    mark(std::string& l, char n) : log(l), name(n) {}
+    mark(const mark&) = delete;
+    mark& operator=(const mark&) = delete;
+    ~mark() { log += name; }
+    std::string& log;
+    char name;
+};
+
+awaitable<int> run(operation& op, std::string* log = nullptr) {
+    std::string none_wanted;
+    const mark a(log ? *log : none_wanted, 'a');
+    const mark b(log ? *log : none_wanted, 'b');
+    co_return co_await op.async_run(use_awaitable);
+}
+
+struct coroutines {
+    asio::io_context context;
+    asio::any_io_executor ex = context.get_executor();
+    operation op{ex, operation::obedience::posts, aborted, 5};
+
+    ~coroutines() {
+        poll(context);
+        BOOST_TEST(context.stopped()); // P9
+    }
+};
+
+BOOST_FIXTURE_TEST_CASE(a_coroutine_returns_its_value_or_is_timed_out, coroutines) {
+    for (const bool in_time : {true, false}) {
+        spawned<int> s(ex, pawl::timeout_at(manual_clock::now() + 1s, run(op)));
+        poll(context);
+        if (in_time)
+            op.post({}, 7);
+        pass(context, 1s);
+        BOOST_TEST(s.calls == 1);
+        BOOST_TEST(s.code() == (in_time ? error_code() : timed_out));
+        BOOST_TEST(s.value == (in_time ? 7 : 0));
+    }
+}
+
+BOOST_FIXTURE_TEST_CASE(its_frame_is_destroyed_in_order_before_the_result_is_delivered,
+                        coroutines) {
+    std::string log;
+    const auto outer = [](operation& o, std::string& l) -> awaitable<void> {
+        const mark m(l, 'm');
+        try {
+            co_await pawl::timeout_at(manual_clock::now() + 1s, run(o, &l));
+        } catch (const system_error& e) {
+            l += e.code() == timed_out ? '!' : '?';
+        }
+    };
+    spawned<void> s(ex, outer(op, log));
+    poll(context);
+    pass(context, 1s);
+    BOOST_TEST(s.calls == 1);
+    BOOST_TEST(log == "ba!m");
+}
+
+BOOST_FIXTURE_TEST_CASE(void_and_move_only_results, coroutines) {
+    const auto nothing = [](operation& o) -> awaitable<void> {
+        co_await o.async_run(use_awaitable);
+    };
+    spawned<void> a(ex, pawl::timeout_at(manual_clock::now() + 1s, nothing(op)));
+    poll(context);
+    op.post({}, 1);
+    poll(context);
+    BOOST_TEST(a.calls == 1);
+    BOOST_TEST(!a.error);
+    const auto pointer = [](operation& o) -> awaitable<std::unique_ptr<int>> {
+        co_return std::make_unique<int>(co_await o.async_run(use_awaitable));
+    };
+    spawned<std::unique_ptr<int>> b(ex, pawl::timeout_at(manual_clock::now() + 1s, pointer(op)));
+    poll(context);
+    op.post({}, 9);
+    poll(context);
+    BOOST_REQUIRE(b.value);
+    BOOST_TEST(*b.value == 9);
+}
+
+struct my_exception : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+BOOST_FIXTURE_TEST_CASE(exceptions_pass_unchanged, coroutines) {
+    const auto throws = [](operation& o, bool late) -> awaitable<void> {
+        try {
+            co_await o.async_run(use_awaitable);
+        } catch (const system_error&) {
+            if (!late)
+                throw;
+        }
+        throw my_exception("as it was");
+    };
+    for (const bool late : {false, true}) {
+        spawned<void> s(ex, pawl::timeout_at(manual_clock::now() + 1s, throws(op, late)));
+        poll(context);
+        if (!late)
+            op.post({}, 1);
+        pass(context, 1s);
+        BOOST_REQUIRE(s.error);
+        BOOST_CHECK_EXCEPTION(std::rethrow_exception(s.error), my_exception,
+                              [](const auto& e) { return std::string(e.what()) == "as it was"; });
+    }
+    operation fails(ex);
+    spawned<int> s(ex, pawl::timeout_at(manual_clock::now() + 1s, run(fails)));
+    poll(context);
+    fails.post(asio::error::eof, 1);
+    poll(context);
+    BOOST_TEST(s.code() == error_code(asio::error::eof));
+}
+
+BOOST_FIXTURE_TEST_CASE(of_nested_limits_the_one_that_is_reached_speaks, coroutines) {
+    const auto nested = [](operation& o, manual_clock::duration inner,
+                           std::string& l) -> awaitable<int> {
+        try {
+            co_return co_await pawl::timeout_at(manual_clock::now() + inner, run(o));
+        } catch (const system_error& e) {
+            l += e.code() == timed_out ? 't' : e.code() == aborted ? 'c' : '?';
+            throw;
+        }
+    };
+    const auto told = [&](manual_clock::duration inner, manual_clock::duration outer) {
+        std::string log;
+        spawned<int> s(ex, pawl::timeout_at(manual_clock::now() + outer, nested(op, inner, log)));
+        poll(context);
+        pass(context, 1s);
+        BOOST_TEST(s.code() == timed_out);
+        return log;
+    };
+    BOOST_TEST(told(1s, 2s) == "t");
+    BOOST_TEST(told(2s, 1s) == "c"); // cancelled from outside, as far as the inner one knows
+}
+
+BOOST_FIXTURE_TEST_CASE(a_coroutine_under_a_limit_is_cancelled_from_outside, coroutines) {
+    spawned<int> s(ex, pawl::timeout_at(manual_clock::now() + 1s, run(op)));
+    poll(context);
+    s.signal.emit(cancellation_type::terminal);
+    poll(context);
+    BOOST_TEST(s.code() == aborted);
+    spawned<int> late(ex, pawl::timeout_at(manual_clock::now() + 1s, run(op)));
+    poll(context);
+    late.signal.emit(cancellation_type::terminal);
+    manual_clock::advance(context, 1s);
+    poll(context);
+    BOOST_TEST(late.code() == aborted);
+}
+
+BOOST_FIXTURE_TEST_CASE(operators_on_both_sides, coroutines) {
+    operation other(ex, operation::obedience::posts, aborted, 6);
+    {
+        spawned<std::tuple<int, int>> s(
+            ex, pawl::timeout_at(manual_clock::now() + 1s, run(op) && run(other)));
+        poll(context);
+        pass(context, 1s);
+        BOOST_TEST(s.code() == timed_out);
+        BOOST_TEST(!op.pending());
+        BOOST_TEST(!other.pending());
+    }
+    {
+        const auto either = [](operation& a, operation& b) -> awaitable<std::size_t> {
+            const auto result =
+                co_await (pawl::timeout_at(manual_clock::now() + 1s, run(a)) || run(b));
+            co_return result.index();
+        };
+        spawned<std::size_t> s(ex, either(op, other));
+        poll(context);
+        other.post({}, 3);
+        poll(context);
+        BOOST_TEST(s.code() == error_code());
+        BOOST_TEST(s.value == 1u);
+        BOOST_TEST(!op.pending());
+    }
+}
+
+BOOST_FIXTURE_TEST_CASE(partial_forms_are_awaited_and_as_tuple_does_not_throw, coroutines) {
+    const auto body = [](operation& o, asio::io_context& c) -> awaitable<void> {
+        asio::post(c, [&] { pass(c, 1s); });
+        const auto [ec, n] = co_await o.async_run(
+            pawl::timeout_at(manual_clock::now() + 1s, asio::as_tuple(asio::deferred)));
+        BOOST_TEST(ec == timed_out);
+        BOOST_TEST(n == 5);
+        asio::post(c, [&] { o.post({}, 8); });
+        BOOST_TEST(co_await o.async_run(pawl::timeout_at(manual_clock::now() + 1s)) == 8);
+        asio::post(c, [&] { o.post({}, 9); });
+        BOOST_TEST(co_await o.async_run(pawl::cancel_at(manual_clock::now() + 1s, use_awaitable)) ==
+                   9);
+        manual_timer timer(c);
+        asio::post(c, [&] { pass(c, 1s); });
+        const auto [late, m] =
+            co_await o.async_run(pawl::timeout(timer, 1s, asio::as_tuple(use_awaitable)));
+        BOOST_TEST(late == timed_out);
+        BOOST_TEST(m == 5);
+        asio::post(c, [&] { pass(c, 1s); });
+        try {
+            co_await pawl::timeout(timer, 1s, run(o));
+            BOOST_ERROR("it has no limit");
+        } catch (const system_error& e) {
+            BOOST_TEST(e.code() == timed_out);
+        }
+    };
+    spawned<void> s(ex, body(op, context));
+    run_until(context, [&] { return s.calls != 0; });
+    BOOST_TEST(!s.error);
+}
+
+BOOST_AUTO_TEST_CASE(a_coroutine_on_a_strand_and_on_a_thread_pool) {
+    asio::thread_pool pool(2);
+    const auto body = [](int n) -> awaitable<int> { co_return n; };
+    const auto strand = asio::make_strand(pool);
+    BOOST_TEST(asio::co_spawn(strand, pawl::timeout(1h, body(3)), asio::use_future).get() == 3);
+    BOOST_TEST(asio::co_spawn(pool, pawl::with_deadline(pawl::deadline::after(1h), body(4)),
+                              asio::use_future)
+                   .get() == 4);
+    const auto forever = []() -> awaitable<int> {
+        pawl::steady_timer timer(co_await asio::this_coro::executor, 1h);
+        co_await timer.async_wait(use_awaitable);
+        co_return 0;
+    };
+    for (const bool deadline : {false, true}) {
+        auto f =
+            asio::co_spawn(strand,
+                           deadline ? pawl::with_deadline(pawl::deadline::after(1ms), forever())
+                                    : pawl::timeout(1ms, forever()),
+                           asio::use_future);
+        BOOST_CHECK_EXCEPTION(f.get(), system_error,
+                              [](const system_error& e) { return e.code() == timed_out; });
+    }
+}
+
+// ---- deadlines that travel --------------------------------------------------------------------------
+
+awaitable<manual_deadline> callee() { co_return co_await pawl::this_deadline<manual_clock>(); }
+
+BOOST_FIXTURE_TEST_CASE(this_deadline_is_the_earliest_one_around, coroutines) {
+    const auto body = []() -> awaitable<void> {
+        BOOST_TEST((co_await callee()).is_never());
+        const auto late = manual_deadline::after(10s);
+        const auto early = manual_deadline::after(5s);
+        BOOST_TEST((co_await pawl::with_deadline(late, callee()) == late));
+        const auto nest = [](manual_deadline d) -> awaitable<manual_deadline> {
+            const auto within = co_await pawl::with_deadline(d, callee());
+            const auto after = co_await callee();
+            BOOST_TEST((within <= after));
+            co_return within;
+        };
+        BOOST_TEST((co_await pawl::with_deadline(late, nest(early)) == early));
+        BOOST_TEST((co_await pawl::with_deadline(early, nest(late)) == early));
+        BOOST_TEST((co_await callee()).is_never());
+    };
+    for (const auto& where : {ex, asio::any_io_executor(asio::make_strand(context))}) {
+        spawned<void> s(where, body());
+        poll(context);
+        BOOST_TEST(s.calls == 1);
+        BOOST_TEST(!s.error);
+    }
+}
+
+BOOST_FIXTURE_TEST_CASE(an_inner_deadline_that_has_been_left_does_not_hide_the_outer_one,
+                        coroutines) {
+    const auto outer = manual_deadline::after(10s);
+    const auto body = [](manual_deadline expected) -> awaitable<bool> {
+        (void)co_await pawl::with_deadline(manual_deadline::after(5s), callee());
+        co_return co_await callee() == expected;
+    };
+    spawned<bool> s(ex, pawl::with_deadline(outer, body(outer)));
+    poll(context);
+    BOOST_TEST(s.value);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_deadline_ends_all_that_is_within, coroutines) {
+    const auto nest = [](operation& o) -> awaitable<int> {
+        co_return co_await pawl::with_deadline(manual_deadline::after(10s), run(o));
+    };
+    spawned<int> s(ex, pawl::with_deadline(manual_deadline::after(1s), nest(op)));
+    poll(context);
+    pass(context, 1s);
+    BOOST_TEST(s.calls == 1);
+    BOOST_TEST(s.code() == timed_out);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_coroutine_whose_deadline_has_passed_is_not_started, coroutines) {
+    for (const bool carried : {false, true}) {
+        const auto passed = manual_deadline::after(0s);
+        spawned<int> s(ex, carried ? pawl::with_deadline(passed, run(op))
+                                   : pawl::timeout_at(passed, run(op)));
+        poll(context);
+        BOOST_TEST(s.calls == 1);
+        BOOST_TEST(s.code() == timed_out);
+        BOOST_TEST(op.started() == 0);
+    }
+}
+
+BOOST_FIXTURE_TEST_CASE(what_is_left_behind_carries_no_deadline, coroutines) {
+    std::optional<asio::any_io_executor> left;
+    std::optional<manual_deadline> seen_within;
+    std::optional<manual_deadline> seen_after;
+    operation gate(ex);
+    const auto lingering = [](operation& g, auto& first, auto& second) -> awaitable<void> {
+        first = co_await pawl::this_deadline<manual_clock>();
+        co_await g.async_run(use_awaitable);
+        second = co_await pawl::this_deadline<manual_clock>();
+    };
+    const auto body = [&]() -> awaitable<void> {
+        left = co_await asio::this_coro::executor;
+        asio::co_spawn(*left, lingering(gate, seen_within, seen_after), asio::detached);
+        co_await asio::post(use_awaitable);
+    };
+    const auto d = manual_deadline::after(10s);
+    spawned<void> s(ex, pawl::with_deadline(d, body()));
+    poll(context);
+    BOOST_TEST(s.calls == 1);
+    BOOST_REQUIRE(seen_within);
+    BOOST_TEST((*seen_within == d));
+    gate.post({}, 0);
+    poll(context);
+    BOOST_REQUIRE(seen_after);
+    BOOST_TEST(seen_after->is_never());
+    spawned<manual_deadline> later(*left, callee());
+    poll(context);
+    BOOST_TEST(later.value.is_never());
+    left.reset();
+}
+
+BOOST_FIXTURE_TEST_CASE(operators_within_a_deadline_are_told_of_it, coroutines) {
+    const auto body = []() -> awaitable<bool> {
+        const auto d = co_await callee();
+        const auto [a, b] = co_await (callee() && callee());
+        co_return a == d&& b == d && !d.is_never();
+    };
+    spawned<bool> s(ex, pawl::with_deadline(manual_deadline::after(1s), body()));
+    poll(context);
+    BOOST_TEST(s.value);
+}
+
+BOOST_FIXTURE_TEST_CASE(deadlines_on_two_clocks, coroutines) {
+    const auto body = []() -> awaitable<bool> {
+        const auto mine = co_await callee();
+        const auto steady = co_await pawl::this_deadline();
+        co_return !steady.is_never() && mine.is_never();
+    };
+    spawned<bool> s(ex, pawl::with_deadline(pawl::deadline::after(1h), body()));
+    poll(context);
+    BOOST_TEST(s.value);
+}
+
+} // namespace
