@@ -118,19 +118,15 @@ inline std::vector<workload> all_workloads() {
 
     all.push_back({"timeout_post",
                    "an operation of one post under a timeout that it beats; the others wait",
-                   "ns CPU per co_await",
-                   posted_operation_variants()});
+                   "ns CPU per co_await", posted_operation_variants()});
 
     all.push_back({"timeout_read",
                    "a read from a socket that has data, under a timeout; the others wait",
-                   "ns CPU per co_await, one write of a byte included",
-                   ready_read_variants()});
+                   "ns CPU per co_await, one write of a byte included", ready_read_variants()});
 
     all.push_back({"timeout_alone",
                    "an operation of one post under a timeout, and no other in the context",
-                   "ns CPU per co_await",
-                   posted_operation_variants(),
-                   1});
+                   "ns CPU per co_await", posted_operation_variants(), 1});
 
     all.push_back({"two_threads",
                    "two threads poll one io_context, each with connections of its own",

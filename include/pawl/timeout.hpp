@@ -50,6 +50,13 @@ inline constexpr bool is_awaitable = false;
 template <class T, class Executor>
 inline constexpr bool is_awaitable<boost::asio::awaitable<T, Executor>> = true;
 
+template <class T>
+inline constexpr bool makes_awaitable = false;
+template <class T>
+    requires requires(T& t) { t(); }
+inline constexpr bool makes_awaitable<T> =
+    is_awaitable<std::decay_t<decltype(std::declval<T&>()())>>;
+
 /// Runs a coroutine on `ex` under a limit.
 ///
 /// Not boost::asio::deferred: what that makes of (exception_ptr, T) cannot be awaited in Boost 1.81.
@@ -71,6 +78,8 @@ public:
         requires(!(is_awaitable<std::decay_t<Args>> || ...))
     [[nodiscard]] constexpr auto operator()(Args&&... args) const
         -> decltype(base::operator()(std::forward<Args>(args)...)) {
+        static_assert(!(makes_awaitable<std::decay_t<Args>> || ...),
+                      "pawl: call the coroutine: timeout(5s, f()), not timeout(5s, f)");
         return base::operator()(std::forward<Args>(args)...);
     }
 

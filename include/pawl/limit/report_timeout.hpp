@@ -21,6 +21,7 @@
 
 #include <exception>
 #include <system_error>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -66,8 +67,17 @@ inline constexpr bool is_error = std::is_same_v<std::decay_t<T>, boost::system::
 
 template <class Signature>
 struct timeout_signature;
+/// What as_tuple makes of results that begin with an error.
+template <class... Args>
+inline constexpr bool are_a_tuple = false;
+template <class First, class... Rest>
+inline constexpr bool are_a_tuple<std::tuple<First, Rest...>> = is_error<First>;
+
 template <class R, class... Args>
 struct timeout_signature<R(Args...)> {
+    static_assert(!are_a_tuple<std::decay_t<Args>...>,
+                  "pawl: put as_tuple inside: timeout(5s, as_tuple(token)), not "
+                  "as_tuple(timeout(5s, token)), which hides the error code from timeout");
     using type = R(boost::system::error_code, Args...);
 };
 template <class R, class First, class... Rest>
