@@ -16,7 +16,7 @@
 
 namespace example {
 
-/// Parses the command line. Help goes to stdout; what is wrong, and the usage, to stderr.
+/// Parses the command line. Help goes to stdout; what is wrong, and the usage in short, to stderr.
 /// @return the status to exit with at once, if any: 0 after help, 2 after a bad command line.
 [[nodiscard]] inline std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv) {
     try {
@@ -26,7 +26,8 @@ namespace example {
         std::cout << app.help();
         return 0;
     } catch (const CLI::ParseError& e) {
-        std::cerr << app.get_name() << ": " << e.what() << "\n\n" << app.help();
+        std::cerr << app.get_name() << ": " << e.what() << "\nUsage: " << app.get_name()
+                  << " [OPTIONS]\nSee " << app.get_name() << " --help." << std::endl;
         return 2;
     }
 }

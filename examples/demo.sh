@@ -173,7 +173,8 @@ row "the server, after $took ms" 'exit status 0, in time' \
 sed 's/^/server: /' "$scratch/stderr"
 echo 'from its access log, which request was ended by which limit:'
 sed -n 's/^[^]]*] \("[^ "]*\)[^"]*" \([-0-9]*\) .*ms \(.* timeout\)$/\3, \1 ..." answered \2/p' "$scratch/log" |
-    sed 's/"- ..."/no request/; s/answered -/not answered/' | sort | uniq -c
+    sed 's/^idle timeout, "- ..."/idle timeout, between requests,/; s/"- ..."/before a complete header,/
+         s/answered -/not answered/' | sort | uniq -c
 
 # --- the same over TLS, in short --------------------------------------------------------------------
 

@@ -458,20 +458,30 @@ int main(int argc, char** argv) {
             ->transform(example::as_milliseconds())
             ->check(CLI::Range(std::int64_t{1}, std::int64_t{3'600'000}));
     };
-    duration_option("--header-timeout", s.header, "the server's");
-    duration_option("--body-timeout", s.body, "the server's");
-    duration_option("--idle", s.idle, "the server's");
-    duration_option("--write-timeout", s.write, "the server's");
+    duration_option("--header-timeout", s.header, "the server's --header-timeout");
+    duration_option("--body-timeout", s.body, "the server's --body-timeout");
+    duration_option("--idle", s.idle, "the server's --idle");
+    duration_option("--write-timeout", s.write, "the server's --write-timeout");
     duration_option("--pace", s.pace, "between two bytes of a slow client");
     duration_option("--tolerance", s.tolerance, "how late the server may be");
     duration_option("--length", s.length,
                     "for how long the ordinary clients go on if no other is left");
 
-    constexpr std::array<std::string_view, kind_names.size()> options{
-        "--slow-headers", "--mute",      "--slow-bodies", "--idlers",
-        "--deaf",         "--vanishing", "--ordinary"};
+    struct count_option {
+        const char* name;
+        const char* text;
+    };
+    constexpr std::array<count_option, kind_names.size()> options{{
+        {"--slow-headers", "clients that send a header a byte at a time"},
+        {"--mute", "clients that say nothing"},
+        {"--slow-bodies", "clients that send a body a byte at a time"},
+        {"--idlers", "clients that get one response, then say nothing"},
+        {"--deaf", "clients that never read the file they ask for"},
+        {"--vanishing", "clients that leave in the middle of something"},
+        {"--ordinary", "clients that get a file now and then"},
+    }};
     for (std::size_t k = 0; k < options.size(); ++k)
-        app.add_option(std::string(options[k]), s.count[k], "how many of them")
+        app.add_option(options[k].name, s.count[k], std::string("number of ") + options[k].text)
             ->capture_default_str()
             ->check(CLI::Range(0, 1'000'000).description(""));
     app.add_option("--file", s.file, "what ordinary clients ask for")->capture_default_str();

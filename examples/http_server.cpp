@@ -3,7 +3,7 @@
 
 // An HTTP/1.1 server, on Boost.Beast, whose every step has a limit in time.
 //
-//   /...          the files below --root
+//   /...          the files below --root, but those that are hidden by a dot
 //   /echo         POST: the body comes back
 //   /slow?ms=N    GET: an answer after N milliseconds
 //
@@ -181,9 +181,10 @@ void print_summary(std::ostream& out, const connections& c) {
     out << "\ntimeouts:";
     for (std::size_t i = 0; i < limit_names.size(); ++i)
         out << (i == 0 ? " " : ", ") << limit_names[i] << ' ' << t.timeouts[i];
-    out << "\nmalformed or too large " << t.malformed << ", broken off " << t.broken_off
-        << "\ndrained: idle " << t.drained_idle << ", busy " << t.drained_busy << ", cut off "
-        << t.forced << std::endl;
+    out << "\nrequests malformed or too large " << t.malformed
+        << "; connections broken off in the middle of a handshake, request or answer "
+        << t.broken_off << "\ndrained: idle " << t.drained_idle << ", busy " << t.drained_busy
+        << ", cut off " << t.forced << std::endl;
 }
 
 /// Until the server has drained.
@@ -260,7 +261,8 @@ int main(int argc, char** argv) {
         });
     app.add_option("--port", port, "TCP port to listen on, 0 for any that is free")
         ->capture_default_str();
-    app.add_option("--root", s.root, "folder whose files are served")->required();
+    app.add_option("--root", s.root, "folder whose files are served, but no .hidden ones")
+        ->required();
     app.add_option("--threads", s.threads, "threads that serve, 1 to 256")
         ->option_text("INT=1")
         ->check(CLI::Range(1, 256));

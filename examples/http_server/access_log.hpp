@@ -7,6 +7,9 @@
 //     127.0.0.1 - - [21/Nov/2026:19:44:51 +0000] "GET /a.txt HTTP/1.1" 200 12 0.085ms
 //     127.0.0.1 - - [21/Nov/2026:19:44:52 +0000] "-" - 0 1000.412ms header timeout
 //
+// An answer of which nothing was sent has no status. One that was sent in part has the size of the
+// whole.
+//
 // Threads: any. Lines are written when a connection ends, or when the stream's buffer is full.
 
 #ifndef PAWL_EXAMPLES_HTTP_SERVER_ACCESS_LOG_HPP
@@ -37,7 +40,7 @@ public:
     struct entry {
         std::string_view client;
         std::string_view request; ///< the request line; empty if none was understood
-        unsigned status = 0;      ///< 0: there was no answer
+        unsigned status = 0;      ///< 0: nothing of an answer was sent
         std::uint64_t size = 0;   ///< of the answer's body
         std::chrono::nanoseconds took{};
         std::string_view trouble;

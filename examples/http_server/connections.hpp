@@ -29,8 +29,8 @@ inline constexpr std::array<std::string_view, 6> limit_names{"handshake", "heade
                                                              "idle",      "write",  "request"};
 
 struct tally {
-    std::size_t requests = 0;                               ///< whose header was understood
-    std::array<std::size_t, 6> answers{};                   ///< by the first digit of the status
+    std::size_t requests = 0;             ///< whose header was understood
+    std::array<std::size_t, 6> answers{}; ///< sent in full, by the first digit of the status
     std::array<std::size_t, limit_names.size()> timeouts{}; ///< by limit
     std::size_t malformed = 0;    ///< requests that were not HTTP, or too large
     std::size_t broken_off = 0;   ///< connections that ended in the middle of something

@@ -5,7 +5,8 @@
 //
 // A file is read piece by piece while it is sent; a small one is one piece, and leaves in one write
 // with its header. Nothing is cached, apart from what the system caches. Symbolic links are
-// followed: whoever may write below the root decides what is served.
+// followed: whoever may write below the root decides what is served. What has a name that begins
+// with a dot is not found, and neither is what is below it: it is seldom meant to be served.
 
 #ifndef PAWL_EXAMPLES_HTTP_SERVER_FILES_HPP
 #define PAWL_EXAMPLES_HTTP_SERVER_FILES_HPP
@@ -35,11 +36,12 @@
 namespace example {
 
 [[nodiscard]] inline std::string_view content_type(std::string_view path) {
-    constexpr std::array<std::pair<std::string_view, std::string_view>, 14> types{{
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 15> types{{
         {".html", "text/html; charset=utf-8"},
         {".htm", "text/html; charset=utf-8"},
         {".css", "text/css"},
         {".txt", "text/plain; charset=utf-8"},
+        {".md", "text/plain; charset=utf-8"},
         {".js", "text/javascript"},
         {".json", "application/json"},
         {".xml", "application/xml"},
@@ -107,6 +109,8 @@ struct file_in_pieces {
 
     if (climbs(path))
         return sorry(http::status::forbidden, form);
+    if (is_hidden(path))
+        return sorry(http::status::not_found, form);
 
     std::string full = root + path;
     beast::file_posix file;

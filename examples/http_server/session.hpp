@@ -315,7 +315,7 @@ private:
         if (!cut_off_)
             co_await timer_.async_wait(use_tuple);
         form.keep_alive = form.keep_alive && !environment_.ending();
-        if (done <= deadline_)
+        if (done <= deadline_ || cut_off_) // in which case it is not sent
             co_return plain_text(http::status::ok, form, std::to_string(*number) + " ms\n");
 
         limit_ = limit::request;
@@ -351,8 +351,8 @@ private:
     /// @param request for the log; none if it was not understood.
     /// @return whether another request may follow.
     asio::awaitable<bool> send(answer a, const request_type* request) {
-        ++tally_.answers[a.status / 100];
         const bool keep_alive = a.message.keep_alive();
+        bool begun = false;
         error_code ec;
         while (!a.message.is_done()) {
             const auto buffers = a.message.prepare(ec);
@@ -363,13 +363,15 @@ private:
             std::tie(ec, size) = co_await stream_.async_write_some(buffers, use_tuple);
             if (ec)
                 break;
+            begun = true;
             a.message.consume(size);
         }
 
         if (ec) {
-            broke_off(ec, request, &a);
+            broke_off(ec, request, begun ? &a : nullptr);
             co_return false;
         }
+        ++tally_.answers[a.status / 100];
         log(request, &a, a.trouble);
         if (environment_.ending())
             ++tally_.drained_busy;
@@ -398,6 +400,7 @@ private:
     }
 
     /// The connection ends with `ec`: counts it, and logs it where it is of interest.
+    /// @param a of which a part was sent; none if nothing was.
     void broke_off(error_code ec, const request_type* request = nullptr,
                    const answer* a = nullptr) {
         if (ec == beast::error::timeout) {

@@ -55,15 +55,27 @@ struct target {
     return result;
 }
 
-/// Whether a decoded path has a segment "..", which could lead out of the root.
-[[nodiscard]] inline bool climbs(std::string_view path) {
+/// Whether a segment of a decoded path satisfies `test`.
+template <class Test>
+[[nodiscard]] bool any_segment(std::string_view path, Test test) {
     for (std::size_t begin = 0; begin < path.size();) {
         const std::size_t end = std::min(path.find('/', begin), path.size());
-        if (path.substr(begin, end - begin) == "..")
+        if (test(path.substr(begin, end - begin)))
             return true;
         begin = end + 1;
     }
     return false;
+}
+
+/// Whether a decoded path has a segment "..", which could lead out of the root.
+[[nodiscard]] inline bool climbs(std::string_view path) {
+    return any_segment(path, [](std::string_view s) { return s == ".."; });
+}
+
+/// Whether a decoded path leads through a name that begins with a dot, as "/.git/config" does. The
+/// segment "." is no name.
+[[nodiscard]] inline bool is_hidden(std::string_view path) {
+    return any_segment(path, [](std::string_view s) { return s.starts_with('.') && s != "."; });
 }
 
 /// The parameter `name` of a query, if it is there once and is a number.

@@ -4,8 +4,8 @@
 #
 # usage: command_line.sh DIRECTORY
 #
-# What http_server does with a command line that it cannot follow: 2 and the usage if it does not
-# understand it, 1 and one clear sentence if the system is against it. DIRECTORY has the programs.
+# What http_server does with a command line that it cannot follow: 2, the cause and the usage if it
+# does not understand it, 1 and one clear sentence if the system is against it. DIRECTORY has the programs.
 
 set -euo pipefail
 programs=${1:?usage: command_line.sh DIRECTORY}
@@ -24,7 +24,7 @@ misused() {
     run "$@"
     same "exit status of http_server $*" 2 "$status"
     same "stdout of http_server $*" '' "$out"
-    says "stderr of http_server $*" 'Usage: http_server' "$err"
+    says "stderr of http_server $*" $'http_server: *\nUsage: http_server \\[OPTIONS\\]\nSee http_server --help.' "$err"
 }
 
 # refused SENTENCE OPTION...: it has a meaning, but cannot be followed.

@@ -32,6 +32,9 @@ printf 'the index\n' >"$root/index.html"
 printf 'of the folder\n' >"$root/folder/index.html"
 printf '{}' >"$root/folder/a b.json"
 : >"$root/nothing.css"
+printf '# text\n' >"$root/notes.md"
+mkdir "$root/.git"
+printf 'hidden\n' | tee "$root/.git/config" "$root/.env" >"$root/folder/.hidden"
 head -c 65536 /dev/urandom >"$root/small"       # the largest that leaves in one piece
 head -c 1000001 /dev/urandom >"$root/large.bin" # in pieces
 mkfifo "$root/pipe"
@@ -132,6 +135,9 @@ gets "$root/large.bin" /large.bin -H 'Connection: close'
 for target in /nothing /empty /empty/ /index.html/ /index.html/x "/$(printf 'n%.0s' {1..300})"; do
     answers 404 "$target"
 done
+for target in /.git/config /.git /.git/ /.env /folder/.hidden /%2egit/config //.git/./config /...; do
+    answers 404 "$target"
+done
 for target in /../secret /folder/../../secret /%2e%2e/secret /..%2fsecret /folder/.. /pipe; do
     answers 403 "$target"
 done
@@ -151,6 +157,7 @@ says 'HEAD of a small file' 'Content-Length: 65536' "$(ask -I "$scheme://127.0.0
 says 'HEAD of a large file' 'Content-Length: 1000001' "$(ask -I "$scheme://127.0.0.1:$port/large.bin")"
 says 'the type of a file' 'Content-Type: application/json' \
     "$(ask -I "$scheme://127.0.0.1:$port/folder/a%20b.json")"
+says 'the type of a text' 'Content-Type: text/plain' "$(ask -I "$scheme://127.0.0.1:$port/notes.md")"
 says 'methods' 'Allow: POST' "$(ask -i "$scheme://127.0.0.1:$port/echo")"
 
 head -c 10000 "$root/large.bin" >"$scratch/largest"
@@ -238,7 +245,8 @@ closed busy
 same 'answers before the end' 1 "$(grep -c '^HTTP' <<<"$heard")"
 wait_for_end 1
 says 'the summary' ', cut off 1' "$(<"$scratch/stderr")"
-says 'the log' 'ms cut off' "$(<"$scratch/log")"
+says 'the summary' 'requests 2; answers 2xx 1, ' "$(<"$scratch/stderr")"
+says 'the log' '"GET /slow?ms=50000 HTTP/1.1" - 0 *ms cut off' "$(<"$scratch/log")"
 
 # --- limits in time ---------------------------------------------------------------------------------
 

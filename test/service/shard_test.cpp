@@ -756,6 +756,12 @@ struct held_test_wait final : wait_operation {
         : wait_operation([](wait_operation&, action, wait_host*) {}, true, kind::held) {}
 };
 
+/// Not inlined: where g++ 12 sees the object's size, it warns of a cast to a slotted_wait that this
+/// kind of wait never reaches (-Warray-bounds).
+[[gnu::noinline]] std::unique_ptr<held_test_wait> make_held_test_wait() {
+    return std::make_unique<held_test_wait>();
+}
+
 } // namespace
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(an_armed_wait_is_withdrawn_without_a_word, Backend, backends) {
@@ -857,7 +863,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_held_wait_knows_at_once_that_its_timer_was_cance
                               backends) {
     bench<Backend> b;
     timer_core t;
-    held_test_wait w;
+    const auto owner = make_held_test_wait();
+    held_test_wait& w = *owner;
     b.start(t, w, 10);
     BOOST_CHECK(w.observed());
     effects cancelled;
