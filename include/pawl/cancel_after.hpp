@@ -69,8 +69,8 @@ struct report_results {
 /// The operation is cancelled on the associated executor of the handler, by default that of the I/O
 /// object. Its limit is kept by the context of the I/O object; an operation that does not say which
 /// that is, as some of Beast's do not, uses the handler's, and does not compile if that has none, and
-/// no timer is given. In a context that is run by several threads that
-/// executor must be a strand, explicit or implicit, as for all cancellation in Asio.
+/// no timer is given. In a context that is run by several threads the handler's executor must be a
+/// strand. An implicit strand is none any more: the limit is a second chain of handlers.
 ///
 /// @par Cancellation
 /// A cancellation from outside, through the handler's associated cancellation slot, is forwarded to

@@ -48,7 +48,8 @@ namespace pawl {
 /// pending is cancelled; and what the operation reports. A result that was already successful is
 /// passed on unchanged, so no data is lost. An operation that is started after a limit that holds for
 /// it has expired fails at once. No limit acts early, and none later than one precision of the timer
-/// (see pawl::options). pawl::expire_all() makes all limits that hold for something expire.
+/// (see pawl::options). pawl::expire_all() makes all limits expire that hold for something when the
+/// stream comes to hear of it, in the next turn of its executor.
 ///
 /// @code
 /// pawl::tcp_stream stream(std::move(socket));

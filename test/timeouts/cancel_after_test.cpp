@@ -152,16 +152,6 @@ BOOST_FIXTURE_TEST_CASE(goes_with_the_adapters_of_asio_on_either_side, tokens) {
     op.async_run(pawl::timeout_at(soon(), asio::as_tuple(take)));
     expire();
     BOOST_TEST((tuple == std::tuple(timed_out, 5)));
-    // The signature begins with a tuple then, and Asio's adapters do not pass on the executor.
-    op.async_run(asio::as_tuple(pawl::timeout_at(
-        soon(), asio::bind_executor(context, [&](error_code ec, std::tuple<error_code, int> t) {
-            o.code = ec;
-            tuple = t;
-        }))));
-    expire();
-    BOOST_TEST(o.code == timed_out);
-    BOOST_TEST((tuple == std::tuple(aborted, 5)));
-
     op.async_run(pawl::timeout_at(soon(), asio::append(
                                               [&](error_code ec, int n, int m) {
                                                   o.code = ec;
@@ -626,8 +616,8 @@ BOOST_AUTO_TEST_CASE(a_handler_may_start_the_next_operation_and_the_stack_does_n
     std::function<void()> next = [&] {
         timer.expires_after(0s);
         timer.async_wait(pawl::timeout(left % 3 == 0 ? 0s : 3600s, [&](error_code) {
-            const char here = 0;
-            const char* const at = &here;
+            // Not the address of a variable: AddressSanitizer keeps those elsewhere.
+            const auto* const at = static_cast<const char*>(__builtin_frame_address(0));
             if (!first)
                 first = at;
             depth = std::max(depth, std::abs(first - at));

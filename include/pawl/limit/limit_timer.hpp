@@ -129,7 +129,7 @@ template <class To, class Rep, class Period>
 [[nodiscard]] constexpr To saturating_cast(const std::chrono::duration<Rep, Period>& d) {
     // Compared as seconds: the two units may not convert without overflow.
     using seconds = std::chrono::duration<double>;
-    if (seconds(d) >= seconds(To::max()))
+    if (!(seconds(d) < seconds(To::max()))) // NaN, too
         return To::max();
     if (seconds(d) <= seconds(To::min()))
         return To::min();

@@ -46,6 +46,7 @@
 #include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/recycling_allocator.hpp>
 #include <boost/system/error_code.hpp>
 
@@ -138,6 +139,8 @@ class limited_operation final
     using allocator_traits = std::allocator_traits<allocator_type>;
 
 public:
+    using handler_type = Handler;
+
     /// Starts the limit, and then the operation.
     /// @throws whatever the allocation, the limit or the initiation throws, with nothing left.
     template <class H, class TimerExecutor, class Limit, class Initiation, class... Args>
@@ -167,14 +170,14 @@ public:
         using result = std::tuple_element_t<which, std::tuple<Results...>>;
         const unsigned mine = leave_with_wait();
         // acquire: pairs with leave() and done()
-        if ((parties_.load(std::memory_order_acquire) & everybody) == mine) {
-            if constexpr (std::is_same_v<decayed_tuple<std::tuple<Args...>>, result>)
+        const bool alone = (parties_.load(std::memory_order_acquire) & everybody) == mine;
+        if constexpr (std::is_same_v<decayed_tuple<std::tuple<Args...>>, result>) {
+            if (alone)
                 return deliver(std::forward<Args>(args)...);
-            else
-                return deliver_all(result(std::forward<Args>(args)...));
         }
         try {
-            work_.emplace(executor_);
+            if (!alone)
+                work_.emplace(executor_);
             result_.template emplace<1 + which>(std::forward<Args>(args)...);
         } catch (...) {
             result_.template emplace<0>();
@@ -196,7 +199,7 @@ public:
             if (before & operation_party) {
                 judge(verdict::who::limit, ec);
                 if (!(before & start_party))
-                    signal_.emit(type_);
+                    return emit_and_leave(type_, wait_party);
             }
         }
         leave(wait_party, true);
@@ -291,8 +294,9 @@ private:
             // acquire: pairs with wait_ended()
             const unsigned parties = op.parties_.load(std::memory_order_acquire);
             if ((parties & fired) && (parties & operation_party))
-                op.signal_.emit(op.type_);
-            op.leave(start_party, true);
+                op.emit_and_leave(op.type_, start_party);
+            else
+                op.leave(start_party, true);
         }
 
     private:
@@ -344,8 +348,13 @@ private:
             outer_->cut();
     }
 
-    /// Frees the memory; runs the destructor of the handler.
-    void destroy() noexcept { destroy(allocator_of(handler_)); }
+    /// Frees the memory, and then destroys the handler.
+    void destroy() noexcept {
+        const allocator_type alloc = allocator_of(handler_);
+        // It may own what the allocator allocates from.
+        [[maybe_unused]] const Handler last(std::move(handler_));
+        destroy(alloc);
+    }
     void destroy(const allocator_type& alloc) noexcept {
         storage memory{alloc,
                        std::pointer_traits<typename allocator_traits::pointer>::pointer_to(*this)};
@@ -365,12 +374,48 @@ private:
     void leave(unsigned parties, bool may_deliver) {
         // acq_rel: whoever is last sees what the others have done
         const unsigned before = parties_.fetch_sub(parties, std::memory_order_acq_rel);
-        if ((before & everybody) != parties)
+        if ((before & everybody) != parties || parties == 0)
             return;
-        if (!may_deliver || result_.index() == 0)
+        if (result_.index() == 0)
             return destroy();
+        if (!may_deliver)
+            return deliver_later();
+        deliver_result();
+    }
+
+    void deliver_result() {
         std::visit([this](auto&& result) { this->deliver_all(std::move(result)); },
                    std::variant<std::monostate, Results...>(std::move(result_)));
+    }
+
+    /// Delivers the parked result, or destroys it with the context of its executor.
+    class delivery {
+    public:
+        using allocator_type =
+            boost::asio::associated_allocator_t<Handler, boost::asio::recycling_allocator<void>>;
+
+        explicit delivery(limited_operation& op) noexcept : op_(&op) {}
+        delivery(delivery&& other) noexcept : op_(std::exchange(other.op_, nullptr)) {}
+        delivery& operator=(delivery&&) = delete;
+        ~delivery() {
+            if (op_)
+                op_->destroy();
+        }
+
+        allocator_type get_allocator() const noexcept { return op_->carrier_allocator(); }
+        void operator()() { std::exchange(op_, nullptr)->deliver_result(); }
+
+    private:
+        limited_operation* op_;
+    };
+
+    /// The wait was destroyed with its own context, or in want of memory; the operation has ended.
+    void deliver_later() noexcept {
+        const Executor ex = executor_;
+        try {
+            boost::asio::post(ex, delivery(*this));
+        } catch (...) { // no memory: the handler was destroyed
+        }
     }
 
     void deliver_all(std::monostate) {}
@@ -397,12 +442,24 @@ private:
         // acq_rel: as in leave(). The operation may complete in emit(), and must not free the
         // signal.
         const unsigned before = parties_.fetch_or(outer_party, std::memory_order_acq_rel);
+        const unsigned mine = before & outer_party ? 0 : outer_party; // emitted in an emission
         if (before & operation_party) {
             judge(verdict::who::caller, {});
-            signal_.emit(type);
+            emit_and_leave(type, mine);
+        } else {
+            leave(mine, true);
         }
-        if (!(before & outer_party))
-            leave(outer_party, true);
+    }
+
+    /// What the operation's own cancellation handler throws goes to the caller, and loses nothing.
+    void emit_and_leave(boost::asio::cancellation_type_t type, unsigned party) {
+        try {
+            signal_.emit(type);
+        } catch (...) {
+            leave(party, true);
+            throw;
+        }
+        leave(party, true);
     }
 
     std::atomic<unsigned> parties_{operation_party | wait_party | start_party};
@@ -421,17 +478,16 @@ private:
 
 /// All but the cancellation slot is that of the handler.
 template <template <class, class> class Associator, class Operation, class Default>
-struct boost::asio::associator<Associator, pawl::detail::limited_handler<Operation>, Default> {
-    using handler_type =
-        std::decay_t<decltype(std::declval<pawl::detail::limited_handler<Operation>>().handler())>;
-    using type = typename Associator<handler_type, Default>::type;
+struct boost::asio::associator<Associator, pawl::detail::limited_handler<Operation>, Default>
+    : Associator<typename Operation::handler_type, Default> {
+    using handlers = Associator<typename Operation::handler_type, Default>;
 
-    static type get(const pawl::detail::limited_handler<Operation>& h) noexcept {
-        return Associator<handler_type, Default>::get(h.handler());
+    static typename handlers::type get(const pawl::detail::limited_handler<Operation>& h) noexcept {
+        return handlers::get(h.handler());
     }
-    static decltype(auto) get(const pawl::detail::limited_handler<Operation>& h,
-                              const Default& d) noexcept {
-        return Associator<handler_type, Default>::get(h.handler(), d);
+    static auto get(const pawl::detail::limited_handler<Operation>& h, const Default& d) noexcept
+        -> decltype(handlers::get(h.handler(), d)) {
+        return handlers::get(h.handler(), d);
     }
 };
 

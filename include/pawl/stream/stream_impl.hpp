@@ -298,6 +298,7 @@ private:
         operation& op = at(d);
         op.deadline = deadline;
         op.pending = true;
+        op.ended = false;
         ++op.number;
     }
 
@@ -369,7 +370,8 @@ private:
         } else {
             if (reads && due(at(direction::read).deadline))
                 end(direction::read);
-            if (writes && due(at(direction::write).deadline))
+            // A layer that completes inline may have run a handler that ended the write.
+            if (writes && limited(direction::write) && due(at(direction::write).deadline))
                 end(direction::write);
         }
         watch_until(earliest());

@@ -220,12 +220,13 @@ private:
         }
         allocator_type alloc = allocator_of(self.handler_);
         storage memory{alloc, std::pointer_traits<block_pointer>::pointer_to(self), &self};
-        if (what == action::destroy)
-            return;
         const boost::system::error_code ec = self.result();
         Handler handler(std::move(self.handler_));
-        memory.free(); // before the upcall, so that a wait that it starts reuses the block
-        std::move(handler)(ec);
+        // Before the upcall, so that a wait that it starts reuses the block; and before the end of
+        // the handler, which may own what the allocator allocates from.
+        memory.free();
+        if (what == action::complete)
+            std::move(handler)(ec);
     }
 
     [[no_unique_address]] handler_work<Executor> work_;
