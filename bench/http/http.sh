@@ -113,7 +113,7 @@ done
 if command -v strace >/dev/null; then
     for timer in asio pawl; do
         start "$timer" strace -f -c -o "$scratch/strace" -e trace=timerfd_settime,epoll_wait
-        load 3
+        load 10
         kill -TERM "$(pgrep -P "$server" || echo "$server")"
         wait "$server" || true
         server=

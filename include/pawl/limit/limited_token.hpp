@@ -235,13 +235,8 @@ struct limit_time_points {
 } // namespace pawl::detail
 
 /// The operation's own completion signatures become those that Report says.
-///
-/// Derived, because binders of Boost 1.81 ask for the result types of what they bind.
 template <class Token, class Limit, class Report, class... Signatures>
-class boost::asio::async_result<pawl::detail::limited_token<Token, Limit, Report>, Signatures...>
-    : public boost::asio::async_result<
-          Token, typename Report::template signature<
-                     typename pawl::detail::plain_signature<Signatures>::type>...> {
+class boost::asio::async_result<pawl::detail::limited_token<Token, Limit, Report>, Signatures...> {
     template <class Initiation>
     using initiation_type =
         pawl::detail::limited_initiation<std::decay_t<Initiation>, Limit, Report, Signatures...>;

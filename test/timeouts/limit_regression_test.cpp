@@ -1,0 +1,392 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// Purpose
+//   Defects that limits have had, one test for each. The name is the promise, the comment says how it
+//   was broken.
+
+#define BOOST_TEST_MODULE limit_regression
+#include <boost/test/unit_test.hpp>
+
+#include "timeout_support.hpp"
+
+#include <pawl/steady_timer.hpp>
+#include <pawl/timeout_stream.hpp>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/buffer.hpp>
+
+#include <array>
+#include <limits>
+#include <new>
+#include <stdexcept>
+
+namespace {
+
+using namespace timeouts;
+
+// ---- handlers that own the memory of their allocator ------------------------------------------------
+
+/// Memory that a handler owns: what is in use, and what was in use when the owner went.
+struct arena {
+    int allocated = 0;
+    int in_use = 0;
+    int in_use_at_end = -1;
+};
+
+template <class T>
+struct arena_allocator {
+    using value_type = T;
+
+    explicit arena_allocator(arena* a) noexcept : from(a) {}
+    template <class U>
+    arena_allocator(const arena_allocator<U>& other) noexcept : from(other.from) {}
+
+    T* allocate(std::size_t n) {
+        T* const p = std::allocator<T>().allocate(n);
+        ++from->allocated;
+        ++from->in_use;
+        return p;
+    }
+    void deallocate(T* p, std::size_t n) noexcept {
+        --from->in_use;
+        std::allocator<T>().deallocate(p, n);
+    }
+    template <class U>
+    bool operator==(const arena_allocator<U>& other) const noexcept {
+        return from == other.from;
+    }
+
+    arena* from;
+};
+
+/// A handler whose end is the end of an arena. The test keeps the arena, to look at it afterwards.
+class owner {
+public:
+    using allocator_type = arena_allocator<void>;
+
+    owner(arena& a, int& calls) noexcept : arena_(&a), calls_(&calls) {}
+
+    allocator_type get_allocator() const noexcept { return allocator_type(arena_.get()); }
+    void operator()(error_code, int = 0) { ++*calls_; }
+
+private:
+    struct closing {
+        void operator()(arena* a) const noexcept { a->in_use_at_end = a->in_use; }
+    };
+    std::unique_ptr<arena, closing> arena_;
+    int* calls_;
+};
+
+/// @param start starts what is to be destroyed in the context, with the handler.
+template <class Start>
+void expect_memory_before_handler(Start start) {
+    arena memory;
+    int calls = 0;
+    {
+        asio::io_context context;
+        start(context, owner(memory, calls));
+    }
+    BOOST_TEST(calls == 0);
+    BOOST_TEST(memory.allocated != 0);
+    BOOST_TEST(memory.in_use_at_end == 0);
+    BOOST_TEST(memory.in_use == 0);
+}
+
+// The handler was destroyed in its block, with the arena that it owns; then the block was given back
+// to that arena.
+BOOST_AUTO_TEST_CASE(the_memory_of_an_operation_is_freed_before_its_handler_is_destroyed_uncalled) {
+    const auto abandon = [](auto limit) {
+        expect_memory_before_handler([&](asio::io_context& context, owner handler) {
+            operation op(context.get_executor());
+            op.async_run(limit(std::move(handler)));
+            op.abandon();
+        });
+    };
+    const auto end_with_context = [](auto limit) {
+        expect_memory_before_handler([&](asio::io_context& context, owner handler) {
+            operation op(context.get_executor());
+            op.async_run(limit(std::move(handler)));
+            op.post({}, 7);
+        });
+    };
+    const auto end_when_due = [](auto limit) {
+        expect_memory_before_handler([&](asio::io_context& context, owner handler) {
+            operation op(context.get_executor());
+            op.async_run(limit(std::move(handler)));
+            manual_clock::advance(context, 10s);
+            op.complete({}, 7); // parked, as the limit is queued
+        });
+    };
+    const auto timeout = [](owner handler) {
+        return pawl::timeout_at(manual_clock::now() + 10s, std::move(handler));
+    };
+    const auto cancel = [](owner handler) {
+        return pawl::cancel_at(manual_clock::now() + 10s, std::move(handler));
+    };
+    abandon(timeout);
+    abandon(cancel);
+    end_with_context(timeout);
+    end_with_context(cancel);
+    end_when_due(timeout);
+    end_when_due(cancel);
+}
+
+// As above, with the block of a wait: the context destroyed the handler, and freed the block by an
+// allocator whose arena was gone.
+BOOST_AUTO_TEST_CASE(the_memory_of_a_wait_is_freed_before_its_handler_is_destroyed_uncalled) {
+    expect_memory_before_handler([](asio::io_context& context, owner handler) {
+        pawl::steady_timer timer(context, 1h);
+        timer.async_wait(std::move(handler));
+    });
+    expect_memory_before_handler([](asio::io_context& context, owner handler) {
+        manual_timer timer(context, 1s);
+        timer.async_wait(std::move(handler));
+        manual_clock::advance(context, 1s);
+    });
+}
+
+// ---- exceptions -------------------------------------------------------------------------------------
+
+// The party that emitted the signal did not leave when emit() threw, as it does when co_spawn() finds
+// no memory: the operation completed, and its handler was neither called nor destroyed.
+BOOST_AUTO_TEST_CASE(an_exception_of_the_operations_cancellation_handler_loses_no_handler) {
+    struct rig {
+        asio::io_context context;
+        operation op{context.get_executor()};
+        asio::cancellation_signal outer;
+        outcome o;
+
+        rig() {
+            op.at_signal = [] { throw std::bad_alloc(); };
+        }
+        void start() {
+            op.async_run(pawl::timeout_at(manual_clock::now() + 10s,
+                                          asio::bind_cancellation_slot(outer.slot(), record(o))));
+        }
+        void expect(const error_code& said, const error_code& told) {
+            BOOST_TEST(op.signals().size() == one);
+            BOOST_TEST(o.pending());
+            poll(context);
+            BOOST_TEST(!context.stopped()); // the operation is pending
+            op.complete(said, 7);
+            BOOST_TEST(o.ended_with(told, 7), o);
+            poll(context);
+            BOOST_TEST(context.stopped());
+            BOOST_TEST(o.calls == 1);
+        }
+    };
+    BOOST_TEST_CONTEXT("when the limit is due") {
+        for (const auto& [said, told] :
+             {std::pair{error_code(), error_code()}, {aborted, timed_out}}) {
+            rig r;
+            r.start();
+            manual_clock::advance(r.context, 10s);
+            BOOST_CHECK_THROW(r.context.run(), std::bad_alloc);
+            r.expect(said, told);
+        }
+    }
+    BOOST_TEST_CONTEXT("when the limit is due before the initiating function returns") {
+        rig r;
+        r.op.at_start = [&] { pass(r.context, 10s); };
+        r.start();
+        r.context.restart();
+        BOOST_CHECK_THROW(r.context.run(), std::bad_alloc);
+        r.expect({}, {});
+    }
+    BOOST_TEST_CONTEXT("when the caller cancels") {
+        rig r;
+        r.start();
+        BOOST_CHECK_THROW(r.outer.emit(cancellation_type::terminal), std::bad_alloc);
+        r.expect({}, {});
+    }
+}
+
+/// How many there are.
+struct counted {
+    static inline int alive = 0;
+    counted() noexcept { ++alive; }
+    counted(counted&&) noexcept { ++alive; }
+    counted& operator=(counted&&) = delete;
+    ~counted() { --alive; }
+};
+
+struct no_result : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/// What cannot be made of an int.
+struct unwilling_result {
+    unwilling_result() = default;
+    unwilling_result(int) { throw no_result("no result"); }
+};
+
+/// Posts 5 as its result.
+template <class Token>
+auto async_unwilling(asio::io_context& context, Token&& token) {
+    return asio::async_initiate<Token, void(error_code, unwilling_result)>(
+        [&context](auto handler) {
+            asio::post(context,
+                       [h = std::move(handler)]() mutable { std::move(h)(error_code(), 5); });
+        },
+        token);
+}
+
+// The operation had let go of the limited one before its result was converted; the exception left
+// nobody to destroy the handler.
+BOOST_AUTO_TEST_CASE(an_exception_out_of_the_making_of_a_result_leaks_no_handler) {
+    for (const bool limit_is_queued : {false, true}) {
+        BOOST_TEST_CONTEXT("the limit is " << (limit_is_queued ? "queued" : "pending")) {
+            int calls = 0;
+            asio::io_context context;
+            async_unwilling(
+                context, pawl::timeout_at(
+                             manual_clock::now() + 10s,
+                             asio::bind_executor(
+                                 context, [&calls, c = counted()](
+                                              error_code, const unwilling_result&) { ++calls; })));
+            BOOST_TEST(counted::alive == 1);
+            if (limit_is_queued)
+                manual_clock::advance(context, 10s); // behind the result
+            BOOST_CHECK_THROW(context.run(), no_result);
+            poll(context);
+            BOOST_TEST(counted::alive == 0);
+            BOOST_TEST(calls == 0);
+            BOOST_TEST(context.stopped());
+        }
+    }
+}
+
+// ---- a timer in another context ---------------------------------------------------------------------
+
+// The operation parks its result for a due limit whose context has been stopped. When that context
+// was destroyed, the result went with it, and the handler was never called where it could have been.
+BOOST_AUTO_TEST_CASE(a_handler_is_called_on_its_own_context_when_that_of_a_due_limit_has_gone) {
+    asio::io_context here;
+    std::optional<asio::io_context> there(std::in_place);
+    std::optional<manual_timer> guard(std::in_place, *there, 1s);
+    std::optional<manual_timer> limit(std::in_place, *there);
+    operation op(here.get_executor());
+    outcome o;
+    guard->async_wait([&](error_code) { there->stop(); });
+    op.async_run(pawl::timeout(*limit, 1s, asio::bind_executor(here, record(o))));
+    manual_clock::advance(*there, 1s);
+    there->run(); // the guard; the limit stays in the queue
+    BOOST_TEST(there->stopped());
+
+    op.complete({}, 7);
+    poll(here);
+    BOOST_TEST(o.pending());
+    BOOST_TEST(op.signals().empty());
+
+    guard.reset();
+    limit.reset();
+    there.reset();
+    BOOST_TEST(o.pending()); // not within the destructor of a context
+    poll(here);
+    BOOST_TEST(o.ended_with({}, 7), o);
+    BOOST_TEST(here.stopped());
+}
+
+// ---- binders around a limit -------------------------------------------------------------------------
+
+template <class Token>
+asio::awaitable<int> await(operation& op, Token token) {
+    co_return co_await op.async_run(std::move(token));
+}
+
+// ---- durations --------------------------------------------------------------------------------------
+
+// NaN is neither more than the largest duration nor less than the smallest: it was cast to an integer,
+// which is undefined, and has cancelled operations at once.
+BOOST_AUTO_TEST_CASE(a_duration_that_is_not_a_number_means_never) {
+    const std::chrono::duration<double> nan(std::numeric_limits<double>::quiet_NaN());
+    const auto expect_no_limit = [&](auto limit) {
+        asio::io_context context;
+        operation op(context.get_executor());
+        outcome o;
+        manual_timer timer(context);
+        op.async_run(limit(timer, record(o)));
+        pass(context, 24h * 365);
+        BOOST_TEST(op.signals().empty());
+        op.complete({}, 7);
+        BOOST_TEST(o.ended_with({}, 7), o);
+        poll(context);
+        BOOST_TEST(context.stopped());
+    };
+    expect_no_limit(
+        [&](manual_timer& timer, recorder r) { return pawl::timeout(timer, nan, std::move(r)); });
+    expect_no_limit(
+        [&](manual_timer&, recorder r) { return pawl::cancel_after(nan, std::move(r)); });
+}
+
+// ---- streams ----------------------------------------------------------------------------------------
+
+/// A layer whose operations are pending until they are cancelled, and then complete in the signal.
+struct obedient_layer {
+    using executor_type = asio::any_io_executor;
+    using pending_operation = scripted_operation<error_code, std::size_t>;
+
+    explicit obedient_layer(const executor_type& ex) : executor(ex) {}
+
+    executor_type get_executor() const noexcept { return executor; }
+    template <class Buffers, class Token>
+    auto async_read_some(const Buffers&, Token&& token) {
+        return reader->async_run(std::forward<Token>(token));
+    }
+    template <class Buffers, class Token>
+    auto async_write_some(const Buffers&, Token&& token) {
+        return writer->async_run(std::forward<Token>(token));
+    }
+    void close() {}
+
+    std::unique_ptr<pending_operation> make() const {
+        return std::make_unique<pending_operation>(
+            executor, pending_operation::obedience::completes_in_the_signal, aborted, none);
+    }
+
+    executor_type executor;
+    std::unique_ptr<pending_operation> reader = make();
+    std::unique_ptr<pending_operation> writer = make();
+};
+
+// Read and write were due together. The read completed inline, and its handler ended the write; the
+// write was ended a second time, and the one after it was left without a limit.
+BOOST_AUTO_TEST_CASE(a_write_keeps_its_limit_when_a_handler_has_ended_the_one_that_was_due_before) {
+    asio::io_context context;
+    pawl::timeout_stream<obedient_layer, manual_clock> stream(context.get_executor());
+    stream.set_limits({.read = 10s,
+                       .write = 10s,
+                       .action = pawl::on_limit::cancel,
+                       .report = pawl::limit_error::timed_out});
+    std::array<char, 4> data{};
+    const auto buffer = asio::buffer(data);
+    error_code read;
+    error_code first;
+    outcome second;
+    stream.async_read_some(buffer, [&](error_code ec, std::size_t) {
+        read = ec;
+        stream.cancel();
+    });
+    stream.async_write_some(buffer, [&](error_code ec, std::size_t) {
+        first = ec;
+        asio::post(context, [&] {
+            stream.async_write_some(buffer, [&](error_code e, std::size_t) { record(second)(e); });
+        });
+    });
+    pass(context, 10s);
+    BOOST_TEST(read == timed_out);
+    BOOST_TEST(first == aborted);
+    BOOST_TEST(second.pending());
+    BOOST_TEST(stream.next_layer().writer->started() == 2);
+    pass(context, 10s);
+    BOOST_TEST(second.ended_with(timed_out), second);
+    if (second.pending())
+        stream.next_layer().writer->complete(asio::error::eof, none);
+    poll(context);
+    BOOST_TEST(context.stopped());
+}
+
+} // namespace
