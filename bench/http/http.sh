@@ -91,6 +91,7 @@ milliseconds() {
 }
 
 hz=$(getconf CLK_TCK)
+load=$(cut -d" " -f1 /proc/loadavg)
 
 for ((r = 0; r < repetitions; ++r)); do
     timers=(asio pawl)
@@ -109,11 +110,11 @@ for ((r = 0; r < repetitions; ++r)); do
     done
 done
 
-# System calls, in runs of their own: tracing slows the server down.
+# System calls, in runs of their own. Only what is traced is slowed down.
 if command -v strace >/dev/null; then
     for timer in asio pawl; do
-        start "$timer" strace -f -c -o "$scratch/strace" -e trace=timerfd_settime,epoll_wait
-        load 10
+        start "$timer" strace -f --seccomp-bpf -c -o "$scratch/strace" -e trace=timerfd_settime
+        load 8
         kill -TERM "$(pgrep -P "$server" || echo "$server")"
         wait "$server" || true
         server=
@@ -157,7 +158,7 @@ echo "# examples/http_server: pawl::tcp_stream against boost::beast::tcp_stream"
 echo
 echo "- date: $(date +%F)"
 echo "- cpu: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) CPUs; server on one, wrk on another"
-echo "- load before the run: see the table's spread"
+echo "- load before the run: $load"
 echo "- compiler: $(c++ --version | head -n 1)"
 echo "- $repetitions repetitions of $seconds s, $connections connections, a file of $(stat -c %s "$scratch/root/index.html") bytes"
 echo
