@@ -126,9 +126,8 @@ private:
         static_assert(
             !std::is_same_v<executor, no_executor>,
             "pawl: this limit does not know on which executor to keep time. Bind one to the "
-            "completion handler, inside the limit: timeout(5s, bind_executor(ex, handler)); or "
-            "pass "
-            "a timer of your own.");
+            "completion handler, inside the limit: timeout(5s, bind_executor(ex, handler)); "
+            "or pass a timer of your own.");
         if constexpr (requires { limit_.time.passed(); }) {
             if (limit_.time.passed())
                 return Report::template post_failure<typename first_signature<Signatures...>::type>(

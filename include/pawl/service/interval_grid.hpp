@@ -102,8 +102,9 @@ public:
     /// has passed. A tick that is overdue is not made less so.
     /// @throws std::invalid_argument unless `period` is greater than zero, with nothing changed.
     schedule set_period(const duration& period, const time_point& now) {
+        const duration& checked = valid(period);
         const std::lock_guard lock(mutex_);
-        period_ = valid(period);
+        period_ = checked;
         if (!set_by_hand_)
             next_ = std::max(saturating_sum(base_, period_), std::min(next_, now));
         return {number_, next_};
