@@ -14,9 +14,13 @@
 #include <pawl/timeout_stream.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 
 #include <array>
 #include <limits>
@@ -387,6 +391,39 @@ BOOST_AUTO_TEST_CASE(a_write_keeps_its_limit_when_a_handler_has_ended_the_one_th
         stream.next_layer().writer->complete(asio::error::eof, none);
     poll(context);
     BOOST_TEST(context.stopped());
+}
+
+// Was: did not compile, since the result had no return_type. beast::ssl_stream declares its functions so.
+template <class Token>
+BOOST_ASIO_INITFN_RESULT_TYPE(Token, void(error_code))
+async_old_style(asio::io_context& context, Token&& token) {
+    return asio::async_initiate<Token, void(error_code)>(
+        [&context](auto&& handler) {
+            asio::post(context, [h = std::forward<decltype(handler)>(handler)]() mutable {
+                h(error_code());
+            });
+        },
+        token);
+}
+
+BOOST_AUTO_TEST_CASE(a_function_that_is_declared_by_its_return_type_takes_a_limit) {
+    asio::io_context context;
+    int calls = 0;
+    async_old_style(context,
+                    pawl::timeout(1h, asio::bind_executor(context.get_executor(),
+                                                          [&](error_code ec) { calls += !ec; })));
+    asio::co_spawn(
+        context,
+        [&]() -> asio::awaitable<void> {
+            co_await async_old_style(context, pawl::cancel_after(1h, asio::use_awaitable));
+            ++calls;
+            const auto [ec] = co_await async_old_style(
+                context, pawl::timeout(1h, asio::as_tuple(asio::use_awaitable)));
+            calls += !ec;
+        },
+        asio::detached);
+    context.run();
+    BOOST_TEST(calls == 3);
 }
 
 } // namespace

@@ -231,11 +231,25 @@ struct limit_time_points {
     }
 };
 
+/// The return_type of an async_result, if it has one: initiating functions that are declared with
+/// BOOST_ASIO_INITFN_RESULT_TYPE, as those of beast::ssl_stream are, ask for it.
+template <class Result>
+struct return_type_of {};
+
+template <class Result>
+    requires requires { typename Result::return_type; }
+struct return_type_of<Result> {
+    using return_type = typename Result::return_type;
+};
+
 } // namespace pawl::detail
 
 /// The operation's own completion signatures become those that Report says.
 template <class Token, class Limit, class Report, class... Signatures>
-class boost::asio::async_result<pawl::detail::limited_token<Token, Limit, Report>, Signatures...> {
+class boost::asio::async_result<pawl::detail::limited_token<Token, Limit, Report>, Signatures...>
+    : public pawl::detail::return_type_of<boost::asio::async_result<
+          std::decay_t<Token>, typename Report::template signature<
+                                   typename pawl::detail::plain_signature<Signatures>::type>...>> {
     template <class Initiation>
     using initiation_type =
         pawl::detail::limited_initiation<std::decay_t<Initiation>, Limit, Report, Signatures...>;
