@@ -9,12 +9,12 @@
 //
 // --timer chooses what the limits stand on: pawl::tcp_stream and pawl::steady_timer, or
 // beast::tcp_stream and asio::steady_timer. The calls are the same, but that Pawl's stream is told
-// to survive a limit, so that a slow client can be answered. See http_server/session.hpp for what a
+// to survive a limit, so that a slow client can be answered, and that idle connections wait on a
+// ring_timer, so that pawl::expire_all() can end these and no others. See http_server/session.hpp for what a
 // connection does.
 //
 // On SIGTERM or SIGINT the server drains: it accepts no more connections, closes those that have
-// no request, lets the others finish theirs, and cuts off what is not ready after --drain. It
-// could not tell the idle ones by pawl::expire_all(), which ends the limits of busy ones too.
+// no request, lets the others finish theirs, and cuts off what is not ready after --drain.
 //
 // Threads: a connection lives on one strand, and so do the acceptor and the signals. What strands
 // share is in `environment` and `connections`.
@@ -151,11 +151,11 @@ private:
         signals_.clear(ignored);                                      // a second one kills at once
         environment_.stopping.store(true, std::memory_order_release); // pairs with ending()
         acceptor_.close(ignored);
-        environment_.list.drain_all();
 
         // Looking every few milliseconds spares the connections from having to tell.
         Timer pause(acceptor_.get_executor());
         while (!environment_.list.empty()) {
+            Session::drain_idle(context_, environment_.list);
             if (std::chrono::steady_clock::now() - begin >= environment_.options.drain) {
                 environment_.list.cut_off_all();
                 break;
@@ -190,9 +190,10 @@ void print_summary(std::ostream& out, const connections& c) {
 /// Until the server has drained.
 template <class Timers, class Stream, class... Arguments>
 void serve(environment& e, Arguments&... arguments) {
+    using session_type = session<Stream, typename Timers::timer>;
     asio::io_context context(e.options.threads);
-    server<session<Stream, typename Timers::timer>, typename Timers::timer, Arguments...> s(
-        context, e, arguments...);
+    session_type::prepare(context, e.options);
+    server<session_type, typename Timers::timer, Arguments...> s(context, e, arguments...);
     s.start();
     std::cout << "listening on " << s.endpoint() << std::endl; // flushed: scripts wait for it
 

@@ -15,6 +15,10 @@
 //   write       from each progress of a response                moved
 //   request     from the end of the header, above all others    not moved
 //
+// On Pawl, where a connection waits for a client that owes nothing, its limit is a pawl::timeout() on
+// a ring_timer: their delays are few and always the same, and an expire_all() of these timers ends
+// the idle connections, and no others, when the server drains.
+//
 // Ends: a session that was ended by a limit, or by its client in the middle of something, says so
 // in the access log and in its tally. A client that sends what is no request is answered with an
 // error. Whenever it is the server that ends the connection after a response, it closes its own
@@ -33,12 +37,16 @@
 #include "http_server/settings.hpp"
 #include "http_server/target.hpp"
 
+#include <pawl/expire_all.hpp>
+#include <pawl/ring_timer.hpp>
+#include <pawl/timeout.hpp>
 #include <pawl/timeout_stream.hpp>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/ssl/context.hpp>
@@ -61,7 +69,6 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -110,12 +117,17 @@ class session final : public connection,
     /// Whether the stream can go on after a limit: Beast's closes its socket.
     static constexpr bool survives = requires(lowest_layer<Stream>& s) { s.set_limits({}); };
 
+    struct no_timer {
+        explicit no_timer(const asio::any_io_executor&) {}
+    };
+    using idle_timer = std::conditional_t<survives, pawl::ring_timer, no_timer>;
+
 public:
     /// @param arguments for the stream, after its socket.
     template <class... Arguments>
     session(environment& e, tcp::socket accepted, Arguments&... arguments)
         : environment_(e), options_(e.options), stream_(std::move(accepted), arguments...),
-          timer_(stream_.get_executor()) {
+          timer_(stream_.get_executor()), idle_(stream_.get_executor()) {
         error_code ignored; // a client that has gone already shows itself when it is read from
         lowest().socket().set_option(tcp::no_delay(true), ignored);
         if (environment_.log != nullptr)
@@ -137,12 +149,29 @@ public:
             self->environment_.log->flush();
     }
 
+    /// Before the first session is made.
+    static void prepare(asio::io_context& context, const settings& options) {
+        if constexpr (survives) {
+            pawl::options o;
+            o.rings.delays = {{.delay = options.idle}};
+            if (options.header != options.idle)
+                o.rings.delays.push_back({.delay = options.header});
+            pawl::make_timer_service<pawl::ring_timer>(context, o);
+        }
+    }
+
+    /// Ends the connections that are idle. One that just begins to wait may be missed: call it again.
+    static void drain_idle(asio::io_context& context, connections& list) {
+        if constexpr (survives)
+            pawl::expire_all<pawl::ring_timer>(context);
+        else
+            list.drain_all();
+    }
+
     void drain() override {
         asio::post(get_executor(), [self = this->shared_from_this()] {
-            if (self->phase_ == phase::handshake || self->phase_ == phase::waiting) {
-                ++self->tally_.drained_idle;
+            if (self->is_idle())
                 self->lowest().close();
-            }
         });
     }
 
@@ -164,6 +193,11 @@ private:
         leaving    ///< with nothing left to be done but closing
     };
 
+    /// Whether nothing is owed to the client.
+    [[nodiscard]] bool is_idle() const {
+        return phase_ == phase::handshake || phase_ == phase::waiting;
+    }
+
     [[nodiscard]] lowest_layer<Stream>& lowest() { return beast::get_lowest_layer(stream_); }
 
     /// What the stream does from here on ends at `at`, or when the request's time is up.
@@ -172,16 +206,26 @@ private:
         lowest().expires_at(std::min(at, deadline_));
     }
 
+    /// The token of an operation that waits for a client to which nothing is owed.
+    [[nodiscard]] auto while_idle(limit why, settings::milliseconds delay) {
+        limit_ = why;
+        if constexpr (survives) {
+            lowest().expires_never();
+            return pawl::timeout(idle_, delay, use_tuple);
+        } else {
+            lowest().expires_after(delay);
+            return use_tuple;
+        }
+    }
+
     asio::awaitable<bool> handshake() {
         if (environment_.ending()) // before drain() could reach this connection
             co_return false;
         if constexpr (secure) {
-            expect(limit::handshake, began_ + options_.header);
-            const auto [ec] =
-                co_await stream_.async_handshake(asio::ssl::stream_base::server, use_tuple);
+            const auto [ec] = co_await stream_.async_handshake(
+                asio::ssl::stream_base::server, while_idle(limit::handshake, options_.header));
             if (ec) {
-                if (!environment_.ending())
-                    broke_off(ec);
+                broke_off(ec);
                 co_return false;
             }
             began_ = clock::now();
@@ -234,7 +278,7 @@ private:
 
         // Most requests come in one piece and need the limit of the header only if they are the
         // first ones: it is set where there is something to be waited for.
-        std::optional<limit> current;
+        bool limited = false;
         for (;;) {
             if (buffer_.size() != 0) {
                 if (phase_ == phase::waiting && !first_)
@@ -252,13 +296,19 @@ private:
                 co_return asio::error::operation_aborted;
             }
 
-            const limit l = first_ || phase_ == phase::busy ? limit::header : limit::idle;
-            if (current != l) {
-                current = l;
-                expect(l, began_ + (l == limit::header ? options_.header : options_.idle));
+            error_code ec;
+            std::size_t size = 0;
+            if (phase_ == phase::waiting) {
+                const limit why = first_ ? limit::header : limit::idle;
+                const auto delay = first_ ? options_.header : options_.idle;
+                std::tie(ec, size) =
+                    co_await stream_.async_read_some(buffer_.prepare(2048), while_idle(why, delay));
+            } else {
+                if (!std::exchange(limited, true))
+                    expect(limit::header, began_ + options_.header);
+                std::tie(ec, size) =
+                    co_await stream_.async_read_some(buffer_.prepare(2048), use_tuple);
             }
-            const auto [ec, size] =
-                co_await stream_.async_read_some(buffer_.prepare(2048), use_tuple);
             if (ec)
                 co_return ec;
             buffer_.commit(size);
@@ -325,7 +375,7 @@ private:
     /// To what is no request, or too large, or too slow.
     asio::awaitable<bool> refuse(error_code ec, const parser_type& parser) {
         const request_type* const request = parser.is_header_done() ? &parser.get() : nullptr;
-        if (survives && phase_ == phase::busy && ec == beast::error::timeout)
+        if (survives && phase_ == phase::busy && is_timeout(ec))
             co_return co_await send(too_late(http::status::request_timeout, {}), request);
         if (ec.category() != make_error_code(http::error::need_more).category()) {
             broke_off(ec, request);
@@ -403,7 +453,9 @@ private:
     /// @param a of which a part was sent; none if nothing was.
     void broke_off(error_code ec, const request_type* request = nullptr,
                    const answer* a = nullptr) {
-        if (ec == beast::error::timeout) {
+        if (environment_.ending() && is_idle()) {
+            ++tally_.drained_idle;
+        } else if (is_timeout(ec)) {
             log(request, a, count_timeout());
         } else if (cut_off_) { // which is counted already
             log(request, a, "cut off");
@@ -411,6 +463,10 @@ private:
             ++tally_.broken_off;
             log(request, a, ec.message());
         } // else the client is free to go, and so are we
+    }
+
+    [[nodiscard]] static bool is_timeout(error_code ec) {
+        return ec == beast::error::timeout || ec == pawl::error::timed_out;
     }
 
     /// @return what the log says.
@@ -440,6 +496,7 @@ private:
     const settings& options_;
     Stream stream_;
     Timer timer_;
+    [[no_unique_address]] idle_timer idle_;
     beast::flat_buffer buffer_;
     tally tally_;
     std::string client_; ///< its address, if there is a log

@@ -9,6 +9,7 @@
 #include <pawl/config.hpp>
 
 #include <pawl/service/service_registry.hpp>
+#include <pawl/service/timer_service.hpp>
 
 #include <boost/asio/execution_context.hpp>
 #include <boost/system/error_code.hpp>
@@ -38,6 +39,21 @@ inline std::size_t expire_all(boost::asio::execution_context& context,
     boost::asio::use_service<detail::service_registry>(context).for_each(
         [&](detail::registered_service& s) { count += s.expire_all(ec); });
     return count;
+}
+
+/// The same for the timers of one type, for instance those that only idle connections wait on.
+///
+/// @tparam Timer such as pawl::steady_timer or pawl::ring_timer: all that are kept by the same
+///               service, which are those with its clock and its wait traits.
+template <class Timer>
+    requires requires { typename Timer::traits_type; }
+std::size_t expire_all(boost::asio::execution_context& context,
+                       const boost::system::error_code& ec = {}) {
+    using service = typename detail::service_of<Timer>::type;
+    // Not made here, without the options that it may still be given.
+    return boost::asio::has_service<service>(context)
+               ? boost::asio::use_service<service>(context).expire_all(ec)
+               : 0;
 }
 
 } // namespace pawl

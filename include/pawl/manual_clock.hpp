@@ -46,15 +46,16 @@ namespace pawl {
 /// All members may be called from any thread.
 class manual_clock {
 public:
-    using duration = std::chrono::nanoseconds;
-    using rep = duration::rep;
-    using period = duration::period;
-    using time_point = std::chrono::time_point<manual_clock>;
-    static constexpr bool is_steady = true;
+    using duration = std::chrono::nanoseconds;                ///< Its unit.
+    using rep = duration::rep;                                ///< What it counts in.
+    using period = duration::period;                          ///< Of one count.
+    using time_point = std::chrono::time_point<manual_clock>; ///< A point in its time.
+    static constexpr bool is_steady = true;                   ///< It never goes back.
 
     /// Timers on this clock are exact unless pawl::options say otherwise.
     static constexpr duration default_precision{1};
 
+    /// Where it stands. A process begins at `time_point()`.
     static time_point now() noexcept {
         return time_point(duration(ticks_.load(std::memory_order_acquire))); // pairs with advance()
     }
@@ -96,6 +97,7 @@ private:
 
 } // namespace pawl
 
+/// @cond
 /// Sleeping does not make a manual clock move: the driver of its timers only waits to be told.
 template <>
 struct boost::asio::wait_traits<pawl::manual_clock> {
@@ -106,6 +108,7 @@ struct boost::asio::wait_traits<pawl::manual_clock> {
         return pawl::manual_clock::duration::max();
     }
 };
+/// @endcond
 
 namespace pawl {
 
@@ -117,8 +120,9 @@ manual_clock::advance_to_next(boost::asio::execution_context& context) {
     auto& registry = boost::asio::use_service<detail::service_registry>(context);
     const auto for_each = [&](auto f) {
         registry.for_each([&](detail::registered_service& s) {
-            if (const auto* mine = dynamic_cast<detail::registered_service_on<manual_clock>*>(&s))
-                f(*mine);
+            using mine = detail::registered_service_on<manual_clock>;
+            if (s.clock() == &mine::clock_tag)
+                f(static_cast<const mine&>(s));
         });
     };
     std::size_t due = 0;

@@ -79,4 +79,24 @@ BOOST_AUTO_TEST_CASE(expire_all_reaches_every_backend) {
     BOOST_TEST(calls == 2);
 }
 
+BOOST_AUTO_TEST_CASE(expire_all_of_a_timer_type_reaches_no_other) {
+    asio::io_context context;
+    BOOST_TEST(pawl::expire_all<pawl::compact_timer>(context) == 0U);
+    pawl::options o;
+    o.precision = 20ms;
+    pawl::make_timer_service<pawl::compact_timer>(context, o); // expire_all() has not made it
+
+    pawl::compact_timer compact(context, 1h);
+    pawl::steady_timer steady(context, 1h);
+    std::string calls;
+    compact.async_wait([&](const error_code& ec) { calls += ec ? "C" : "c"; });
+    steady.async_wait([&](const error_code& ec) { calls += ec ? "S" : "s"; });
+    BOOST_TEST(pawl::expire_all<pawl::compact_timer>(context, asio::error::shut_down) == 1U);
+    context.poll();
+    BOOST_TEST(calls == "C");
+    BOOST_TEST(pawl::expire_all<pawl::steady_timer>(context) == 1U);
+    context.run();
+    BOOST_TEST(calls == "Cs");
+}
+
 } // namespace

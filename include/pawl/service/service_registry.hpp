@@ -14,10 +14,8 @@
 #include <boost/asio/execution_context.hpp>
 #include <boost/system/error_code.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <mutex>
-#include <vector>
 
 namespace pawl::detail {
 
@@ -27,8 +25,17 @@ public:
     virtual std::size_t expire_all(const boost::system::error_code& ec) = 0;
     virtual std::size_t clock_moved() = 0;
 
+    /// The address of something that each clock has its own of. Not typeid: -fno-rtti is in use.
+    [[nodiscard]] virtual const void* clock() const noexcept = 0;
+
 protected:
-    ~registered_service() = default;
+    virtual ~registered_service() = default;
+
+private:
+    friend class service_registry;
+
+    registered_service* next_ = nullptr; ///< that was added before
+    bool added_ = false;
 };
 
 /// A timer service of this clock, on whatever backend.
@@ -41,8 +48,12 @@ public:
     /// Waits whose handlers have not begun although their deadlines have passed.
     [[nodiscard]] virtual std::size_t due_count() const = 0;
 
+    [[nodiscard]] const void* clock() const noexcept final { return &clock_tag; }
+
+    static inline const char clock_tag = 0;
+
 protected:
-    ~registered_service_on() = default;
+    ~registered_service_on() override = default;
 };
 
 /// The timer services of one context. A service adds itself when its first timer is made, not when
@@ -58,24 +69,31 @@ public:
 
     void add(registered_service& s) {
         const std::scoped_lock lock(mutex_);
-        if (std::find(services_.begin(), services_.end(), &s) == services_.end())
-            services_.push_back(&s);
+        if (s.added_)
+            return;
+        s.added_ = true;
+        s.next_ = newest_;
+        newest_ = &s;
     }
 
     void remove(registered_service& s) noexcept {
         const std::scoped_lock lock(mutex_);
-        std::erase(services_, &s);
+        registered_service** link = &newest_;
+        while (*link && *link != &s)
+            link = &(*link)->next_;
+        if (*link)
+            *link = s.next_;
     }
 
     /// Calls `f` for every service, with no lock held: services live as long as the context.
     template <class Function>
     void for_each(Function f) {
-        std::vector<registered_service*> all;
+        registered_service* s = nullptr;
         {
             const std::scoped_lock lock(mutex_);
-            all = services_;
+            s = newest_;
         }
-        for (registered_service* s : all)
+        for (; s; s = s->next_)
             f(*s);
     }
 
@@ -83,7 +101,7 @@ private:
     void shutdown() override {}
 
     std::mutex mutex_;
-    std::vector<registered_service*> services_;
+    registered_service* newest_ = nullptr;
 };
 
 } // namespace pawl::detail
