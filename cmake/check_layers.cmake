@@ -1,3 +1,6 @@
+# Copyright (c) 2026 The Pawl authors
+# SPDX-License-Identifier: BSL-1.0
+
 # Fails, with file:line, where a header of include/pawl breaks the one-way layers:
 #
 #     time  <-  wait  <-  service  <-  limit  <-  public objects

@@ -1,3 +1,6 @@
+# Copyright (c) 2026 The Pawl authors
+# SPDX-License-Identifier: BSL-1.0
+
 # pawl_own_target(<target>): what the project's own programs are built with, and users are not: warnings as errors and
 # the sanitizers of PAWL_SANITIZE.
 

@@ -102,13 +102,13 @@ public:
     /// The same timer on another executor type.
     template <class Executor1>
     struct rebind_executor {
-        using other = basic_interval_timer<Clock, WaitTraits, Executor1>;
+        using other = basic_interval_timer<Clock, WaitTraits, Executor1>; ///< That timer.
     };
 
-    using clock_type = Clock;
-    using duration = typename clock_type::duration;
-    using time_point = typename clock_type::time_point;
-    using traits_type = WaitTraits;
+    using clock_type = Clock;                           ///< The clock.
+    using duration = typename clock_type::duration;     ///< That of the clock.
+    using time_point = typename clock_type::time_point; ///< That of the clock.
+    using traits_type = WaitTraits; ///< How the clock is waited for, and in which time structure.
 
     /// An interval whose first tick is due at once, and the others every `period` from now.
     /// @throws std::invalid_argument unless `period` is greater than zero.

@@ -66,17 +66,18 @@ public:
     /// The same timer on another executor type.
     template <class Executor1>
     struct rebind_executor {
-        using other = basic_waitable_timer<Clock, WaitTraits, Executor1>;
+        using other = basic_waitable_timer<Clock, WaitTraits, Executor1>; ///< That timer.
     };
 
-    using clock_type = Clock;
-    using duration = typename clock_type::duration;
-    using time_point = typename clock_type::time_point;
-    using traits_type = WaitTraits;
+    using clock_type = Clock;                           ///< The clock.
+    using duration = typename clock_type::duration;     ///< That of the clock.
+    using time_point = typename clock_type::time_point; ///< That of the clock.
+    using traits_type = WaitTraits; ///< How the clock is waited for, and in which time structure.
 
     /// A timer with no expiry set: expiry() is `time_point()`.
     /// @par Complexity
-    /// O(1). No lock is taken until the first wait.
+    /// O(1), but for Asio's search for the service, which the first timer makes. With one shard no
+    /// lock of Pawl's is taken until the first wait.
     explicit basic_waitable_timer(const executor_type& ex) : handle_(ex), executor_(ex) {}
 
     /// A timer on the executor of an execution context, with no expiry set.
@@ -174,6 +175,8 @@ public:
 
     /// Cancels all waits as cancel() does, then sets the expiry.
     /// @return the number of waits that were cancelled.
+    /// @par Complexity
+    /// As cancel().
     std::size_t expires_at(const time_point& expiry_time) {
         return handle_.expires_at(expiry_time);
     }
@@ -181,6 +184,8 @@ public:
     /// Cancels all waits as cancel() does, then sets the expiry to `expiry_time` from now,
     /// saturating at `time_point::max()`, which means never.
     /// @return the number of waits that were cancelled.
+    /// @par Complexity
+    /// As cancel().
     std::size_t expires_after(const duration& expiry_time) {
         return handle_.expires_after(expiry_time);
     }
@@ -260,7 +265,8 @@ public:
     }
 #endif
 
-    /// Blocks until the expiry has passed. Runs no handlers, and leaves other waits alone.
+    /// Blocks the thread until the expiry has passed. Runs no handlers, and leaves other waits alone.
+    /// There is no way to cancel it.
     void wait() {
         if constexpr (std::is_same_v<Clock, manual_clock>)
             return Clock::wait_until(expiry()); // sleeping does not make it move
@@ -284,8 +290,9 @@ public:
     /// The handler is invoked exactly once, never from within this function:
     /// @li with no error, once the expiry has passed;
     /// @li with `boost::asio::error::operation_aborted` if the wait was cancelled by cancel(),
-    ///     cancel_one(), a change of the expiry by expires_at() or expires_after(), the destruction
-    ///     of the timer, or its cancellation slot.
+    ///     cancel_one(), a change of the expiry by expires_at(), expires_after() or
+    ///     expires_within(), the destruction of the timer, or its cancellation slot;
+    /// @li with what was given to pawl::expire_all(), if that came before the expiry.
     ///
     /// When the context is destroyed first, the handler is destroyed uncalled (see
     /// shutdown_policy). Any number of waits may be pending on one timer.

@@ -3,21 +3,36 @@
 
 /// @file
 /// What Pawl asks of the compiler and of Boost, and PAWL_ASSERT.
+///
+/// Every public header reaches this one before anything else, so that what is missing is said first.
+/// CMake compiles it when it configures, and repeats its sentence.
 #ifndef PAWL_CONFIG_HPP
 #define PAWL_CONFIG_HPP
 
-#include <boost/version.hpp>
-
-#if defined(_MSVC_LANG) ? _MSVC_LANG < 202002L : __cplusplus < 202002L
+// Apple's clang counts its versions in its own way. It and MSVC are untried, but not refused.
+#if defined(__clang__) && !defined(__apple_build_version__) && __clang_major__ < 14
+#error "Pawl needs clang 14 or newer: choose one, for instance with CXX=clang++-14."
+#elif defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 12
+#error "Pawl needs g++ 12 or newer: choose one, for instance with CXX=g++-12."
+#elif defined(_MSVC_LANG) ? _MSVC_LANG < 202002L : __cplusplus < 202002L
 #error "Pawl needs C++20: compile with -std=c++20 (g++, clang++) or /std:c++20 (MSVC)."
-#endif
-
+#elif !defined(__cpp_exceptions) && !defined(_CPPUNWIND)
+#error "Pawl needs exceptions: compile without -fno-exceptions."
+#elif !__has_include(<boost/version.hpp>)
+#error                                                                                             \
+    "Pawl needs Boost 1.81 or newer: none was found on the include path; install it, or add its -I."
+#else
+#include <boost/version.hpp>
 #if BOOST_VERSION < 108100
 #error "Pawl needs Boost 1.81 or newer: an older one was found first on the include path."
+#else
+#define PAWL_DETAIL_ACCEPTED
+#endif
 #endif
 
-#if !defined(__cpp_exceptions) && !defined(_CPPUNWIND)
-#error "Pawl needs exceptions: compile without -fno-exceptions."
+#ifndef PAWL_DETAIL_ACCEPTED
+// A file that is not there ends the compilation. Hundreds of errors would follow, and hide the one that matters.
+#include <the_error_above_says_what_pawl_needs>
 #endif
 
 /// Checks a precondition or an invariant. Define it before the first Pawl header, in every

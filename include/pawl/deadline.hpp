@@ -48,9 +48,9 @@ namespace pawl {
 template <class Clock>
 class basic_deadline {
 public:
-    using clock_type = Clock;
-    using duration = typename Clock::duration;
-    using time_point = typename Clock::time_point;
+    using clock_type = Clock;                      ///< The clock.
+    using duration = typename Clock::duration;     ///< That of the clock.
+    using time_point = typename Clock::time_point; ///< That of the clock.
 
     /// No deadline.
     constexpr basic_deadline() noexcept = default;
@@ -69,6 +69,7 @@ public:
             detail::saturating_sum(Clock::now(), detail::saturating_cast<duration>(d)));
     }
 
+    /// When it is; `time_point::max()` if there is none.
     [[nodiscard]] constexpr time_point expiry() const noexcept { return expiry_; }
 
     /// What is left: zero if the deadline has passed, `duration::max()` if there is none.
@@ -78,8 +79,10 @@ public:
         return std::max(duration::zero(), detail::saturating_difference(expiry_, Clock::now()));
     }
 
+    /// Whether it has come. Reads the clock, unless there is no deadline.
     [[nodiscard]] bool expired() const { return !is_never() && Clock::now() >= expiry_; }
 
+    /// Whether there is no deadline.
     [[nodiscard]] constexpr bool is_never() const noexcept { return expiry_ == time_point::max(); }
 
     /// The earlier one of this deadline and `d` from now: what a part of the work may take.
@@ -88,6 +91,7 @@ public:
         return earlier_of(*this, after(d));
     }
 
+    /// The earlier one of two deadlines.
     [[nodiscard]] friend constexpr basic_deadline earlier_of(const basic_deadline& a,
                                                              const basic_deadline& b) noexcept {
         return b < a ? b : a;
@@ -114,6 +118,11 @@ using deadline = basic_deadline<std::chrono::steady_clock>;
 /// It travels with the coroutine's executor, `boost::asio::any_io_executor`, and so to all coroutines
 /// that are awaited, and to those that are spawned on that executor, until with_deadline() has
 /// ended: no thread-locals, and no effect on what outlives it.
+///
+/// @tparam Clock the clock of the deadline. One on another clock is not found, and hides those around
+///               it.
+/// @par Complexity
+/// O(1), and the frame.
 template <class Clock = std::chrono::steady_clock>
 [[nodiscard]] boost::asio::awaitable<basic_deadline<Clock>> this_deadline() {
     const auto ex = co_await boost::asio::this_coro::executor;

@@ -6,6 +6,8 @@
 #ifndef PAWL_ERROR_HPP
 #define PAWL_ERROR_HPP
 
+#include <pawl/config.hpp>
+
 #include <boost/system/error_category.hpp>
 #include <boost/system/error_code.hpp>
 #include <boost/system/error_condition.hpp>
@@ -70,7 +72,9 @@ inline boost::system::error_code make_error_code(error e) noexcept {
 
 } // namespace pawl
 
+/// @cond
 template <>
 struct boost::system::is_error_code_enum<pawl::error> : std::true_type {};
+/// @endcond
 
 #endif // PAWL_ERROR_HPP

@@ -9,6 +9,7 @@
 #include <pawl/basic_waitable_timer.hpp>
 
 #include <pawl/service/on_backend.hpp>
+#include <pawl/service/ring_filing.hpp>
 
 #include <pawl/time/timeout_rings.hpp>
 

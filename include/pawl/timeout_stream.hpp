@@ -99,25 +99,28 @@ public:
     /// The same stream on another executor type.
     template <class Executor1>
     struct rebind_executor {
+        /// That stream.
         using other = timeout_stream<typename NextLayer::template rebind_executor<Executor1>::other,
                                      Clock, WaitTraits>;
     };
 
-    using next_layer_type = NextLayer;
-    using lowest_layer_type = detail::lowest_layer_of<NextLayer>;
+    using next_layer_type = NextLayer;                            ///< the layer below
+    using lowest_layer_type = detail::lowest_layer_of<NextLayer>; ///< what is at the very bottom
     using socket_type = NextLayer; ///< means something over a socket only
     using protocol_type = typename detail::socket_types<NextLayer>::protocol; ///< likewise
     using endpoint_type = typename detail::socket_types<NextLayer>::endpoint; ///< likewise
-    using clock_type = Clock;
-    using duration = typename Clock::duration;
-    using time_point = typename Clock::time_point;
+    using clock_type = Clock;                      ///< the clock of the limits
+    using duration = typename Clock::duration;     ///< that of the clock
+    using time_point = typename Clock::time_point; ///< that of the clock
 
     /// While it is alive there is a limit for everything; see limit_handshake(). May outlive the
     /// stream.
     class handshake_scope {
     public:
+        /// Takes over the limit; the end of `other` does not end it any more.
         handshake_scope(handshake_scope&& other) noexcept = default;
         handshake_scope& operator=(handshake_scope&&) = delete;
+        /// Ends the limit.
         ~handshake_scope() {
             if (const auto impl = impl_.lock())
                 impl->end_handshake();
@@ -176,6 +179,7 @@ public:
     {
         return impl_->layer();
     }
+    /// @overload
     const NextLayer& socket() const noexcept
         requires on_socket
     {
@@ -189,6 +193,7 @@ public:
     {
         return impl_->layer();
     }
+    /// @overload
     const NextLayer& next_layer() const noexcept
         requires(!on_socket)
     {
@@ -197,6 +202,7 @@ public:
 
     /// What is at the very bottom.
     lowest_layer_type& lowest_layer() noexcept { return detail::lowest_layer(impl_->layer()); }
+    /// @overload
     const lowest_layer_type& lowest_layer() const noexcept {
         return detail::lowest_layer(impl_->layer());
     }
@@ -232,6 +238,8 @@ public:
     /// next call of expires_after(), expires_at() or expires_never().
     ///
     /// Unlike in Beast it may be called with operations pending, and holds for them too.
+    /// @par Complexity
+    /// As set_limits().
     void expires_after(const duration& d) {
         impl_->expires_at(detail::saturating_sum(Clock::now(), d));
     }
@@ -250,12 +258,14 @@ public:
     void close() { impl_->close(); }
 
     /// Connects. Blocks, without limits.
+    /// @throws boost::system::system_error on failure.
     void connect(const endpoint_type& ep)
         requires on_socket
     {
         socket().connect(ep);
         impl_->connected();
     }
+    /// @overload
     void connect(const endpoint_type& ep, error_code& ec)
         requires on_socket
     {
@@ -272,16 +282,19 @@ public:
     endpoint_type connect(const EndpointSequence& endpoints) {
         return connected(boost::asio::connect(socket(), endpoints));
     }
+    /// @overload
     template <class EndpointSequence>
         requires(on_socket && detail::endpoint_range<EndpointSequence>)
     endpoint_type connect(const EndpointSequence& endpoints, error_code& ec) {
         return connected(boost::asio::connect(socket(), endpoints, ec), ec);
     }
+    /// @overload
     template <class EndpointSequence, class ConnectCondition>
         requires(on_socket && detail::endpoint_condition<ConnectCondition, EndpointSequence>)
     endpoint_type connect(const EndpointSequence& endpoints, ConnectCondition condition) {
         return connected(boost::asio::connect(socket(), endpoints, std::move(condition)));
     }
+    /// @overload
     template <class EndpointSequence, class ConnectCondition>
         requires(on_socket && detail::endpoint_condition<ConnectCondition, EndpointSequence>)
     endpoint_type connect(const EndpointSequence& endpoints, ConnectCondition condition,
@@ -290,6 +303,7 @@ public:
     }
 
     /// Connects to an endpoint within limits().handshake.
+    /// @param ep    the endpoint.
     /// @param token any completion token for `void(error_code)`.
     /// @par Cancellation
     /// As `async_connect()` of the socket.
@@ -302,7 +316,8 @@ public:
     }
 
     /// Connects to the first endpoint of a range that accepts, all within limits().handshake.
-    /// @param token any completion token for `void(error_code, endpoint_type)`.
+    /// @param endpoints the range, such as the results of a resolver.
+    /// @param token     any completion token for `void(error_code, endpoint_type)`.
     template <class EndpointSequence,
               class Token = boost::asio::default_completion_token_t<executor_type>>
         requires(on_socket && detail::endpoint_range<EndpointSequence> &&
@@ -327,6 +342,8 @@ public:
     }
 
     /// The same with a range of iterators.
+    /// @param begin the first endpoint.
+    /// @param end   behind the last one.
     /// @param token any completion token for `void(error_code, Iterator)`.
     template <class Iterator, class Token>
         requires(on_socket && !detail::endpoint_range<Iterator>)
@@ -336,6 +353,7 @@ public:
         return boost::asio::async_initiate<Token, signature<Iterator>>(
             initiate_connect(*this), token, begin, end, detail::any_endpoint());
     }
+    /// @overload
     template <class Iterator, class ConnectCondition, class Token>
         requires(on_socket && !detail::endpoint_range<Iterator>)
     auto async_connect(Iterator begin, Iterator end, ConnectCondition condition, Token&& token)
@@ -346,20 +364,26 @@ public:
     }
 
     /// Reads what there is. Blocks, without limits.
+    /// @return the number of bytes.
+    /// @throws boost::system::system_error on failure.
     template <class MutableBuffers>
     std::size_t read_some(const MutableBuffers& buffers) {
         return impl_->moved(impl_->layer().read_some(buffers));
     }
+    /// @overload
     template <class MutableBuffers>
     std::size_t read_some(const MutableBuffers& buffers, error_code& ec) {
         return impl_->moved(impl_->layer().read_some(buffers, ec));
     }
 
     /// Writes what fits. Blocks, without limits.
+    /// @return the number of bytes.
+    /// @throws boost::system::system_error on failure.
     template <class ConstBuffers>
     std::size_t write_some(const ConstBuffers& buffers) {
         return impl_->moved(impl_->layer().write_some(buffers));
     }
+    /// @overload
     template <class ConstBuffers>
     std::size_t write_some(const ConstBuffers& buffers, error_code& ec) {
         return impl_->moved(impl_->layer().write_some(buffers, ec));
@@ -370,7 +394,8 @@ public:
     /// The handler is never invoked from within this function. If a limit expires first, and the
     /// operation then fails, it is told the error that was chosen in limits(). An operation of length
     /// zero has no limits.
-    /// @param token any completion token for `void(error_code, std::size_t)`.
+    /// @param buffers where to; what they refer to must stay until the operation completes.
+    /// @param token   any completion token for `void(error_code, std::size_t)`.
     /// @pre no other read is pending, unless either is of length zero.
     /// @par Cancellation
     /// As `async_read_some()` of the next layer. It is told `operation_aborted`, unless a limit has

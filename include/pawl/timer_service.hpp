@@ -6,6 +6,8 @@
 #ifndef PAWL_TIMER_SERVICE_HPP
 #define PAWL_TIMER_SERVICE_HPP
 
+#include <pawl/config.hpp>
+
 #include <pawl/service/timer_service.hpp>
 
 #endif // PAWL_TIMER_SERVICE_HPP

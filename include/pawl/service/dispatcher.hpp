@@ -24,7 +24,6 @@
 
 #include <pawl/service/clock_ticks.hpp>
 #include <pawl/service/native_executor.hpp>
-#include <pawl/service/ring_table.hpp>
 #include <pawl/service/saturating.hpp>
 #include <pawl/service/shard.hpp>
 
@@ -77,7 +76,7 @@ public:
     [[nodiscard]] const clock_ticks<Clock>& scale() const noexcept { return scale_; }
     [[nodiscard]] shard<Backend>& state() noexcept { return shard_; }
 
-    [[nodiscard]] const ring_table& rings() const noexcept { return rings_; }
+    [[nodiscard]] const delay_table<Backend>& rings() const noexcept { return rings_; }
 
     /// The tick that has begun.
     [[nodiscard]] time::tick current_tick() const { return scale_.floor(Clock::now()); }
@@ -458,7 +457,7 @@ private:
     shard<Backend> shard_;
     const unsigned per_turn_;
     std::atomic<enqueue_function> enqueue_{nullptr};
-    const ring_table rings_;
+    [[no_unique_address]] const delay_table<Backend> rings_;
 };
 
 } // namespace pawl::detail

@@ -24,11 +24,12 @@ namespace pawl {
 ///
 /// Each combination of clock and traits has a service of its own in a context.
 ///
-/// @tparam Backend models `pawl::time::backend`, or is `pawl::time::timeout_rings`.
+/// @tparam Backend models `pawl::time::backend`, or is `pawl::time::timeout_rings`,
+///         for which <pawl/ring_timer.hpp> has to be included.
 /// @tparam WaitTraits how the clock is waited for, as with Asio.
 template <class Backend, class WaitTraits>
 struct on_backend : WaitTraits {
-    using backend = Backend;
+    using backend = Backend; ///< The time structure.
 };
 
 namespace detail {

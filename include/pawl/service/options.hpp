@@ -44,6 +44,7 @@ enum class ring_overflow {
 
 /// The rings of ring_timer.
 struct ring_options {
+    /// One delay.
     struct ring {
         /// The delay of its timers, at least one tick. 1 ns to 10 years.
         std::chrono::nanoseconds delay{};
@@ -60,6 +61,7 @@ struct ring_options {
     /// [delay, delay + delay / k).
     unsigned marks = 8;
 
+    /// What becomes of a wait for which there is no room.
     ring_overflow when_full = ring_overflow::grow;
 
     /// Whether a delay that no ring has is served by the ring with the next longer one. If not, it

@@ -49,14 +49,15 @@ class timer_service final : public boost::asio::execution_context::service,
                             private detail::context_port,
                             private detail::driver_target {
 public:
-    using key_type = timer_service;
-    using backend = typename detail::backend_choice<WaitTraits>::backend;
-    using dispatcher = detail::dispatcher<Clock, backend>;
-    using time_point = typename Clock::time_point;
-    using duration = typename Clock::duration;
+    using key_type = timer_service; ///< What Asio finds it by.
+    using backend = typename detail::backend_choice<WaitTraits>::backend; ///< The time structure.
+    using dispatcher = detail::dispatcher<Clock, backend>; ///< What serves the timers of a shard.
+    using time_point = typename Clock::time_point;         ///< That of the clock.
+    using duration = typename Clock::duration;             ///< That of the clock.
 
-    static inline boost::asio::execution_context::id id;
+    static inline boost::asio::execution_context::id id; ///< What Asio finds it by.
 
+    /// With the default options, and the clock's own precision where it has a `default_precision`.
     explicit timer_service(boost::asio::execution_context& context)
         : timer_service(context, default_options()) {}
 
@@ -107,6 +108,7 @@ public:
         return count;
     }
 
+    /// A lower bound for the time of the next expiry; `time_point::max()` if no wait is armed.
     [[nodiscard]] time_point next_wake() const override {
         time::tick next = time::tick::never();
         for (const auto& d : dispatchers_)
@@ -114,6 +116,8 @@ public:
         return dispatchers_.front()->scale().time_of(next);
     }
 
+    /// How many waits are due or cancelled and have not begun their handlers, without those that
+    /// have been handed to their executors.
     [[nodiscard]] std::size_t due_count() const override {
         std::size_t count = 0;
         for (const auto& d : dispatchers_)

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
 
+/// @file
+/// pawl::time::backend, what the service asks of a time structure.
+
 // Purpose
 //   What the service asks of a time structure, and what each call promises. The hierarchical wheel
 //   is one; the conformance tests run the same suite over every one and over a slow ordered map.

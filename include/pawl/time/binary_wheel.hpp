@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
 
+/// @file
+/// pawl::time::binary_wheel, the small time structure: that of pawl::compact_timer.
+
 // Purpose
 //   The small backend: 1208 bytes, and not one on the heap, for processes with very many contexts
 //   of which each has few timers. With a million it is as correct, but slower than
@@ -49,6 +52,8 @@
 #ifndef PAWL_TIME_BINARY_WHEEL_HPP
 #define PAWL_TIME_BINARY_WHEEL_HPP
 
+#include <pawl/config.hpp>
+
 #include <pawl/time/backend.hpp>
 #include <pawl/time/bit_bins.hpp>
 #include <pawl/time/geometry.hpp>
@@ -67,7 +72,15 @@
 
 namespace pawl::time {
 
-/// A hierarchical timing wheel of one bit a level. Models `backend`, where each call is described.
+/// A hierarchical timing wheel of one bit a level. Models pawl::time::backend, where each call is
+/// described. The idea is that of HiTime.
+///
+/// @par Thread safety
+/// The owner serialises all calls. The constructor of a detached set may run beside them.
+/// @par Complexity
+/// insert(), refile(), erase(), rearm(), move_node(), next_wake() and any() are O(1). expire() moves a
+/// node at most once for each bit of its delay, and in a crowd at one tick for the bits of the crowd's
+/// size as well. detach_all() is O(bins). Nothing allocates. 1208 bytes.
 class binary_wheel {
 public:
     class detached;
@@ -84,22 +97,31 @@ public:
     /// The nodes must have been erased, or must not be used any more.
     ~binary_wheel() = default;
 
+    /// The position: what was due before has been handed out, unless it was filed too late for that.
     [[nodiscard]] tick now() const noexcept { return tick{time().position}; }
+    /// How many nodes are filed, without those of detached sets.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    /// `size() == 0`
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
 
+    /// Files a node with a new start order.
+    /// @pre `!node.filed()`
     void insert(timer_node& node, tick due) noexcept {
         assert(!node.filed());
         start(node, due);
         refile(node);
     }
 
+    /// insert() that keeps the node's due tick and its start order.
+    /// @pre `!node.filed()`
     void refile(timer_node& node) noexcept {
         assert(!node.filed());
         file(node);
         ++size_;
     }
 
+    /// Lets go of a node.
+    /// @pre It is filed here, or in a set that was detached from here.
     void erase(timer_node& node) noexcept {
         assert(node.filed());
         detail::unlink(node);
@@ -109,8 +131,9 @@ public:
         --size_;
     }
 
-    /// Writes to no other node, and reads none, if the bin of the node begins by `due`, as it does
-    /// if `due` is later than before.
+    /// erase() and insert() in one, and cheaper: it writes to no other node, and reads none, if the
+    /// bin of the node begins by `due`, as it does if `due` is later than before.
+    /// @pre It is filed here, or in a set that was detached from here, which it leaves.
     void rearm(timer_node& node, tick due) noexcept {
         assert(node.filed());
         if (may_stay(node, due)) {
@@ -123,6 +146,8 @@ public:
         insert(node, due);
     }
 
+    /// Puts `to` in the place of `from`, which is then as if default constructed.
+    /// @pre `!to.filed()`
     void move_node(timer_node& from, timer_node& to) noexcept {
         assert(!to.filed());
         to = from;
@@ -134,6 +159,8 @@ public:
         from = timer_node{};
     }
 
+    /// Moves the position towards `now`, and writes the nodes that are due, unfiled, to the front of
+    /// `out`. Handles at most as many nodes as `out` has room for, those that it only moves included.
     expire_result expire(tick now, std::span<timer_node*> out) noexcept {
         asked_ = std::clamp(now, this->now(), last_tick);
         batch work{out.data(), out.size(), out.size(), 0};
@@ -177,8 +204,12 @@ public:
     /// Some filed node; nullptr if there is none.
     [[nodiscard]] timer_node* any() const noexcept { return head(first_from(present)); }
 
+    /// Moves all nodes to a set, where they are still filed.
+    /// @pre The set was made for this wheel, and is empty.
     void detach_all(detached& set) noexcept;
 
+    /// Sets the position, backward as well.
+    /// @pre `empty()`
     void rewind(tick now) noexcept {
         assert(empty());
         stage().restart(closed);
@@ -186,6 +217,8 @@ public:
         asked_ = this->now();
     }
 
+    /// Checks everything that can be checked. O(size()).
+    /// @throws std::logic_error naming the invariant that does not hold.
     void invariant() const;
 
 private:

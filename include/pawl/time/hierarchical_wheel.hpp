@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
 
+/// @file
+/// pawl::time::hierarchical_wheel, the default time structure.
+
 // Purpose
 //   The default backend: for thousands to millions of timers, most of which are moved or cancelled
 //   before they are due, on the whole range of 64-bit ticks. Where a few timers must cost a few
@@ -46,6 +49,8 @@
 #ifndef PAWL_TIME_HIERARCHICAL_WHEEL_HPP
 #define PAWL_TIME_HIERARCHICAL_WHEEL_HPP
 
+#include <pawl/config.hpp>
+
 #include <pawl/time/backend.hpp>
 #include <pawl/time/digit_slots.hpp>
 #include <pawl/time/geometry.hpp>
@@ -64,7 +69,18 @@
 
 namespace pawl::time {
 
-/// A hierarchical timing wheel. Models `backend`, where each call is described.
+/// A hierarchical timing wheel. Models pawl::time::backend, where each call is described.
+///
+/// The structure is that of Varghese and Lauck, "Hashed and hierarchical timing wheels" (SOSP 1987),
+/// except that it does not tick, that a node is filed by the highest digit in which its due tick
+/// differs from the position, and that a node which is moved later stays where it is until its slot
+/// is entered.
+///
+/// @par Thread safety
+/// The owner serialises all calls. The constructor of a detached set may run beside them.
+/// @par Complexity
+/// insert(), refile(), erase(), rearm(), move_node(), next_wake() and any() are O(1); expire() is
+/// amortised O(levels) for each node; detach_all() is O(slots / 64). Only constructors allocate.
 class hierarchical_wheel {
 public:
     class detached;
@@ -84,10 +100,15 @@ public:
     /// The nodes must have been erased, or must not be used any more.
     ~hierarchical_wheel() = default;
 
+    /// The position: what was due before has been handed out, unless it was filed too late for that.
     [[nodiscard]] tick now() const noexcept { return tick{time_.position()}; }
+    /// How many nodes are filed, without those of detached sets.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    /// `size() == 0`
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
 
+    /// Files a node with a new start order.
+    /// @pre `!node.filed()`
     void insert(timer_node& node, tick due) noexcept {
         assert(!node.filed());
         start(node, due);
@@ -95,19 +116,24 @@ public:
         ++size_;
     }
 
+    /// insert() that keeps the node's due tick and its start order.
+    /// @pre `!node.filed()`
     void refile(timer_node& node) noexcept {
         assert(!node.filed());
         file(node);
         ++size_;
     }
 
+    /// Lets go of a node.
+    /// @pre It is filed here, or in a set that was detached from here.
     void erase(timer_node& node) noexcept {
         assert(node.filed());
         unfile(node);
     }
 
-    /// Writes nothing but `node`, and reads no other node, if `due` is no earlier than before or
-    /// the slot of the node has not begun by then.
+    /// erase() and insert() in one, and cheaper: it writes nothing but `node`, and reads no other
+    /// node, if `due` is no earlier than before or the slot of the node begins by then.
+    /// @pre It is filed here, or in a set that was detached from here, which it leaves.
     void rearm(timer_node& node, tick due) noexcept {
         assert(node.filed());
         if (may_stay(node, due)) {
@@ -118,6 +144,8 @@ public:
         insert(node, due);
     }
 
+    /// Puts `to` in the place of `from`, which is then as if default constructed.
+    /// @pre `!to.filed()`
     void move_node(timer_node& from, timer_node& to) noexcept {
         assert(!to.filed());
         to = from;
@@ -129,6 +157,9 @@ public:
         from = timer_node{};
     }
 
+    /// Moves the position towards `now`, and writes the nodes that are due, unfiled, to the front of
+    /// `out`. Handles at most as many nodes as `out` has room for, those that it only moves included.
+    template <class = void> // as are those that sort: who makes no timer need not compile them
     expire_result expire(tick now, std::span<timer_node*> out) noexcept {
         const tick target = std::clamp(now, this->now(), last_tick);
         batch work{out.data(), out.size(), out.size(), 0};
@@ -181,8 +212,12 @@ public:
         return parked_.any();
     }
 
+    /// Moves all nodes to a set, where they are still filed.
+    /// @pre The set was made for this wheel, and is empty.
     void detach_all(detached& set) noexcept;
 
+    /// Sets the position, backward as well.
+    /// @pre `empty()`
     void rewind(tick now) noexcept {
         assert(empty());
         staging_ = false;
@@ -190,6 +225,9 @@ public:
         time_.restart(std::min(now, last_tick).count());
     }
 
+    /// Checks everything that can be checked. O(size() + slots).
+    /// @throws std::logic_error naming the invariant that does not hold.
+    template <class = void>
     void invariant() const;
 
 private:
@@ -336,6 +374,7 @@ private:
     }
 
     /// Step 2. Whether expire() may go on.
+    template <class = void>
     bool hand_out_present(slot_type present, batch& work) noexcept {
         const std::uint32_t count = time_[present].count();
         if (!staging_ && count <= work.room) {
@@ -361,6 +400,7 @@ private:
     }
 
     /// Step 3. Whether expire() may go on.
+    template <class = void>
     bool hand_out_staged(slot_type first, batch& work) noexcept {
         slot_type slot = stage_.entered();
         if (slot == none) {

@@ -38,7 +38,8 @@ inline void require(bool holds, const char* what,
 
 } // namespace detail
 
-inline void hierarchical_wheel::invariant() const {
+template <class>
+void hierarchical_wheel::invariant() const {
     using detail::require;
     std::size_t total = 0;
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
 
+/// @file
+/// pawl::time::best_in_range(), which chooses a tick for a timer that may be due anywhere in a range.
+
 // Purpose
 //   Chooses the tick of a timer that may be due anywhere in a range: the one that costs least, and
 //   that others are most likely to choose, too. For every backend.
@@ -35,7 +38,11 @@ namespace pawl::time {
 /// only if no other tick is left. For a node that is filed already:
 /// `backend.rearm(node, best_in_range(...))`.
 ///
-/// Precondition: min <= max.
+/// The idea is that of HiTime, where it is called `start_range`.
+///
+/// @pre `min <= max`
+/// @par Complexity
+/// O(1).
 [[nodiscard]] constexpr tick best_in_range(tick now, tick min, tick max) noexcept {
     assert(min <= max);
     if (max <= now)

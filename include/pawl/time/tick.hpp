@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
 
+/// @file
+/// pawl::time::tick, the unit of all that is in pawl::time, and pawl::time::tick_scale, which converts
+/// the time points of a clock to it.
+
 // Purpose
 //   The unit of time of everything in time/, and the conversion between it and the time points of a
 //   clock. Nothing here reads a clock.
@@ -57,6 +61,7 @@ public:
         return tick{std::numeric_limits<std::uint64_t>::max()};
     }
 
+    /// Earlier is less.
     friend constexpr auto operator<=>(const tick&, const tick&) = default;
 
 private:
@@ -120,11 +125,14 @@ private:
 /// Works in the clock's own unit where the clock counts in integers of up to 64 bits; a tick is
 /// then the largest number of units within the precision, at least one. Other representations,
 /// such as `double`, pass through nanoseconds.
+///
+/// @par Complexity
+/// O(1): a conversion is one multiplication and one shift.
 template <class Clock>
 class tick_scale {
 public:
-    using time_point = typename Clock::time_point;
-    using duration = typename time_point::duration;
+    using time_point = typename Clock::time_point;  ///< What is converted.
+    using duration = typename time_point::duration; ///< In the clock's own unit.
 
     /// The smallest precision that is accepted.
     static constexpr std::chrono::nanoseconds least_precision{1};

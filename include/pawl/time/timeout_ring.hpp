@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
 
+/// @file
+/// pawl::time::timeout_ring, a queue of timers that all have the same delay.
+
 // Purpose
 //   Timers that all have one and the same delay, such as the idle timeouts of connections. They
 //   expire in the order in which they were registered, so that a queue is all it takes, and threads
@@ -88,6 +91,8 @@
 #ifndef PAWL_TIME_TIMEOUT_RING_HPP
 #define PAWL_TIME_TIMEOUT_RING_HPP
 
+#include <pawl/config.hpp>
+
 #include <pawl/time/tick.hpp>
 
 #include <boost/circular_buffer.hpp>
@@ -124,7 +129,9 @@ public:
         return ticket;
     }
 
+    /// Whether it names a registration.
     explicit constexpr operator bool() const noexcept { return word_ != 0; }
+    /// Whether both name the same registration, or none.
     friend constexpr bool operator==(const ring_ticket&, const ring_ticket&) = default;
 
 private:
@@ -137,6 +144,7 @@ public:
     /// Before all registrations.
     constexpr ring_position() = default;
 
+    /// Whether they are the same place.
     friend constexpr bool operator==(const ring_position&, const ring_position&) = default;
 
 private:
@@ -148,15 +156,16 @@ private:
     std::uint64_t number_ = 0;
 };
 
+/// What became of a registration.
 enum class ring_status {
-    registered,
-    full,   ///< as many slots as the capacity are in use; some may be of cancelled timers
-    closed, ///< close() was called
+    registered, ///< the timer runs
+    full,       ///< as many slots as the capacity are in use; some may be of cancelled timers
+    closed,     ///< close() was called
 };
 
 /// What try_register() did.
 struct ring_registration {
-    ring_status status;
+    ring_status status; ///< whether it was registered, and if not, why
     ring_ticket ticket; ///< none unless registered
     bool first;         ///< in the open sub-period: the driver must ask next_wake() anew
 };
@@ -196,12 +205,23 @@ struct ring_sweep {
 ///
 /// Never early means: the delay and the stamp of a mark are rounded up to ticks, the `now` of
 /// expire() is rounded down.
+///
+/// @par Thread safety
+/// Any thread may call try_register(), cancel(), position(), close(), closed(), can_grow(),
+/// prepare_growth(), grow(), has_room(), capacity(), size(), delay(), marks() and period() at any
+/// time. So may it mark(), expire(), force() and drain(), of which one runs at a time: a call that
+/// comes in between does nothing, and the sweeps say so. oldest(), next_wake(), in_open_period() and
+/// replace() must not run beside those four, nor beside each other. No call waits for another thread.
+/// @par Complexity
+/// try_register() and cancel() are O(1), with one compare-exchange each; a registration that finds the
+/// ring full looks at up to 64 slots more. expire(), force() and drain() look at no more slots than
+/// there is room for in `out`. Only the constructor and prepare_growth() allocate.
 template <class T>
 class timeout_ring {
 public:
-    static constexpr std::size_t most_capacity = std::size_t{1} << 31;
-    static constexpr std::uint64_t most_delay = std::uint64_t{1} << 62;
-    static constexpr unsigned most_marks = 1024;
+    static constexpr std::size_t most_capacity = std::size_t{1} << 31;  ///< timers
+    static constexpr std::uint64_t most_delay = std::uint64_t{1} << 62; ///< ticks
+    static constexpr unsigned most_marks = 1024;                        ///< sub-periods in a delay
 
     class block;
 
@@ -274,6 +294,7 @@ public:
         tail_.fetch_or(closed_bit, std::memory_order_relaxed); // relaxed: carries no data
     }
 
+    /// Whether close() was called.
     [[nodiscard]] bool closed() const noexcept {
         return (tail_.load(std::memory_order_relaxed) & closed_bit) != 0; // relaxed: no data
     }
@@ -338,11 +359,13 @@ public:
         return static_cast<std::size_t>(tail_number() - head);
     }
 
+    /// The delay of every timer, in ticks.
     [[nodiscard]] std::uint64_t delay() const noexcept { return delay_; }
+    /// How many sub-periods a delay has.
     [[nodiscard]] unsigned marks() const noexcept {
         return static_cast<unsigned>(marks_.capacity() - 1);
     }
-    /// The length of a sub-period: delay() / marks(), rounded up.
+    /// The length of a sub-period in ticks: delay() / marks(), rounded up.
     [[nodiscard]] std::uint64_t period() const noexcept { return period_; }
 
     // --- drivers, one at a time: others are told that it is busy -----------------------------
@@ -437,7 +460,8 @@ public:
             where->item.store(&to, std::memory_order_relaxed); // relaxed: the caller serialises
     }
 
-    /// Throws std::logic_error if an invariant does not hold. Only while no other call runs.
+    /// Checks everything that can be checked. Only while no other call runs.
+    /// @throws std::logic_error naming the invariant that does not hold.
     void invariant() const;
 
 private:
@@ -706,6 +730,7 @@ private:
 template <class T>
 class timeout_ring<T>::block {
 public:
+    /// @throws std::bad_alloc
     explicit block(std::size_t capacity)
         : capacity_(capacity), slots_(std::make_unique<slot[]>(slots_for(capacity))) {}
 

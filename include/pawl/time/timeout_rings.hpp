@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
 
+/// @file
+/// pawl::time::timeout_rings, several rings as one time structure: that of pawl::ring_timer.
+
 // Purpose
 //   Rings for a few fixed delays as one time structure of timer nodes: what the service asks of a
 //   backend, for timers whose delays are known beforehand.
@@ -46,10 +49,17 @@
 
 namespace pawl::time {
 
-/// Several rings as one backend.
+/// Several rings as one time structure. A node is handed out within [due, due + period), where the
+/// period is the k-th part of the delay of its ring, and k is the number of marks.
+///
+/// @par Thread safety
+/// The owner serialises all calls.
+/// @par Complexity
+/// O(1) for each node and each call that is about one ring; expire(), next_wake(), take_any() and
+/// detach_all() also O(number of rings).
 class timeout_rings {
 public:
-    using ring_type = timeout_ring<timer_node>;
+    using ring_type = timeout_ring<timer_node>; ///< What each delay has.
     class detached;
 
     /// Where a node is to be filed.
@@ -57,16 +67,17 @@ public:
         /// As `ring`: it is due already.
         static constexpr unsigned overdue = ~0U;
 
-        tick due;
-        unsigned ring = overdue;
+        tick due;                ///< It is not handed out before.
+        unsigned ring = overdue; ///< Which of the shapes, from 0 on.
     };
 
     /// What a ring is made for.
     struct shape {
-        std::uint64_t delay = 0; ///< in ticks
-        std::size_t capacity = 0;
+        std::uint64_t delay = 0;  ///< in ticks
+        std::size_t capacity = 0; ///< slots to begin with
     };
 
+    /// A ring for each shape, `marks` marks each; the position is `now`.
     /// @throws std::invalid_argument as timeout_ring.
     timeout_rings(std::span<const shape> shapes, unsigned marks, tick now) : now_(now) {
         for (const shape& s : shapes)
@@ -77,8 +88,11 @@ public:
     timeout_rings& operator=(const timeout_rings&) = delete;
     ~timeout_rings() = default;
 
+    /// The latest tick that expire() was given, or that of the constructor.
     [[nodiscard]] tick now() const noexcept { return now_; }
+    /// How many nodes are filed, without those of detached sets.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    /// `size() == 0`
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
 
     /// Files a node, or moves one that is filed.
@@ -104,6 +118,7 @@ public:
         return true;
     }
 
+    /// Lets go of a node that is filed.
     void erase(timer_node& node) noexcept {
         assert(node.filed());
         [[maybe_unused]] timer_node* const found = rings_[node.slot]->ring.cancel(place_of(node));
@@ -111,6 +126,8 @@ public:
         let_go(node);
     }
 
+    /// Puts `to` in the place of `from`, which is then as if default constructed.
+    /// @pre `!to.filed()`
     void move_node(timer_node& from, timer_node& to) noexcept {
         assert(!to.filed());
         to = from;
@@ -131,6 +148,8 @@ public:
             rings_, [&](auto& e) { return take(e->ring, e->ring.position(), node); });
     }
 
+    /// Writes the nodes that are due to the front of `out`, unfiled, one ring after the other, each in
+    /// its order. No ring looks at more slots than there is room left.
     expire_result expire(tick now, std::span<timer_node*> out) noexcept {
         now_ = std::max(now_, now);
         expire_result all;
@@ -159,6 +178,7 @@ public:
             first = std::min(first, e->ring.next_wake());
         return first;
     }
+    /// The same for one ring.
     [[nodiscard]] tick next_wake(unsigned which) const noexcept {
         return rings_[which]->ring.next_wake();
     }
@@ -167,6 +187,7 @@ public:
     [[nodiscard]] bool has_room(const timer_node& node, unsigned which) noexcept {
         return stays(node, which) || rings_[which]->ring.has_room();
     }
+    /// Whether a ring may have twice its capacity.
     [[nodiscard]] bool can_grow(unsigned which) const noexcept {
         return rings_[which]->ring.can_grow();
     }
@@ -174,6 +195,7 @@ public:
     [[nodiscard]] std::unique_ptr<ring_type::block> prepare_growth(unsigned which) const {
         return rings_[which]->ring.prepare_growth();
     }
+    /// Doubles the capacity of a ring that is full, with what prepare_growth() has made.
     void grow(unsigned which, std::unique_ptr<ring_type::block> room) noexcept {
         (void)rings_[which]->ring.grow(std::move(room)); // false: somebody else has made room
     }
@@ -181,6 +203,8 @@ public:
     /// Lets go of all nodes, into a set.
     inline void detach_all(detached& set) noexcept;
 
+    /// Checks everything that can be checked.
+    /// @throws std::logic_error naming what does not hold.
     void invariant() const {
         std::size_t slots = 0;
         for (const auto& e : rings_) {

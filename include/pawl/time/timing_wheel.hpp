@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
 
+/// @file
+/// pawl::timing_wheel, a container of alarms for use without Asio.
+
 // Purpose
 //   Alarms with values for programs that have no Asio, or no event loop at all: caches, games,
 //   simulations. The interface is that of Jane Street's Timing_wheel (core_kernel), the idea that
@@ -49,6 +52,8 @@
 
 #ifndef PAWL_TIME_TIMING_WHEEL_HPP
 #define PAWL_TIME_TIMING_WHEEL_HPP
+
+#include <pawl/config.hpp>
 
 #include <pawl/time/geometry.hpp>
 #include <pawl/time/hierarchical_wheel.hpp>
@@ -101,6 +106,15 @@ namespace pawl::time {
 /// is the count of its duration since the epoch of its clock. After an exception from any member
 /// but those that fire, the wheel is as it was before.
 ///
+/// The interface is that of `Timing_wheel` in Jane Street's core_kernel, with some differences that
+/// the head of this file lists; the structure is a pawl::time::hierarchical_wheel.
+///
+/// @par Complexity
+/// add(), remove() and reschedule() are O(1), or O(log f) for f alarms that are in the present
+/// interval, or were set for before what was the first alarm when min_elt(), min_key() or
+/// next_alarm_fires_at() was called; those three are amortised O(1). clear() and for_each() are
+/// O(most alarms that there have been at once). add() allocates if there have never been so many.
+///
 /// @par Thread safety
 /// Distinct objects: safe. Shared objects: unsafe, const members included.
 ///
@@ -111,15 +125,15 @@ class timing_wheel {
     static_assert(std::is_move_constructible_v<T> && std::is_nothrow_destructible_v<T>);
 
 public:
-    using value_type = T;
-    using size_type = std::size_t;
-    using time_point = TimePoint;
-    using duration = typename TimePoint::duration;
+    using value_type = T;                          ///< What an alarm carries.
+    using size_type = std::size_t;                 ///< For numbers of alarms.
+    using time_point = TimePoint;                  ///< What alarms are set for.
+    using duration = typename TimePoint::duration; ///< The unit of its time.
     /// The number of an interval, and a key of the priority queue.
     using key_type = std::uint64_t;
-    using handle = timing_wheel_handle;
-    using fired = fired_alarm<T, TimePoint>;
-    using config_type = timing_wheel_config<duration>;
+    using handle = timing_wheel_handle;                ///< Names an alarm.
+    using fired = fired_alarm<T, TimePoint>;           ///< What a handler is given.
+    using config_type = timing_wheel_config<duration>; ///< Precision and levels.
 
     /// A wheel without alarms whose clock is at `start`.
     /// @throws std::invalid_argument if `start` is `TimePoint::max()`.
@@ -195,7 +209,9 @@ public:
     /// @name Alarms
     /// @{
 
+    /// How many alarms there are.
     [[nodiscard]] size_type size() const noexcept { return size_; }
+    /// `size() == 0`
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
 
     /// Sets an alarm for `at` and moves `value` into it.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
 
+/// @file
+/// pawl::timing_wheel_handle and pawl::fired_alarm, the alarms of a pawl::timing_wheel.
+
 // Purpose
 //   The alarms of a timing_wheel: the handle that names one, what a handler is given of one, and
 //   the pool that they live in.
@@ -41,8 +44,10 @@ class alarm_pool;
 /// a later wheel at the same address: it may then name an alarm of that.
 class timing_wheel_handle {
 public:
+    /// Names no alarm.
     timing_wheel_handle() = default;
 
+    /// Whether both name the same alarm, or none.
     friend bool operator==(const timing_wheel_handle&, const timing_wheel_handle&) = default;
 
 private:

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
 
+/// @file
+/// pawl::timing_wheel_config, the precision and the levels of a pawl::timing_wheel.
+
 // Purpose
 //   How a timing_wheel cuts up time: into intervals of one precision, and their numbers into levels
 //   that say how far ahead an alarm may be. Checked here, before a wheel is made.
