@@ -1,0 +1,43 @@
+# shellcheck shell=bash
+# Copyright (c) 2026 The Pawl authors
+# SPDX-License-Identifier: BSL-1.0
+#
+# For each STEP.sh of this folder, which starts with
+#
+#     source "$(dirname "${BASH_SOURCE[0]}")/support.sh"
+#     work_in STEP
+#
+# It leaves the root of the repository in $root and as the current folder, and the version in $version.
+
+set -Eeuo pipefail
+root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.." && pwd)
+cd "$root"
+version=$(sed -nE 's/^#define PAWL_VERSION_(MAJOR|MINOR|PATCH) ([0-9]+)$/\2/p' include/pawl/version.hpp | paste -sd .)
+step=$(basename "$0" .sh)
+trap 'printf "package: %s: line %d fails: %s\n" "$step" "$LINENO" "$BASH_COMMAND" >&2' ERR
+
+# work_in STEP: empties the folder of this step, and leaves it in $work.
+work_in() {
+    step=$1
+    work=$root/build/package/$step
+    rm -rf "$work"
+    mkdir -p "$work"
+}
+
+# say TEXT: one line for each thing that has been shown.
+say() { printf 'package: %s: %s\n' "$step" "$*"; }
+
+fail() {
+    printf 'package: %s: %s\n' "$step" "$*" >&2
+    exit 1
+}
+
+# quietly COMMAND...: what it prints goes to $work/log, and is shown if it fails.
+quietly() {
+    local status=0
+    "$@" >"$work/log" 2>&1 || status=$?
+    ((status == 0)) || {
+        tail -n 50 "$work/log" | cut -c1-300 >&2
+        fail "exit status $status of: $*"
+    }
+}

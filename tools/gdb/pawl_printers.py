@@ -1,0 +1,510 @@
+# Copyright (c) 2026 The Pawl authors
+# SPDX-License-Identifier: BSL-1.0
+
+"""Pretty-printers of gdb for Pawl, and the function $pawl_shard(TIMER). See doc/debugging.md.
+
+    (gdb) source tools/gdb/pawl_printers.py
+
+They only read memory: no function of the program is called, so that they work on a core as well.
+What cannot be read, because it was optimised out or because a member has another name by now, is
+said in the place of the value. Every member is looked up by member(), and what belongs to the
+standard library by the functions below it.
+"""
+
+from fractions import Fraction
+from itertools import islice
+import sys
+
+import gdb
+import gdb.printing
+
+NEVER = 2**64 - 1
+WALK = 10_000  # so many nodes, waits or slots are looked at one by one to count them
+
+
+class Unreadable(Exception):
+    pass
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def member(value, path):
+    """The member of a member ... of a value, as in "time_.shape_"."""
+    for name in path.split("."):
+        try:
+            value = value[name]
+        except gdb.error as error:
+            if "no member" not in str(error):
+                raise
+            raise Unreadable(f"{value.type.strip_typedefs()} has no member {name}") from None
+    return value
+
+
+def number(value, path):
+    return int(member(value, path))
+
+
+def innermost(value):
+    """What a struct begins with, and so on: the one number or array in a std::chrono::time_point, a
+    std::atomic or a std::array."""
+    while value.type.strip_typedefs().code == gdb.TYPE_CODE_STRUCT:
+        fields = value.type.strip_typedefs().fields()
+        value = value[next(field for field in fields if hasattr(field, "bitpos"))]
+    return value
+
+
+def number_in(value, path):
+    """The number in a std::atomic."""
+    return int(innermost(member(value, path)))
+
+
+def as_type(value, wanted):
+    """The object at the address of a value as one of another type."""
+    if value.address is None:
+        raise Unreadable("it is in no memory")
+    return value.address.reinterpret_cast(wanted.pointer()).dereference()
+
+
+def held(value):
+    """What a std::unique_ptr points at, or what is in a std::optional that is not empty."""
+    kind = value.type.strip_typedefs()
+    content = kind.template_argument(0)  # or a pointer to it: what both begin with
+    if kind.name.startswith("std::unique_ptr<"):
+        return as_type(value, content.pointer()).dereference()
+    return as_type(value, content)
+
+
+def vector(value):
+    """The elements of a std::vector of libstdc++."""
+    first = member(value, "_M_impl._M_start")
+    for i in range(int(member(value, "_M_impl._M_finish") - first)):
+        yield first[i]
+
+
+def units_of(duration):
+    """Seconds in one unit of a type std::chrono::duration."""
+    period = duration.strip_typedefs().template_argument(1).strip_typedefs()
+    return Fraction(int(period.template_argument(0)), int(period.template_argument(1)))
+
+
+def seconds(time):
+    """A std::chrono::time_point or duration as a number of seconds; None for max()."""
+    kind = time.type.strip_typedefs()
+    if kind.name.startswith("std::chrono::time_point<"):
+        kind = kind.template_argument(1).strip_typedefs()
+    count = innermost(time)
+    rep = count.type.strip_typedefs()
+    if rep.code == gdb.TYPE_CODE_FLT:
+        never = float(count) >= sys.float_info.max
+        return None if never else Fraction(float(count)) * units_of(kind)
+    last = 2 ** (8 * rep.sizeof - rep.is_signed) - 1
+    return None if int(count) == last else int(count) * units_of(kind)
+
+
+def duration_text(length):
+    """A number of seconds in a fitting unit, to six places."""
+    for unit, scale in (("s", 1), ("ms", 10**3), ("us", 10**6), ("ns", 10**9)):
+        if abs(length) * scale >= 1:
+            break
+    return f"{float(length * scale):.6f}".rstrip("0").rstrip(".") + " " + unit
+
+
+def tick_text(count):
+    return "never" if count == NEVER else str(count)
+
+
+def counted(count, noun):
+    return f"{count} {noun}" + ("" if str(count) == "1" else "s")
+
+
+def length_of(items):
+    """How many there are, as a text: they are looked at one by one, and not without end."""
+    count = sum(1 for _ in islice(items, WALK + 1))
+    return str(count) if count <= WALK else f"more than {WALK}"
+
+
+# --- printers ------------------------------------------------------------------------------------
+
+
+class Printer:
+    """What all have in common: a subclass says text(), and parts() if it has any."""
+
+    def __init__(self, value):
+        self.value = value
+
+    # What is in memory may be anything, and so is what goes wrong. gdb would put a traceback there.
+    def to_string(self):
+        try:
+            return self.text()
+        except Exception as error:
+            return f"<cannot be shown: {error}>"
+
+    def children(self):
+        try:
+            yield from self.parts()
+        except Exception as error:
+            yield "?", f"<cannot be shown: {error}>"
+
+    def parts(self):
+        return iter(())
+
+
+class Tick(Printer):
+    """time::tick"""
+
+    def text(self):
+        return tick_text(number(self.value, "count_"))
+
+
+class Node(Printer):
+    """time::timer_node"""
+
+    def text(self):
+        due = tick_text(number(self.value, "due.count_"))
+        return f"due {due}" if int(member(self.value, "link")) else "not filed"
+
+
+class State(Printer):
+    """detail::wait_state"""
+
+    def text(self):
+        phase = str(member(self.value, "phase_")).rpartition("::")[2]
+        return phase + (" (carried)" if member(self.value, "carried_") else "")
+
+
+class Operation(Printer):
+    """detail::wait_operation"""
+
+    def text(self):
+        return State(member(self.value, "state")).text()
+
+
+class Deadline(Printer):
+    """basic_deadline"""
+
+    def text(self):
+        expiry = seconds(member(self.value, "expiry_"))
+        clock = self.value.type.strip_typedefs().template_argument(0).strip_typedefs()
+        return "never" if expiry is None else f"{duration_text(expiry)} after the epoch of {clock}"
+
+
+class DueQueue(Printer):
+    """detail::due_queue"""
+
+    def text(self):
+        return counted(number(self.value, "size_"), "wait")
+
+
+# --- a timer -------------------------------------------------------------------------------------
+
+
+def waits_of(core):
+    """The waits of a detail::timer_core, the oldest first."""
+    newest = member(core, "newest_")
+    wait = newest
+    while int(newest):
+        wait = member(wait.dereference(), "next")
+        yield wait.dereference()
+        if wait == newest:
+            return
+
+
+def dispatcher_of(handle):
+    """The dispatcher of a detail::timer_handle; None if that is gone."""
+    address = gdb.Value(number(handle, "home_.word_") & ~7)
+    host = address.cast(gdb.lookup_type("pawl::detail::wait_host").pointer())
+    # Nothing is written to a timer that has not waited when its dispatcher is deleted. Freed memory has
+    # lost its virtual table, or, as long as nobody has used it again, has no users.
+    try:
+        if host.dynamic_type == host.type:
+            return None
+        dispatcher = host.cast(host.dynamic_type).dereference()
+        return dispatcher if number(dispatcher, "shard_.users_") else None
+    except gdb.MemoryError:
+        return None
+
+
+def position_of(backend):
+    """The tick that a time structure has come to."""
+    name = backend.type.strip_typedefs().name
+    if name == "pawl::time::hierarchical_wheel":
+        return number(backend, "time_.position_")
+    if name == "pawl::time::binary_wheel":
+        return number(innermost(member(backend, "words_"))[2], "position")
+    return number(backend, "now_.count_")
+
+
+def handle_of(timer):
+    """The detail::timer_handle of a timer of any class."""
+    if timer.type.code in (gdb.TYPE_CODE_PTR, gdb.TYPE_CODE_REF):
+        timer = timer.referenced_value()
+    name = str(timer.type.strip_typedefs().name)
+    return timer if name.startswith("pawl::detail::timer_handle<") else member(timer, "handle_")
+
+
+def last_look(dispatcher):
+    """The time of the tick that a shard has come to, in seconds since the epoch of the clock."""
+    shift = member(dispatcher, "scale_.shift_")
+    floating = innermost(shift).type.strip_typedefs().code == gdb.TYPE_CODE_FLT
+    unit = Fraction(1, 10**9) if floating else units_of(shift.type)  # as in time::tick_scale
+    position = position_of(member(dispatcher, "shard_.files_.backend_"))
+    return position * number(dispatcher, "scale_.scale_.units_.divisor_") * unit - seconds(shift)
+
+
+class Core(Printer):
+    """detail::timer_core"""
+
+    def text(self):
+        return f"{Node(self.value).text()}, {counted(length_of(waits_of(self.value)), 'wait')}"
+
+    def parts(self):
+        return ((str(i), wait) for i, wait in enumerate(islice(waits_of(self.value), WALK)))
+
+    def display_hint(self):
+        return "array"
+
+
+class Timer(Core):
+    """basic_waitable_timer, detail::timer_handle"""
+
+    def text(self):
+        handle = handle_of(self.value)
+        core = member(handle, "core_")
+        if int(member(core, "newest_")):
+            waits = counted(length_of(waits_of(core)), "wait")
+        else:
+            waits = "idle, still filed" if int(member(core, "link")) else "idle"
+        return f"{self.expiry(handle)}, {waits}"
+
+    def parts(self):
+        return Core(member(handle_of(self.value), "core_")).parts()
+
+    def expiry(self, handle):
+        expiry = seconds(member(handle, "expiry_"))
+        if expiry is None:
+            return "never expires"
+        if expiry == 0:
+            return "no expiry set"
+        dispatcher = dispatcher_of(handle)
+        if dispatcher is None:
+            return f"expiry {duration_text(expiry)} after the clock's epoch, service gone"
+        left = expiry - last_look(dispatcher)
+        if left == 0:
+            return "expires now"
+        if left < 0:
+            return f"expired {duration_text(-left)} ago"
+        return f"expires in {duration_text(left)}"
+
+
+# --- wheels --------------------------------------------------------------------------------------
+
+
+def nodes_in(head):
+    """The nodes of a list."""
+    while int(head):
+        yield head.dereference()
+        head = member(head.dereference(), "next")
+
+
+class Wheel(Printer):
+    """A subclass says places(), each a name and a count, and nodes()."""
+
+    def text(self):
+        size = number(self.value, "size_")
+        where = "".join(f", {name}: {count}" for name, count in self.places())
+        return f"{counted(size, 'timer')} at tick {position_of(self.value)}{where}"
+
+    def parts(self):
+        for node in self.nodes():
+            yield "", node.address.cast(gdb.lookup_type("void").pointer())
+            yield "", node
+
+    def display_hint(self):
+        return "map"
+
+
+class HierarchicalWheel(Wheel):
+    """time::hierarchical_wheel"""
+
+    def places(self):
+        levels = {}
+        for place, slot in self.occupied():
+            levels[place] = levels.get(place, 0) + number(slot, "count_")
+        return levels.items()
+
+    def nodes(self):
+        for _, slot in self.occupied():
+            for head in self.heads(slot):
+                yield from nodes_in(head)
+
+    def occupied(self):
+        """What is not empty: the name of a place, and a slot of it."""
+        for name, digits in (("staged", "stage_"), ("level", "time_")):
+            shape = member(self.value, f"{digits}.shape_")
+            firsts = innermost(member(shape, "first_"))
+            level = 0
+            for i, slot in enumerate(vector(member(self.value, f"{digits}.lists_"))):
+                while level < 63 and i >= int(firsts[level + 1]):
+                    level += 1
+                if number(slot, "count_"):
+                    yield name if digits == "stage_" else f"level {level}", slot
+        if number(self.value, "parked_.count_"):
+            yield "parked", member(self.value, "parked_")
+
+    @staticmethod
+    def heads(slot):
+        heads = innermost(member(slot, "heads_"))
+        return (heads[i] for i in range(heads.type.strip_typedefs().range()[1] + 1))
+
+
+class BinaryWheel(Wheel):
+    """time::binary_wheel"""
+
+    def places(self):
+        return [(name, length_of(nodes_in(head))) for name, head in self.bins()]
+
+    def nodes(self):
+        for _, head in self.bins():
+            yield from nodes_in(head)
+
+    def bins(self):
+        """The bins that are not empty: the present, 64 of the stage, 64 of time, what is parked."""
+        heads = innermost(member(self.value, "heads_"))
+        for i in range(130):
+            if int(heads[i]):
+                if i in (0, 129):
+                    yield ("present" if i == 0 else "parked"), heads[i]
+                else:
+                    yield (f"staged {i - 1}" if i < 65 else f"bin {i - 65}"), heads[i]
+
+
+class TimingWheel(Printer):
+    """time::timing_wheel"""
+
+    def text(self):
+        size = number(self.value, "size_")
+        in_front = size - number(self.value, "wheel_.size_")  # the earliest ones
+        next_to_fire = f", next to fire: {in_front}" if in_front else ""
+        return f"{counted(size, 'alarm')}, interval {number(self.value, 'now_key_')}{next_to_fire}"
+
+    def parts(self):
+        slot = member(self.value, "pool_.free_").type.target()
+        for node in HierarchicalWheel(member(self.value, "wheel_")).nodes():
+            alarm = as_type(node, slot)
+            yield "", number(alarm, "due.count_")
+            yield "", held(member(alarm, "value"))
+
+    def display_hint(self):
+        return "map"
+
+
+# --- rings ---------------------------------------------------------------------------------------
+
+
+class Ring(Printer):
+    """time::timeout_ring"""
+
+    NUMBER_BITS = 58
+    PHASE_BITS = 2
+
+    def text(self):
+        tail = number_in(self.value, "tail_")
+        head = number_in(self.value, "head_")
+        block = tail >> self.NUMBER_BITS & 31
+        used = (tail & ((1 << self.NUMBER_BITS) - 1)) - head
+        live = f"{self.live(range(head, head + min(used, WALK)), block)} live"
+        if used > WALK:
+            live += f" among the oldest {WALK}"
+        capacity = number(self.value, "capacity_") << block
+        closed = ", closed" if tail >> 63 else ""
+        delay = number(self.value, "delay_")
+        return f"delay {delay}, {live}, {used} of {capacity} slots used{closed}"
+
+    def live(self, tickets, newest_block):
+        """How many of these tickets are live. Each is in one of the blocks, in its place there."""
+        blocks = innermost(member(self.value, "blocks_"))
+        slots = number(self.value, "slots_")
+        count = 0
+        for i in range(newest_block + 1):
+            block = innermost(blocks[i])
+            for ticket in tickets:
+                state = number_in(block[ticket & ((slots << i) - 1)], "state")
+                count += state >> self.PHASE_BITS == ticket and state & 1
+        return count
+
+
+class Rings(Printer):
+    """time::timeout_rings"""
+
+    def text(self):
+        size = number(self.value, "size_")
+        return f"{counted(size, 'timer')} at tick {position_of(self.value)}"
+
+    def parts(self):
+        for i, entry in enumerate(vector(member(self.value, "rings_"))):
+            yield str(i), member(held(entry), "ring")
+
+    def display_hint(self):
+        return "array"
+
+
+# --- a shard -------------------------------------------------------------------------------------
+
+
+class Shard(Printer):
+    """detail::shard"""
+
+    def text(self):
+        live = number(self.value, "waits_.live_")
+        return f"{counted(live, 'wait')}, {number(self.value, 'waits_.armed_')} armed"
+
+    def parts(self):
+        yield "timers", member(self.value, "files_.backend_")
+        yield "due", member(self.value, "waits_.due_")
+
+
+class ShardOf(gdb.Function):
+    """$pawl_shard(TIMER): the shard that a timer of Pawl is in, with its time structure."""
+
+    def __init__(self):
+        super().__init__("pawl_shard")
+
+    def invoke(self, timer):
+        try:
+            dispatcher = dispatcher_of(handle_of(timer))
+        except Unreadable as error:
+            raise gdb.GdbError(f"$pawl_shard: {error}; it takes a timer of Pawl.") from None
+        if dispatcher is None:
+            raise gdb.GdbError("$pawl_shard: the service of this timer is gone.")
+        return member(dispatcher, "shard_")
+
+
+PRINTERS = {
+    "time::tick": Tick,
+    "time::timer_node": Node,
+    "time::hierarchical_wheel": HierarchicalWheel,
+    "time::binary_wheel": BinaryWheel,
+    "time::timing_wheel<.*>": TimingWheel,
+    "time::timeout_ring<.*>": Ring,
+    "time::timeout_rings": Rings,
+    "detail::wait_state": State,
+    "detail::wait_operation": Operation,
+    "detail::timer_core": Core,
+    "detail::due_queue": DueQueue,
+    "detail::timer_handle<.*>": Timer,
+    "detail::shard<.*>": Shard,
+    "basic_waitable_timer<.*>": Timer,
+    "basic_deadline<.*>": Deadline,
+}
+
+
+def register():
+    printers = gdb.printing.RegexpCollectionPrettyPrinter("pawl")
+    for name, printer in PRINTERS.items():
+        printers.add_printer(name, f"^pawl::{name}$", printer)
+    gdb.printing.register_pretty_printer(gdb.current_objfile(), printers, replace=True)
+    ShardOf()
+
+
+register()
