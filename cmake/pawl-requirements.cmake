@@ -5,6 +5,9 @@
 # CMakeLists.txt includes this, and pawl-config.cmake where Pawl is installed; $pawl_include has the headers.
 
 cmake_policy(VERSION 3.23...3.31) # include() keeps it to this file
+if(POLICY CMP0167)
+    cmake_policy(SET CMP0167 OLD) # headers of Boost without a BoostConfig.cmake beside them will do
+endif()
 set(pawl_refusal "")
 
 if(NOT CMAKE_CXX_COMPILER_LOADED)

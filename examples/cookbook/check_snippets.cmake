@@ -1,3 +1,6 @@
+# Copyright (c) 2026 The Pawl authors
+# SPDX-License-Identifier: BSL-1.0
+
 # Fails, with the text that belongs there, where doc/cookbook.md does not quote a recipe as it stands in its program:
 # what is between "// [recipe]" and "// [recipe end]", as a block of C++.
 #

@@ -15,9 +15,10 @@
 //   write       from each progress of a response                moved
 //   request     from the end of the header, above all others    not moved
 //
-// On Pawl, where a connection waits for a client that owes nothing, its limit is a pawl::timeout() on
-// a ring_timer: their delays are few and always the same, and an expire_all() of these timers ends
-// the idle connections, and no others, when the server drains.
+// On Pawl, the limit of an idle connection is a ring_timer's: their delay is always the same. One wait
+// lasts as long as the connection, and each idle phase moves it, so that neither the wait nor the
+// system timer is set anew for a request. When the server drains, an expire_all() of these timers
+// ends the idle connections; busy ones go on waiting.
 //
 // Ends: a session that was ended by a limit, or by its client in the middle of something, says so
 // in the access log and in its tally. A client that sends what is no request is answered with an
@@ -39,7 +40,6 @@
 
 #include <pawl/expire_all.hpp>
 #include <pawl/ring_timer.hpp>
-#include <pawl/timeout.hpp>
 #include <pawl/timeout_stream.hpp>
 
 #include <boost/asio/as_tuple.hpp>
@@ -141,10 +141,15 @@ public:
     /// To be spawned on get_executor().
     static asio::awaitable<void> run(std::shared_ptr<session> self) {
         const connections::membership m(self->environment_.list, *self, self->tally_);
+        if constexpr (survives)
+            self->watch();
         bool open = co_await self->handshake();
         while (open)
             open = co_await self->exchange();
         self->lowest().close();
+        self->over_ = true;
+        if constexpr (survives)
+            self->idle_.cancel();
         if (self->environment_.log != nullptr)
             self->environment_.log->flush();
     }
@@ -154,8 +159,7 @@ public:
         if constexpr (survives) {
             pawl::options o;
             o.rings.delays = {{.delay = options.idle}};
-            if (options.header != options.idle)
-                o.rings.delays.push_back({.delay = options.header});
+            o.rings.marks = 64; // at most so much of the delay late, and so many wake-ups in it
             pawl::make_timer_service<pawl::ring_timer>(context, o);
         }
     }
@@ -171,7 +175,7 @@ public:
     void drain() override {
         asio::post(get_executor(), [self = this->shared_from_this()] {
             if (self->is_idle())
-                self->lowest().close();
+                self->end_idle();
         });
     }
 
@@ -206,15 +210,34 @@ private:
         lowest().expires_at(std::min(at, deadline_));
     }
 
-    /// The token of an operation that waits for a client to which nothing is owed.
-    [[nodiscard]] auto while_idle(limit why, settings::milliseconds delay) {
-        limit_ = why;
+    /// A connection is closed for its silence, or since the server drains.
+    void end_idle() {
+        idle_over_ = true;
+        drained_ = environment_.ending();
+        lowest().close();
+    }
+
+    /// Waits for the end of idle phases, one after the other.
+    void watch() {
+        idle_.expires_after(options_.idle);
+        idle_.async_wait([self = this->shared_from_this()](error_code ec) {
+            // Also looked at, since what expire_all() has completed is not cancelled any more.
+            if (ec == asio::error::operation_aborted || self->over_)
+                return;
+            if (self->is_idle() && (self->environment_.ending() || self->limit_ == limit::idle))
+                self->end_idle();
+            else
+                self->watch();
+        });
+    }
+
+    void expect_idle() {
         if constexpr (survives) {
+            limit_ = limit::idle;
             lowest().expires_never();
-            return pawl::timeout(idle_, delay, use_tuple);
+            idle_.rearm_after(options_.idle);
         } else {
-            lowest().expires_after(delay);
-            return use_tuple;
+            expect(limit::idle, began_ + options_.idle);
         }
     }
 
@@ -222,8 +245,9 @@ private:
         if (environment_.ending()) // before drain() could reach this connection
             co_return false;
         if constexpr (secure) {
-            const auto [ec] = co_await stream_.async_handshake(
-                asio::ssl::stream_base::server, while_idle(limit::handshake, options_.header));
+            expect(limit::handshake, began_ + options_.header);
+            const auto [ec] =
+                co_await stream_.async_handshake(asio::ssl::stream_base::server, use_tuple);
             if (ec) {
                 broke_off(ec);
                 co_return false;
@@ -296,19 +320,12 @@ private:
                 co_return asio::error::operation_aborted;
             }
 
-            error_code ec;
-            std::size_t size = 0;
-            if (phase_ == phase::waiting) {
-                const limit why = first_ ? limit::header : limit::idle;
-                const auto delay = first_ ? options_.header : options_.idle;
-                std::tie(ec, size) =
-                    co_await stream_.async_read_some(buffer_.prepare(2048), while_idle(why, delay));
-            } else {
-                if (!std::exchange(limited, true))
-                    expect(limit::header, began_ + options_.header);
-                std::tie(ec, size) =
-                    co_await stream_.async_read_some(buffer_.prepare(2048), use_tuple);
-            }
+            if (!first_ && phase_ == phase::waiting)
+                expect_idle();
+            else if (!std::exchange(limited, true))
+                expect(limit::header, began_ + options_.header);
+            const auto [ec, size] =
+                co_await stream_.async_read_some(buffer_.prepare(2048), use_tuple);
             if (ec)
                 co_return ec;
             buffer_.commit(size);
@@ -375,7 +392,7 @@ private:
     /// To what is no request, or too large, or too slow.
     asio::awaitable<bool> refuse(error_code ec, const parser_type& parser) {
         const request_type* const request = parser.is_header_done() ? &parser.get() : nullptr;
-        if (survives && phase_ == phase::busy && is_timeout(ec))
+        if (survives && phase_ == phase::busy && ec == beast::error::timeout)
             co_return co_await send(too_late(http::status::request_timeout, {}), request);
         if (ec.category() != make_error_code(http::error::need_more).category()) {
             broke_off(ec, request);
@@ -453,9 +470,9 @@ private:
     /// @param a of which a part was sent; none if nothing was.
     void broke_off(error_code ec, const request_type* request = nullptr,
                    const answer* a = nullptr) {
-        if (environment_.ending() && is_idle()) {
+        if (drained_) {
             ++tally_.drained_idle;
-        } else if (is_timeout(ec)) {
+        } else if (idle_over_ || ec == beast::error::timeout) {
             log(request, a, count_timeout());
         } else if (cut_off_) { // which is counted already
             log(request, a, "cut off");
@@ -463,10 +480,6 @@ private:
             ++tally_.broken_off;
             log(request, a, ec.message());
         } // else the client is free to go, and so are we
-    }
-
-    [[nodiscard]] static bool is_timeout(error_code ec) {
-        return ec == beast::error::timeout || ec == pawl::error::timed_out;
     }
 
     /// @return what the log says.
@@ -503,9 +516,12 @@ private:
 
     phase phase_ = phase::handshake;
     bool first_ = true; ///< no header yet
+    bool over_ = false;
     bool cut_off_ = false;
-    limit limit_ = limit::header;                           ///< that is running
-    clock::time_point began_ = clock::now();                ///< what is going on
+    bool idle_over_ = false;                 ///< closed while nothing was owed to the client
+    bool drained_ = false;                   ///< for the server's end
+    limit limit_ = limit::header;            ///< that is running
+    clock::time_point began_ = clock::now(); ///< what is going on
     clock::time_point deadline_ = clock::time_point::max(); ///< of the request
 };
 

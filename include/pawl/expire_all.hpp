@@ -44,9 +44,13 @@ inline std::size_t expire_all(boost::asio::execution_context& context,
 /// The same for the timers of one type, for instance those that only idle connections wait on.
 ///
 /// @tparam Timer such as pawl::steady_timer or pawl::ring_timer: all that are kept by the same
-///               service, which are those with its clock and its wait traits.
+///               service, which are those with its clock and its wait traits. The limits of
+///               timeout(), cancel_after() and tcp_stream are steady timers, too.
 template <class Timer>
-    requires requires { typename Timer::traits_type; }
+    requires requires(Timer& t) {
+        typename Timer::traits_type;
+        t.rearm_at(t.expiry()); // not a timer of Asio's
+    }
 std::size_t expire_all(boost::asio::execution_context& context,
                        const boost::system::error_code& ec = {}) {
     using service = typename detail::service_of<Timer>::type;

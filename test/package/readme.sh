@@ -4,7 +4,7 @@
 #
 # The ways in that README.md shows, as they are printed there: of each block of commands that follows a line
 # <!-- run: NAME -->, in a copy of the checkout, with a home of its own. (That the program of README.md compiles and runs
-# is shown by the test readme_example.)
+# is shown by the test doc_snippets.)
 #
 # The way `system` installs Pawl into /usr/local, and this takes it away again: it wants root, and no Pawl there.
 
@@ -24,9 +24,9 @@ block() {
 without_apt() {
     local line words package
     while IFS= read -r line; do
-        if [[ $line == "apt-get install "* ]]; then
+        if [[ $line == "apt-get update && apt-get install "* ]]; then
             read -ra words <<<"$line"
-            for package in "${words[@]:2}"; do
+            for package in "${words[@]:5}"; do
                 [[ $package == -* || $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] ||
                     fail "$package is missing, and apt-get needs root: $line"
             done
@@ -77,7 +77,7 @@ for name in conan fetchcontent system; do
             [[ ! -e $file ]] || printf '%s\0' "$file" # git lists what is deleted, too
         done | xargs -0 cp --parents -t "$work/$name"
     start=$SECONDS
-    (cd "$work/$name" && HOME=$work/home-$name DEBIAN_FRONTEND=noninteractive bash -ex "$commands") >"$work/log" 2>&1 || {
+    (cd "$work/$name" && env -u CONAN_HOME -u PIPX_HOME HOME="$work/home-$name" DEBIAN_FRONTEND=noninteractive bash -ex "$commands") >"$work/log" 2>&1 || {
         tail -n 50 "$work/log" | cut -c1-300 >&2
         fail "the way '$name' of README.md fails"
     }

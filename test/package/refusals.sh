@@ -13,8 +13,10 @@ for compiler in g++-11 clang++-13; do
     command -v "$compiler" >/dev/null || missing+=("${compiler/clang++/clang}")
 done
 if ((${#missing[@]})); then
+    [[ -z ${PAWL_NO_INSTALL-} ]] || fail "missing: ${missing[*]} (PAWL_NO_INSTALL is set)"
     as_root=()
     ((EUID == 0)) || as_root=(sudo)
+    quietly "${as_root[@]}" apt-get update
     quietly "${as_root[@]}" apt-get install -y --no-install-recommends "${missing[@]}"
 fi
 mkdir "$work/apt" "$work/old"

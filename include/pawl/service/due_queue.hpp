@@ -10,8 +10,8 @@
 ///   a time and outside the lock, so that neither an expiry nor a cancel allocates or fails, and so
 ///   that no growth copies a million pointers under the lock. Pointers in a circular buffer, rather
 ///   than waits linked into a list, let the consumer prefetch the waits ahead of it. The buffers are
-///   not boost::circular_buffer: its header alone, for which Boost.Preprocessor and the concept
-///   checks come along, takes a fifth of the time that this library takes to compile.
+///   not boost::circular_buffer: with its header come Boost.Preprocessor and Boost's concept checks,
+///   which cost more to compile than all of this library.
 ///
 /// Invariants
 ///   I1  Room for every live wait: a wait has at most one entry (wait_state.hpp, I1).

@@ -50,7 +50,7 @@ public:
 
     [[nodiscard]] const void* clock() const noexcept final { return &clock_tag; }
 
-    static inline const char clock_tag = 0;
+    static inline char clock_tag = 0; // not const: equal constants may be folded
 
 protected:
     ~registered_service_on() override = default;

@@ -145,7 +145,7 @@ public:
     }
 
 private:
-    // Not of a span: to instantiate one costs every program 2 % of the time to compile its timers.
+    // Not of a span, which every program would have to instantiate.
     constexpr geometry(const int* bits_per_level, std::size_t count, int width) : width_(width) {
         if (width < 1 || width > 64)
             detail::bad_geometry("a key has " + std::to_string(width) +

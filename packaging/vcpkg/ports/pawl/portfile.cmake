@@ -1,3 +1,6 @@
+# Copyright (c) 2026 The Pawl authors
+# SPDX-License-Identifier: BSL-1.0
+
 set(VCPKG_BUILD_TYPE release) # header-only
 
 vcpkg_download_distfile(ARCHIVE
