@@ -159,7 +159,7 @@ public:
         if constexpr (survives) {
             pawl::options o;
             o.rings.delays = {{.delay = options.idle}};
-            o.rings.marks = 64; // at most so much of the delay late, and so many wake-ups in it
+            o.rings.marks = 16; // late by at most a 16th, and so many wake-ups in a delay
             pawl::make_timer_service<pawl::ring_timer>(context, o);
         }
     }
@@ -233,8 +233,9 @@ private:
 
     void expect_idle() {
         if constexpr (survives) {
-            limit_ = limit::idle;
-            lowest().expires_never();
+            // The stream keeps a limit, which is not to expire before the ring's: if it had none,
+            // the system timer would have to be set anew for each request.
+            expect(limit::idle, began_ + 2 * options_.idle);
             idle_.rearm_after(options_.idle);
         } else {
             expect(limit::idle, began_ + options_.idle);
