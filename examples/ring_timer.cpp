@@ -21,7 +21,7 @@ int main() {
     boost::asio::io_context context;
     pawl::options o;
     o.rings.delays = {{.delay = 200ms, .capacity = 10'000}}; // idle connections
-    o.rings.marks = 4;                                       // late by a quarter of it at most
+    o.rings.marks = 4;                                       // late by a quarter and a tick at most
     pawl::make_timer_service<pawl::ring_timer>(context, o);
 
     const auto start = std::chrono::steady_clock::now();

@@ -49,7 +49,8 @@ refuses() {
 }
 
 install_pawl first
-if grep -rnF -e "$root" -e /usr "$work/first"; then fail "the lines above hold an absolute path"; fi
+# A path begins where none goes on: share/pawl/ holds no path of a checkout in /pawl.
+if grep -rnE "(^|-[IL]|[^A-Za-z0-9_}.>])($(sed 's/[][\.*^$+?(){}|]/\\&/g' <<<"$root")|/usr)(/|\$|[\"';) ])" "$work/first"; then fail "the lines above hold an absolute path"; fi
 mv "$work/first" "$work/moved"
 say "what is installed holds no absolute path"
 [[ -f $work/moved/share/doc/pawl/LICENSE ]] || fail "the licence is not installed"
