@@ -4,6 +4,7 @@
 // A server in which the first exchange after accept has a limit, and nothing else has: who connects
 // and says nothing, or says it a byte at a time, is dropped; who has said hello may be silent.
 
+#include "lines.hpp"
 #include "support.hpp"
 
 #include <pawl/error.hpp>
@@ -24,16 +25,9 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 using cookbook::check;
+using cookbook::read_line;
 using namespace std::chrono_literals;
 using clock_type = std::chrono::steady_clock;
-
-asio::awaitable<std::string> read_line(tcp::socket& from, std::string& buffer) {
-    const auto size = co_await asio::async_read_until(from, asio::dynamic_buffer(buffer, 1024),
-                                                      '\n', asio::use_awaitable);
-    std::string line = buffer.substr(0, size - 1);
-    buffer.erase(0, size);
-    co_return line;
-}
 
 asio::awaitable<void> write_line(tcp::socket& to, std::string line) {
     line += '\n';

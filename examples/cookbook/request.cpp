@@ -7,6 +7,7 @@
 // A request is a line, "<limit in ms> <item>"; what is known of the item comes from another server,
 // in two questions, of which the second may have a part of the time only.
 
+#include "lines.hpp"
 #include "support.hpp"
 
 #include <pawl/deadline.hpp>
@@ -32,15 +33,8 @@ using asio::ip::tcp;
 using boost::system::error_code;
 using boost::system::system_error;
 using cookbook::check;
+using cookbook::read_line;
 using namespace std::chrono_literals;
-
-asio::awaitable<std::string> read_line(tcp::socket& from, std::string& buffer) {
-    const auto size = co_await asio::async_read_until(from, asio::dynamic_buffer(buffer, 1024),
-                                                      '\n', asio::use_awaitable);
-    std::string line = buffer.substr(0, size - 1);
-    buffer.erase(0, size);
-    co_return line;
-}
 
 /// On a connection of its own: one that was given up with an answer outstanding is of no use.
 asio::awaitable<std::string> ask(tcp::endpoint where, std::string question) {

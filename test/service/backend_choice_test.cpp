@@ -11,6 +11,7 @@
 #include <pawl/steady_timer.hpp>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/wait_traits.hpp>
 #include <boost/test/unit_test.hpp>
 
@@ -78,6 +79,12 @@ BOOST_AUTO_TEST_CASE(expire_all_reaches_every_backend) {
     context.run();
     BOOST_TEST(calls == 2);
 }
+
+template <class Timer>
+concept can_be_expired = requires(asio::io_context& c) { pawl::expire_all<Timer>(c); };
+
+static_assert(can_be_expired<pawl::steady_timer>);
+static_assert(!can_be_expired<asio::steady_timer>, "it would end those of Pawl");
 
 BOOST_AUTO_TEST_CASE(expire_all_of_a_timer_type_reaches_no_other) {
     asio::io_context context;
