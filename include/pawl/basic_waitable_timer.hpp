@@ -8,6 +8,7 @@
 
 #include <pawl/config.hpp>
 
+#include <pawl/service/block_thread.hpp>
 #include <pawl/service/timer_handle.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -19,7 +20,6 @@
 #include <boost/version.hpp>
 
 #include <cstddef>
-#include <thread>
 #include <type_traits>
 #include <utility>
 
@@ -274,7 +274,7 @@ public:
             const time_point now = Clock::now();
             if (!(now < expiry()))
                 return;
-            std::this_thread::sleep_for(
+            detail::block_thread(
                 WaitTraits::to_wait_duration(detail::saturating_difference(expiry(), now)));
         }
     }

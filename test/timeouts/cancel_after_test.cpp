@@ -41,6 +41,8 @@
 #include <csignal>
 #include <future>
 #include <limits>
+#include <optional>
+#include <vector>
 
 namespace {
 

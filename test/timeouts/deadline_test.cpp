@@ -22,6 +22,7 @@
 #include <boost/asio/use_future.hpp>
 
 #include <memory>
+#include <optional>
 #include <stdexcept>
 
 namespace {

@@ -25,6 +25,7 @@
 #include <array>
 #include <limits>
 #include <new>
+#include <optional>
 #include <stdexcept>
 
 namespace {

@@ -20,6 +20,7 @@
 #include <boost/asio/experimental/channel_error.hpp>
 #include <boost/asio/strand.hpp>
 
+#include <optional>
 #include <stdexcept>
 
 namespace {

@@ -82,6 +82,13 @@ def vector(value):
         yield first[i]
 
 
+def fixed_array(value):
+    """The elements of a time::detail::fixed_array."""
+    first = member(value, "data_")
+    for i in range(number(value, "size_")):
+        yield first[i]
+
+
 def units_of(duration):
     """Seconds in one unit of a type std::chrono::duration."""
     period = duration.strip_typedefs().template_argument(1).strip_typedefs()
@@ -344,7 +351,7 @@ class HierarchicalWheel(Wheel):
             shape = member(self.value, f"{digits}.shape_")
             firsts = innermost(member(shape, "first_"))
             level = 0
-            for i, slot in enumerate(vector(member(self.value, f"{digits}.lists_"))):
+            for i, slot in enumerate(fixed_array(member(self.value, f"{digits}.lists_"))):
                 while level < 63 and i >= int(firsts[level + 1]):
                     level += 1
                 if number(slot, "count_"):

@@ -22,6 +22,7 @@
 #ifndef PAWL_SERVICE_DISPATCHER_HPP
 #define PAWL_SERVICE_DISPATCHER_HPP
 
+#include <pawl/service/block_thread.hpp>
 #include <pawl/service/clock_ticks.hpp>
 #include <pawl/service/native_executor.hpp>
 #include <pawl/service/saturating.hpp>
@@ -33,8 +34,6 @@
 
 #include <atomic>
 #include <cstddef>
-#include <thread>
-#include <tuple>
 #include <utility>
 
 namespace pawl::detail {
@@ -214,7 +213,7 @@ public:
         todo_list todo(shard_);
         unsigned set_backs = 0;
         if constexpr (!Clock::is_steady)
-            std::tie(now, set_backs) = follow_clock();
+            follow_clock(now, set_backs);
         const auto [claimed, fallen_due] = shard_.collect(now, set_backs, claim, todo);
         go_on(todo);
         if (todo.arm) {
@@ -255,7 +254,7 @@ public:
         // A wait may have been run by another thread, and have ended the context, before the call
         // that started it has returned. None of these waits for a handler.
         while (!shard_.all_told())
-            std::this_thread::yield();
+            block_thread(std::chrono::microseconds(10));
         empty(policy);
     }
 
@@ -339,15 +338,17 @@ private:
     }
 
     /// For clocks that can be set back: has the shard follow.
-    /// @return the tick that has begun, and how often the clock was seen to be set back before.
+    /// @param now set to the tick that has begun.
+    /// @param set_backs set to how often the clock was seen to be set back before.
     /// @throws std::bad_alloc
-    std::pair<time::tick, unsigned> follow_clock() {
+    void follow_clock(time::tick& now, unsigned& set_backs) {
         for (;;) {
             // In this order: a reading that is older than another thread's is no set-back.
             const auto seen = shard_.seen();
-            const time::tick now = current_tick();
+            now = current_tick();
+            set_backs = seen.set_backs;
             if (!(now < seen.now))
-                return {now, seen.set_backs};
+                return;
             try {
                 shard_.set_back(now);
             } catch (...) {

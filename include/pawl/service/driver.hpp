@@ -158,7 +158,7 @@ public:
 
 private:
     /// Long enough for another thread to come to the end of what it does, without spinning.
-    static constexpr std::chrono::microseconds a_moment{50};
+    static constexpr clock::duration a_moment = std::chrono::microseconds(50);
 
     /// Memory for the one wait on timer_ (I1). Asio frees it before it invokes the handler. A
     /// service that is made while its context is shut down dies before the scheduler that then

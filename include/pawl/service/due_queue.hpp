@@ -23,10 +23,8 @@
 
 #include <pawl/wait/wait_operation.hpp>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <utility>
 
 namespace pawl::detail {
@@ -67,16 +65,16 @@ public:
 
         std::size_t begin = 0;
         std::size_t end = 0;
-        std::unique_ptr<segment> next;
-        std::array<due_entry, length> ring;
+        segment* next = nullptr; ///< owned, like the first one by the queue
+        due_entry ring[length];
     };
 
-    due_queue() : head_(std::make_unique<segment>()), tail_(head_.get()), last_(head_.get()) {}
+    due_queue() : head_(new segment), tail_(head_), last_(head_) {}
     due_queue(const due_queue&) = delete;
     due_queue& operator=(const due_queue&) = delete;
     ~due_queue() {
-        while (head_) // in a loop: a chain of owners would be destroyed recursively
-            head_ = std::move(head_->next);
+        while (head_)
+            delete std::exchange(head_, head_->next);
     }
 
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
@@ -87,9 +85,9 @@ public:
         return waits <= (segments_ - 1) * length || (segments_ == 1 && waits <= length);
     }
 
-    void add_room(std::unique_ptr<segment> s) noexcept {
-        last_->next = std::move(s);
-        last_ = last_->next.get();
+    /// Takes ownership.
+    void add_room(segment& s) noexcept {
+        append(s);
         ++segments_;
     }
 
@@ -97,7 +95,7 @@ public:
     void push(due_entry entry) noexcept {
         if (tail_->size() == length) {
             PAWL_ASSERT(tail_->next);
-            tail_ = tail_->next.get();
+            tail_ = tail_->next;
         }
         tail_->at(tail_->end++) = entry;
         ++size_;
@@ -122,14 +120,19 @@ public:
     }
 
 private:
-    void recycle_head() noexcept {
-        auto used = std::move(head_);
-        head_ = std::move(used->next);
-        last_->next = std::move(used);
-        last_ = last_->next.get();
+    void append(segment& s) noexcept {
+        last_->next = &s;
+        last_ = &s;
     }
 
-    std::unique_ptr<segment> head_;
+    void recycle_head() noexcept {
+        segment& used = *head_;
+        head_ = std::exchange(used.next, nullptr);
+        append(used);
+    }
+
+    // Not by unique_ptr, which takes as long to compile as the whole queue.
+    segment* head_;
     segment* tail_; ///< the segment that is being filled
     segment* last_; ///< the end of the chain; the segments behind the tail are empty
     std::size_t segments_ = 1;

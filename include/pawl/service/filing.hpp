@@ -21,7 +21,6 @@
 #include <pawl/time/tick.hpp>
 
 #include <concepts>
-#include <optional>
 
 namespace pawl::time {
 
@@ -36,6 +35,12 @@ concept ring_backend = std::same_as<Backend, time::timeout_rings>;
 
 template <class Backend>
 concept any_backend = time::backend<Backend> || ring_backend<Backend>;
+
+/// What became of a timer that was to be filed.
+struct filed {
+    time::tick wake = time::tick::never(); ///< when the driver has to come for it
+    bool done = false;                     ///< it has its place
+};
 
 /// The filing of a wheel.
 template <any_backend Backend>
@@ -52,14 +57,12 @@ public:
 
     /// Files a timer, unless it is filed already for its other waits.
     /// @param alone it has no other armed waits, or all of them are moved.
-    /// @return when the driver has to come.
-    std::optional<time::tick> file(wait_ledger&, timer_core& timer, deadline due,
-                                   bool alone) noexcept {
+    filed file(wait_ledger&, timer_core& timer, deadline due, bool alone) noexcept {
         if (!timer.filed())
             backend_.insert(timer, due);
         else if (alone)
             backend_.rearm(timer, due);
-        return due;
+        return {due, true};
     }
 
     [[nodiscard]] static constexpr bool refuses(deadline) noexcept { return false; }

@@ -25,7 +25,6 @@
 #include <boost/asio/error.hpp>
 #include <boost/system/error_code.hpp>
 
-#include <optional>
 #include <utility>
 
 namespace pawl::detail {
@@ -43,15 +42,14 @@ public:
     [[nodiscard]] const Backend& backend() const noexcept { return backend_; }
 
     /// As above; waits that are flushed fall due.
-    /// @return nothing if the timer is overdue, or if its ring is full. It is filed nowhere then,
-    ///         unless it is refused: then it is as it was.
-    std::optional<time::tick> file(wait_ledger& waits, timer_core& timer, deadline due,
-                                   bool alone) noexcept {
+    /// Not done if the timer is overdue, or if its ring is full. It is filed nowhere then, unless it
+    /// is refused: then it is as it was.
+    filed file(wait_ledger& waits, timer_core& timer, deadline due, bool alone) noexcept {
         if (timer.filed() && !alone)
-            return backend_.next_wake(timer.slot);
+            return {backend_.next_wake(timer.slot), true};
         while (due.ring != deadline::overdue) {
             if (backend_.place(timer, due))
-                return backend_.next_wake(due.ring);
+                return {backend_.next_wake(due.ring), true};
             timer_core* const oldest = static_cast<timer_core*>(backend_.oldest(due.ring));
             if (!oldest || when_full_ != ring_overflow::flush_oldest)
                 break;
@@ -61,7 +59,7 @@ public:
         // Its place belongs to another deadline, which no later wait may inherit.
         if (timer.filed() && !refuses(due))
             backend_.erase(timer);
-        return std::nullopt;
+        return {};
     }
 
     /// As above, but what is let go of may be the place of a timer that was cancelled: then `node`

@@ -19,7 +19,6 @@
 
 #include <pawl/service/runner_token.hpp>
 
-#include <array>
 #include <cstddef>
 #include <utility>
 
@@ -98,7 +97,7 @@ private:
 
     std::size_t count_ = 0;
     const std::size_t per_turn_;
-    std::array<runner_token, most> tokens_;
+    runner_token tokens_[most];
     runner_token* free_ = nullptr; ///< as many as there may be more runners
     bool lent_ = false;            ///< one of count_ is the driver, which is about to wake up
 };

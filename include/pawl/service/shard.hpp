@@ -44,6 +44,7 @@
 #include <pawl/service/runner_pool.hpp>
 #include <pawl/service/wait_ledger.hpp>
 
+#include <pawl/time/fixed_array.hpp>
 #include <pawl/time/tick.hpp>
 
 #include <boost/system/error_code.hpp>
@@ -53,11 +54,9 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace pawl::detail {
 
@@ -113,18 +112,19 @@ public:
         }
         const bool idle = waits_.armed() == 0;
         const bool alone = waits_.start(timer, op);
-        const std::optional<tick> need = files_.file(waits_, timer, due, alone);
+        const filed place = files_.file(waits_, timer, due, alone);
         if constexpr (ring_backend<Backend>) {
-            if (!need && files_.refuses(due))
+            if (!place.done && files_.refuses(due))
                 waits_.finish(timer, files_.refusal());
-            else if (!need)
+            else if (!place.done)
                 waits_.fall_due(timer);
             settle(out);
         }
         const tick wake = idle ? tick::never() : wake_;
         // Another thread that is arming the driver may fail, and take back only its own wait.
-        if (need && (idle || *need < wake || arming_.load(std::memory_order_relaxed) != 0))
-            arm_from_outside(std::min(*need, wake), out);
+        if (place.done &&
+            (idle || place.wake < wake || arming_.load(std::memory_order_relaxed) != 0))
+            arm_from_outside(std::min(place.wake, wake), out);
         return true;
     }
 
@@ -513,19 +513,19 @@ private:
         if (!timer.newest() || closed_)
             return 0;
         const bool idle = waits_.armed() == 0;
-        const std::optional<tick> need = files_.file(waits_, timer, due, true);
-        if (!need && files_.refuses(due)) {
+        const filed place = files_.file(waits_, timer, due, true);
+        if (!place.done && files_.refuses(due)) {
             out.refused = true;
             return 0;
         }
         const std::size_t count = waits_.pull_back(timer);
         if constexpr (ring_backend<Backend>) {
-            if (!need)
+            if (!place.done)
                 waits_.fall_due(timer);
             settle(out);
         }
-        if (need && (idle || *need < wake_))
-            arm_from_outside(*need, out);
+        if (place.done && (idle || place.wake < wake_))
+            arm_from_outside(place.wake, out);
         return count;
     }
 
@@ -542,9 +542,9 @@ private:
     /// Releases the lock for a while.
     [[gnu::noinline]] void make_due_room(std::unique_lock<optional_mutex>& lock) {
         lock.unlock();
-        auto room = std::make_unique<due_queue::segment>();
-        lock.lock();
-        waits_.add_room(std::move(room));
+        auto* const room = new due_queue::segment;
+        lock.lock(); // does not throw: it is no lock that a thread could hold twice
+        waits_.add_room(*room);
     }
 
     /// @return true if the lock was released.
@@ -652,7 +652,7 @@ private:
     std::atomic<unsigned> untold_{0}; ///< threads that are about to queue runners
     std::atomic<unsigned> arming_{0}; ///< threads that are about to arm the driver
     const std::size_t batch_;
-    std::vector<time::timer_node*> found_; ///< of one batch
+    time::detail::fixed_array<time::timer_node*> found_; ///< of one batch
     unsigned set_backs_ = 0;
     bool backlog_ = false;     ///< expire() stopped at its limit
     bool driver_told_ = false; ///< the driver was armed since it was last told that all is idle

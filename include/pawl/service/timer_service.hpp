@@ -32,9 +32,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <type_traits>
-#include <unordered_map>
 #include <vector>
 
 namespace pawl {
@@ -86,7 +84,7 @@ public:
             registry_.add(*this);
             registered_.store(true, std::memory_order_release);
         }
-        dispatcher& d = *dispatchers_[dispatchers_.size() == 1 ? 0 : shard_of_this_thread()];
+        dispatcher& d = dispatchers_.size() == 1 ? *dispatchers_.front() : seat_of_this_thread();
         d.attach(ex);
         return d;
     }
@@ -147,12 +145,20 @@ private:
             d->shutdown(options_.on_shutdown);
     }
 
+    struct seat {
+        const char* thread;
+        dispatcher* taken;
+    };
+
     /// Threads take shards in turn, in the order in which they make their first timers.
-    std::size_t shard_of_this_thread() {
-        const std::scoped_lock lock(threads_mutex_);
-        const auto [it, inserted] =
-            threads_.try_emplace(std::this_thread::get_id(), threads_.size() % dispatchers_.size());
-        return it->second;
+    dispatcher& seat_of_this_thread() {
+        static thread_local const char here = 0; // what a thread is known by while it lives
+        const std::scoped_lock lock(seats_mutex_);
+        for (const seat& s : seats_)
+            if (s.thread == &here)
+                return *s.taken;
+        seats_.push_back({&here, dispatchers_[seats_.size() % dispatchers_.size()].get()});
+        return *seats_.back().taken;
     }
 
     // --- context_port -------------------------------------------------------------------------
@@ -231,8 +237,8 @@ private:
     detail::driver<timer_service> driver_;
     detail::service_registry& registry_;
     std::atomic<bool> registered_{false};
-    std::mutex threads_mutex_;
-    std::unordered_map<std::thread::id, std::size_t> threads_; ///< with more than one shard
+    std::mutex seats_mutex_;
+    std::vector<seat> seats_; ///< with more than one shard
     std::vector<std::unique_ptr<dispatcher, release_dispatcher>> dispatchers_;
 };
 

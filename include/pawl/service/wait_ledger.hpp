@@ -28,7 +28,6 @@
 #include <boost/asio/error.hpp>
 
 #include <cstddef>
-#include <memory>
 
 namespace pawl::detail {
 
@@ -49,9 +48,8 @@ public:
     [[nodiscard]] bool has_room_for_one_more() const noexcept {
         return due_.has_room_for(live_ + 1);
     }
-    void add_room(std::unique_ptr<due_queue::segment> room) noexcept {
-        due_.add_room(std::move(room));
-    }
+    /// Takes ownership.
+    void add_room(due_queue::segment& room) noexcept { due_.add_room(room); }
 
     /// idle -> armed. @pre there is room.
     /// @return true if `op` is the one wait of `timer`.

@@ -39,7 +39,6 @@
 
 #include <concepts>
 #include <cstddef>
-#include <span>
 #include <type_traits>
 
 namespace pawl::time {
@@ -66,8 +65,9 @@ struct expire_result {
 ///   then as if default constructed. Works for a node that is not filed, too.
 ///   Precondition: `!to.filed()`.
 /// - `b.expire(now, out)` moves the position towards `now` (a `now` before the position is taken as
-///   the position) and writes the nodes that are due, unfiled, to the front of `out`. It handles
-///   at most `out.size()` nodes, those that it only moves included, and at least one if there is
+///   the position) and writes the nodes that are due, unfiled, to the front of `out`, any contiguous
+///   range. It handles
+///   at most `std::size(out)` nodes, those that it only moves included, and at least one if there is
 ///   one to handle and any room. A node that it hands out keeps `due`, `order` and `user`.
 /// - `b.now()` is the position: no node with an earlier due tick has yet to come, except those that
 ///   were filed too late for it.
@@ -86,8 +86,8 @@ struct expire_result {
 template <class B>
 concept backend = std::is_constructible_v<B, const geometry&, tick> && !std::copyable<B> &&
                   std::is_constructible_v<typename B::detached, const B&> &&
-                  requires(B& b, const B& c, timer_node& node, tick when,
-                           std::span<timer_node*> out, typename B::detached& set) {
+                  requires(B& b, const B& c, timer_node& node, tick when, timer_node* (&out)[1],
+                           typename B::detached& set) {
                       { b.insert(node, when) } noexcept -> std::same_as<void>;
                       { b.refile(node) } noexcept -> std::same_as<void>;
                       { b.erase(node) } noexcept -> std::same_as<void>;

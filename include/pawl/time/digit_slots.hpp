@@ -23,6 +23,7 @@
 #ifndef PAWL_TIME_DIGIT_SLOTS_HPP
 #define PAWL_TIME_DIGIT_SLOTS_HPP
 
+#include <pawl/time/fixed_array.hpp>
 #include <pawl/time/geometry.hpp>
 #include <pawl/time/occupancy.hpp>
 #include <pawl/time/striped_list.hpp>
@@ -31,7 +32,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <utility>
-#include <vector>
 
 namespace pawl::time::detail {
 
@@ -124,7 +124,7 @@ public:
     /// Leaves all lists to `spare` in exchange for its empty ones. Precondition: same size.
     ///
     /// O(1): the heads stay where they are, so that no node notices.
-    void swap_lists(std::vector<striped_list>& spare) noexcept {
+    void swap_lists(fixed_array<striped_list>& spare) noexcept {
         assert(spare.size() == lists_.size());
         lists_.swap(spare);
         occupied_.clear();
@@ -136,7 +136,7 @@ private:
     key_type position_;
     slot_type entered_ = none;
     occupancy occupied_;
-    std::vector<striped_list> lists_;
+    fixed_array<striped_list> lists_;
 };
 
 } // namespace pawl::time::detail

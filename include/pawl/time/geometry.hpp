@@ -36,13 +36,12 @@
 #ifndef PAWL_TIME_GEOMETRY_HPP
 #define PAWL_TIME_GEOMETRY_HPP
 
-#include <array>
 #include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <span>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 
@@ -85,12 +84,14 @@ public:
         : geometry(bits_per_level.begin(), bits_per_level.size(), width) {}
 
     /// @copydoc geometry(std::initializer_list<int>, int)
-    /// @tparam Bits Converts to `std::span<const int>`.
+    /// @tparam Bits A contiguous range of `int`.
     template <class Bits>
-        requires std::convertible_to<const Bits&, std::span<const int>>
+        requires requires(const Bits& b) {
+            { std::data(b) } -> std::convertible_to<const int*>;
+            std::size(b);
+        }
     explicit constexpr geometry(const Bits& bits_per_level, int width = 64)
-        : geometry(std::span<const int>(bits_per_level).data(),
-                   std::span<const int>(bits_per_level).size(), width) {}
+        : geometry(std::data(bits_per_level), std::size(bits_per_level), width) {}
 
     /// Bits of a key.
     [[nodiscard]] constexpr int width() const noexcept { return width_; }
@@ -145,7 +146,6 @@ public:
     }
 
 private:
-    // Not of a span, which every program would have to instantiate.
     constexpr geometry(const int* bits_per_level, std::size_t count, int width) : width_(width) {
         if (width < 1 || width > 64)
             detail::bad_geometry("a key has " + std::to_string(width) +
@@ -201,9 +201,10 @@ private:
         ++levels_;
     }
 
-    std::array<digit, 64> digit_of_bit_{};
-    std::array<std::uint32_t, most_levels + 1> first_{};
-    std::array<std::uint8_t, most_levels + 1> shift_{};
+    // Plain arrays, here and in what else each program has to compile: a std::array is a class more.
+    digit digit_of_bit_[64]{};
+    std::uint32_t first_[most_levels + 1]{};
+    std::uint8_t shift_[most_levels + 1]{};
     std::size_t levels_ = 0;
     int width_ = 64;
 };

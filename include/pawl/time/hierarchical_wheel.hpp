@@ -53,6 +53,7 @@
 
 #include <pawl/time/backend.hpp>
 #include <pawl/time/digit_slots.hpp>
+#include <pawl/time/fixed_array.hpp>
 #include <pawl/time/geometry.hpp>
 #include <pawl/time/striped_list.hpp>
 #include <pawl/time/tick.hpp>
@@ -62,10 +63,10 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <cstring>
+#include <iterator>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
 namespace pawl::time {
 
@@ -158,11 +159,13 @@ public:
     }
 
     /// Moves the position towards `now`, and writes the nodes that are due, unfiled, to the front of
-    /// `out`. Handles at most as many nodes as `out` has room for, those that it only moves included.
-    template <class = void> // as are those that sort: who makes no timer need not compile them
-    expire_result expire(tick now, std::span<timer_node*> out) noexcept {
+    /// `out`, a contiguous range. Handles at most as many nodes as that has room for, those that it
+    /// only moves included.
+    // A template, as are those that sort: who makes no timer need not compile them.
+    template <class Nodes>
+    expire_result expire(tick now, Nodes&& out) noexcept {
         const tick target = std::clamp(now, this->now(), last_tick);
-        batch work{out.data(), out.size(), out.size(), 0};
+        batch work{std::data(out), std::size(out), std::size(out), 0};
         for (;;) {
             if (const slot_type entered = cascade(); entered != none) {
                 if (work.left == 0)
@@ -451,8 +454,8 @@ private:
         });
         const auto emitted = static_cast<std::size_t>(end - filled);
         if (filled != begin)
-            std::copy(filled, end, begin);
-        sort(std::span(begin, emitted), before);
+            std::memmove(begin, filled, emitted * sizeof *begin);
+        sort(begin, begin + emitted, before);
         work.left -= count;
         work.emitted += emitted;
         size_ -= emitted;
@@ -460,16 +463,16 @@ private:
 
     /// Sorts what is sorted already, in one direction or the other, unless there were re-arms,
     /// erasures between pushes, or cascades among direct pushes.
-    template <class Before>
-    static void sort(std::span<timer_node*> nodes, Before before) noexcept {
+    template <class Iterator, class Before>
+    static void sort(Iterator begin, Iterator end, Before before) noexcept {
         const auto by_address = [&](const timer_node* a, const timer_node* b) {
             return before(*a, *b);
         };
-        if (std::is_sorted(nodes.begin(), nodes.end(), by_address))
+        if (std::is_sorted(begin, end, by_address))
             return;
-        std::reverse(nodes.begin(), nodes.end());
-        if (!std::is_sorted(nodes.begin(), nodes.end(), by_address))
-            std::sort(nodes.begin(), nodes.end(), by_address);
+        std::reverse(begin, end);
+        if (!std::is_sorted(begin, end, by_address))
+            std::sort(begin, end, by_address);
     }
 
     detail::digit_slots time_;
@@ -531,8 +534,8 @@ private:
         return index < time_.size() ? time_[index] : parked_;
     }
 
-    std::vector<detail::striped_list> time_;
-    std::vector<detail::striped_list> stage_;
+    detail::fixed_array<detail::striped_list> time_;
+    detail::fixed_array<detail::striped_list> stage_;
     detail::striped_list parked_;
     hierarchical_wheel* wheel_ = nullptr; // set while there may be nodes
     std::uint64_t epoch_ = 0;             // the bit to give back, if any

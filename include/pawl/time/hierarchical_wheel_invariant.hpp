@@ -15,15 +15,19 @@
 #include <initializer_list>
 #include <stdexcept>
 #include <string>
-#include <utility>
 
 namespace pawl::time {
 
 namespace detail {
 
+struct operand {
+    const char* name;
+    std::uint64_t value;
+};
+
 /// Throws a std::logic_error with the names and values of `operands` unless `holds`.
-inline void require(bool holds, const char* what,
-                    std::initializer_list<std::pair<const char*, std::uint64_t>> operands) {
+template <class = void>
+void require(bool holds, const char* what, std::initializer_list<operand> operands) {
     if (holds)
         return;
     std::string message = "pawl: hierarchical_wheel: ";

@@ -14,10 +14,11 @@
 #ifndef PAWL_TIME_OCCUPANCY_HPP
 #define PAWL_TIME_OCCUPANCY_HPP
 
+#include <pawl/time/fixed_array.hpp>
+
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace pawl::time::detail {
 
@@ -47,8 +48,10 @@ public:
     }
 
     void clear() noexcept {
-        words_.assign(words_.size(), 0);
-        summary_.assign(summary_.size(), 0);
+        for (std::uint64_t& word : words_)
+            word = 0;
+        for (std::uint64_t& word : summary_)
+            word = 0;
     }
 
     /// The first slot of the set; none if it is empty.
@@ -88,8 +91,8 @@ private:
         return static_cast<std::uint32_t>(word * 64 + trailing_zeros(words_[word]));
     }
 
-    std::vector<std::uint64_t> words_;
-    std::vector<std::uint64_t> summary_;
+    fixed_array<std::uint64_t> words_;
+    fixed_array<std::uint64_t> summary_;
 };
 
 } // namespace pawl::time::detail

@@ -26,7 +26,6 @@
 
 #include <pawl/time/timer_node.hpp>
 
-#include <array>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
@@ -173,7 +172,7 @@ private:
     std::uint64_t least_ = 0;
     std::uint32_t count_ = 0;
     std::uint32_t next_ = 0; // the stripe that the next push goes to
-    std::array<timer_node*, stripes> heads_{};
+    timer_node* heads_[stripes]{};
 };
 
 } // namespace pawl::time::detail

@@ -32,7 +32,7 @@
 #include <boost/asio/recycling_allocator.hpp>
 
 #include <memory>
-#include <optional>
+#include <new>
 #include <type_traits>
 #include <utility>
 
@@ -74,27 +74,56 @@ private:
         tracked_;
 };
 
+/// Outstanding work that can be given away. As std::optional, whose header costs a hundredth of the
+/// time that it takes to compile a timer.
+template <class Executor>
+class held_work {
+public:
+    explicit held_work(const Executor& ex) : work_(ex) {}
+    held_work(const held_work&) = delete;
+    held_work& operator=(const held_work&) = delete;
+    ~held_work() {
+        if (held_)
+            work_.~outstanding_work();
+    }
+
+    [[nodiscard]] outstanding_work<Executor> release() {
+        PAWL_ASSERT(held_);
+        outstanding_work<Executor> work(std::move(work_));
+        work_.~outstanding_work();
+        held_ = false;
+        return work;
+    }
+    void regain(const Executor& ex) {
+        PAWL_ASSERT(!held_);
+        ::new (static_cast<void*>(&work_)) outstanding_work<Executor>(ex);
+        held_ = true;
+    }
+
+private:
+    union {
+        outstanding_work<Executor> work_;
+    };
+    bool held_ = true;
+};
+
 /// The executor of a handler with outstanding work on it, from the start of the wait to its
 /// hand-over.
 template <class Executor>
 class handler_work {
 public:
-    explicit handler_work(const Executor& ex) : executor_(ex), work_(std::in_place, ex) {}
+    explicit handler_work(const Executor& ex) : executor_(ex), work_(ex) {}
 
     [[nodiscard]] const Executor& executor() const noexcept { return executor_; }
 
     /// Gives the work away.
-    [[nodiscard]] auto release() {
-        auto work = std::move(work_);
-        work_.reset();
-        return work;
-    }
+    [[nodiscard]] auto release() { return work_.release(); }
     /// Has work again.
-    void regain() { work_.emplace(executor_); }
+    void regain() { work_.regain(executor_); }
 
 private:
     Executor executor_;
-    std::optional<outstanding_work<Executor>> work_;
+    held_work<Executor> work_;
 };
 
 /// Nothing of the timer's executor is kept beyond the hand-over: its context may be gone by then.
@@ -102,19 +131,15 @@ template <class HandlerExecutor, class TimerExecutor>
 class handler_work<foreign_executors<HandlerExecutor, TimerExecutor>> {
 public:
     explicit handler_work(const foreign_executors<HandlerExecutor, TimerExecutor>& ex)
-        : handler_(ex.handler), timer_(std::in_place, ex.timer) {}
+        : handler_(ex.handler), timer_(ex.timer) {}
 
     [[nodiscard]] const HandlerExecutor& executor() const noexcept { return handler_.executor(); }
-    [[nodiscard]] auto release() {
-        auto timer = std::move(timer_);
-        timer_.reset();
-        return std::pair(handler_.release(), std::move(timer));
-    }
+    [[nodiscard]] auto release() { return std::pair(handler_.release(), timer_.release()); }
     void regain() { handler_.regain(); }
 
 private:
     handler_work<HandlerExecutor> handler_;
-    std::optional<outstanding_work<TimerExecutor>> timer_;
+    held_work<TimerExecutor> timer_;
 };
 
 template <>
