@@ -24,8 +24,10 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/query.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_future.hpp>
 
 #include <pthread.h>
 
@@ -1738,6 +1740,85 @@ BOOST_AUTO_TEST_CASE(without_locks_one_thread_has_all_the_same) {
 
     for (std::size_t i = 0; i < 900; ++i)
         BOOST_CHECK(i % 3 == 1 ? outcomes[i].aborted() : outcomes[i].succeeded());
+}
+
+// --- what threads remember of services -----------------------------------------------------------
+
+/// A context that lies where another one was before.
+class same_place {
+public:
+    asio::io_context& anew() {
+        context_.reset();
+        return context_.emplace();
+    }
+
+private:
+    std::optional<asio::io_context> context_;
+};
+
+/// A timer in `context` that expires at once does so there, and nowhere else.
+void check_at_home(asio::io_context& context) {
+    outcome o;
+    pawl::steady_timer timer(context, 0ms);
+    BOOST_TEST(&asio::query(timer.get_executor(), asio::execution::context) == &context);
+    timer.async_wait(record(o));
+    run_to_end(context);
+    BOOST_CHECK(o.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(a_context_where_a_dead_one_was_has_services_of_its_own) {
+    same_place place;
+    for (int i = 0; i < 3; ++i)
+        check_at_home(place.anew());
+}
+
+BOOST_AUTO_TEST_CASE(a_context_where_a_dead_one_was_has_services_of_its_own_in_every_thread) {
+    same_place place;
+    asio::thread_pool other(1); // keeps its thread, and what that remembers
+    for (int i = 0; i < 3; ++i) {
+        asio::io_context& context = place.anew();
+        asio::post(other, asio::use_future([&] { check_at_home(context); })).get();
+        check_at_home(context);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_thread_may_take_turns_between_contexts) {
+    asio::io_context a;
+    asio::io_context b;
+    for (int i = 0; i < 3; ++i) {
+        check_at_home(a);
+        check_at_home(b);
+    }
+}
+
+/// Makes and uses a timer when its thread ends.
+struct last_words {
+    asio::io_context* context = nullptr;
+    std::size_t* told = nullptr;
+
+    ~last_words() {
+        if (!context)
+            return;
+        for (int i = 0; i < 2; ++i) {
+            pawl::steady_timer timer(*context, 1h);
+            timer.async_wait([](error_code) {});
+            *told += timer.cancel();
+        }
+    }
+};
+
+BOOST_AUTO_TEST_CASE(a_timer_may_be_made_by_a_thread_that_destroys_its_thread_local_objects) {
+    asio::io_context context;
+    std::size_t told = 0;
+    std::thread([&] {
+        static thread_local last_words words; // made first, destroyed last
+        words.told = &told;
+        words.context = &context;
+        check_at_home(context);
+    }).join();
+    BOOST_CHECK_EQUAL(told, 2u);
+    context.restart();
+    run_to_end(context);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

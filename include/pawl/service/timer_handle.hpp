@@ -15,6 +15,7 @@
 #define PAWL_SERVICE_TIMER_HANDLE_HPP
 
 #include <pawl/service/saturating.hpp>
+#include <pawl/service/service_cache.hpp>
 #include <pawl/service/timer_service.hpp>
 
 #include <pawl/wait/wait_handler.hpp>
@@ -50,7 +51,7 @@ class timer_handle {
 public:
     template <class Executor>
     explicit timer_handle(const Executor& ex)
-        : home_(boost::asio::use_service<service>(context_of(ex)).attach(ex)) {
+        : home_(service_cache<service>::find(context_of(ex)).attach(ex)) {
         home_.set_native(runs_natively(ex, home_.get().context()));
     }
 

@@ -19,6 +19,7 @@
 #include <pawl/service/on_backend.hpp>
 #include <pawl/service/options.hpp>
 #include <pawl/service/saturating.hpp>
+#include <pawl/service/service_cache.hpp>
 #include <pawl/service/service_registry.hpp>
 
 #include <pawl/time/tick.hpp>
@@ -70,9 +71,13 @@ public:
     }
 
     ~timer_service() {
+        life_->end();
         registry_.remove(*this);
         shutdown(); // a service that was made while its context shut down has not been told
     }
+
+    /// For those that remember this service.
+    [[nodiscard]] detail::service_life& life() noexcept { return *life_; }
 
     /// The options in force.
     [[nodiscard]] const options& settings() const noexcept { return options_; }
@@ -126,6 +131,10 @@ public:
 private:
     struct release_dispatcher {
         void operator()(dispatcher* d) const { d->release(); }
+    };
+
+    struct release_life {
+        void operator()(detail::service_life* l) const { l->release(); }
     };
 
     static options default_options() {
@@ -234,6 +243,7 @@ private:
     }
 
     const options options_;
+    const std::unique_ptr<detail::service_life, release_life> life_{&detail::service_life::begin()};
     detail::driver<timer_service> driver_;
     detail::service_registry& registry_;
     std::atomic<bool> registered_{false};
