@@ -19,6 +19,10 @@ if(PAWL_SANITIZE)
         -fsanitize=${PAWL_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
     target_link_options(pawl_own_flags INTERFACE -fsanitize=${PAWL_SANITIZE})
 endif()
+if(PAWL_SANITIZE MATCHES "undefined" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # With g++ they cost a third of the time that it takes to compile the tests. clang checks them, too.
+    target_compile_options(pawl_own_flags INTERFACE -fno-sanitize=null,alignment)
+endif()
 if(PAWL_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # Asio uses atomic_thread_fence, which g++ says its ThreadSanitizer does not understand.
     target_compile_options(pawl_own_flags INTERFACE -Wno-tsan)
@@ -32,7 +36,20 @@ if(PAWL_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     target_link_options(pawl_own_flags INTERFACE -shared-libsan "LINKER:-rpath,${runtime}")
 endif()
 
+if(PAWL_SANITIZE)
+    # What nearly every program includes is compiled once. Not without sanitizers: there it is shown that each file
+    # includes what it uses.
+    file(CONFIGURE OUTPUT precompiled.cpp CONTENT "")
+    add_library(pawl_own_precompiled OBJECT "${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp")
+    target_link_libraries(pawl_own_precompiled PRIVATE pawl_own_flags)
+    set_target_properties(pawl_own_precompiled PROPERTIES CXX_EXTENSIONS OFF)
+    target_precompile_headers(pawl_own_precompiled PRIVATE <boost/asio.hpp>)
+endif()
+
 function(pawl_own_target target)
     target_link_libraries(${target} PRIVATE pawl_own_flags)
     set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
+    if(PAWL_SANITIZE)
+        target_precompile_headers(${target} REUSE_FROM pawl_own_precompiled)
+    endif()
 endfunction()
