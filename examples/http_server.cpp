@@ -286,7 +286,8 @@ int main(int argc, char** argv) {
             ->transform(example::as_milliseconds())
             ->check(CLI::Range(std::int64_t{1}, std::int64_t{24 * 3'600'000}));
     };
-    limit_option("--idle", s.idle, "longest silence between a response and a request");
+    limit_option("--idle", s.idle,
+                 "longest silence between a response and a request; up to a sixteenth late");
     limit_option("--header-timeout", s.header,
                  "longest time for the header of a request, and for a TLS handshake");
     limit_option("--body-timeout", s.body, "longest time for the body of a request");

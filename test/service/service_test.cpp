@@ -417,6 +417,32 @@ BOOST_AUTO_TEST_CASE(P4_a_slot_cancels_a_wait_in_the_queue_of_a_strand) {
     BOOST_CHECK(o.aborted());
 }
 
+// The executor of the timer and that of the handler are strands: both have work of their own.
+BOOST_AUTO_TEST_CASE(P4_a_wait_between_strands_is_pulled_back_again_and_again) {
+    asio::io_context context;
+    auto strand = asio::make_strand(context);
+    manual_timer timer(asio::make_strand(context), 10ms);
+    outcome o;
+    timer.async_wait(asio::bind_executor(strand, record(o)));
+    for (int i = 0; i < 3; ++i) {
+        blocker block(strand);
+        std::thread thread([&] { context.run_one(); });
+        block.wait_until_busy();
+        pass(context, 10ms); // its carrier is in the queue of the strand
+        BOOST_CHECK_EQUAL(timer.rearm_after(10ms), one);
+        block.let_go();
+        thread.join();
+        poll(context);
+        BOOST_CHECK(o.pending());
+        BOOST_CHECK(!context.stopped());
+    }
+
+    pass(context, 10ms);
+
+    BOOST_CHECK(o.succeeded());
+    run_to_end(context);
+}
+
 BOOST_AUTO_TEST_CASE(P4_on_a_thread_pool_cancel_wins_until_a_thread_takes_the_wait) {
     asio::thread_pool pool(1);
     manual_timer timer(pool, 10ms);

@@ -496,10 +496,12 @@ BOOST_AUTO_TEST_CASE(a_wait_that_was_pulled_back_goes_on_although_work_for_it_is
 
     BOOST_CHECK_EQUAL(host.abandoned, 1); // which parks it
     BOOST_CHECK_EQUAL(log.calls, 0);
+    BOOST_CHECK_EQUAL(context.work(), 0);
     host.pulled_back = false;
     op.hand_over(host);
     context.poll();
     BOOST_CHECK_EQUAL(log.calls, 1);
+    BOOST_CHECK_EQUAL(context.work(), 0);
 }
 
 BOOST_AUTO_TEST_CASE(a_wait_that_falls_due_while_its_carrier_parks_is_completed_by_it) {

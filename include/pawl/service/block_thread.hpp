@@ -21,13 +21,13 @@ namespace pawl::detail {
 /// Blocks the thread for `d`, or less: for an hour at most, or until a signal arrives.
 template <class Rep, class Period>
 void block_thread(const std::chrono::duration<Rep, Period>& d) {
+    if (!(d > d.zero())) // NaN, too
+        return;
     // Compared as seconds: not every duration converts to nanoseconds without overflow.
     using seconds = std::chrono::duration<double>;
     constexpr std::chrono::nanoseconds longest = std::chrono::hours(1);
     const std::chrono::nanoseconds sleep =
         seconds(d) < seconds(longest) ? std::chrono::ceil<std::chrono::nanoseconds>(d) : longest;
-    if (sleep <= sleep.zero())
-        return;
 #if defined(__unix__) || defined(__APPLE__)
     constexpr long second = 1'000'000'000;
     const timespec t{static_cast<time_t>(sleep.count() / second),

@@ -3,8 +3,8 @@
 
 /// @file
 /// Purpose
-///   Finds the service of an execution context without Asio's search, which takes the mutex of the
-///   context: each thread remembers the service that it used last.
+///   Finds the dispatcher for a timer without Asio's search for the service, which takes the mutex of
+///   the context: each thread remembers, for each kind of service, the context that it used last.
 ///
 /// Model
 ///   service --owns--> life <--reads-- what a thread remembers
@@ -15,8 +15,13 @@
 ///   A thread reads and writes only what it remembers itself, and the two atomics of a life.
 ///
 /// Cost
-///   Two reads if the thread uses one context; Asio's search each time if it takes turns. A life is
+///   A few reads if the thread uses one context; Asio's search each time if it takes turns. A life is
 ///   8 bytes on the heap.
+///
+/// Limits
+///   While the services of a context are being destroyed (not: shut down), no timer may be made in
+///   it. Asio loses a service that is made then, and never ends it.
+///   A shared library whose code has made timers stays loaded until those threads end.
 #ifndef PAWL_SERVICE_SERVICE_CACHE_HPP
 #define PAWL_SERVICE_SERVICE_CACHE_HPP
 
@@ -53,25 +58,29 @@ private:
     std::atomic<bool> over_{false};
 };
 
-/// @tparam Service has a `service_life& life()`.
+/// @tparam Service has a `service_life& life()`, and a `dispatcher& enter()` for a thread that comes.
 template <class Service>
 class service_cache {
 public:
-    /// The service of `context`, as boost::asio::use_service().
-    [[nodiscard]] static Service& find(boost::asio::execution_context& context) {
+    using dispatcher = typename Service::dispatcher;
+
+    /// The dispatcher of this thread in the service of `context`.
+    // Not inlined: a coroutine may go on in another thread, and compilers keep the address of a
+    // thread's variable in a register.
+    [[nodiscard, gnu::noinline]] static dispatcher& find(boost::asio::execution_context& context) {
         const memory& m = memory_;
-        return m.context == &context && !m.life->over() ? *m.service : search(context);
+        return m.context == &context && !m.life->over() ? *m.home : search(context);
     }
 
 private:
     struct memory {
         const boost::asio::execution_context* context = nullptr;
-        Service* service = nullptr;
+        dispatcher* home = nullptr;
         service_life* life = nullptr; ///< shared, unless null
         bool closed = false;          ///< the thread ends
     };
 
-    /// Nothing is remembered by a thread that destroys its thread-local objects.
+    /// From its destruction on the thread remembers nothing any more.
     struct at_thread_end {
         void touch() const noexcept {}
         ~at_thread_end() {
@@ -80,16 +89,17 @@ private:
         }
     };
 
-    [[gnu::noinline]] static Service& search(boost::asio::execution_context& context) {
+    static dispatcher& search(boost::asio::execution_context& context) {
         Service& service = boost::asio::use_service<Service>(context);
+        dispatcher& home = service.enter();
         if (!memory_.closed) {
             static thread_local const at_thread_end end;
             end.touch();
             service.life().share();
             forget();
-            memory_ = {&context, &service, &service.life()};
+            memory_ = {&context, &home, &service.life()};
         }
-        return service;
+        return home;
     }
 
     static void forget() noexcept {

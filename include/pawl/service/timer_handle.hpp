@@ -51,7 +51,8 @@ class timer_handle {
 public:
     template <class Executor>
     explicit timer_handle(const Executor& ex)
-        : home_(service_cache<service>::find(context_of(ex)).attach(ex)) {
+        : home_(service_cache<service>::find(context_of(ex))) {
+        home_.get().attach(ex);
         home_.set_native(runs_natively(ex, home_.get().context()));
     }
 

@@ -82,16 +82,13 @@ public:
     /// The options in force.
     [[nodiscard]] const options& settings() const noexcept { return options_; }
 
-    /// The dispatcher for a timer that is made by this thread with the executor `ex`.
-    template <class Executor>
-    [[nodiscard]] dispatcher& attach(const Executor& ex) {
+    /// The dispatcher for the timers that are made by this thread.
+    [[nodiscard]] dispatcher& enter() {
         if (!registered_.load(std::memory_order_acquire)) { // pairs with the release below
             registry_.add(*this);
             registered_.store(true, std::memory_order_release);
         }
-        dispatcher& d = dispatchers_.size() == 1 ? *dispatchers_.front() : seat_of_this_thread();
-        d.attach(ex);
-        return d;
+        return dispatchers_.size() == 1 ? *dispatchers_.front() : seat_of_this_thread();
     }
 
     /// Completes every pending wait with `ec`. @return how many.

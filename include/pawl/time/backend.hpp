@@ -33,6 +33,7 @@
 #ifndef PAWL_TIME_BACKEND_HPP
 #define PAWL_TIME_BACKEND_HPP
 
+#include <pawl/time/fixed_array.hpp>
 #include <pawl/time/geometry.hpp>
 #include <pawl/time/tick.hpp>
 #include <pawl/time/timer_node.hpp>
@@ -66,9 +67,9 @@ struct expire_result {
 ///   Precondition: `!to.filed()`.
 /// - `b.expire(now, out)` moves the position towards `now` (a `now` before the position is taken as
 ///   the position) and writes the nodes that are due, unfiled, to the front of `out`, any contiguous
-///   range. It handles
-///   at most `std::size(out)` nodes, those that it only moves included, and at least one if there is
-///   one to handle and any room. A node that it hands out keeps `due`, `order` and `user`.
+///   range. It handles at most `std::size(out)` nodes, those that it only moves included, and at
+///   least one if there is one to handle and any room. A node that it hands out keeps `due`,
+///   `order` and `user`.
 /// - `b.now()` is the position: no node with an earlier due tick has yet to come, except those that
 ///   were filed too late for it.
 /// - `b.size()` counts the filed nodes, without those of detached sets; `b.empty()`.
@@ -86,8 +87,8 @@ struct expire_result {
 template <class B>
 concept backend = std::is_constructible_v<B, const geometry&, tick> && !std::copyable<B> &&
                   std::is_constructible_v<typename B::detached, const B&> &&
-                  requires(B& b, const B& c, timer_node& node, tick when, timer_node* (&out)[1],
-                           typename B::detached& set) {
+                  requires(B& b, const B& c, timer_node& node, tick when,
+                           detail::fixed_array<timer_node*>& out, typename B::detached& set) {
                       { b.insert(node, when) } noexcept -> std::same_as<void>;
                       { b.refile(node) } noexcept -> std::same_as<void>;
                       { b.erase(node) } noexcept -> std::same_as<void>;

@@ -61,6 +61,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -163,6 +164,10 @@ public:
     /// only moves included.
     // A template, as are those that sort: who makes no timer need not compile them.
     template <class Nodes>
+        requires requires(Nodes& out) {
+            { std::data(out) } -> std::convertible_to<timer_node**>;
+            std::size(out);
+        }
     expire_result expire(tick now, Nodes&& out) noexcept {
         const tick target = std::clamp(now, this->now(), last_tick);
         batch work{std::data(out), std::size(out), std::size(out), 0};
