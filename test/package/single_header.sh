@@ -61,7 +61,7 @@ headers
 rm "$work/include/pawl/sleep.hpp"
 refused "pawl/pawl.hpp includes pawl/sleep.hpp, which is not in $work/include"
 headers
-sed -i 's|^#include <thread>|#include <pawl/steady_timer.hpp>\n&|' "$work/include/pawl/basic_waitable_timer.hpp"
+sed -i 's|^#include <cstddef>|#include <pawl/steady_timer.hpp>\n&|' "$work/include/pawl/basic_waitable_timer.hpp"
 refused 'headers include each other: pawl/basic_waitable_timer.hpp -> pawl/steady_timer.hpp -> pawl/basic_waitable_timer.hpp'
 headers
 sed -i 's|^#include <pawl/sleep.hpp>|#if 1\n&\n#endif|' "$work/include/pawl/pawl.hpp"
