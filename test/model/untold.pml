@@ -12,7 +12,8 @@
  *   and need not run the context; something else keeps it at work as long as it likes. What happens under the shard's
  *   lock is one step, and so is what happens under the driver's: the shard, which is asked there, does not look at
  *   the driver. The driver's first wait may lack memory. Units are queued natively, or by waking the driver. Time
- *   goes on when the driver's wait expires. The due queue has no order, which allows more than its order does.
+ *   goes on when the driver's wait expires. An expiry may stop at its limit, and leave the rest to a unit. The due
+ *   queue has no order, which allows more than its order does.
  *
  * Properties
  *   P9                    finish(): no wait whose start has returned is left when the work is done
@@ -44,6 +45,8 @@ byte wake = NEVER;
 byte untold;
 byte arming;
 bool driver_told;
+bool backlog;                           /* the last expiry has stopped at its limit */
+byte halts;                             /* how many may yet */
 
 /* driver */
 bool outstanding;
@@ -92,9 +95,11 @@ inline arm_from_outside(t) {            /* shard::arm_from_outside */
 #endif
 }
 
+#define wants_more (entries == 0 -> backlog && runners == 0 : runners < entries)   /* runner_pool::wants_more */
+
 inline claim_runners() {                /* shard::claim_runners */
     do
-    :: runners < entries -> runners++; out_units++
+    :: wants_more -> runners++; out_units++
     :: else -> break
     od
 }
@@ -159,19 +164,42 @@ inline fall_due(w) {                    /* wait_ledger::fall_due */
     fi
 }
 
-inline shard_collect() {                /* shard::collect with claim */
-    fall_due(0);
-    fall_due(1);
+inline wait_for_untold() {              /* shard::wait_for_untold */
     if
-    :: armed_count > 0 -> wake = next_due; driver_told = true; out_arm = true; out_wake = wake
-#ifndef MUTANT_COLLECT_FORGETS_UNTOLD   /* the driver goes to sleep before they have queued their units */
-    :: armed_count == 0 && untold > 0 -> out_arm = true; out_wake = 0
-#endif
+    :: untold > 0 -> out_arm = true; out_wake = 0
     :: else
+    fi
+}
+
+inline shard_collect(claim) {           /* shard::collect */
+    if
+    :: halts > 0 ->
+        halts--;
+        backlog = true;
+        if
+        :: true -> fall_due(0)
+        :: true -> fall_due(1)
+        :: true
+        fi
+    :: true ->
+        backlog = false;
+        fall_due(0);
+        fall_due(1)
     fi;
     if
-    :: lent -> lent = false; claimed = true
-    :: !lent && runners < entries -> runners++; claimed = true
+    :: !backlog && armed_count > 0 -> wake = next_due; driver_told = true; out_arm = true; out_wake = wake
+#ifndef MUTANT_COLLECT_FORGETS_UNTOLD   /* the driver goes to sleep before they have queued their units */
+    :: !backlog && armed_count == 0 -> wait_for_untold()
+#endif
+#ifndef MUTANT_BACKLOG_FORGETS_UNTOLD   /* or before they have queued the one that it relies on */
+    :: backlog -> wake = 0; wait_for_untold()
+#endif
+    :: else -> wake = (backlog -> 0 : wake)
+    fi;
+    if
+    :: claim && lent -> lent = false; claimed = true
+    :: claim && !lent && wants_more -> runners++; claimed = true
+    :: !claim && lent -> lent = false; out_units++          /* runner_pool::take_back */
     :: else
     fi;
     claim_runners();
@@ -179,11 +207,11 @@ inline shard_collect() {                /* shard::collect with claim */
     announce()
 }
 
-inline shard_take() {                   /* shard::take with last */
+inline shard_take(collected) {          /* shard::take with last */
     if
     :: queued[0] -> w = 0
     :: queued[1] -> w = 1
-    :: entries == 0 -> w = WAITS
+    :: entries == 0 -> w = WAITS; behind = backlog && !collected
     fi;
     if
     :: w < WAITS ->
@@ -200,9 +228,19 @@ inline shard_take() {                   /* shard::take with last */
         fi
     :: else
     fi;
-    runners--;
-    claim_runners();
-    check_idle()
+    if
+    :: !behind ->                       /* shard::retire_locked */
+        runners--;
+        claim_runners();
+        check_idle();
+#ifndef MUTANT_RETIRED_FORGETS_UNTOLD   /* the last runner leaves a backlog to one that is not queued yet */
+        if
+        :: backlog -> wait_for_untold()
+        :: else
+        fi
+#endif
+    :: else
+    fi
 }
 
 inline shard_withdraw(w) {              /* shard::withdraw */
@@ -342,7 +380,16 @@ inline told_arming() {                  /* shard::told */
 }
 
 inline turn() {                         /* dispatcher::turn */
-    atomic { claimed = false; shard_take() }
+    atomic { claimed = false; shard_take(false) }
+    if
+    :: behind ->
+        atomic { behind = false; shard_collect(false) }     /* dispatcher::collect */
+        go_on();
+        arm_if_asked();
+        told();
+        atomic { shard_take(true) }
+    :: else
+    fi;
     go_on();
     arm_if_asked();
     atomic {                            /* the handler, and the end of the unit */
@@ -414,7 +461,7 @@ inline withdraw(w) {                    /* dispatcher::withdraw, leave */
 
 proctype runs_context() {
     byte w, out_units, out_wake;
-    bool out_arm, out_idle, out_untold, claimed, need_in_time, need_soon, failed;
+    bool out_arm, out_idle, out_untold, claimed, behind, need_in_time, need_soon, failed;
 
     do
     :: atomic { !stopped && units > 0 -> units--; claimed = true }
@@ -427,7 +474,7 @@ proctype runs_context() {
             driver_wait = unset
         }
         outstanding = false;                                /* driver::on_wake */
-        atomic { shard_collect() }                          /* timer_service::wake, dispatcher::collect */
+        atomic { shard_collect(true) }                          /* timer_service::wake, dispatcher::collect */
         go_on();
         arm_if_asked();
         told();
@@ -489,6 +536,9 @@ init {
         :: has_memory = true; run starts_and_rearms(false); run runs_context()
 #endif
         :: native = true; has_memory = true; run starts_and_rearms(false); run runs_context()
+#ifndef FAIR
+        :: native = true; has_memory = true; both_cancel = true; halts = 1; run starts_and_rearms(true)
+#endif
         fi
     }
     atomic { finish() }

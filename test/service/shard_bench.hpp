@@ -266,7 +266,8 @@ public:
             require(false, e.what());
         }
         require(units_.size() <= pawl::detail::runner_pool::most, "more units than there may be");
-        require(shard_.due_count() == 0 || !units_.empty() || in_turn_,
+        const bool comes_again = !shard_.all_told() && driver_ == tick{};
+        require(shard_.due_count() == 0 || !units_.empty() || in_turn_ || comes_again,
                 "I1: an entry without a unit");
         if (!units_.empty() || in_turn_)
             return; // they may have a backlog to collect

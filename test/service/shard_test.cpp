@@ -673,6 +673,53 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P9_the_driver_comes_again_while_a_cancel_has_yet_t
     BOOST_CHECK(!after.arm);
 }
 
+// Runners see to a backlog, and the driver is not armed meanwhile: but what if the only runner is one
+// that a thread, held up between the lock and the queueing, has yet to queue?
+BOOST_AUTO_TEST_CASE_TEMPLATE(P9_the_driver_comes_again_if_the_runner_for_a_backlog_is_yet_to_come,
+                              Backend, backends) {
+    const second_thread there_is;
+    bench<Backend> b(with(1, 64));
+    crowd<Backend> c(b, 3);
+    c.start(10);
+    effects unfinished;
+    BOOST_REQUIRE_EQUAL(b.state().cancel(c.timers[0], 1, unfinished), 1u);
+    BOOST_REQUIRE(unfinished.runners);
+
+    effects out; // the driver wakes up, and leaves the backlog to that runner
+    BOOST_CHECK(!b.state().collect(tick{10}, 0, true, out).claimed);
+    BOOST_CHECK(!out.runners);
+    BOOST_CHECK(out.arm);
+    BOOST_CHECK(out.wake == tick{});
+
+    b.apply(unfinished);
+    b.run_all();
+    BOOST_CHECK_EQUAL(c.completed(), 3u);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(P9_a_runner_that_leaves_a_backlog_to_one_yet_to_come_arms_the_driver,
+                              Backend, backends) {
+    const second_thread there_is;
+    bench<Backend> b(with(1, 1));
+    crowd<Backend> c(b, 3);
+    c.start(10);
+    while (b.state().due_count() == 0)
+        b.collect(10);
+    BOOST_REQUIRE_EQUAL(b.units(), 1u);
+    BOOST_REQUIRE(!b.driver());
+    effects unfinished;
+    BOOST_REQUIRE_EQUAL(b.state().cancel(c.timers[2], 1, unfinished), 1u);
+    BOOST_REQUIRE(unfinished.runners);
+
+    b.run_unit();
+
+    BOOST_CHECK_EQUAL(b.units(), 0u);
+    BOOST_REQUIRE(b.driver());
+    BOOST_CHECK(*b.driver() == tick{});
+    b.apply(unfinished);
+    b.run_all();
+    BOOST_CHECK_EQUAL(c.completed(), 3u);
+}
+
 BOOST_AUTO_TEST_CASE_TEMPLATE(P9_a_runner_that_meets_a_pulled_back_wait_arms_the_driver_itself,
                               Backend, backends) {
     bench<Backend> b;

@@ -397,6 +397,8 @@ private:
             effects todo;
             d_->shard_.retire(token_, todo);
             d_->go_on(todo);
+            if (todo.arm)
+                d_->port_.kick(); // allocates nothing: it is not the driver's first time
         }
         void dismiss() noexcept { d_ = nullptr; }
 

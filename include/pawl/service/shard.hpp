@@ -22,9 +22,9 @@
 ///   I2  A timer with an armed wait is filed, with the due tick of its expiry. A timer may stay
 ///       filed when its waits are gone (cancel does not touch the time structure); then it is
 ///       dropped, or moved to its new due tick, when the time structure comes across it.
-///   I3  The driver is armed at or before wake_, or a thread is about to arm it, or a unit runs
-///       that will collect. When nothing is armed, wake_ means nothing, and the next start arms the
-///       driver.
+///   I3  The driver is armed at or before wake_, or a thread is about to arm it, or a unit is queued
+///       or runs that will collect. When nothing is armed, wake_ means nothing, and the next start
+///       arms the driver.
 ///   I4  Nothing that the shard calls under its lock is foreign code (P5).
 ///   I5  The shard is alive while users_ > 0: its service, every timer that ever waited, every
 ///       carrier.
@@ -576,12 +576,20 @@ private:
                 static_cast<timer_core*>(found_[i + ahead])->prefetch_wait();
             waits_.fall_due(static_cast<timer_core&>(*found_[i]));
         }
-        if (backlog_) {
-            wake_ = tick{}; // runners see to it; no start needs to arm the driver meanwhile
-        } else if (waits_.armed() != 0) {
+        if (!backlog_ && waits_.armed() != 0) {
             arm(files_.backend().next_wake(), out);
-        } else if (untold_.load(std::memory_order_acquire) != 0) { // see told()
-            out.arm = true; // the driver comes again, at once, until they are done
+            return;
+        }
+        if (backlog_)
+            wake_ = tick{}; // runners see to it; no start needs to arm the driver meanwhile
+        wait_for_untold(out);
+    }
+
+    /// The driver, which is not needed for its time, comes again, at once, until no thread has
+    /// runners yet to queue: they may be the only ones.
+    void wait_for_untold(effects& out) noexcept {
+        if (untold_.load(std::memory_order_acquire) != 0) { // see told()
+            out.arm = true;
             out.wake = tick{};
         }
     }
@@ -618,6 +626,8 @@ private:
         runners_.retire(token);
         claim_runners(out);
         check_idle(out);
+        if (backlog_) // else the driver is armed, or nothing was untold when that was given up
+            wait_for_untold(out);
     }
 
     /// Waits may have ended.
