@@ -192,7 +192,7 @@ private:
             oracle_.insert(t.oracle, due);
         }
         filed(t, due);
-        t.order = t.wheel.order;
+        t.order = t.wheel.order();
         t.started = true;
     }
 
@@ -214,7 +214,7 @@ private:
         trace("refile", t.index);
         wheel_.refile(t.wheel);
         oracle_.refile(t.oracle);
-        expect(t.wheel.order == t.order, "refile() has changed the order", t.index);
+        expect(t.wheel.order() == t.order, "refile() has changed the order", t.index);
         filed(t, t.due);
     }
 
@@ -233,11 +233,11 @@ private:
         wheel_.move_node(t.wheel, to->wheel);
         oracle_.move_node(t.oracle, to->oracle);
         const auto fields = [](const member& m) {
-            return std::tuple{m.next, m.link, m.due, +m.order, +m.user, +m.slot};
+            return std::tuple{m.next, m.link, m.due, m.order(), +m.user, +m.slot};
         };
         expect(fields(t.wheel) == fields(member{}), "moved from, but not empty", t.index);
         expect(to->wheel.filed() == was_filed && to->wheel.due == t.due &&
-                   to->wheel.order == t.order && to->wheel.user == t.index % 16,
+                   to->wheel.order() == t.order && to->wheel.user == t.index % 16,
                "moved, but not the same", t.index);
         to->in = t.in;
         to->started = t.started;
@@ -333,7 +333,7 @@ private:
         for (std::size_t i = 0; i != out.size(); ++i) {
             twin& t = *static_cast<member*>(out[i])->of;
             trace("    ", t.index, t.due.count());
-            expect(!t.wheel.filed() && t.wheel.due == t.due && t.wheel.order == t.order &&
+            expect(!t.wheel.filed() && t.wheel.due == t.due && t.wheel.order() == t.order &&
                        t.wheel.user == t.index % 16,
                    "emitted, but not as it was", t.index);
             expect(t.due <= std::max(tick{target_}, before), "B1: early", t.due.count(), target_);
@@ -439,7 +439,7 @@ private:
         }
         twin& t = *static_cast<member*>(node)->of;
         expect(t.in == &set, "B2: popped from a set in which it is not", t.index);
-        expect(!t.wheel.filed() && t.wheel.due == t.due && t.wheel.order == t.order,
+        expect(!t.wheel.filed() && t.wheel.due == t.due && t.wheel.order() == t.order,
                "popped, but not as it was", t.index);
         oracle_.erase(t.oracle);
         t.in = nullptr;
@@ -457,7 +457,7 @@ private:
             wheel_.insert(t.wheel, due);
             oracle_.insert(t.oracle, due);
             filed(t, due);
-            t.order = t.wheel.order;
+            t.order = t.wheel.order();
             t.started = true;
         }
     }

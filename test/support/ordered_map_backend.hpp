@@ -77,11 +77,11 @@ public:
 
     void insert(time::timer_node& node, time::tick due) noexcept {
         node.due = due;
-        node.order = next_sequence_ & 0xfff'ffff'ffff;
+        node.set_order(next_sequence_);
         file(node, next_sequence_++);
     }
 
-    void refile(time::timer_node& node) noexcept { file(node, node.order); }
+    void refile(time::timer_node& node) noexcept { file(node, node.order()); }
 
     void erase(time::timer_node& node) noexcept { take(node); }
 

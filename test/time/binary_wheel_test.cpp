@@ -181,7 +181,7 @@ BOOST_FIXTURE_TEST_CASE(rearming_to_later_writes_only_the_node, fixture) {
     wheel.rearm(nodes[50], tick{1'000'000});
 
     BOOST_TEST((nodes[50].due == tick{1'000'000}));
-    BOOST_TEST((nodes[50].order == 100U));
+    BOOST_TEST((nodes[50].order() == 100U));
     BOOST_TEST(nodes[50].link == before[50].link);
     BOOST_TEST(nodes[50].next == before[50].next);
     before[50] = nodes[50];
@@ -257,8 +257,8 @@ BOOST_DATA_TEST_CASE_F(fixture, start_order_survives_the_wrap_of_the_order_field
     for (timer_node& node : nodes)
         wheel.insert(node, tick{100});
 
-    BOOST_TEST((nodes[999].order == (std::uint64_t{1} << 44) - 1));
-    BOOST_TEST((nodes[1000].order == 0U));
+    BOOST_TEST((nodes[999].order() == (std::uint64_t{1} << 44) - 1));
+    BOOST_TEST((nodes[1000].order() == 0U));
     BOOST_TEST(expire_all(100, static_cast<std::size_t>(room)) == ascending(2000));
 }
 

@@ -303,12 +303,12 @@ private:
 
     void start(timer_node& node, tick due) noexcept {
         node.due = due;
-        node.order = next_sequence_++ & order_mask;
+        node.set_order(next_sequence_++);
     }
 
     /// The whole number of a node's start.
     [[nodiscard]] std::uint64_t sequence(const timer_node& node) const noexcept {
-        return next_sequence_ - ((next_sequence_ - node.order) & order_mask);
+        return next_sequence_ - ((next_sequence_ - node.order()) & order_mask);
     }
 
     /// Whether a node belongs to the present: it may be handed out before all the others.

@@ -277,7 +277,7 @@ private:
 
     void start(timer_node& node, tick due) noexcept {
         node.due = due;
-        node.order = next_sequence_++ & order_mask;
+        node.set_order(next_sequence_++);
     }
 
     void name_slot(timer_node& node, std::uint32_t slot) noexcept {
@@ -286,7 +286,7 @@ private:
 
     /// The whole number of a node's start.
     [[nodiscard]] std::uint64_t sequence(const timer_node& node) const noexcept {
-        return next_sequence_ - ((next_sequence_ - node.order) & order_mask);
+        return next_sequence_ - ((next_sequence_ - node.order()) & order_mask);
     }
 
     /// The key of a node in the stage. One that is older than what has been handed out is next.

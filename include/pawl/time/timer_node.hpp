@@ -31,7 +31,7 @@ namespace pawl::time {
 /// All members but `user` belong to the backend while the node is filed. Copying a filed node does
 /// not file the copy and leaves it with dangling links; use `move_node()` of the backend.
 struct timer_node {
-    /// Bits of `order`. Two nodes compare right if fewer than 2^44 starts lie between them: twenty
+    /// Bits of `order()`. Two nodes compare right if fewer than 2^44 starts lie between them: twenty
     /// days of ten million starts a second.
     static constexpr unsigned order_bits = 44;
 
@@ -43,10 +43,24 @@ struct timer_node {
     timer_node** link = nullptr;
     tick due; ///< Never emitted before this tick.
 
-    // In this order `slot` is read by itself: a load of more than was just stored would stall.
-    std::uint64_t order : order_bits = 0; ///< Number of its start, modulo 2^44.
-    std::uint64_t user : 4 = 0;           ///< The owner's. No backend reads or changes it.
-    std::uint64_t slot : 16 = 0;          ///< Which slot of the backend holds it.
+    // No two of these share a word that a compiler would load at once: to load more than was just
+    // stored takes as long as the store takes to reach the cache, with all stores before it.
+    std::uint32_t order_low = 0;
+    std::uint8_t order_middle = 0;
+    std::uint8_t order_high : 4 = 0;
+    std::uint8_t user : 4 = 0; ///< The owner's. No backend reads or changes it.
+    std::uint16_t slot = 0;    ///< Which slot of the backend holds it.
+
+    /// Number of its start, modulo 2^44.
+    [[nodiscard]] std::uint64_t order() const noexcept {
+        return std::uint64_t{order_high} << 40 | std::uint64_t{order_middle} << 32 | order_low;
+    }
+    /// @param number is taken modulo 2^44.
+    void set_order(std::uint64_t number) noexcept {
+        order_low = static_cast<std::uint32_t>(number);
+        order_middle = static_cast<std::uint8_t>(number >> 32);
+        order_high = (number >> 40) & 15;
+    }
 
     /// Whether some backend, or a set detached from one, holds this node.
     [[nodiscard]] bool filed() const noexcept { return link != nullptr; }
