@@ -64,7 +64,7 @@ class own_limit_timer {
 
 public:
     template <class Limit, class Executor>
-    own_limit_timer(const Limit& limit, const Executor& ex) : handle_(ex) {
+    own_limit_timer(const Limit& limit, const Executor& ex) : handle_(ex, false) {
         limit.time.set(handle_);
     }
 

@@ -41,6 +41,7 @@
 
 #include <boost/asio/associated_allocator.hpp>
 #include <boost/asio/associated_cancellation_slot.hpp>
+#include <boost/asio/associated_executor.hpp>
 #include <boost/asio/associator.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/cancellation_type.hpp>
@@ -51,6 +52,7 @@
 #include <boost/system/error_code.hpp>
 
 #include <atomic>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -99,6 +101,40 @@ template <class Args, class... Results>
             ++i;
     return i;
 }
+
+/// Stands for the executor of a handler that has none.
+struct no_executor {};
+
+/// The associated executor of a handler, or no_executor.
+template <class Handler>
+using own_executor_t = boost::asio::associated_executor_t<Handler, no_executor>;
+
+// Not get_associated_executor(), which wants the fallback to be an executor.
+template <class Handler>
+[[nodiscard]] own_executor_t<Handler> own_executor(const Handler& handler) noexcept {
+    return boost::asio::associated_executor<Handler, no_executor>::get(handler, no_executor());
+}
+
+/// The executor on which a handler is invoked. One that the handler has is asked for when it is
+/// needed, which is in rare cases: to copy an any_io_executor takes about a tenth of a limit.
+template <class Handler, class Executor>
+class executor_for {
+public:
+    explicit executor_for(const Executor& ex) noexcept : executor_(ex) {}
+    [[nodiscard]] Executor get(const Handler&) const noexcept { return executor_; }
+
+private:
+    Executor executor_;
+};
+template <class Handler, class Executor>
+    requires std::same_as<Executor, own_executor_t<Handler>>
+class executor_for<Handler, Executor> {
+public:
+    explicit executor_for(const Executor&) noexcept {}
+    [[nodiscard]] Executor get(const Handler& handler) const noexcept {
+        return own_executor(handler);
+    }
+};
 
 /// The handler that the operation gets.
 template <class Operation>
@@ -177,7 +213,7 @@ public:
         }
         try {
             if (!alone)
-                work_.emplace(executor_);
+                work_.emplace(wait_executor());
             result_.template emplace<1 + which>(std::forward<Args>(args)...);
         } catch (...) {
             result_.template emplace<0>();
@@ -207,7 +243,8 @@ public:
 
     void wait_destroyed() { leave(wait_party, false); }
 
-    [[nodiscard]] const Executor& wait_executor() const noexcept { return executor_; }
+    /// @pre the handler has not been moved.
+    [[nodiscard]] Executor wait_executor() const noexcept { return executor_.get(handler_); }
 
     [[nodiscard]] auto carrier_allocator() const noexcept {
         return boost::asio::get_associated_allocator(handler_,
@@ -271,7 +308,7 @@ private:
                 return;
             }
             // The limit, or the operation, has been faster, in another thread as a rule.
-            const Executor ex = op_->executor_;
+            const Executor ex = op_->wait_executor();
             boost::asio::dispatch(ex, late_party(std::move(*this)));
         }
 
@@ -411,7 +448,7 @@ private:
 
     /// The wait was destroyed with its own context, or in want of memory; the operation has ended.
     void deliver_later() noexcept {
-        const Executor ex = executor_;
+        const Executor ex = wait_executor();
         try {
             boost::asio::post(ex, delivery(*this));
         } catch (...) { // no memory: the handler was destroyed
@@ -465,7 +502,7 @@ private:
     std::atomic<unsigned> parties_{operation_party | wait_party | start_party};
     const boost::asio::cancellation_type_t type_;
     Handler handler_;
-    Executor executor_;
+    [[no_unique_address]] executor_for<Handler, Executor> executor_;
     Timer timer_;
     boost::asio::cancellation_signal signal_;
     outer_link* outer_ = nullptr;

@@ -49,11 +49,16 @@ class timer_handle {
                   "rings need a steady clock that counts in nanoseconds");
 
 public:
+    /// @param native as rebind() finds out. Matters for async_wait() only.
     template <class Executor>
-    explicit timer_handle(const Executor& ex)
+    timer_handle(const Executor& ex, bool native)
         : home_(service_cache<service>::find(context_of(ex))) {
         home_.get().attach(ex);
-        home_.set_native(runs_natively(ex, home_.get().context()));
+        home_.set_native(native);
+    }
+    template <class Executor>
+    explicit timer_handle(const Executor& ex) : timer_handle(ex, false) {
+        rebind(ex);
     }
 
     timer_handle(timer_handle&& other) : home_(other.home_.get()) { adopt(other); }
