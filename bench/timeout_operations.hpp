@@ -60,14 +60,33 @@ private:
     asio::any_io_executor ex_;
 };
 
-/// Reads a byte that is there already, from a socket: the operation completes at once.
-class ready_read {
+class connected_sockets {
     using socket = asio::local::stream_protocol::socket;
 
-public:
-    explicit ready_read(const asio::any_io_executor& ex) : reader_(ex), writer_(ex) {
+protected:
+    explicit connected_sockets(const asio::any_io_executor& ex) : reader_(ex), writer_(ex) {
         asio::local::connect_pair(reader_, writer_);
     }
+
+    socket reader_;
+    socket writer_;
+};
+
+/// Reads no bytes, for which a socket asks nobody: the operation completes at once.
+class empty_read : connected_sockets {
+public:
+    explicit empty_read(const asio::any_io_executor& ex) : connected_sockets(ex) {}
+
+    template <class Token>
+    auto operator()(Token&& token) {
+        return reader_.async_read_some(asio::mutable_buffer(), std::forward<Token>(token));
+    }
+};
+
+/// Reads a byte that is there already: the operation completes after two system calls.
+class ready_read : connected_sockets {
+public:
+    explicit ready_read(const asio::any_io_executor& ex) : connected_sockets(ex) {}
 
     template <class Token>
     auto operator()(Token&& token) {
@@ -76,8 +95,6 @@ public:
     }
 
 private:
-    socket reader_;
-    socket writer_;
     std::array<char, 1> byte_{};
 };
 

@@ -84,6 +84,7 @@ std::vector<variant> variants() {
 } // namespace
 
 std::vector<variant> posted_operation_variants() { return variants<posted_operation>(); }
+std::vector<variant> empty_read_variants() { return variants<empty_read>(); }
 std::vector<variant> ready_read_variants() { return variants<ready_read>(); }
 
 } // namespace bench

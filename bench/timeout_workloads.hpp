@@ -16,6 +16,7 @@ namespace bench {
 
 /// `size - 1` other connections have a timeout of theirs pending.
 [[nodiscard]] std::vector<variant> posted_operation_variants();
+[[nodiscard]] std::vector<variant> empty_read_variants();
 [[nodiscard]] std::vector<variant> ready_read_variants();
 
 } // namespace bench

@@ -120,6 +120,10 @@ inline std::vector<workload> all_workloads() {
                    "an operation of one post under a timeout that it beats; the others wait",
                    "ns CPU per co_await", posted_operation_variants()});
 
+    all.push_back({"timeout_at_once",
+                   "a read of no bytes, which completes at once, under a timeout; the others wait",
+                   "ns CPU per co_await", empty_read_variants()});
+
     all.push_back({"timeout_read",
                    "a read from a socket that has data, under a timeout; the others wait",
                    "ns CPU per co_await, one write of a byte included", ready_read_variants()});
