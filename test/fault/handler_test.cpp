@@ -59,6 +59,7 @@ struct failure : std::runtime_error {
 
 /// poll() until no handler throws; how often one did.
 int poll_through(asio::io_context& context) {
+    const auto work = asio::make_work_guard(context); // the end of which stops a context, too
     for (int thrown = 0;; ++thrown) {
         try {
             poll(context);

@@ -3,8 +3,8 @@
  *
  * Purpose
  *   P9: run() does not return while a wait is outstanding, and returns then; and no wait is forgotten. That is what
- *   include/pawl/service/shard.hpp (effects, told, need), service/driver.hpp, service/runner_pool.hpp (lend) and
- *   service/dispatcher.hpp (apply_cancel, go_on) do together. Each inline names the function that it models.
+ *   include/pawl/service/shard.hpp (effects, told, need), service/driver.hpp and service/dispatcher.hpp (go_on)
+ *   do together. Each inline names the function that it models.
  *
  * Model
  *   Two timers with a wait each. One or two threads run the context, which counts its work as Asio does (units, the
@@ -40,7 +40,6 @@ byte due_at[WAITS];
 
 /* shard */
 byte runners;
-bool lent;
 byte wake = NEVER;
 byte untold;
 byte arming;
@@ -50,6 +49,7 @@ byte halts;                             /* how many may yet */
 
 /* driver */
 bool outstanding;
+bool resting;                           /* the context does not count it */
 byte armed_at;
 bool has_memory;                        /* Asio's timer queue finds room for its first wait */
 
@@ -138,7 +138,6 @@ inline shard_cancel(w) {                /* shard::cancel */
     :: else
     fi;
     claim_runners();
-    out_last = (armed_count == 0);
     check_idle();
     announce()
 }
@@ -197,9 +196,7 @@ inline shard_collect(claim) {           /* shard::collect */
     :: else -> wake = (backlog -> 0 : wake)
     fi;
     if
-    :: claim && lent -> lent = false; claimed = true
-    :: claim && !lent && wants_more -> runners++; claimed = true
-    :: !claim && lent -> lent = false; out_units++          /* runner_pool::take_back */
+    :: claim && wants_more -> runners++; claimed = true
     :: else
     fi;
     claim_runners();
@@ -258,10 +255,8 @@ inline shard_withdraw_held(w) {         /* shard::withdraw(wait_operation&), lea
     :: phase[w] == due -> phase[w] = cancelled
     :: else
     fi;
-    if
-    :: armed_count == 0 && driver_told && runners == 0 -> runners++; out_units++
-    :: else
-    fi;
+    claim_runners();
+    check_idle();
     announce();
 #ifdef MUTANT_WITHDRAW_IS_NOT_COUNTED   /* nothing is outstanding before its runner is queued */
     untold = untold - out_untold;
@@ -270,6 +265,13 @@ inline shard_withdraw_held(w) {         /* shard::withdraw(wait_operation&), lea
 }
 
 /* --- driver ------------------------------------------------------------------------------------------------ */
+
+inline get_up() {                       /* driver::get_up */
+    if
+    :: resting -> resting = false; work++
+    :: else
+    fi
+}
 
 inline driver_cancel() {                /* driver::cancel */
     if
@@ -291,14 +293,23 @@ inline schedule(t) {                    /* driver::schedule */
     outstanding = true
 }
 
+inline hasten(t) {                      /* driver::hasten */
+    if
+    :: resting && armed_count == 0 && untold == 0
+    :: else ->
+#ifndef MUTANT_RESTS_ON                 /* what it is armed for is no work */
+        get_up();
+#endif
+        if
+        :: t < armed_at -> driver_cancel()
+        :: else
+        fi
+    fi
+}
+
 inline driver_arm(t) {                  /* driver::arm; failed: it has thrown */
     if
-    :: atomic { outstanding ->
-            if
-            :: t < armed_at -> driver_cancel()
-            :: else
-            fi
-        }
+    :: atomic { outstanding -> hasten(t) }
     :: !outstanding ->
         atomic {                        /* the clock was read meanwhile */
             need_in_time = (armed_count > 0);           /* shard::need */
@@ -306,8 +317,7 @@ inline driver_arm(t) {                  /* driver::arm; failed: it has thrown */
             need_soon = (!need_in_time && untold > 0);
 #endif
             if
-            :: outstanding && t < armed_at -> driver_cancel()
-            :: outstanding && t >= armed_at
+            :: outstanding -> hasten(t)
             :: !outstanding && (need_in_time || need_soon) && !has_memory -> failed = true; has_memory = true
             :: !outstanding && need_in_time && has_memory -> schedule(t)
             :: !outstanding && need_soon && has_memory -> schedule(0)
@@ -322,10 +332,26 @@ inline driver_arm(t) {                  /* driver::arm; failed: it has thrown */
 inline kick() {                         /* driver::kick */
     atomic {
         if
-        :: outstanding -> driver_cancel()
+        :: outstanding -> get_up(); driver_cancel()
         :: else -> schedule(0)
         fi
     }
+}
+
+inline rest() {                         /* driver::rest */
+    if
+    :: outstanding && !resting && armed_at != 0 && armed_count == 0 ->
+        if
+#ifndef MUTANT_RESTS_BESIDE_UNTOLD      /* another thread has yet to queue its units */
+        :: untold > 0 -> driver_cancel()
+        :: untold == 0 && native -> resting = true; finish()
+#else
+        :: native -> resting = true; finish()
+#endif
+        :: untold == 0 && !native -> driver_cancel()
+        fi
+    :: else
+    fi
 }
 
 /* --- dispatcher -------------------------------------------------------------------------------------------- */
@@ -342,13 +368,7 @@ inline enqueue() {                      /* dispatcher::enqueue */
 inline go_on() {                        /* dispatcher::go_on; context_port::idle */
     enqueue();
     if
-    :: atomic { out_idle ->     /* driver::disarm_if */
-            out_idle = false;
-            if
-            :: outstanding && armed_count == 0 -> driver_cancel()
-            :: else
-            fi
-        }
+    :: atomic { out_idle -> out_idle = false; rest() }
     :: !out_idle
     fi
 }
@@ -420,38 +440,16 @@ inline rearm(w, t) {                    /* dispatcher::rearm */
     atomic { told_arming() }
 }
 
-inline cancel(w, for_good) {            /* dispatcher::cancel, apply_cancel */
+inline cancel(w) {                      /* dispatcher::cancel */
     atomic { shard_cancel(w) }
-    if
-#ifdef MUTANT_LENT_TWICE                /* one runner for two entries, until the first of them is taken */
-    :: atomic { for_good && out_last && out_units == 1 ->
-            runners = runners - lent;
-#else
-    :: atomic { for_good && out_last && out_units == 1 && !lent ->  /* shard::lend_to_driver */
-#endif
-            lent = true;
-            out_idle = false
-        }
-        if
-#ifdef MUTANT_LENT_TO_NOBODY            /* kick_if() is taken to succeed */
-        :: true -> out_units = 0
-#else
-        :: atomic { outstanding && armed_count == 0 -> out_units = 0; driver_cancel() }
-        :: atomic { !(outstanding && armed_count == 0) -> out_units = 0 }
-            atomic { out_units = lent; lent = false }       /* shard::take_back */
-            enqueue()
-#endif
-        fi
-    :: else -> go_on()
-    fi;
-    out_last = false;
+    go_on();
     told()
 }
 
 inline withdraw(w) {                    /* dispatcher::withdraw, leave */
     atomic { shard_withdraw_held(w); ran = !stopped && out_units > 0 }
     if
-    :: out_units > 0 -> assert(!(ran && stopped)); ran = false; go_on()
+    :: out_units > 0 || out_idle -> assert(!(ran && stopped)); ran = false; go_on()
     :: else
     fi;
     told()
@@ -473,7 +471,11 @@ proctype runs_context() {
             fi;
             driver_wait = unset
         }
-        outstanding = false;                                /* driver::on_wake */
+#ifndef MUTANT_WAKES_UNCOUNTED          /* the handler is counted off twice */
+        atomic { get_up(); outstanding = false }            /* driver::on_wake */
+#else
+        atomic { resting = false; outstanding = false }
+#endif
         atomic { shard_collect(true) }                          /* timer_service::wake, dispatcher::collect */
         go_on();
         arm_if_asked();
@@ -489,12 +491,11 @@ proctype runs_context() {
 
 proctype starts_and_cancels() {
     byte out_units, out_wake, was;
-    bool ran, out_arm, out_idle, out_last, out_untold, need_in_time, need_soon, failed, first;
+    bool ran, out_arm, out_idle, out_untold, need_in_time, need_soon, failed, first;
 
     start(0, 1);
     if
-    :: true -> cancel(0, true)
-    :: !both_cancel -> cancel(0, false)
+    :: true -> cancel(0)
     :: started[0] -> withdraw(0)
     :: !both_cancel
     fi
@@ -502,17 +503,16 @@ proctype starts_and_cancels() {
 
 proctype cancels_nothing() {            /* of a timer without waits: it queues what others should have */
     byte out_units, out_wake;
-    bool out_arm, out_idle, out_last, out_untold;
+    bool out_arm, out_idle, out_untold;
 
     atomic { shard_cancel(WAITS) }
-    out_last = false;
     go_on();
     told()
 }
 
 proctype starts_and_rearms(bool starts) {
     byte out_units, out_wake, was;
-    bool out_arm, out_idle, out_last, out_untold, need_in_time, need_soon, failed, first;
+    bool out_arm, out_idle, out_untold, need_in_time, need_soon, failed, first;
 
     if
     :: starts -> start(1, 2)
@@ -520,7 +520,7 @@ proctype starts_and_rearms(bool starts) {
     fi;
     if
     :: started[0] && !both_cancel -> rearm(0, 2)
-    :: true -> cancel(1, true)
+    :: true -> cancel(1)
     fi
 }
 

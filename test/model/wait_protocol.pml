@@ -27,9 +27,9 @@
  *   never stuck           no process is blocked at the end
  *
  * Left out
- *   The driver is taken to wake up while anything is armed: untold.pml shows that, and what lends
- *   runners to it. More than one wait per turn, backlogs, set-backs, expire_all(), rings, and what
- *   happens when the driver lacks memory (withdraw).
+ *   The driver is taken to wake up while anything is armed: untold.pml shows that. More than one wait
+ *   per turn, backlogs, set-backs, expire_all(), rings, and what happens when the driver lacks memory
+ *   (withdraw).
  */
 
 #define WAITS 2

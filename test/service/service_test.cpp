@@ -786,6 +786,61 @@ BOOST_AUTO_TEST_CASE(P9_run_returns_after_the_last_wait_was_cancelled_in_whateve
     }
 }
 
+// The system timer stays set when the last wait has ended, and is no work of the context then.
+BOOST_AUTO_TEST_CASE(P9_work_is_counted_right_whatever_becomes_of_a_system_timer_that_rests) {
+    for (const auto next : {1ms, 5ms, 40ms}) { // before, at and after the time that it is set for
+        for (const auto meanwhile : {0ms, 10ms}) {
+            asio::io_context context;
+            pawl::steady_timer timer(context);
+            for (int round = 0; round < 3; ++round) {
+                outcome cancelled;
+                timer.expires_after(5ms);
+                timer.async_wait(record(cancelled));
+                timer.cancel();
+                outcome other;
+                asio::steady_timer keeps_running(context, meanwhile);
+                keeps_running.async_wait(record(other));
+                run_to_end(context);
+                BOOST_CHECK(cancelled.aborted());
+                BOOST_CHECK(other.succeeded());
+
+                outcome o;
+                timer.expires_after(next);
+                timer.async_wait(record(o));
+                BOOST_CHECK(busy(context) || o.succeeded());
+                run_to_end(context);
+                BOOST_CHECK(o.succeeded());
+                BOOST_CHECK(!busy(context));
+            }
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(P9_a_thread_pool_is_joined_while_its_system_timer_rests) {
+    asio::thread_pool pool(2);
+    pawl::steady_timer timer(pool, 1h);
+    outcome first;
+    timer.async_wait(record(first));
+    timer.cancel();
+    pool.join();
+    BOOST_CHECK(first.aborted());
+}
+
+BOOST_AUTO_TEST_CASE(P9_each_of_two_services_rests_for_itself) {
+    asio::io_context context;
+    pawl::steady_timer a(context, 1h);
+    pawl::compact_timer b(context, 1h);
+    outcome of_a;
+    outcome of_b;
+    a.async_wait(record(of_a));
+    b.async_wait(record(of_b));
+    a.cancel();
+    BOOST_CHECK(busy(context));
+    b.cancel();
+    BOOST_CHECK(!busy(context));
+    BOOST_CHECK(of_a.aborted() && of_b.aborted());
+}
+
 BOOST_AUTO_TEST_CASE(C29_a_pending_wait_is_work_and_a_completed_one_is_none) {
     asio::io_context context;
     manual_timer timer(context, 10ms);
@@ -809,8 +864,11 @@ BOOST_AUTO_TEST_CASE(C30_a_lone_expiry_and_a_last_cancel_are_one_unit) {
     timer.async_wait(record(o));
     timer.cancel();
     BOOST_CHECK_EQUAL(run_to_end(context), 1u);
+    timer.async_wait(record(o));
+    timer.expires_after(2h);
+    BOOST_CHECK_EQUAL(run_to_end(context), 1u);
 
-    BOOST_CHECK_EQUAL(o.calls, 2);
+    BOOST_CHECK_EQUAL(o.calls, 3);
 }
 
 BOOST_AUTO_TEST_CASE(C36_waits_survive_stop_and_complete_after_restart) {

@@ -45,11 +45,9 @@ public:
     virtual void arm(time::tick t) = 0;
     /// Has the driver wake all shards as soon as the context can.
     virtual void kick() = 0;
-    /// Nothing is armed in one shard. Disarms the driver if that holds for all.
-    virtual void idle() = 0;
-    /// True if no shard has an armed wait, and the driver's wake-up can be had at once, without
-    /// allocating.
-    [[nodiscard]] virtual bool kick_if_last() = 0;
+    /// Nothing is armed in one shard. Lets the driver rest if that holds for all.
+    /// @param native what can be done with the context, if that is known.
+    virtual void idle(const native_context* native) = 0;
 
 protected:
     ~context_port() = default;
@@ -91,9 +89,9 @@ public:
     /// A timer with the executor `ex` is made. Its native executor, once found, serves all.
     template <class Executor>
     void attach(const Executor& ex) {
-        // relaxed: every thread finds the same function, and it carries no other data.
-        if (!enqueue_.load(std::memory_order_relaxed))
-            enqueue_.store(native_enqueue(ex, context_), std::memory_order_relaxed);
+        // relaxed: every thread finds the same constant.
+        if (!native_.load(std::memory_order_relaxed))
+            native_.store(find_native(ex, context_), std::memory_order_relaxed);
     }
 
     // --- timers -------------------------------------------------------------------------------
@@ -137,7 +135,7 @@ public:
     [[nodiscard]] bool withdraw(wait_operation& op) {
         todo_list todo(shard_);
         const bool withdrawn = shard_.withdraw(op, todo);
-        if (todo.runners) // else this may be gone
+        if (todo.runners || todo.idle) // else this may be gone
             go_on(todo);
         return withdrawn;
     }
@@ -150,18 +148,18 @@ public:
         {
             todo_list todo(shard_);
             withdrawn = shard_.leave(timer, op, todo, last_user);
-            if (todo.runners) // else this may be gone
+            if (todo.runners || todo.idle) // else this may be gone
                 go_on(todo);
         }
         delete_if(last_user);
         return withdrawn;
     }
 
-    /// Cancels waits. @param for_good no new wait is about to be started.
-    std::size_t cancel(timer_core& timer, std::size_t limit, bool for_good) {
+    /// Cancels waits.
+    std::size_t cancel(timer_core& timer, std::size_t limit) {
         todo_list todo(shard_);
         const std::size_t count = shard_.cancel(timer, limit, todo);
-        apply_cancel(todo, for_good);
+        go_on(todo);
         return count;
     }
 
@@ -290,7 +288,7 @@ public:
     void cancel(slot_link& link) override {
         todo_list todo(shard_);
         shard_.cancel(link, todo);
-        apply_cancel(todo, true);
+        go_on(todo);
     }
 
     void forget(slot_link& link) noexcept override { delete_if(shard_.forget(link)); }
@@ -370,21 +368,6 @@ private:
         op.destroy();
     }
 
-    void apply_cancel(const effects& todo, bool for_good) {
-        if (for_good && todo.last && todo.runners && !todo.runners->next &&
-            shard_.lend_to_driver(*todo.runners)) {
-            // The driver would be disarmed next, and its wake-up is a unit too: let it be the one
-            // that runs what was cancelled. So the last cancel is one unit, as with Asio.
-            if (port_.kick_if_last())
-                return;
-            effects instead;
-            shard_.take_back(instead);
-            go_on(instead);
-            return;
-        }
-        go_on(todo);
-    }
-
     /// Ends a turn in which a handler has thrown.
     class turn_end {
     public:
@@ -437,16 +420,17 @@ private:
     void go_on(const effects& todo) {
         enqueue(todo.runners);
         if (todo.idle)
-            port_.idle();
+            port_.idle(native_.load(std::memory_order_relaxed)); // relaxed: see attach()
     }
 
     void enqueue(runner_token* list) {
         // relaxed: see attach()
-        const enqueue_function f = enqueue_.load(std::memory_order_relaxed);
+        const native_context* const native = native_.load(std::memory_order_relaxed);
         while (list) {
-            runner_token& token = *std::exchange(list, list->next); // it may run before f returns
-            if (f) {
-                f(context_, token);
+            // It may run before enqueue() returns.
+            runner_token& token = *std::exchange(list, list->next);
+            if (native) {
+                native->enqueue(context_, token);
             } else {
                 shard_.unclaim(token);
                 port_.kick();
@@ -459,7 +443,7 @@ private:
     const clock_ticks<Clock> scale_;
     shard<Backend> shard_;
     const unsigned per_turn_;
-    std::atomic<enqueue_function> enqueue_{nullptr};
+    std::atomic<const native_context*> native_{nullptr};
     [[no_unique_address]] const delay_table<Backend> rings_;
 };
 

@@ -4,7 +4,7 @@
 /// @file
 /// Purpose
 ///   The one system timer of a service: wakes it at the earliest tick that any shard has asked for,
-///   and is the outstanding work of the context while waits are armed.
+///   and is outstanding work of the context while waits are armed.
 ///
 /// Model
 ///   A boost::asio::basic_waitable_timer on an executor of our own that runs its handler where the
@@ -13,11 +13,16 @@
 ///   system call, at the price of a wake-up that finds nothing. For an earlier deadline the timer
 ///   is cancelled: its handler then looks at all shards, and sets the timer anew.
 ///
+///   When nobody needs it, the driver rests: the timer stays set, and what the context counts as
+///   work for it is taken back. So run() returns (P9), and nothing is queued for that.
+///
 /// Invariants
 ///   I1  At most one handler is on its way, from schedule() to on_wake(). So it does not matter
 ///       that cancelling an Asio timer does not recall a handler that is queued already.
 ///   I2  Whoever finds a handler on its way that was cancelled, or that expires early enough, need
 ///       do no more: it will look at all shards, and what was done before that happens before it.
+///   I3  While the driver rests, the context counts one unit of work less than Asio has told it of.
+///       on_wake() makes up for it before Asio, at the end of the handler, counts that handler off.
 ///
 /// Threads
 ///   All members may be called from any thread; never under the lock of a shard.
@@ -28,6 +33,7 @@
 #define PAWL_SERVICE_DRIVER_HPP
 
 #include <pawl/service/driver_need.hpp>
+#include <pawl/service/native_executor.hpp>
 #include <pawl/service/optional_mutex.hpp>
 
 #include <pawl/time/tick.hpp>
@@ -92,7 +98,8 @@ public:
     using clock = std::chrono::steady_clock;
 
     driver(boost::asio::execution_context& context, driver_target& target, bool locking)
-        : mutex_(locking), target_(target), block_(new block), timer_(inline_executor(context)) {}
+        : mutex_(locking), context_(context), target_(target), block_(new block),
+          timer_(inline_executor(context)) {}
     driver(const driver&) = delete;
     driver& operator=(const driver&) = delete;
 
@@ -103,19 +110,13 @@ public:
     void arm(time::tick t, When when, Need need) {
         {
             const std::scoped_lock lock(mutex_);
-            if (outstanding_) {
-                if (t < armed_at_)
-                    cancel();
-                return;
-            }
+            if (outstanding_)
+                return hasten(t, need);
         }
         const clock::time_point at = when(); // reads a user's clock: unlocked
         const std::scoped_lock lock(mutex_);
-        if (outstanding_) {
-            if (t < armed_at_)
-                cancel();
-            return;
-        }
+        if (outstanding_)
+            return hasten(t, need);
         switch (need()) {
         case driver_need::nobody:
             break;
@@ -131,29 +132,26 @@ public:
     /// Wakes up as soon as the context can.
     void kick() {
         const std::scoped_lock lock(mutex_);
-        if (outstanding_)
-            cancel();
-        else
-            schedule(time::tick{}, clock::time_point::min());
-    }
-
-    /// kick(), if that takes no more than a cancel and if `idle()` says that nobody needs the
-    /// driver for its time. Without `idle()` it would have to be set again.
-    template <class Idle>
-    [[nodiscard]] bool kick_if(Idle idle) {
-        const std::scoped_lock lock(mutex_);
-        if (!outstanding_ || !idle())
-            return false;
+        if (!outstanding_)
+            return schedule(time::tick{}, clock::time_point::min());
+        get_up();
         cancel();
-        return true;
     }
 
-    /// Disarms, if `idle()` says under the driver's lock that nobody needs it.
-    template <class Idle>
-    void disarm_if(Idle idle) {
+    /// Rests, unless `need()` says, under the driver's lock, that somebody needs it.
+    /// @param native what can be done with the context; nullptr if that is not known.
+    template <class Need>
+    void rest(const native_context* native, Need need) {
         const std::scoped_lock lock(mutex_);
-        if (outstanding_ && idle())
-            cancel();
+        if (!outstanding_ || resting_ || armed_at_ == time::tick{})
+            return; // it rests, or wakes up at once and looks for itself
+        const driver_need now = need();
+        if (now == driver_need::in_time)
+            return;
+        if (now == driver_need::soon || !native || !native->work_finished)
+            return cancel();
+        resting_ = native;
+        native->work_finished(context_);
     }
 
 private:
@@ -222,6 +220,21 @@ private:
         block* memory;
     };
 
+    /// arm(), while a handler is on its way.
+    template <class Need>
+    void hasten(time::tick t, Need& need) {
+        if (resting_ && need() == driver_need::nobody)
+            return;
+        get_up();
+        if (t < armed_at_)
+            cancel();
+    }
+
+    void get_up() {
+        if (resting_)
+            std::exchange(resting_, nullptr)->work_started(context_);
+    }
+
     void schedule(time::tick t, clock::time_point at) {
         timer_.expires_at(at);
         timer_.async_wait(handler{this, block_.get()});
@@ -239,15 +252,18 @@ private:
     void on_wake() {
         {
             const std::scoped_lock lock(mutex_);
+            get_up();
             outstanding_ = false;
         }
         target_.wake();
     }
 
     optional_mutex mutex_;
+    boost::asio::execution_context& context_;
     driver_target& target_;
-    bool outstanding_ = false; ///< a handler is on its way
-    time::tick armed_at_;      ///< when; tick 0: as soon as the context can
+    bool outstanding_ = false;                ///< a handler is on its way
+    const native_context* resting_ = nullptr; ///< and the context does not count it as work
+    time::tick armed_at_;                     ///< when; tick 0: as soon as the context can
     std::unique_ptr<block, leave_block> block_;
     boost::asio::basic_waitable_timer<clock, driver_wait_traits<Service>, inline_executor> timer_;
 };

@@ -8,7 +8,7 @@
 ///   detour.
 ///
 /// Model
-///   An `execution_context&` gives no executor. io_context, thread_pool and system_context do;
+///   An `execution_context&` gives no executor, and does not count work. io_context, thread_pool and system_context do;
 ///   theirs is looked for in the executor of a timer, inside strands and inside any_io_executor.
 ///   Where none is found (an executor type of the user's own), the service queues its units through
 ///   its driver (driver.hpp), and handlers are dispatched: slower, and right all the same.
@@ -83,8 +83,14 @@ struct runner {
     void operator()() const { token->host->run(*token); }
 };
 
-/// Queues a unit on a context of known type.
-using enqueue_function = void (*)(boost::asio::execution_context&, runner_token&);
+/// What can be done with a context whose type is known.
+struct native_context {
+    /// Queues a unit.
+    void (*enqueue)(boost::asio::execution_context&, runner_token&);
+    /// Work that the context counts, besides what it counts itself. Null where it cannot be told.
+    void (*work_started)(boost::asio::execution_context&);
+    void (*work_finished)(boost::asio::execution_context&);
+};
 
 template <class Executor>
 void enqueue(const Executor& ex, runner_token& token) {
@@ -103,36 +109,63 @@ void enqueue_on(boost::asio::execution_context& context, runner_token& token) {
         enqueue(static_cast<Context&>(context).get_executor(), token);
 }
 
-/// The way to queue units on `context`, or nullptr if its native executor is not found in `ex`.
+/// True unless Asio is told to do without the executors of the Networking TS.
+template <class Context>
+concept counts_work = requires(Context& context) {
+    context.get_executor().on_work_started();
+    context.get_executor().on_work_finished();
+};
+
+template <class Context>
+[[nodiscard]] constexpr native_context native_context_of() {
+    using boost::asio::execution_context;
+    native_context native{&enqueue_on<Context>, nullptr, nullptr};
+    if constexpr (counts_work<Context>) {
+        native.work_started = [](execution_context& context) {
+            static_cast<Context&>(context).get_executor().on_work_started();
+        };
+        native.work_finished = [](execution_context& context) {
+            static_cast<Context&>(context).get_executor().on_work_finished();
+        };
+    }
+    return native;
+}
+
+template <class Context>
+inline constexpr native_context native_context_for = native_context_of<Context>();
+
+/// What can be done with `context`, or nullptr if its native executor is not found in `ex`.
 template <class Executor>
-[[nodiscard]] enqueue_function native_enqueue(const Executor& ex,
-                                              const boost::asio::execution_context& context) {
+[[nodiscard]] const native_context* find_native(const Executor& ex,
+                                                const boost::asio::execution_context& context) {
     using namespace boost::asio;
     // Compared, because the inner executor of a user's type may belong anywhere.
-    const auto here = [&](enqueue_function f) { return &context_of(ex) == &context ? f : nullptr; };
+    const auto here = [&](const native_context& native) {
+        return &context_of(ex) == &context ? &native : nullptr;
+    };
 
     if constexpr (std::is_same_v<Executor, any_io_executor>) {
         if (const auto* e = ex.template target<io_context::executor_type>())
-            return native_enqueue(*e, context);
+            return find_native(*e, context);
         if (const auto* e = ex.template target<thread_pool::executor_type>())
-            return native_enqueue(*e, context);
+            return find_native(*e, context);
         if (const auto* e = ex.template target<system_executor>())
-            return native_enqueue(*e, context);
+            return find_native(*e, context);
         if (const auto* e = ex.template target<strand<io_context::executor_type>>())
-            return native_enqueue(*e, context);
+            return find_native(*e, context);
         if (const auto* e = ex.template target<strand<thread_pool::executor_type>>())
-            return native_enqueue(*e, context);
+            return find_native(*e, context);
         if (const auto* e = ex.template target<strand<any_io_executor>>())
-            return native_enqueue(*e, context);
+            return find_native(*e, context);
         return nullptr;
     } else if constexpr (std::is_same_v<Executor, io_context::executor_type>) {
-        return here(&enqueue_on<io_context>);
+        return here(native_context_for<io_context>);
     } else if constexpr (std::is_same_v<Executor, thread_pool::executor_type>) {
-        return here(&enqueue_on<thread_pool>);
+        return here(native_context_for<thread_pool>);
     } else if constexpr (std::is_same_v<Executor, system_executor>) {
-        return here(&enqueue_on<system_context>);
+        return here(native_context_for<system_context>);
     } else if constexpr (requires { ex.get_inner_executor(); }) {
-        return native_enqueue(ex.get_inner_executor(), context);
+        return find_native(ex.get_inner_executor(), context);
     } else {
         return nullptr;
     }

@@ -10,7 +10,7 @@
 ///   A runner is a unit that is queued on the context, or running, and that completes a fixed
 ///   number of entries. There is one for each such portion of the queue, but never more than
 ///   `most`: a runner that leaves entries behind is queued again, behind the I/O that is ready by
-///   then (P6). One runner may be lent to the driver, whose next wake-up then is that unit.
+///   then (P6).
 ///
 /// Threads
 ///   Guarded by the lock of the shard.
@@ -49,16 +49,14 @@ public:
     void claim(std::size_t entries, bool backlog, runner_token*& list) noexcept {
         while (wants_more(entries, backlog)) {
             ++count_;
-            queue(list);
+            runner_token* const token = std::exchange(free_, free_->next);
+            token->next = std::exchange(list, token);
         }
     }
 
-    /// The caller offers to be a runner itself, as the driver: it is the one that was lent to it,
-    /// or a new one.
+    /// The caller offers to be a runner itself.
     /// @return true if the caller is one.
     [[nodiscard]] bool claim_one(std::size_t entries, bool backlog) noexcept {
-        if (std::exchange(lent_, false))
-            return true;
         const bool wanted = wants_more(entries, backlog);
         count_ += wanted;
         return wanted;
@@ -71,35 +69,13 @@ public:
             give_back(token);
     }
 
-    /// The driver is to be the runner that was to be queued with `token`.
-    /// @return false if it is one already: the caller queues its own. Were they counted as one, and
-    ///         the driver not to come, one unit would be left for the entries of two.
-    [[nodiscard]] bool lend(runner_token& token) noexcept {
-        if (std::exchange(lent_, true))
-            return false;
-        give_back(&token);
-        return true;
-    }
-
-    /// The runner that was lent, if any, is queued after all.
-    void take_back(runner_token*& list) noexcept {
-        if (std::exchange(lent_, false))
-            queue(list);
-    }
-
 private:
-    void queue(runner_token*& list) noexcept {
-        runner_token* const token = std::exchange(free_, free_->next);
-        token->next = std::exchange(list, token);
-    }
-
     void give_back(runner_token* token) noexcept { token->next = std::exchange(free_, token); }
 
     std::size_t count_ = 0;
     const std::size_t per_turn_;
     runner_token tokens_[most];
     runner_token* free_ = nullptr; ///< as many as there may be more runners
-    bool lent_ = false;            ///< one of count_ is the driver, which is about to wake up
 };
 
 } // namespace pawl::detail

@@ -18,7 +18,7 @@
 ///
 /// Invariants
 ///   I1  There are enough runners whenever the lock is free: nothing that is due is forgotten. Each
-///       of them is queued, running, or lent to the driver, or its thread is untold.
+///       of them is queued or running, or its thread is untold.
 ///   I2  A timer with an armed wait is filed, with the due tick of its expiry. A timer may stay
 ///       filed when its waits are gone (cancel does not touch the time structure); then it is
 ///       dropped, or moved to its new due tick, when the time structure comes across it.
@@ -64,9 +64,8 @@ namespace pawl::detail {
 struct effects {
     runner_token* runners = nullptr; ///< queue these, linked by `next`
     time::tick wake = time::tick::never();
-    bool arm = false;  ///< have the driver wake the shard at `wake` or earlier
-    bool last = false; ///< a cancel has left no armed wait: the driver can run what was cancelled
-    bool idle = false; ///< nothing is armed, and no runner is queued: disarm the driver
+    bool arm = false;     ///< have the driver wake the shard at `wake` or earlier
+    bool idle = false;    ///< nothing is armed, and no runner is queued: the driver may rest
     bool refused = false; ///< a ring was full
     bool untold = false;  ///< until this is done, shard::told() is owed for it
     bool arming = false;  ///< likewise
@@ -162,7 +161,7 @@ public:
     [[nodiscard]] std::size_t cancel(timer_core& timer, std::size_t limit, effects& out) noexcept {
         const std::scoped_lock lock(mutex_);
         const std::size_t count = waits_.cancel(timer, limit);
-        after_cancel(out);
+        settle(out);
         return count;
     }
 
@@ -173,7 +172,7 @@ public:
         if (!op || !op->state.pending())
             return;
         waits_.cancel(*op, wait_ledger::aborted());
-        after_cancel(out);
+        settle(out);
     }
 
     /// The handler in a cancellation slot is going away.
@@ -244,10 +243,7 @@ public:
             collect_locked(now, out);
         else
             arm(tick{}, out); // `now` was read before the clock was set back: look again
-        if (claim)
-            claim = !closed_ && runners_.claim_one(waits_.due(), backlog_);
-        else
-            runners_.take_back(out.runners);
+        claim = claim && !closed_ && runners_.claim_one(waits_.due(), backlog_);
         claim_runners(out);
         check_idle(out);
         announce(out);
@@ -326,19 +322,6 @@ public:
     void retire(runner_token* token, effects& out) noexcept {
         const std::scoped_lock lock(mutex_);
         retire_locked(token, out);
-    }
-
-    /// The driver's next wake-up counts as the runner that was to be queued with `token`.
-    /// @return false if it counts as another one already.
-    [[nodiscard]] bool lend_to_driver(runner_token& token) noexcept {
-        const std::scoped_lock lock(mutex_);
-        return runners_.lend(token);
-    }
-
-    /// The driver will not wake up: the runner is queued after all.
-    void take_back(effects& out) noexcept {
-        const std::scoped_lock lock(mutex_);
-        runners_.take_back(out.runners);
     }
 
     /// Gives back a runner that is not going to be queued.
@@ -531,11 +514,7 @@ private:
 
     [[nodiscard]] bool withdraw_locked(wait_operation& op, effects& out) noexcept {
         const bool withdrawn = waits_.withdraw(op);
-        // Where operations under a limit follow each other, the driver would be disarmed and armed
-        // for each. So a runner, which comes behind what is ready, finds out whether it stays idle.
-        if (waits_.armed() == 0 && driver_told_ && !closed_)
-            runners_.claim(1, false, out.runners);
-        announce(out);
+        settle(out);
         return withdrawn;
     }
 
@@ -615,11 +594,16 @@ private:
             runners_.claim(waits_.due(), backlog_, out.runners);
     }
 
-    /// The caller is going to queue runners.
+    /// The caller is going to queue runners, or to send the driver to rest.
     void announce(effects& out) noexcept {
         // Without a lock there is no other thread that could take the context for idle.
-        if (out.runners && mutex_.held() && !std::exchange(out.untold, true))
+        if (!mutex_.held())
+            return;
+        if (out.runners && !std::exchange(out.untold, true))
             untold_.fetch_add(1, std::memory_order_relaxed);
+        if (out.idle &&
+            !std::exchange(out.arming, true)) // then run() may return, and the context end
+            arming_.fetch_add(1, std::memory_order_relaxed);
     }
 
     void retire_locked(runner_token* token, effects& out) noexcept {
@@ -637,12 +621,7 @@ private:
         announce(out);
     }
 
-    void after_cancel(effects& out) noexcept {
-        out.last = waits_.armed() == 0 && !closed_;
-        settle(out);
-    }
-
-    /// When nothing is armed, and no runner is left that would notice, the driver may be disarmed.
+    /// When nothing is armed, and no runner is left that would notice, the driver may rest.
     void check_idle(effects& out) noexcept {
         if (waits_.armed() == 0 && driver_told_ && runners_.count() == 0 && !closed_) {
             driver_told_ = false;
@@ -660,7 +639,8 @@ private:
     std::size_t users_ = 1;                                 ///< I5; the service is the first
     tick wake_ = tick::never();
     std::atomic<unsigned> untold_{0}; ///< threads that are about to queue runners
-    std::atomic<unsigned> arming_{0}; ///< threads that are about to arm the driver
+    std::atomic<unsigned> arming_{
+        0}; ///< threads that are about to arm the driver, or to let it rest
     const std::size_t batch_;
     time::detail::fixed_array<time::timer_node*> found_; ///< of one batch
     unsigned set_backs_ = 0;

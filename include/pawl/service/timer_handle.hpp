@@ -80,8 +80,8 @@ public:
 
     [[nodiscard]] time_point expiry() const noexcept { return expiry_; }
 
-    std::size_t cancel() { return cancel(all, true); }
-    std::size_t cancel_one() { return cancel(1, true); }
+    std::size_t cancel() { return cancel(all); }
+    std::size_t cancel_one() { return cancel(1); }
 
     /// Cancels all waits, then sets the expiry. @return how many were cancelled.
     std::size_t expires_at(const time_point& t) { return restart(at(t)); }
@@ -210,8 +210,8 @@ private:
         d.start(core_, op, when, first);
     }
 
-    std::size_t cancel(std::size_t limit, bool for_good) {
-        return home_.used() ? home_.get().cancel(core_, limit, for_good) : 0;
+    std::size_t cancel(std::size_t limit) {
+        return home_.used() ? home_.get().cancel(core_, limit) : 0;
     }
 
     /// Reading a clock takes some time, in which both cache lines of the timer arrive.
@@ -269,7 +269,7 @@ private:
     }
 
     std::size_t restart(const choice& c) {
-        const std::size_t count = cancel(all, false);
+        const std::size_t count = cancel(all);
         set(c);
         return count;
     }

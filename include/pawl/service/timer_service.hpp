@@ -176,17 +176,8 @@ private:
 
     void kick() override { driver_.kick(); }
 
-    void idle() override {
-        driver_.disarm_if([&] { return all_idle(); });
-    }
-
-    bool kick_if_last() override {
-        return driver_.kick_if([&] { return all_idle(); });
-    }
-
-    bool all_idle() const {
-        return std::all_of(dispatchers_.begin(), dispatchers_.end(),
-                           [](const auto& d) { return d->state().armed_count() == 0; });
+    void idle(const detail::native_context* native) override {
+        driver_.rest(native, [&] { return need(); });
     }
 
     detail::driver_need need() const {
