@@ -12,20 +12,20 @@
  *   and need not run the context; something else keeps it at work as long as it likes. What happens under the shard's
  *   lock is one step, and so is what happens under the driver's: the shard, which is asked there, does not look at
  *   the driver. The driver's first wait may lack memory. Units are queued natively, or by waking the driver. Time
- *   goes on when the driver's wait expires. An expiry may stop at its limit, and leave the rest to a unit. The due
- *   queue has no order, which allows more than its order does.
+ *   goes on when the driver's wait expires. An expiry may stop at its limit, and leave the rest to a unit.
  *
  * Properties
  *   P9                    finish(): no wait whose start has returned is left when the work is done
  *   one handler           schedule(): the driver has one at most on its way (driver.hpp, I1)
  *   exactly once          shard_take(): what is taken has not begun
  *   until then            withdraw(): the context does not stop before a thread has queued what it has to
- *   never stuck           no process is blocked at the end: there is no work without somebody who does it
+ *   never stuck           no process is blocked at the end: there is no work without somebody who does it, and no
+ *                         driver that is set, and counted, for a time that nobody needs
  *   returns               the context stops, if every thread goes on
  *
  * Left out
  *   What a wait does behind take() (wait_protocol.pml): its handler ends with it. Several shards, set-backs,
- *   clock_moved(), expire_all(), rings. rearm() and collect() when the driver lacks memory.
+ *   clock_moved(), rings. rearm() and collect() when the driver lacks memory.
  */
 
 #define WAITS 2
@@ -36,6 +36,7 @@ mtype = { idle, armed, due, cancelled, begun, done }
 /* waits, each the only one of its timer */
 mtype phase[WAITS] = idle;
 bool queued[WAITS];                     /* it has an entry in the due queue */
+byte older;                             /* if both have one: whose entry is the first */
 byte due_at[WAITS];
 
 /* shard */
@@ -67,6 +68,8 @@ bool both_cancel;
 /* ghost */
 bool started[WAITS];                    /* async_wait() has returned */
 
+/* Else time stands still: nobody may have to wait for a time that is set for nobody. */
+#define somebody_needs_it (armed_count > 0 || untold > 0 || arming > 0)
 #define armed_count ((phase[0] == armed) + (phase[1] == armed))
 #define entries (queued[0] + queued[1])
 #define next_due (phase[0] == armed && (phase[1] != armed || due_at[0] <= due_at[1]) -> due_at[0] : due_at[1])
@@ -130,11 +133,18 @@ inline shard_start(w, t) {              /* shard::start */
     fi
 }
 
+inline enter(w) {                       /* due_queue::push, unless it is there */
+    if
+    :: !queued[w] -> queued[w] = true; older = (queued[1 - w] -> 1 - w : w)
+    :: else
+    fi
+}
+
 inline shard_cancel(w) {                /* shard::cancel */
     if
     :: w < WAITS && (phase[w] == armed || phase[w] == due) ->
         phase[w] = cancelled;
-        queued[w] = true
+        enter(w)
     :: else
     fi;
     claim_runners();
@@ -158,7 +168,7 @@ inline shard_rearm(w, t) {              /* shard::rearm */
 
 inline fall_due(w) {                    /* wait_ledger::fall_due */
     if
-    :: phase[w] == armed && due_at[w] <= now -> phase[w] = due; queued[w] = true
+    :: phase[w] == armed && due_at[w] <= now -> phase[w] = due; enter(w)
     :: else
     fi
 }
@@ -206,8 +216,8 @@ inline shard_collect(claim) {           /* shard::collect */
 
 inline shard_take(collected) {          /* shard::take with last */
     if
-    :: queued[0] -> w = 0
-    :: queued[1] -> w = 1
+    :: entries == 2 -> w = older
+    :: entries == 1 -> w = (queued[0] -> 0 : 1)
     :: entries == 0 -> w = WAITS; behind = backlog && !collected
     fi;
     if
@@ -245,7 +255,12 @@ inline shard_withdraw(w) {              /* shard::withdraw */
     if
     :: phase[w] == armed -> phase[w] = idle
     :: else -> started[w] = true
-    fi
+    fi;
+    claim_runners();
+#ifndef MUTANT_WITHDRAWN_NOT_IDLE       /* the wait was the last one, and the driver armed by another start */
+    check_idle();
+#endif
+    announce()
 }
 
 inline shard_withdraw_held(w) {         /* shard::withdraw(wait_operation&), leave */
@@ -297,13 +312,17 @@ inline hasten(t) {                      /* driver::hasten */
     if
     :: resting && armed_count == 0 && untold == 0
     :: else ->
+#ifndef MUTANT_UP_FOR_LONG              /* nobody needs it for its time, and nobody says so any more */
+        need_soon = (resting && armed_count == 0);
+#endif
 #ifndef MUTANT_RESTS_ON                 /* what it is armed for is no work */
         get_up();
 #endif
         if
-        :: t < armed_at -> driver_cancel()
+        :: t < armed_at || need_soon -> driver_cancel()
         :: else
-        fi
+        fi;
+        need_soon = false
     fi
 }
 
@@ -343,12 +362,13 @@ inline rest() {                         /* driver::rest */
     :: outstanding && !resting && armed_at != 0 && armed_count == 0 ->
         if
 #ifndef MUTANT_RESTS_BESIDE_UNTOLD      /* another thread has yet to queue its units */
-        :: untold > 0 -> driver_cancel()
-        :: untold == 0 && native -> resting = true; finish()
+        :: inside && untold > 0 -> driver_cancel()
+        :: inside && untold == 0 && native -> resting = true; finish()
 #else
-        :: native -> resting = true; finish()
+        :: inside && native -> resting = true; finish()
 #endif
-        :: untold == 0 && !native -> driver_cancel()
+        :: inside && untold == 0 && !native -> driver_cancel()
+        :: !inside -> driver_cancel()
         fi
     :: else
     fi
@@ -429,6 +449,8 @@ inline start(w, t) {                    /* dispatcher::start */
     arm_if_asked();
     if
     :: atomic { failed -> failed = false; shard_withdraw(w) }
+        go_on();
+        atomic { untold = untold - out_untold; out_untold = false }
     :: else -> started[w] = true
     fi;
     atomic { told_arming() }
@@ -459,12 +481,13 @@ inline withdraw(w) {                    /* dispatcher::withdraw, leave */
 
 proctype runs_context() {
     byte w, out_units, out_wake;
+    bool inside = true;
     bool out_arm, out_idle, out_untold, claimed, behind, need_in_time, need_soon, failed;
 
     do
     :: atomic { !stopped && units > 0 -> units--; claimed = true }
         goto turns
-    :: atomic { !stopped && driver_wait != unset ->
+    :: atomic { !stopped && driver_wait != unset && (driver_wait == ready || armed_at <= now || somebody_needs_it) ->
             if
             :: driver_wait == pending && now < armed_at -> now = armed_at
             :: else
@@ -491,7 +514,7 @@ proctype runs_context() {
 
 proctype starts_and_cancels() {
     byte out_units, out_wake, was;
-    bool ran, out_arm, out_idle, out_untold, need_in_time, need_soon, failed, first;
+    bool inside, ran, out_arm, out_idle, out_untold, need_in_time, need_soon, failed, first;
 
     start(0, 1);
     if
@@ -501,18 +524,23 @@ proctype starts_and_cancels() {
     fi
 }
 
-proctype cancels_nothing() {            /* of a timer without waits: it queues what others should have */
-    byte out_units, out_wake;
-    bool out_arm, out_idle, out_untold;
+proctype ends_others() {                /* or nothing, for a timer without waits: it queues what others should have */
+    byte w, out_units, out_wake;
+    bool inside, out_arm, out_idle, out_untold;
 
-    atomic { shard_cancel(WAITS) }
+    if
+    :: w = 0                            /* expire_all(): its start may not have returned */
+    :: w = 1
+    :: w = WAITS
+    fi;
+    atomic { shard_cancel(w) }
     go_on();
     told()
 }
 
 proctype starts_and_rearms(bool starts) {
     byte out_units, out_wake, was;
-    bool out_arm, out_idle, out_untold, need_in_time, need_soon, failed, first;
+    bool inside, out_arm, out_idle, out_untold, need_in_time, need_soon, failed, first;
 
     if
     :: starts -> start(1, 2)
@@ -530,7 +558,7 @@ init {
         run starts_and_cancels();
         if                              /* all at once are too many for a test */
 #ifndef FAIR                            /* fairness is dear */
-        :: native = true; has_memory = true; both_cancel = true; run starts_and_rearms(true); run cancels_nothing()
+        :: native = true; has_memory = true; both_cancel = true; run starts_and_rearms(true); run ends_others()
         :: native = true; run starts_and_rearms(true)
         :: has_memory = true; run starts_and_rearms(true)
         :: has_memory = true; run starts_and_rearms(false); run runs_context()

@@ -738,7 +738,10 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_start_beside_one_whose_driver_fails_arms_the_dri
     BOOST_REQUIRE(b.state().start(c.timers[1], c.waits[1], tick{20}, true, beside));
 
     BOOST_CHECK(beside.arm); // does not rely on the first
-    BOOST_CHECK(b.state().withdraw(c.timers[0], c.waits[0]));
+    effects undo;
+    BOOST_CHECK(b.state().withdraw(c.timers[0], c.waits[0], undo));
+    BOOST_CHECK(!undo.idle); // the other one is armed
+    b.apply(undo, false);
     b.state().told(failing);
     b.state().told(beside);
 
@@ -769,7 +772,10 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_start_whose_driver_fails_is_withdrawn_without_a_
     BOOST_REQUIRE(b.state().start(t, w, tick{10}, true, unheeded));
     BOOST_REQUIRE(unheeded.arm);
 
-    BOOST_CHECK(b.state().withdraw(t, w));
+    effects undo;
+    BOOST_CHECK(b.state().withdraw(t, w, undo));
+    BOOST_CHECK(undo.idle); // another start may have armed the driver, and its wait be over
+    b.apply(undo);
 
     BOOST_CHECK_EQUAL(b.state().armed_count(), 0u);
     BOOST_CHECK_EQUAL(b.cancel(t), 0u);

@@ -18,6 +18,7 @@
 #include <pawl/steady_timer.hpp>
 #include <pawl/timer_service.hpp>
 
+#include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/bind_executor.hpp>
@@ -28,6 +29,7 @@
 #include <boost/asio/experimental/promise.hpp>
 #include <boost/asio/experimental/use_promise.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/prepend.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/redirect_error.hpp>
@@ -490,24 +492,55 @@ BOOST_AUTO_TEST_CASE(nothing_is_posted_for_an_operation_that_completes_first) {
         return n;
     };
     const std::size_t bare = units([](auto& t) { t.async_wait([](error_code) {}); });
-    const std::size_t limited = units([](auto& t) {
-        t.async_wait(pawl::cancel_at(manual_clock::now() + 1h, [](error_code) {}));
-    });
+    const std::size_t limited =
+        units([](auto& t) { t.async_wait(pawl::cancel_after(1h, [](error_code) {})); });
     BOOST_TEST(bare == operations);
     BOOST_TEST(limited == operations);
 
     asio::io_context context;
     operation op(context.get_executor());
     outcome o;
-    op.async_run(pawl::cancel_at(manual_clock::now() + 1h, record(o)));
-    poll(context);
-    for (std::size_t i = 0; i < operations; ++i) {
-        op.complete({}, 1);
-        op.async_run(pawl::cancel_at(manual_clock::now() + 1h, record(o)));
-    }
-    BOOST_TEST(poll(context) == 0u);
+    asio::post(context, [&] {
+        for (std::size_t i = 0; i < operations; ++i) {
+            op.async_run(pawl::cancel_after(1h, record(o)));
+            op.complete({}, 1);
+        }
+    });
+    BOOST_TEST(poll(context) == one);
+    BOOST_TEST(context.stopped());
+    BOOST_TEST(poll(context) == none);
+}
+
+BOOST_AUTO_TEST_CASE(P9_a_limit_that_ends_outside_of_run_does_not_stop_the_context) {
+    asio::io_context context;
+    operation op(context.get_executor());
+    outcome limited;
+    op.async_run(pawl::timeout(1h, record(limited)));
     op.complete({}, 1);
-    BOOST_TEST(poll(context) == 0u);
+    BOOST_TEST(!context.stopped());
+
+    asio::steady_timer timer(context, 1ms);
+    outcome o;
+    timer.async_wait(pawl::timeout(1h, record(o)));
+    BOOST_TEST(context.run() >= one); // without restart()
+    BOOST_TEST(o.ended_with({}), o);
+}
+
+BOOST_AUTO_TEST_CASE(a_handler_may_take_the_executor_of_its_operation) {
+    asio::io_context context;
+    asio::steady_timer timer(context, 1ms);
+    outcome o;
+    asio::any_completion_handler<void(error_code)> erased(record(o));
+    timer.async_wait(pawl::timeout(1h, std::move(erased)));
+    run_to_end(context);
+    BOOST_TEST(o.ended_with({}), o);
+
+    timer.expires_after(1ms);
+    outcome nested;
+    asio::any_completion_handler<void(error_code)> inner(record(nested));
+    timer.async_wait(pawl::cancel_after(1h, pawl::timeout(1h, std::move(inner))));
+    run_to_end(context);
+    BOOST_TEST(nested.ended_with({}), nested);
 }
 
 // ---- the end ----------------------------------------------------------------------------------------

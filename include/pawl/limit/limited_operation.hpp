@@ -41,7 +41,6 @@
 
 #include <boost/asio/associated_allocator.hpp>
 #include <boost/asio/associated_cancellation_slot.hpp>
-#include <boost/asio/associated_executor.hpp>
 #include <boost/asio/associator.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/cancellation_type.hpp>
@@ -102,20 +101,7 @@ template <class Args, class... Results>
     return i;
 }
 
-/// Stands for the executor of a handler that has none.
-struct no_executor {};
-
-/// The associated executor of a handler, or no_executor.
-template <class Handler>
-using own_executor_t = boost::asio::associated_executor_t<Handler, no_executor>;
-
-// Not get_associated_executor(), which wants the fallback to be an executor.
-template <class Handler>
-[[nodiscard]] own_executor_t<Handler> own_executor(const Handler& handler) noexcept {
-    return boost::asio::associated_executor<Handler, no_executor>::get(handler, no_executor());
-}
-
-/// The executor on which a handler is invoked. One that the handler has is asked for when it is
+/// The executor on which a handler is invoked. One that is the handler's own is asked for when it is
 /// needed, which is in rare cases: to copy an any_io_executor takes about a tenth of a limit.
 template <class Handler, class Executor>
 class executor_for {
@@ -127,12 +113,15 @@ private:
     Executor executor_;
 };
 template <class Handler, class Executor>
-    requires std::same_as<Executor, own_executor_t<Handler>>
+    requires std::same_as<typename Handler::executor_type, Executor> &&
+             requires(const Handler& handler) {
+                 { handler.get_executor() } -> std::convertible_to<Executor>;
+             }
 class executor_for<Handler, Executor> {
 public:
     explicit executor_for(const Executor&) noexcept {}
     [[nodiscard]] Executor get(const Handler& handler) const noexcept {
-        return own_executor(handler);
+        return handler.get_executor();
     }
 };
 
@@ -450,8 +439,11 @@ private:
     void deliver_later() noexcept {
         const Executor ex = wait_executor();
         try {
-            boost::asio::post(ex, delivery(*this));
-        } catch (...) { // no memory: the handler was destroyed
+            if constexpr (requires { boost::asio::post(ex, delivery(*this)); })
+                boost::asio::post(ex, delivery(*this));
+            else
+                boost::asio::dispatch(ex, delivery(*this)); // all that any_completion_executor can
+        } catch (...) {                                     // no memory: the handler was destroyed
         }
     }
 

@@ -15,6 +15,7 @@
 #include <pawl/limit/limit_timer.hpp>
 #include <pawl/limit/limited_operation.hpp>
 
+#include <boost/asio/associated_executor.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/deferred.hpp>
@@ -49,6 +50,9 @@ struct plain_signature<R(Args...) && noexcept> : plain_signature<R(Args...)> {};
 template <class First, class... Rest>
 struct first_signature : plain_signature<First> {};
 
+/// Stands for the executor of a handler that has none.
+struct no_executor {};
+
 template <class Initiation>
 concept has_executor = requires(const Initiation& initiation) {
     typename Initiation::executor_type;
@@ -63,14 +67,11 @@ struct executor_of_initiation<Initiation> {
     using executor_type = typename Initiation::executor_type;
 };
 
-/// The executor of a handler, or else, of its operation.
-template <class Handler, class Limit, class Initiation>
-[[nodiscard]] auto executor_of([[maybe_unused]] const Handler& handler,
-                               [[maybe_unused]] const Limit& limit,
-                               [[maybe_unused]] const Initiation& initiation) {
-    if constexpr (!std::is_same_v<own_executor_t<Handler>, no_executor>)
-        return own_executor(handler);
-    else if constexpr (has_executor<Initiation>)
+/// The executor of an operation whose handler has none of its own.
+template <class Limit, class Initiation>
+[[nodiscard]] decltype(auto) default_executor([[maybe_unused]] const Limit& limit,
+                                              [[maybe_unused]] const Initiation& initiation) {
+    if constexpr (has_executor<Initiation>)
         return initiation.get_executor();
     else if constexpr (requires { limit.timer->get_executor(); })
         return limit.timer->get_executor();
@@ -115,7 +116,12 @@ public:
 private:
     template <class I, class Handler, class... Args>
     void launch(I&& initiation, Handler&& handler, Args&&... args) const {
-        const auto ex = executor_of(handler, limit_, initiation);
+        const auto& fallback = default_executor(limit_, initiation);
+        // Not get_associated_executor(), which wants the fallback to be an executor.
+        const auto ex =
+            boost::asio::associated_executor<std::decay_t<Handler>,
+                                             std::decay_t<decltype(fallback)>>::get(handler,
+                                                                                    fallback);
         using executor = std::remove_const_t<decltype(ex)>;
         static_assert(
             !std::is_same_v<executor, no_executor>,

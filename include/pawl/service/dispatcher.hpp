@@ -123,7 +123,10 @@ public:
             // No wake-up, no wait. If somebody has come by and taken it nevertheless, all is well.
             // The timer is still there: only the first arming by this service can lack memory, and
             // nothing completes waits before.
-            if (shard_.withdraw(timer, op)) {
+            todo_list undo(shard_);
+            const bool withdrawn = shard_.withdraw(timer, op, undo);
+            go_on(undo);
+            if (withdrawn) {
                 op.destroy();
                 throw;
             }
@@ -135,8 +138,7 @@ public:
     [[nodiscard]] bool withdraw(wait_operation& op) {
         todo_list todo(shard_);
         const bool withdrawn = shard_.withdraw(op, todo);
-        if (todo.runners || todo.idle) // else this may be gone
-            go_on(todo);
+        go_on(todo);
         return withdrawn;
     }
 
@@ -148,8 +150,7 @@ public:
         {
             todo_list todo(shard_);
             withdrawn = shard_.leave(timer, op, todo, last_user);
-            if (todo.runners || todo.idle) // else this may be gone
-                go_on(todo);
+            go_on(todo);
         }
         delete_if(last_user);
         return withdrawn;
@@ -416,9 +417,10 @@ private:
         }
     }
 
-    /// Does what the shard asked for, but for arming.
+    /// Does what the shard asked for, but for arming. If that is nothing, this may be gone.
     void go_on(const effects& todo) {
-        enqueue(todo.runners);
+        if (todo.runners)
+            enqueue(todo.runners);
         if (todo.idle)
             port_.idle(native_.load(std::memory_order_relaxed)); // relaxed: see attach()
     }

@@ -13,8 +13,9 @@
 ///   system call, at the price of a wake-up that finds nothing. For an earlier deadline the timer
 ///   is cancelled: its handler then looks at all shards, and sets the timer anew.
 ///
-///   When nobody needs it, the driver rests: the timer stays set, and what the context counts as
-///   work for it is taken back. So run() returns (P9), and nothing is queued for that.
+///   When nobody needs it any more, and that is found out in a unit of the context, the driver rests:
+///   the timer stays set, and what the context counts as work for it is taken back. So run() returns
+///   (P9), and nothing is queued for that. Elsewhere the timer is cancelled.
 ///
 /// Invariants
 ///   I1  At most one handler is on its way, from schedule() to on_wake(). So it does not matter
@@ -140,17 +141,24 @@ public:
 
     /// Rests, unless `need()` says, under the driver's lock, that somebody needs it.
     /// @param native what can be done with the context; nullptr if that is not known.
+    /// @param in_time the ticks are those of a clock that nobody sets: what the driver is set for now
+    ///                will do for later ones.
     template <class Need>
-    void rest(const native_context* native, Need need) {
+    void rest(const native_context* native, bool in_time, Need need) {
         const std::scoped_lock lock(mutex_);
         if (!outstanding_ || resting_ || armed_at_ == time::tick{})
             return; // it rests, or wakes up at once and looks for itself
         const driver_need now = need();
         if (now == driver_need::in_time)
             return;
-        if (now == driver_need::soon || !native || !native->work_finished)
+        // Elsewhere than in a unit the context might be left without work, and stop: for good, even
+        // if the next wait is started before run() is called.
+        if (now == driver_need::soon || !native || !native->runs_here ||
+            !native->runs_here(context_))
             return cancel();
         resting_ = native;
+        if (!in_time)
+            armed_at_ = time::tick::never();
         native->work_finished(context_);
     }
 
@@ -223,10 +231,11 @@ private:
     /// arm(), while a handler is on its way.
     template <class Need>
     void hasten(time::tick t, Need& need) {
-        if (resting_ && need() == driver_need::nobody)
+        const driver_need now = resting_ ? need() : driver_need::in_time;
+        if (now == driver_need::nobody)
             return;
         get_up();
-        if (t < armed_at_)
+        if (t < armed_at_ || now == driver_need::soon)
             cancel();
     }
 

@@ -8,8 +8,9 @@
 ///   detour.
 ///
 /// Model
-///   An `execution_context&` gives no executor, and does not count work. io_context, thread_pool and system_context do;
-///   theirs is looked for in the executor of a timer, inside strands and inside any_io_executor.
+///   An `execution_context&` gives no executor, and cannot be told of work. io_context, thread_pool
+///   and system_context have one; it is looked for in the executor of a timer, inside strands and
+///   inside any_io_executor.
 ///   Where none is found (an executor type of the user's own), the service queues its units through
 ///   its driver (driver.hpp), and handlers are dispatched: slower, and right all the same.
 #ifndef PAWL_SERVICE_NATIVE_EXECUTOR_HPP
@@ -87,7 +88,9 @@ struct runner {
 struct native_context {
     /// Queues a unit.
     void (*enqueue)(boost::asio::execution_context&, runner_token&);
-    /// Work that the context counts, besides what it counts itself. Null where it cannot be told.
+    /// Whether this thread runs the context. Null, as the next two are, where that is not known.
+    bool (*runs_here)(boost::asio::execution_context&);
+    /// Tell the context of work, besides what it counts itself.
     void (*work_started)(boost::asio::execution_context&);
     void (*work_finished)(boost::asio::execution_context&);
 };
@@ -109,9 +112,10 @@ void enqueue_on(boost::asio::execution_context& context, runner_token& token) {
         enqueue(static_cast<Context&>(context).get_executor(), token);
 }
 
-/// True unless Asio is told to do without the executors of the Networking TS.
+/// Not system_context, which does not count, nor any without the executors of the Networking TS.
 template <class Context>
 concept counts_work = requires(Context& context) {
+    context.get_executor().running_in_this_thread();
     context.get_executor().on_work_started();
     context.get_executor().on_work_finished();
 };
@@ -119,8 +123,11 @@ concept counts_work = requires(Context& context) {
 template <class Context>
 [[nodiscard]] constexpr native_context native_context_of() {
     using boost::asio::execution_context;
-    native_context native{&enqueue_on<Context>, nullptr, nullptr};
+    native_context native{&enqueue_on<Context>, nullptr, nullptr, nullptr};
     if constexpr (counts_work<Context>) {
+        native.runs_here = [](execution_context& context) {
+            return static_cast<Context&>(context).get_executor().running_in_this_thread();
+        };
         native.work_started = [](execution_context& context) {
             static_cast<Context&>(context).get_executor().on_work_started();
         };

@@ -130,10 +130,13 @@ public:
     /// Takes back a wait that was just started, if nobody has had it since: its driver could not be
     /// armed.
     /// @return true if the caller owns the wait again.
-    [[nodiscard]] bool withdraw(const timer_core& timer, wait_operation& op) noexcept {
+    [[nodiscard]] bool withdraw(const timer_core& timer, wait_operation& op,
+                                effects& out) noexcept {
         const std::scoped_lock lock(mutex_);
         wake_ = tick::never(); // let the next start try again
-        return waits_.withdraw(timer, op);
+        const bool withdrawn = waits_.withdraw(timer, op);
+        settle(out);
+        return withdrawn;
     }
 
     /// Ends a held wait.

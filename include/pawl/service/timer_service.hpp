@@ -134,6 +134,12 @@ private:
         void operator()(detail::service_life* l) const { l->release(); }
     };
 
+    /// The clock is that of the driver.
+    static constexpr bool keeps_time =
+        std::is_same_v<Clock, std::chrono::steady_clock> &&
+        std::is_same_v<typename detail::backend_choice<WaitTraits>::traits,
+                       boost::asio::wait_traits<Clock>>;
+
     static options default_options() {
         options o;
         if constexpr (requires { Clock::default_precision; })
@@ -177,7 +183,7 @@ private:
     void kick() override { driver_.kick(); }
 
     void idle(const detail::native_context* native) override {
-        driver_.rest(native, [&] { return need(); });
+        driver_.rest(native, keeps_time, [&] { return need(); });
     }
 
     detail::driver_need need() const {
@@ -190,9 +196,7 @@ private:
     std::chrono::steady_clock::time_point wake_time(time::tick t) const {
         using steady = std::chrono::steady_clock;
         const time_point at = dispatchers_.front()->scale().time_of(t);
-        if constexpr (std::is_same_v<Clock, steady> &&
-                      std::is_same_v<typename detail::backend_choice<WaitTraits>::traits,
-                                     boost::asio::wait_traits<Clock>>) {
+        if constexpr (keeps_time) {
             return at;
         } else {
             // The traits may shorten the sleep; a clock that can jump is looked at every second.
