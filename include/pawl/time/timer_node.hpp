@@ -45,11 +45,11 @@ struct timer_node {
 
     // No two of these share a word that a compiler would load at once: to load more than was just
     // stored takes as long as the store takes to reach the cache, with all stores before it.
-    std::uint32_t order_low = 0;
-    std::uint8_t order_middle = 0;
-    std::uint8_t order_high : 4 = 0;
-    std::uint8_t user : 4 = 0; ///< The owner's. No backend reads or changes it.
-    std::uint16_t slot = 0;    ///< Which slot of the backend holds it.
+    std::uint32_t order_low = 0;     ///< Bits 0 to 31 of order().
+    std::uint8_t order_middle = 0;   ///< Bits 32 to 39.
+    std::uint8_t order_high : 4 = 0; ///< Bits 40 to 43.
+    std::uint8_t user : 4 = 0;       ///< The owner's. No backend reads or changes it.
+    std::uint16_t slot = 0;          ///< Which slot of the backend holds it.
 
     /// Number of its start, modulo 2^44.
     [[nodiscard]] std::uint64_t order() const noexcept {
