@@ -441,9 +441,9 @@ private:
         try {
             if constexpr (requires { boost::asio::post(ex, delivery(*this)); })
                 boost::asio::post(ex, delivery(*this));
-            else
-                boost::asio::dispatch(ex, delivery(*this)); // all that any_completion_executor can
-        } catch (...) {                                     // no memory: the handler was destroyed
+            else // as with any_completion_executor
+                boost::asio::dispatch(ex, delivery(*this));
+        } catch (...) { // no memory: the handler was destroyed
         }
     }
 

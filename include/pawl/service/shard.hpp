@@ -604,8 +604,8 @@ private:
             return;
         if (out.runners && !std::exchange(out.untold, true))
             untold_.fetch_add(1, std::memory_order_relaxed);
-        if (out.idle &&
-            !std::exchange(out.arming, true)) // then run() may return, and the context end
+        // Then run() may return, and the context end.
+        if (out.idle && !std::exchange(out.arming, true))
             arming_.fetch_add(1, std::memory_order_relaxed);
     }
 
@@ -642,8 +642,7 @@ private:
     std::size_t users_ = 1;                                 ///< I5; the service is the first
     tick wake_ = tick::never();
     std::atomic<unsigned> untold_{0}; ///< threads that are about to queue runners
-    std::atomic<unsigned> arming_{
-        0}; ///< threads that are about to arm the driver, or to let it rest
+    std::atomic<unsigned> arming_{0}; ///< threads that will arm the driver, or let it rest
     const std::size_t batch_;
     time::detail::fixed_array<time::timer_node*> found_; ///< of one batch
     unsigned set_backs_ = 0;
