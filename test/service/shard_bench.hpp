@@ -16,6 +16,7 @@
 #include <pawl/wait/wait_operation.hpp>
 
 #include <boost/asio/error.hpp>
+#include <boost/asio/execution_context.hpp>
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
@@ -225,6 +226,8 @@ public:
         return count;
     }
 
+    const boost::asio::execution_context& context() const noexcept override { return context_; }
+
     /// What wait_host::cancel() of a dispatcher does.
     void cancel(slot_link& link) override {
         effects out;
@@ -323,6 +326,7 @@ private:
     bool park(wait_operation&) noexcept override { return true; }
     void abandon(wait_operation&) noexcept override {}
 
+    boost::asio::execution_context context_;
     const unsigned per_turn_;
     shard shard_;
     tick now_;

@@ -29,6 +29,7 @@ void note_violation() noexcept { ++violations; }
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/error.hpp>
+#include <boost/asio/execution_context.hpp>
 
 #include <array>
 #include <memory>
@@ -217,6 +218,7 @@ namespace {
 
 /// Plays the shard for one wait at a time.
 struct scripted_host final : wait_host {
+    const boost::asio::execution_context& context() const noexcept override { return home; }
     bool arrive(wait_operation& op) noexcept override {
         ++arrivals;
         if (pulled_back)
@@ -252,6 +254,7 @@ struct scripted_host final : wait_host {
             op.slot()->unlink();
     }
 
+    boost::asio::execution_context home;
     bool pulled_back = false;
     bool due_again = false;
     int arrivals = 0;

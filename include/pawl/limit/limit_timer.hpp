@@ -68,11 +68,6 @@ public:
         limit.time.set(handle_);
     }
 
-    template <class Limit, class Executor>
-    [[nodiscard]] static const auto& context(const Limit&, const Executor& ex) {
-        return context_of(ex);
-    }
-
     void start(wait_operation& op) { handle_.wait(op); }
     [[nodiscard]] bool end(wait_operation& op) { return handle_.leave(op); }
 
@@ -90,11 +85,6 @@ public:
     callers_limit_timer(const Limit& limit, const Executor&)
         : handle_(timer_access::handle(*limit.timer)), home_(handle_.home()) {
         limit.time.set(handle_);
-    }
-
-    template <class Limit, class Executor>
-    [[nodiscard]] static const auto& context(const Limit& limit, const Executor&) {
-        return timer_access::handle(*limit.timer).home().context();
     }
 
     void start(wait_operation& op) { handle_.wait(op); }

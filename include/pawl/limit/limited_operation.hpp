@@ -35,17 +35,20 @@
 #define PAWL_LIMIT_LIMITED_OPERATION_HPP
 
 #include <pawl/service/native_executor.hpp>
+#include <pawl/service/optional_mutex.hpp>
 
 #include <pawl/wait/held_wait.hpp>
 #include <pawl/wait/wait_handler.hpp>
 
 #include <boost/asio/associated_allocator.hpp>
 #include <boost/asio/associated_cancellation_slot.hpp>
+#include <boost/asio/associated_executor.hpp>
 #include <boost/asio/associator.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/error.hpp>
+#include <boost/asio/execution_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/recycling_allocator.hpp>
 #include <boost/system/error_code.hpp>
@@ -106,7 +109,11 @@ template <class Args, class... Results>
 template <class Handler, class Executor>
 class executor_for {
 public:
-    explicit executor_for(const Executor& ex) noexcept : executor_(ex) {}
+    /// @param fallback for a handler that has none. It need not be an executor otherwise, which is
+    ///                 why this is not get_associated_executor().
+    template <class Fallback>
+    executor_for(const Handler& handler, const Fallback& fallback) noexcept
+        : executor_(boost::asio::associated_executor<Handler, Fallback>::get(handler, fallback)) {}
     [[nodiscard]] Executor get(const Handler&) const noexcept { return executor_; }
 
 private:
@@ -119,7 +126,8 @@ template <class Handler, class Executor>
              }
 class executor_for<Handler, Executor> {
 public:
-    explicit executor_for(const Executor&) noexcept {}
+    template <class Fallback>
+    executor_for(const Handler&, const Fallback&) noexcept {}
     [[nodiscard]] Executor get(const Handler& handler) const noexcept {
         return handler.get_executor();
     }
@@ -168,11 +176,13 @@ public:
 
     /// Starts the limit, and then the operation.
     /// @throws whatever the allocation, the limit or the initiation throws, with nothing left.
-    template <class H, class TimerExecutor, class Limit, class Initiation, class... Args>
-    static void launch(H&& handler, const Executor& ex, const TimerExecutor& timer_ex,
+    /// @param fallback the executor if the handler has none. @param timer_ex that of the limit.
+    template <class H, class Fallback, class TimerExecutor, class Limit, class Initiation,
+              class... Args>
+    static void launch(H&& handler, const Fallback& fallback, const TimerExecutor& timer_ex,
                        const Limit& limit, boost::asio::cancellation_type_t type,
                        Initiation&& initiation, Args&&... args) {
-        starting_party start(make(std::forward<H>(handler), ex, timer_ex, limit, type));
+        starting_party start(make(std::forward<H>(handler), fallback, timer_ex, limit, type));
         {
             limited_handler<limited_operation> inner(*start);
             start->timer_.start(*start);
@@ -235,6 +245,11 @@ public:
     /// @pre the handler has not been moved.
     [[nodiscard]] Executor wait_executor() const noexcept { return executor_.get(handler_); }
 
+    [[nodiscard]] static bool is_native(const Executor& ex,
+                                        const boost::asio::execution_context& context) noexcept {
+        return runs_natively(ex, context);
+    }
+
     [[nodiscard]] auto carrier_allocator() const noexcept {
         return boost::asio::get_associated_allocator(handler_,
                                                      boost::asio::recycling_allocator<void>());
@@ -288,11 +303,7 @@ private:
         [[nodiscard]] limited_operation* operator->() const noexcept { return op_; }
 
         void done() {
-            unsigned untouched = operation_party | wait_party | start_party;
-            // acq_rel: pairs with operation_ended(), leave() and wait_ended()
-            if (op_->parties_.compare_exchange_strong(untouched, operation_party | wait_party,
-                                                      std::memory_order_acq_rel,
-                                                      std::memory_order_acquire)) {
+            if (op_->leave_untouched()) {
                 (void)release();
                 return;
             }
@@ -348,22 +359,23 @@ private:
             handler, boost::asio::recycling_allocator<void>()));
     }
 
-    template <class H, class TimerExecutor, class Limit>
-    static limited_operation& make(H&& handler, const Executor& ex, const TimerExecutor& timer_ex,
-                                   const Limit& limit, boost::asio::cancellation_type_t type) {
+    template <class H, class Fallback, class TimerExecutor, class Limit>
+    static limited_operation& make(H&& handler, const Fallback& fallback,
+                                   const TimerExecutor& timer_ex, const Limit& limit,
+                                   boost::asio::cancellation_type_t type) {
         allocator_type alloc = allocator_of(handler);
         storage memory{alloc, allocator_traits::allocate(alloc, 1)};
         auto* const op = ::new (static_cast<void*>(std::to_address(memory.block)))
-            limited_operation(std::forward<H>(handler), ex, timer_ex, limit, type);
+            limited_operation(std::forward<H>(handler), fallback, timer_ex, limit, type);
         memory.block = nullptr;
         return *op;
     }
 
-    template <class H, class TimerExecutor, class Limit>
-    limited_operation(H&& handler, const Executor& ex, const TimerExecutor& timer_ex,
+    template <class H, class Fallback, class TimerExecutor, class Limit>
+    limited_operation(H&& handler, const Fallback& fallback, const TimerExecutor& timer_ex,
                       const Limit& limit, boost::asio::cancellation_type_t type)
-        : base(runs_natively(ex, Timer::context(limit, timer_ex))), type_(type),
-          handler_(std::forward<H>(handler)), executor_(ex), timer_(limit, timer_ex) {
+        : type_(type), handler_(std::forward<H>(handler)), executor_(handler_, fallback),
+          timer_(limit, timer_ex) {
         auto slot = boost::asio::get_associated_cancellation_slot(handler_);
         if (slot.is_connected())
             slot.template emplace<outer_link>(*this);
@@ -385,6 +397,21 @@ private:
         storage memory{alloc,
                        std::pointer_traits<typename allocator_traits::pointer>::pointer_to(*this)};
         this->~limited_operation();
+    }
+
+    /// The initiating function leaves, if nothing has happened since it began.
+    [[nodiscard]] bool leave_untouched() noexcept {
+        constexpr unsigned others = operation_party | wait_party;
+        unsigned untouched = others | start_party;
+        if (single_threaded()) { // a locked instruction takes as long as filing the wait
+            const bool leaves = parties_.load(std::memory_order_relaxed) == untouched;
+            if (leaves)
+                parties_.store(others, std::memory_order_relaxed);
+            return leaves;
+        }
+        // acq_rel: pairs with operation_ended(), leave() and wait_ended()
+        return parties_.compare_exchange_strong(untouched, others, std::memory_order_acq_rel,
+                                                std::memory_order_acquire);
     }
 
     /// Ends the wait, if it can be, on behalf of the operation.

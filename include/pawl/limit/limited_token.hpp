@@ -79,17 +79,6 @@ template <class Limit, class Initiation>
         return no_executor();
 }
 
-/// Whose context keeps the time: that of the I/O object if it is known, since that of a handler may
-/// be nothing but a place to run in, as with use_future.
-template <class Executor, class Initiation>
-[[nodiscard]] decltype(auto) timer_executor([[maybe_unused]] const Executor& ex,
-                                            [[maybe_unused]] const Initiation& initiation) {
-    if constexpr (has_executor<Initiation>)
-        return initiation.get_executor();
-    else
-        return (ex);
-}
-
 /// Starts an operation under a limit.
 template <class Initiation, class Limit, class Report, class... Signatures>
 class limited_initiation : public executor_of_initiation<Initiation> {
@@ -118,11 +107,9 @@ private:
     void launch(I&& initiation, Handler&& handler, Args&&... args) const {
         const auto& fallback = default_executor(limit_, initiation);
         // Not get_associated_executor(), which wants the fallback to be an executor.
-        const auto ex =
-            boost::asio::associated_executor<std::decay_t<Handler>,
-                                             std::decay_t<decltype(fallback)>>::get(handler,
-                                                                                    fallback);
-        using executor = std::remove_const_t<decltype(ex)>;
+        using associated = boost::asio::associated_executor<std::decay_t<Handler>,
+                                                            std::decay_t<decltype(fallback)>>;
+        using executor = std::decay_t<decltype(associated::get(handler, fallback))>;
         static_assert(
             !std::is_same_v<executor, no_executor>,
             "pawl: this limit does not know on which executor to keep time. Bind one to the "
@@ -131,12 +118,21 @@ private:
         if constexpr (requires { limit_.time.passed(); }) {
             if (limit_.time.passed())
                 return Report::template post_failure<typename first_signature<Signatures...>::type>(
-                    ex, std::forward<Handler>(handler));
+                    associated::get(handler, fallback), std::forward<Handler>(handler));
         }
-        limited_operation<typename Limit::timer_type, Report, std::decay_t<Handler>, executor,
-                          typename plain_signature<Signatures>::result...>::
-            launch(std::forward<Handler>(handler), ex, timer_executor(ex, initiation), limit_,
-                   type_, std::forward<I>(initiation), std::forward<Args>(args)...);
+        using operation =
+            limited_operation<typename Limit::timer_type, Report, std::decay_t<Handler>, executor,
+                              typename plain_signature<Signatures>::result...>;
+        const auto start = [&](const auto& timer_executor) {
+            operation::launch(std::forward<Handler>(handler), fallback, timer_executor, limit_,
+                              type_, std::forward<I>(initiation), std::forward<Args>(args)...);
+        };
+        // The time is kept by the context of the I/O object if that is known, since that of a
+        // handler may be nothing but a place to run in, as with use_future.
+        if constexpr (has_executor<Initiation>)
+            start(initiation.get_executor());
+        else
+            start(executor(associated::get(handler, fallback)));
     }
 
     [[no_unique_address]] Initiation initiation_;

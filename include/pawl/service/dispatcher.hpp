@@ -67,7 +67,7 @@ public:
     dispatcher(const dispatcher&) = delete;
     dispatcher& operator=(const dispatcher&) = delete;
 
-    [[nodiscard]] const boost::asio::execution_context& context() const noexcept {
+    [[nodiscard]] const boost::asio::execution_context& context() const noexcept override {
         return context_;
     }
     [[nodiscard]] const clock_ticks<Clock>& scale() const noexcept { return scale_; }

@@ -517,7 +517,8 @@ private:
 
     [[nodiscard]] bool withdraw_locked(wait_operation& op, effects& out) noexcept {
         const bool withdrawn = waits_.withdraw(op);
-        settle(out);
+        if (!withdrawn || waits_.armed() == 0) // else nothing has fallen due, and others wait
+            settle(out);
         return withdrawn;
     }
 

@@ -23,12 +23,15 @@
 #include <boost/asio/dispatch.hpp>
 #include <boost/system/error_code.hpp>
 
+#include <utility>
+
 namespace pawl::detail {
 
 /// The base of such an object.
 ///
 /// @tparam Object has `wait_ended(error_code)`, which is called on `wait_executor()`;
-///                `wait_destroyed()`, called anywhere; `wait_executor()`; `carrier_allocator()`.
+///                `wait_destroyed()`, called anywhere; `wait_executor()`; `is_native(executor,
+///                context)`, whether that is the native one of the timer's context; `carrier_allocator()`.
 ///                The outstanding work is its own business.
 template <class Object>
 class held_wait : public wait_operation {
@@ -37,9 +40,9 @@ public:
     void regain_work() noexcept {}
 
 protected:
-    /// @param native the executor is the native one of the timer's context.
-    explicit held_wait(bool native) noexcept
-        : wait_operation(&held_wait::perform, native, kind::held) {}
+    // Handed over in any case: to look at the executor costs the many operations that beat their
+    // limits more than the second lock costs the few that do not.
+    held_wait() noexcept : wait_operation(&held_wait::perform, false, kind::held) {}
     ~held_wait() = default;
 
 private:
@@ -51,7 +54,12 @@ private:
             break;
         case action::hand_over: {
             const auto ex = self.wait_executor(); // the object may be gone before dispatch returns
-            boost::asio::dispatch(ex, wait_carrier<Object>(*host, self));
+            const bool native = self.is_native(ex, host->context());
+            wait_carrier<Object> carrier(*host, self);
+            if (native)
+                carrier();
+            else
+                boost::asio::dispatch(ex, std::move(carrier));
             break;
         }
         case action::destroy:

@@ -24,6 +24,7 @@
 #include <pawl/time/timer_node.hpp>
 
 #include <boost/asio/cancellation_type.hpp>
+#include <boost/asio/execution_context.hpp>
 #include <boost/system/error_code.hpp>
 
 #include <cstddef>
@@ -203,6 +204,9 @@ inline void wait_operation::set_slot(slot_link* link) noexcept {
 /// guards.
 class wait_host {
 public:
+    /// That of the timers. May be gone when the service is shut down.
+    [[nodiscard]] virtual const boost::asio::execution_context& context() const noexcept = 0;
+
     /// A carrier has come to where the handler can be invoked.
     /// @return true if it must complete the wait. false if the wait was pulled back: call park().
     [[nodiscard]] virtual bool arrive(wait_operation& op) noexcept = 0;
