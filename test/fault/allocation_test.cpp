@@ -9,6 +9,7 @@
 #define BOOST_TEST_MODULE allocation
 #include <boost/test/unit_test.hpp>
 
+#include "fault/live_blocks.hpp"
 #include "service/counted_new.hpp"
 
 #include <boost/asio/bind_executor.hpp>
@@ -35,7 +36,7 @@ using namespace std::chrono_literals;
 template <class Prepare, class Attempt, class Verify>
 void with_failing_allocations(Prepare prepare, Attempt attempt, Verify verify) {
     for (long n = 0;; ++n) {
-        const std::size_t before = counted_new::live;
+        const std::size_t before = live_blocks();
         bool succeeded = false;
         {
             asio::io_context context;
@@ -50,7 +51,7 @@ void with_failing_allocations(Prepare prepare, Attempt attempt, Verify verify) {
             verify(*state, context, succeeded);
         }
         if (n > 0) // what is made once per process has been made by then
-            BOOST_TEST(counted_new::live == before);
+            BOOST_TEST(live_blocks() == before);
         if (succeeded)
             return;
         BOOST_REQUIRE_LT(n, 1000);

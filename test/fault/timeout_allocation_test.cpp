@@ -12,6 +12,7 @@
 #define BOOST_TEST_MODULE timeout_allocation
 #include <boost/test/unit_test.hpp>
 
+#include "fault/live_blocks.hpp"
 #include "service/counted_new.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -76,7 +77,7 @@ private:
 template <class Attempt>
 void started_or_not(Attempt attempt) {
     for (long n = 0;; ++n) {
-        const std::size_t before = counted_new::live;
+        const std::size_t before = live_blocks();
         bool succeeded = false;
         {
             asio::io_context context;
@@ -101,7 +102,7 @@ void started_or_not(Attempt attempt) {
             BOOST_TEST(context.stopped());
         }
         if (n > 0) // what is made once per process has been made by then
-            BOOST_TEST(counted_new::live == before);
+            BOOST_TEST(live_blocks() == before);
         if (succeeded)
             return;
         BOOST_REQUIRE_LT(n, 1000);
@@ -136,7 +137,7 @@ BOOST_AUTO_TEST_CASE(under_two_limits_it_is_started_or_not) {
 
 BOOST_AUTO_TEST_CASE(the_first_limit_of_a_context_is_started_or_not) {
     for (long n = 0;; ++n) {
-        const std::size_t before = counted_new::live;
+        const std::size_t before = live_blocks();
         bool succeeded = false;
         {
             asio::io_context context;
@@ -158,7 +159,7 @@ BOOST_AUTO_TEST_CASE(the_first_limit_of_a_context_is_started_or_not) {
             BOOST_TEST(context.stopped());
         }
         if (n > 0)
-            BOOST_TEST(counted_new::live == before);
+            BOOST_TEST(live_blocks() == before);
         if (succeeded)
             return;
         BOOST_REQUIRE_LT(n, 1000);
@@ -181,7 +182,7 @@ BOOST_AUTO_TEST_CASE(a_coroutine_under_a_limit_ends_once_whatever_fails) {
     };
     for (const bool deadline : {false, true}) {
         for (long n = 0;; ++n) {
-            const std::size_t before = counted_new::live;
+            const std::size_t before = live_blocks();
             bool blew = false;
             int ended = 0;
             {
@@ -203,7 +204,7 @@ BOOST_AUTO_TEST_CASE(a_coroutine_under_a_limit_ends_once_whatever_fails) {
                 BOOST_TEST(context.stopped());
             }
             if (n > 0)
-                BOOST_TEST(counted_new::live == before);
+                BOOST_TEST(live_blocks() == before);
             if (!blew)
                 break;
             BOOST_REQUIRE_LT(n, 1000);
@@ -245,7 +246,7 @@ BOOST_AUTO_TEST_CASE(a_limit_is_reached_and_lifted_and_moved_without_memory) {
 // be kept for a moment, which takes work on the strand, and that may take memory.
 BOOST_AUTO_TEST_CASE(a_result_that_cannot_be_kept_leaves_nothing_behind) {
     for (long n = 0;; ++n) {
-        const std::size_t before = counted_new::live;
+        const std::size_t before = live_blocks();
         bool blew = false;
         {
             asio::io_context here;
@@ -277,7 +278,7 @@ BOOST_AUTO_TEST_CASE(a_result_that_cannot_be_kept_leaves_nothing_behind) {
             BOOST_TEST(there.stopped());
         }
         if (n > 0)
-            BOOST_TEST(counted_new::live == before);
+            BOOST_TEST(live_blocks() == before);
         if (!blew)
             return;
         BOOST_REQUIRE_LT(n, 1000);

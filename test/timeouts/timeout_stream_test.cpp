@@ -1296,7 +1296,7 @@ BOOST_AUTO_TEST_CASE(a_stream_needs_one_allocation_and_its_limits_none) {
     const auto before = counted_new::calls.load();
     manual_stream stream(std::move(sockets.first));
     BOOST_TEST(counted_new::calls.load() == before + 1);
-    // The memory of the wait comes from Asio's recycling allocator, which is not counted here.
+    // The wait gets a block that the thread has kept.
     stream.set_limits({.idle = 1h, .read = 1h, .write = 1h, .handshake = 1h});
     stream.expires_after(1min);
     BOOST_TEST(counted_new::calls.load() == before + 1);

@@ -38,6 +38,7 @@
 #include <pawl/service/optional_mutex.hpp>
 
 #include <pawl/wait/held_wait.hpp>
+#include <pawl/wait/wait_allocator.hpp>
 #include <pawl/wait/wait_handler.hpp>
 
 #include <boost/asio/associated_allocator.hpp>
@@ -50,7 +51,6 @@
 #include <boost/asio/error.hpp>
 #include <boost/asio/execution_context.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/recycling_allocator.hpp>
 #include <boost/system/error_code.hpp>
 
 #include <atomic>
@@ -168,7 +168,7 @@ class limited_operation final
     : public held_wait<limited_operation<Timer, Report, Handler, Executor, Results...>> {
     using base = held_wait<limited_operation>;
     using allocator_type = typename std::allocator_traits<boost::asio::associated_allocator_t<
-        Handler, boost::asio::recycling_allocator<void>>>::template rebind_alloc<limited_operation>;
+        Handler, wait_allocator<void>>>::template rebind_alloc<limited_operation>;
     using allocator_traits = std::allocator_traits<allocator_type>;
 
 public:
@@ -251,8 +251,7 @@ public:
     }
 
     [[nodiscard]] auto carrier_allocator() const noexcept {
-        return boost::asio::get_associated_allocator(handler_,
-                                                     boost::asio::recycling_allocator<void>());
+        return boost::asio::get_associated_allocator(handler_, wait_allocator<void>());
     }
 
 private:
@@ -319,8 +318,7 @@ private:
     /// done(), where the handler can be invoked.
     class late_party {
     public:
-        using allocator_type =
-            boost::asio::associated_allocator_t<Handler, boost::asio::recycling_allocator<void>>;
+        using allocator_type = boost::asio::associated_allocator_t<Handler, wait_allocator<void>>;
 
         explicit late_party(starting_party&& start) noexcept : start_(std::move(start)) {}
 
@@ -355,8 +353,8 @@ private:
     };
 
     static allocator_type allocator_of(const Handler& handler) noexcept {
-        return allocator_type(boost::asio::get_associated_allocator(
-            handler, boost::asio::recycling_allocator<void>()));
+        return allocator_type(
+            boost::asio::get_associated_allocator(handler, wait_allocator<void>()));
     }
 
     template <class H, class Fallback, class TimerExecutor, class Limit>
@@ -444,8 +442,7 @@ private:
     /// Delivers the parked result, or destroys it with the context of its executor.
     class delivery {
     public:
-        using allocator_type =
-            boost::asio::associated_allocator_t<Handler, boost::asio::recycling_allocator<void>>;
+        using allocator_type = boost::asio::associated_allocator_t<Handler, wait_allocator<void>>;
 
         explicit delivery(limited_operation& op) noexcept : op_(&op) {}
         delivery(delivery&& other) noexcept : op_(std::exchange(other.op_, nullptr)) {}

@@ -19,6 +19,7 @@
 #ifndef PAWL_WAIT_WAIT_HANDLER_HPP
 #define PAWL_WAIT_WAIT_HANDLER_HPP
 
+#include <pawl/wait/wait_allocator.hpp>
 #include <pawl/wait/wait_carrier.hpp>
 #include <pawl/wait/wait_operation.hpp>
 
@@ -29,7 +30,6 @@
 #include <boost/asio/execution/outstanding_work.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/prefer.hpp>
-#include <boost/asio/recycling_allocator.hpp>
 
 #include <memory>
 #include <new>
@@ -165,7 +165,7 @@ class wait_handler final
     using base = std::conditional_t<may_have_slot<Handler>, slotted_wait, slotless_wait>;
     using action = wait_operation::action;
     using allocator_type = typename std::allocator_traits<boost::asio::associated_allocator_t<
-        Handler, boost::asio::recycling_allocator<void>>>::template rebind_alloc<wait_handler>;
+        Handler, wait_allocator<void>>>::template rebind_alloc<wait_handler>;
     using allocator_traits = std::allocator_traits<allocator_type>;
 
     static constexpr bool native = std::is_same_v<Executor, native_executor>;
@@ -189,8 +189,7 @@ public:
 
     /// For its carrier.
     [[nodiscard]] auto carrier_allocator() const noexcept {
-        return boost::asio::get_associated_allocator(handler_,
-                                                     boost::asio::recycling_allocator<void>());
+        return boost::asio::get_associated_allocator(handler_, wait_allocator<void>());
     }
 
     /// Waits again, so that it needs work again.
@@ -204,8 +203,8 @@ private:
         : base(&wait_handler::perform, native), work_(ex), handler_(std::forward<H>(handler)) {}
 
     static allocator_type allocator_of(const Handler& handler) noexcept {
-        return allocator_type(boost::asio::get_associated_allocator(
-            handler, boost::asio::recycling_allocator<void>()));
+        return allocator_type(
+            boost::asio::get_associated_allocator(handler, wait_allocator<void>()));
     }
 
     /// Owns the memory of a wait and, when constructed, the wait in it.
