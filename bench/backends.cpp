@@ -15,6 +15,7 @@
 #include <exception>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <ostream>
 #include <regex>
 #include <stdexcept>
@@ -49,12 +50,13 @@ bench::plan plan_for(const settings& s, std::size_t size) {
 }
 
 std::vector<std::size_t> sizes_for(const settings& s, const entry& e) {
+    std::vector<std::size_t> sizes(s.sizes.begin(), s.sizes.end());
     if (!e.sizes.empty()) {
-        auto sizes = e.sizes;
-        std::erase_if(sizes, [&](std::size_t size) { return s.quick && size > 10'000; });
-        return sizes;
+        sizes.clear();
+        std::copy_if(e.sizes.begin(), e.sizes.end(), std::back_inserter(sizes),
+                     [&](std::size_t size) { return !s.quick || size <= 10'000; });
     }
-    return {s.sizes.begin(), s.sizes.end()};
+    return sizes;
 }
 
 bool wanted(const std::vector<std::string>& patterns, const std::string& name) {

@@ -74,6 +74,37 @@ struct hierarchical : backend_of_pawl<pawl::time::hierarchical_wheel> {
     using backend_of_pawl::backend_of_pawl;
 };
 
+/// The same as the service uses it: a cancelled timer stays filed until it starts again, which moves
+/// it, or until the wheel comes across it.
+class kept : public backend_of_pawl<pawl::time::hierarchical_wheel> {
+    using base = backend_of_pawl<pawl::time::hierarchical_wheel>;
+
+public:
+    static constexpr std::string_view name = "kept";
+    using base::base;
+
+    void start(hook& timer, tick due) {
+        if (timer.filed())
+            base::rearm(timer, due);
+        else
+            base::start(timer, due);
+        timer.user = running;
+    }
+    void cancel(hook& timer) { timer.user = 0; }
+
+    template <class Sink>
+    void expire(tick now, Sink& sink) {
+        const auto running_only = [&](hook& timer) {
+            if (timer.user == running)
+                sink(timer);
+        };
+        base::expire(now, running_only);
+    }
+
+private:
+    static constexpr unsigned char running = 1;
+};
+
 struct binary : backend_of_pawl<pawl::time::binary_wheel> {
     static constexpr std::string_view name = "binary";
     using backend_of_pawl::backend_of_pawl;
