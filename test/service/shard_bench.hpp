@@ -324,6 +324,7 @@ private:
 
     bool arrive(wait_operation&) noexcept override { return true; }
     bool park(wait_operation&) noexcept override { return true; }
+    bool arrive_or_park(wait_operation&) override { return true; }
     void abandon(wait_operation&) noexcept override {}
 
     boost::asio::execution_context context_;

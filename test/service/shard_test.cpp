@@ -726,6 +726,40 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P9_a_runner_that_meets_a_pulled_back_wait_arms_the
     BOOST_CHECK_EQUAL(c.completed(), 1u);
 }
 
+BOOST_AUTO_TEST_CASE_TEMPLATE(
+    P9_a_unit_whose_wait_is_pulled_back_behind_take_arms_the_driver_itself, Backend, backends) {
+    for (const bool pulled_back : {false, true}) {
+        bench<Backend> b;
+        timer_core t;
+        test_wait w(false);
+        b.start(t, w, 10);
+        effects collected;
+        (void)b.state().collect(tick{10}, 0, false, collected);
+        effects taken;
+        BOOST_REQUIRE(b.state().take(collected.runners, true, false, taken).op == &w);
+        BOOST_CHECK(!taken.arm);
+        b.state().told(collected);
+        effects unfinished; // of a thread that is held up between the lock and the arming
+        if (pulled_back)
+            BOOST_REQUIRE_EQUAL(b.state().rearm(t, tick{30}, unfinished), 1u);
+
+        effects out;
+        BOOST_CHECK_EQUAL(b.state().arrive_or_park(w, out), !pulled_back);
+
+        BOOST_CHECK_EQUAL(out.arm, pulled_back);
+        if (pulled_back) {
+            BOOST_CHECK(out.wake <= tick{30});
+            b.apply(out);
+            b.apply(unfinished);
+            b.wake(30);
+            BOOST_REQUIRE_EQUAL(b.carriers().size(), 1u);
+            b.arrive(0);
+            BOOST_CHECK_EQUAL(w.completed, 1);
+        }
+        b.release(t);
+    }
+}
+
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_start_beside_one_whose_driver_fails_arms_the_driver_itself, Backend,
                               backends) {
     const second_thread there_is;

@@ -88,6 +88,21 @@ BOOST_AUTO_TEST_CASE(the_earlier_one_of_two_and_their_order) {
                   pawl::deadline(pawl::deadline::time_point()));
 }
 
+/// A handler with an executor in it, which it shows without a copy.
+template <class Handler>
+struct keeps_executor {
+    using executor_type = asio::any_io_executor;
+
+    const executor_type& get_executor() const noexcept { return executor; }
+    template <class... Args>
+    void operator()(Args&&... args) {
+        handler(std::forward<Args>(args)...);
+    }
+
+    executor_type executor;
+    Handler handler;
+};
+
 // ---- operations under a deadline --------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(an_operation_under_a_deadline_that_has_passed_is_not_started) {
@@ -115,6 +130,12 @@ BOOST_AUTO_TEST_CASE(an_operation_under_a_deadline_that_has_passed_is_not_starte
     BOOST_TEST(p.ended_with(timed_out, 0), p);
     BOOST_TEST(on_timer.ended_with(timed_out, 0), on_timer);
     BOOST_TEST(throwing.started() + prefixed.started() + op.started() == 0);
+
+    outcome with_own_executor; // which is still there when the handler has been moved
+    op.async_run(pawl::timeout_at(
+        passed, keeps_executor<recorder>{context.get_executor(), record(with_own_executor)}));
+    poll(context);
+    BOOST_TEST(with_own_executor.ended_with(timed_out, 0), with_own_executor);
 
     // A deferred one asks when it is started.
     const auto d = manual_deadline::after(1s);

@@ -118,7 +118,8 @@ private:
         if constexpr (requires { limit_.time.passed(); }) {
             if (limit_.time.passed())
                 return Report::template post_failure<typename first_signature<Signatures...>::type>(
-                    associated::get(handler, fallback), std::forward<Handler>(handler));
+                    executor(associated::get(handler, fallback)), // a copy: the handler is moved
+                    std::forward<Handler>(handler));
         }
         using operation =
             limited_operation<typename Limit::timer_type, Report, std::decay_t<Handler>, executor,

@@ -279,6 +279,14 @@ public:
         return parked;
     }
 
+    bool arrive_or_park(wait_operation& op) override {
+        effects todo;
+        const bool owned = shard_.arrive_or_park(op, todo);
+        if (todo.arm)
+            port_.arm(todo.wake);
+        return owned;
+    }
+
     void abandon(wait_operation& op) noexcept override {
         bool last_user = false;
         if (!shard_.park(op, last_user))

@@ -379,6 +379,18 @@ public:
         return true;
     }
 
+    /// wait_host::arrive_or_park()
+    [[nodiscard]] bool arrive_or_park(wait_operation& op, effects& out) noexcept {
+        const std::scoped_lock lock(mutex_);
+        [[maybe_unused]] const bool last_user = drop_user();
+        PAWL_ASSERT(!last_user); // in a unit, the service is one
+        if (waits_.arrive(op))
+            return true;
+        op.state.park();
+        arm(wake_, out); // as in take()
+        return false;
+    }
+
     // --- all at once --------------------------------------------------------------------------
 
     /// Ends every armed wait with `ec`.

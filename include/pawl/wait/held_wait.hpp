@@ -23,8 +23,6 @@
 #include <boost/asio/dispatch.hpp>
 #include <boost/system/error_code.hpp>
 
-#include <utility>
-
 namespace pawl::detail {
 
 /// The base of such an object.
@@ -54,12 +52,10 @@ private:
             break;
         case action::hand_over: {
             const auto ex = self.wait_executor(); // the object may be gone before dispatch returns
-            const bool native = self.is_native(ex, host->context());
-            wait_carrier<Object> carrier(*host, self);
-            if (native)
-                carrier();
-            else
-                boost::asio::dispatch(ex, std::move(carrier));
+            if (!self.is_native(ex, host->context()))
+                boost::asio::dispatch(ex, wait_carrier<Object>(*host, self));
+            else if (host->arrive_or_park(op))
+                op.complete();
             break;
         }
         case action::destroy:

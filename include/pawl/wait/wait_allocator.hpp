@@ -9,7 +9,8 @@
 ///
 /// Model
 ///   A thread keeps blocks that it frees, in lists by size, and gives them out again. What exceeds
-///   the lists goes to the heap, as does everything of a thread that ends.
+///   the lists goes to the heap, as does everything of a thread that ends. What is larger than they
+///   are made for, or over-aligned, is left to Asio's allocator.
 ///
 /// Threads
 ///   A thread reads and writes only its own lists. A block may be freed by another thread than the
@@ -19,12 +20,15 @@
 ///   A few instructions each; at most 8 KiB kept by a thread for each size of wait, 128 KiB in all.
 ///
 /// Limits
-///   A shared library whose code has freed waits stays loaded until those threads end.
+///   A shared library whose code has freed waits stays loaded until those threads end. What a thread
+///   frees for the first time after its own thread_local objects are gone is kept until the process
+///   ends.
 #ifndef PAWL_WAIT_WAIT_ALLOCATOR_HPP
 #define PAWL_WAIT_WAIT_ALLOCATOR_HPP
 
+#include <boost/asio/recycling_allocator.hpp>
+
 #include <cstddef>
-#include <memory>
 #include <new>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -44,7 +48,7 @@ namespace pawl::detail {
 class block_cache {
 public:
     /// Blocks of at most so many bytes are kept.
-    static constexpr std::size_t most_bytes = 504;
+    static constexpr std::size_t most_bytes = 512 - sizeof(void*);
     /// Bytes kept in each list, at most.
     static constexpr std::size_t most_kept = 8192;
 
@@ -136,15 +140,15 @@ private:
         return l.room != 0;
     }
 
-    // What is kept must not be touched, but for its link.
+    // What is kept must not be touched, but for its link: the leak detector follows it.
     static void poison([[maybe_unused]] block& b, [[maybe_unused]] std::size_t which) noexcept {
 #if defined(PAWL_POISONS_BLOCKS)
-        __asan_poison_memory_region(&b, size_of(which));
+        __asan_poison_memory_region(&b + 1, size_of(which) - sizeof(block));
 #endif
     }
     static void unpoison([[maybe_unused]] block& b, [[maybe_unused]] std::size_t which) noexcept {
 #if defined(PAWL_POISONS_BLOCKS)
-        __asan_unpoison_memory_region(&b, size_of(which));
+        __asan_unpoison_memory_region(&b + 1, size_of(which) - sizeof(block));
 #endif
     }
 
@@ -165,13 +169,13 @@ public:
     [[nodiscard]] T* allocate(std::size_t n) {
         if (kept(n))
             return static_cast<T*>(block_cache::allocate(n * sizeof(T)));
-        return std::allocator<T>().allocate(n);
+        return boost::asio::recycling_allocator<T>().allocate(n);
     }
     void deallocate(T* p, std::size_t n) noexcept {
         if (kept(n))
             block_cache::deallocate(p, n * sizeof(T));
         else
-            std::allocator<T>().deallocate(p, n);
+            boost::asio::recycling_allocator<T>().deallocate(p, n);
     }
 
     template <class U>

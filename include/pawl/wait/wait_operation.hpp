@@ -215,6 +215,10 @@ public:
     /// @return false if it has fallen due again in the meantime: the carrier must complete it.
     [[nodiscard]] virtual bool park(wait_operation& op) noexcept = 0;
 
+    /// arrive() or else park(), for a carrier that is still in a unit of the timers' context.
+    /// @return as arrive().
+    [[nodiscard]] virtual bool arrive_or_park(wait_operation& op) = 0;
+
     /// A carrier is destroyed before it got there: its executor has been shut down.
     virtual void abandon(wait_operation& op) noexcept = 0;
 
