@@ -11,11 +11,14 @@
 
 #include <pawl/steady_timer.hpp>
 
+#include <boost/asio/any_completion_handler.hpp>
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -136,6 +139,14 @@ BOOST_AUTO_TEST_CASE(an_operation_under_a_deadline_that_has_passed_is_not_starte
         passed, keeps_executor<recorder>{context.get_executor(), record(with_own_executor)}));
     poll(context);
     BOOST_TEST(with_own_executor.ended_with(timed_out, 0), with_own_executor);
+
+    asio::steady_timer other(context, 1h);
+    outcome erased; // whose executor cannot be posted to
+    other.async_wait(
+        pawl::timeout_at(passed, asio::any_completion_handler<void(error_code)>(record(erased))));
+    BOOST_TEST(erased.pending());
+    poll(context);
+    BOOST_TEST(erased.ended_with(timed_out), erased);
 
     // A deferred one asks when it is started.
     const auto d = manual_deadline::after(1s);

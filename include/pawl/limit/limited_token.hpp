@@ -119,7 +119,7 @@ private:
             if (limit_.time.passed())
                 return Report::template post_failure<typename first_signature<Signatures...>::type>(
                     executor(associated::get(handler, fallback)), // a copy: the handler is moved
-                    std::forward<Handler>(handler));
+                    fallback, std::forward<Handler>(handler));
         }
         using operation =
             limited_operation<typename Limit::timer_type, Report, std::decay_t<Handler>, executor,

@@ -107,9 +107,16 @@ struct report_timeout {
     }
 
     /// The time was up before the operation could be started.
-    template <class Signature, class Executor, class Handler>
-    static void post_failure(const Executor& ex, Handler&& handler) {
-        failure<signature<Signature>>::post(ex, std::forward<Handler>(handler));
+    /// @param fallback that of the I/O object, for an executor that one cannot post to, which is
+    ///                 that of any_completion_handler: it dispatches from there.
+    template <class Signature, class Executor, class Fallback, class Handler>
+    static void post_failure(const Executor& ex, [[maybe_unused]] const Fallback& fallback,
+                             Handler&& handler) {
+        using failed = failure<signature<Signature>>;
+        if constexpr (requires { failed::post(ex, std::forward<Handler>(handler)); })
+            failed::post(ex, std::forward<Handler>(handler));
+        else
+            failed::post(fallback, std::forward<Handler>(handler));
     }
 
 private:
@@ -127,6 +134,9 @@ private:
                       "constructible");
 
         template <class Executor, class Handler>
+            requires requires(const Executor& ex, void (*function)()) {
+                boost::asio::post(ex, function);
+            }
         static void post(const Executor& ex, Handler&& handler) {
             std::decay_t<First> error{};
             if constexpr (std::is_same_v<std::decay_t<First>, std::exception_ptr>)
