@@ -11,7 +11,6 @@
 #ifndef PAWL_LIMIT_LIMIT_TIMER_HPP
 #define PAWL_LIMIT_LIMIT_TIMER_HPP
 
-#include <pawl/service/native_executor.hpp>
 #include <pawl/service/saturating.hpp>
 #include <pawl/service/timer_handle.hpp>
 

@@ -207,4 +207,6 @@ public:
 
 } // namespace pawl::detail
 
+#undef PAWL_POISONS_BLOCKS
+
 #endif // PAWL_WAIT_WAIT_ALLOCATOR_HPP
