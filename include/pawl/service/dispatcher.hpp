@@ -427,6 +427,11 @@ private:
 
     /// Does what the shard asked for, but for arming. If that is nothing, this may be gone.
     void go_on(const effects& todo) {
+        if (todo.runners || todo.idle) // nearly never: not worth a call
+            carry_out(todo);
+    }
+
+    [[gnu::noinline]] void carry_out(const effects& todo) {
         if (todo.runners)
             enqueue(todo.runners);
         if (todo.idle)

@@ -113,8 +113,7 @@ public:
     /// @pre `!node.filed()`
     void insert(timer_node& node, tick due) noexcept {
         assert(!node.filed());
-        start(node, due);
-        file(node);
+        file(node, start(node, due));
         ++size_;
     }
 
@@ -122,7 +121,7 @@ public:
     /// @pre `!node.filed()`
     void refile(timer_node& node) noexcept {
         assert(!node.filed());
-        file(node);
+        file(node, sequence(node));
         ++size_;
     }
 
@@ -139,7 +138,7 @@ public:
     void rearm(timer_node& node, tick due) noexcept {
         assert(node.filed());
         if (may_stay(node, due)) {
-            start(node, due);
+            (void)start(node, due);
             return;
         }
         unfile(node);
@@ -275,9 +274,11 @@ private:
     [[nodiscard]] slot_type cascade() const noexcept { return time_.entered(); }
     [[nodiscard]] std::uint32_t base() const noexcept { return base_; }
 
-    void start(timer_node& node, tick due) noexcept {
+    /// @return sequence(node)
+    std::uint64_t start(timer_node& node, tick due) noexcept {
         node.due = due;
-        node.set_order(next_sequence_++);
+        node.set_order(next_sequence_);
+        return next_sequence_++;
     }
 
     void name_slot(timer_node& node, std::uint32_t slot) noexcept {
@@ -296,8 +297,8 @@ private:
     }
 
     /// Puts an unlinked node where it belongs now.
-    void file(timer_node& node) noexcept {
-        const std::uint64_t number = sequence(node);
+    /// @param number sequence(node)
+    void file(timer_node& node, std::uint64_t number) noexcept {
         if (node.due > now()) {
             if (node.due == tick::never()) {
                 name_slot(node, parked_slot_);
@@ -377,7 +378,7 @@ private:
     /// Files nodes of a slot anew, as many as there is room for.
     void spread(detail::digit_slots& from, slot_type slot, batch& work) noexcept {
         const std::size_t taken = std::min<std::size_t>(work.left, from[slot].count());
-        from.walk(slot, taken, [this](timer_node& node) { file(node); });
+        from.walk(slot, taken, [this](timer_node& node) { file(node, sequence(node)); });
         work.left -= taken;
     }
 
@@ -450,7 +451,7 @@ private:
         timer_node** filled = end;
         from.walk(slot, count, [&](timer_node& node) {
             if (!ready(node)) {
-                file(node);
+                file(node, sequence(node));
                 return;
             }
             node.next = nullptr;

@@ -53,28 +53,9 @@ public:
     static constexpr std::size_t most_kept = 8192;
 
     /// @throws std::bad_alloc
-    // Not inlined, nor is the next one: a coroutine may go on in another thread, and compilers keep
-    // the address of a thread's variable in a register.
-    [[nodiscard, gnu::noinline]] static void* allocate(std::size_t bytes) {
-        const std::size_t which = list_for(bytes);
-        list& l = kept_.lists[which];
-        block* const b = l.first;
-        if (!b)
-            return ::operator new(size_of(which));
-        unpoison(*b, which);
-        l.first = b->next;
-        ++l.room;
-        return b;
-    }
-
-    [[gnu::noinline]] static void deallocate(void* memory, std::size_t bytes) noexcept {
-        const std::size_t which = list_for(bytes);
-        list& l = kept_.lists[which];
-        if (l.room == 0 && !make_room(l))
-            return ::operator delete(memory);
-        --l.room;
-        l.first = ::new (memory) block{l.first};
-        poison(*l.first, which);
+    [[nodiscard]] static void* allocate(std::size_t bytes) { return take(list_for(bytes)); }
+    static void deallocate(void* memory, std::size_t bytes) noexcept {
+        put(memory, list_for(bytes));
     }
 
     /// Gives all that this thread keeps back to the heap.
@@ -94,6 +75,28 @@ private:
     struct block {
         block* next;
     };
+
+    // Not inlined, nor is the next one: a coroutine may go on in another thread, and compilers keep
+    // the address of a thread's variable in a register.
+    [[nodiscard, gnu::noinline]] static void* take(std::size_t which) {
+        list& l = kept_.lists[which];
+        block* const b = l.first;
+        if (!b)
+            return ::operator new(size_of(which));
+        unpoison(*b, which);
+        l.first = b->next;
+        ++l.room;
+        return b;
+    }
+
+    [[gnu::noinline]] static void put(void* memory, std::size_t which) noexcept {
+        list& l = kept_.lists[which];
+        if (l.room == 0 && !make_room(l))
+            return ::operator delete(memory);
+        --l.room;
+        l.first = ::new (memory) block{l.first};
+        poison(*l.first, which);
+    }
 
     // With what malloc puts before it, a block fills a multiple of 32 bytes.
     static constexpr std::size_t step = 32;
