@@ -56,12 +56,22 @@ public:
     [[nodiscard]] const Backend& backend() const noexcept { return backend_; }
 
     /// Files a timer, unless it is filed already for its other waits.
-    /// @param alone it has no other armed waits, or all of them are moved.
+    /// @param alone it has no other armed waits.
     filed file(wait_ledger&, timer_core& timer, deadline due, bool alone) noexcept {
         if (!timer.filed())
             backend_.insert(timer, due);
         else if (alone)
             backend_.rearm(timer, due);
+        return {due, true};
+    }
+
+    /// Files a timer with all its waits.
+    filed file_anew(wait_ledger&, timer_core& timer, deadline due) noexcept {
+        // In this order: a timer with an armed wait is filed, and its links need not be looked at.
+        if (wait_ledger::sure_of_one(timer) || timer.filed())
+            backend_.rearm(timer, due);
+        else
+            backend_.insert(timer, due);
         return {due, true};
     }
 

@@ -62,6 +62,10 @@ public:
         return {};
     }
 
+    filed file_anew(wait_ledger& waits, timer_core& timer, deadline due) noexcept {
+        return file(waits, timer, due, true);
+    }
+
     /// As above, but what is let go of may be the place of a timer that was cancelled: then `node`
     /// is null. One step of a bounded number.
     [[nodiscard]] bool take_any(time::timer_node*& node) noexcept {

@@ -508,10 +508,10 @@ public:
 
 private:
     std::size_t rearm_locked(timer_core& timer, deadline due, effects& out) noexcept {
-        if (!timer.newest() || closed_)
+        if (closed_ || (!wait_ledger::sure_of_one(timer) && !timer.newest()))
             return 0;
         const bool idle = waits_.armed() == 0;
-        const filed place = files_.file(waits_, timer, due, true);
+        const filed place = files_.file_anew(waits_, timer, due);
         if (!place.done && files_.refuses(due)) {
             out.refused = true;
             return 0;

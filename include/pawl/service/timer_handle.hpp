@@ -216,8 +216,8 @@ private:
 
     /// Reading a clock takes some time, in which both cache lines of the timer arrive.
     [[nodiscard]] time_point read_clock() const {
-        __builtin_prefetch(&core_, 1);
-        __builtin_prefetch(&expiry_, 1);
+        __builtin_prefetch(&home_, 1);
+        __builtin_prefetch(&core_.order_low, 1);
         return Clock::now();
     }
 
@@ -308,9 +308,10 @@ private:
         home_.set_used(false);
     }
 
-    timer_core core_;
+    // In this order: what a re-arm needs are the first 32 bytes.
     tagged_dispatcher home_;
     time_point expiry_{};
+    timer_core core_;
 };
 
 } // namespace pawl::detail

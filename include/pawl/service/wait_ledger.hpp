@@ -125,10 +125,15 @@ public:
         return count;
     }
 
+    /// `timer` has one wait, and that is armed. No is no answer: it may be so.
+    [[nodiscard]] static bool sure_of_one(const timer_core& timer) noexcept {
+        return (timer.user & one_armed) != 0;
+    }
+
     /// due -> armed for the waits of `timer` that are due.
     /// @return how many waits of `timer` are armed then.
     std::size_t pull_back(timer_core& timer) noexcept {
-        if ((timer.user & one_armed) != 0)
+        if (sure_of_one(timer))
             return 1;
         std::size_t count = 0;
         timer.for_each_wait([&](wait_operation& op) {

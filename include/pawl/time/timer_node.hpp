@@ -35,12 +35,6 @@ struct timer_node {
     /// days of ten million starts a second.
     static constexpr unsigned order_bits = 44;
 
-    union {
-        timer_node* next = nullptr; ///< The next node of the same list.
-        std::uint64_t ticket;       ///< Of a node in a ring.
-    };
-    /// The pointer that points at this node, or, in a ring, some pointer; nullptr: filed nowhere.
-    timer_node** link = nullptr;
     tick due; ///< Never emitted before this tick.
 
     // No two of these share a word that a compiler would load at once: to load more than was just
@@ -50,6 +44,14 @@ struct timer_node {
     std::uint8_t order_high : 4 = 0; ///< Bits 40 to 43.
     std::uint8_t user : 4 = 0;       ///< The owner's. No backend reads or changes it.
     std::uint16_t slot = 0;          ///< Which slot of the backend holds it.
+
+    // A timer that is re-armed and stays where it is has no need of the rest.
+    union {
+        timer_node* next = nullptr; ///< The next node of the same list.
+        std::uint64_t ticket;       ///< Of a node in a ring.
+    };
+    /// The pointer that points at this node, or, in a ring, some pointer; nullptr: filed nowhere.
+    timer_node** link = nullptr;
 
     /// Number of its start, modulo 2^44.
     [[nodiscard]] std::uint64_t order() const noexcept {
