@@ -84,9 +84,16 @@ public:
     std::size_t cancel_one() { return cancel(1); }
 
     /// Cancels all waits, then sets the expiry. @return how many were cancelled.
-    std::size_t expires_at(const time_point& t) { return restart(at(t)); }
-    std::size_t expires_after(const duration& d) { return restart(after(d)); }
+    std::size_t expires_at(const time_point& t) {
+        prefetch_waits();
+        return restart(at(t));
+    }
+    std::size_t expires_after(const duration& d) {
+        prefetch_waits();
+        return restart(after(d));
+    }
     std::size_t expires_within(const duration& min, const duration& max) {
+        prefetch_waits();
         return restart(within(min, max));
     }
 
@@ -214,7 +221,11 @@ private:
         return home_.used() ? home_.get().cancel(core_, limit) : 0;
     }
 
-    /// Reading a clock takes some time, in which both cache lines of the timer arrive.
+    /// Reading a clock takes some time, in which the cache lines arrive that are written next: here
+    /// what a re-arm needs, and what a cancel needs besides.
+    void prefetch_waits() const noexcept {
+        __builtin_prefetch(reinterpret_cast<const char*>(&core_ + 1) - 1, 1);
+    }
     [[nodiscard]] time_point read_clock() const {
         __builtin_prefetch(&home_, 1);
         __builtin_prefetch(&core_.order_low, 1);
