@@ -302,6 +302,33 @@ public:
         return connected(boost::asio::connect(socket(), endpoints, std::move(condition), ec), ec);
     }
 
+    /// The same with a range of iterators.
+    /// @return the one of the endpoint.
+    /// @throws boost::system::system_error on failure.
+    template <class Iterator>
+        requires(on_socket && !detail::endpoint_range<Iterator>)
+    Iterator connect(Iterator begin, Iterator end) {
+        return connected(boost::asio::connect(socket(), begin, end));
+    }
+    /// @overload
+    template <class Iterator>
+        requires(on_socket && !detail::endpoint_range<Iterator>)
+    Iterator connect(Iterator begin, Iterator end, error_code& ec) {
+        return connected(boost::asio::connect(socket(), begin, end, ec), ec);
+    }
+    /// @overload
+    template <class Iterator, class ConnectCondition>
+        requires(on_socket && detail::iterator_condition<ConnectCondition, Iterator>)
+    Iterator connect(Iterator begin, Iterator end, ConnectCondition condition) {
+        return connected(boost::asio::connect(socket(), begin, end, std::move(condition)));
+    }
+    /// @overload
+    template <class Iterator, class ConnectCondition>
+        requires(on_socket && detail::iterator_condition<ConnectCondition, Iterator>)
+    Iterator connect(Iterator begin, Iterator end, ConnectCondition condition, error_code& ec) {
+        return connected(boost::asio::connect(socket(), begin, end, std::move(condition), ec), ec);
+    }
+
     /// Connects to an endpoint within limits().handshake.
     /// @param ep    the endpoint.
     /// @param token any completion token for `void(error_code)`.
@@ -345,18 +372,21 @@ public:
     /// @param begin the first endpoint.
     /// @param end   behind the last one.
     /// @param token any completion token for `void(error_code, Iterator)`.
-    template <class Iterator, class Token>
-        requires(on_socket && !detail::endpoint_range<Iterator>)
-    auto async_connect(Iterator begin, Iterator end, Token&& token)
+    template <class Iterator, class Token = boost::asio::default_completion_token_t<executor_type>>
+        requires(on_socket && !detail::endpoint_range<Iterator> &&
+                 (!has_default_token || !detail::iterator_condition<Token, Iterator>))
+    auto async_connect(Iterator begin, Iterator end, Token&& token = Token())
         -> decltype(boost::asio::async_initiate<Token, signature<Iterator>>(
             std::declval<initiate_connect>(), token, begin, end, detail::any_endpoint())) {
         return boost::asio::async_initiate<Token, signature<Iterator>>(
             initiate_connect(*this), token, begin, end, detail::any_endpoint());
     }
     /// @overload
-    template <class Iterator, class ConnectCondition, class Token>
-        requires(on_socket && !detail::endpoint_range<Iterator>)
-    auto async_connect(Iterator begin, Iterator end, ConnectCondition condition, Token&& token)
+    template <class Iterator, class ConnectCondition,
+              class Token = boost::asio::default_completion_token_t<executor_type>>
+        requires(on_socket && detail::iterator_condition<ConnectCondition, Iterator>)
+    auto async_connect(Iterator begin, Iterator end, ConnectCondition condition,
+                       Token&& token = Token())
         -> decltype(boost::asio::async_initiate<Token, signature<Iterator>>(
             std::declval<initiate_connect>(), token, begin, end, std::move(condition))) {
         return boost::asio::async_initiate<Token, signature<Iterator>>(
@@ -487,7 +517,8 @@ private:
         }
     };
 
-    endpoint_type connected(endpoint_type ep, const error_code& ec = {}) {
+    template <class Endpoint> // or an iterator
+    Endpoint connected(Endpoint ep, const error_code& ec = {}) {
         if (!ec)
             impl_->connected();
         return ep;

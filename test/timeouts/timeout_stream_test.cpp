@@ -40,6 +40,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <future>
 #include <memory>
@@ -1111,11 +1112,44 @@ BOOST_AUTO_TEST_CASE(all_forms_of_connect_connect) {
     streams[8].close();
     streams[8].connect(range, no_condition, ec);
     BOOST_TEST(!ec);
+    const auto reconnected = [&](const auto&... arguments) {
+        streams[8].close();
+        ec = asio::error::fault; // what is told has to be told
+        const auto at = streams[8].connect(range.begin(), range.end(), arguments..., ec);
+        return !ec && at == range.begin();
+    };
+    BOOST_TEST(reconnected());
+    BOOST_TEST(reconnected(no_condition));
+    streams[8].close();
+    BOOST_TEST(*streams[8].connect(range.begin(), range.end()) == there);
+    streams[8].close();
+    BOOST_TEST(*streams[8].connect(range.begin(), range.end(), no_condition) == there);
     for (const manual_stream& s : streams)
         BOOST_TEST(s.socket().is_open());
     streams.clear();
     context.restart();
     context.run();
+}
+
+BOOST_AUTO_TEST_CASE(all_forms_of_async_connect_have_a_default_token) {
+    using socket = asio::deferred_t::as_default_on_t<tcp::socket>;
+    tcp::acceptor acceptor(context, loopback);
+    const tcp::endpoint there = acceptor.local_endpoint();
+    const std::vector<tcp::endpoint> range{there};
+    const auto no_condition = [](error_code, const tcp::endpoint&) { return true; };
+    std::deque<pawl::timeout_stream<socket, manual_clock>> streams;
+    int connected = 0;
+    const auto start = [&](const auto&... arguments) {
+        streams.emplace_back(context).async_connect(arguments...)(
+            [&](error_code ec, const auto&...) { connected += !ec; });
+    };
+    start(there);
+    start(range);
+    start(range, no_condition);
+    start(range.begin(), range.end());
+    start(range.begin(), range.end(), no_condition);
+    run_until(context, [&] { return connected == 5; });
+    BOOST_TEST(connected == 5);
 }
 
 BOOST_AUTO_TEST_CASE(a_range_that_has_nothing_is_not_found) {

@@ -49,6 +49,14 @@ concept endpoint_condition =
         { c(ec, *e.begin()) } -> std::convertible_to<bool>;
     };
 
+/// The same for endpoints between two iterators.
+template <class Condition, class Iterator>
+concept iterator_condition =
+    !endpoint_range<Iterator> &&
+    requires(Condition& c, const boost::system::error_code& ec, Iterator i) {
+        { c(ec, *i) } -> std::convertible_to<bool>;
+    };
+
 /// The layer at the bottom of `layer`, which may be that layer itself.
 template <class Layer>
 [[nodiscard]] auto& lowest_layer(Layer& layer) noexcept {
