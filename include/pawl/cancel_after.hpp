@@ -42,7 +42,8 @@ struct report_results {
 ///
 /// Name and shape are those of `boost::asio::cancel_after` in Boost 1.86. What is better: the limit
 /// is kept by Pawl's timer service, in the one block of memory that the operation's state takes; an
-/// operation that completes first ends it on the spot, with nothing posted and nothing to wait for.
+/// operation that completes first ends it on the spot, with nothing to wait for, and nothing posted,
+/// unless it was the last limit of its context and ends outside of `run()`.
 ///
 /// Overloads, where `type` says how to cancel (`boost::asio::cancellation_type`, `terminal` if it
 /// is not given):

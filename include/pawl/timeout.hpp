@@ -18,6 +18,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -90,11 +91,27 @@ public:
         co_return co_await run_limited(ex, std::move(coroutine), (*this)(time));
     }
 
+    template <class Time, class T, class Executor>
+    [[nodiscard]] boost::asio::awaitable<T, Executor>
+    operator()(Time time, boost::asio::cancellation_type_t type,
+               boost::asio::awaitable<T, Executor> coroutine) const {
+        const Executor ex = co_await boost::asio::this_coro::executor;
+        co_return co_await run_limited(ex, std::move(coroutine), (*this)(time, type));
+    }
+
     template <a_timer Timer, class Time, class T, class Executor>
     [[nodiscard]] boost::asio::awaitable<T, Executor>
     operator()(Timer& timer, Time time, boost::asio::awaitable<T, Executor> coroutine) const {
         const Executor ex = co_await boost::asio::this_coro::executor;
         co_return co_await run_limited(ex, std::move(coroutine), (*this)(timer, time));
+    }
+
+    template <a_timer Timer, class Time, class T, class Executor>
+    [[nodiscard]] boost::asio::awaitable<T, Executor>
+    operator()(Timer& timer, Time time, boost::asio::cancellation_type_t type,
+               boost::asio::awaitable<T, Executor> coroutine) const {
+        const Executor ex = co_await boost::asio::this_coro::executor;
+        co_return co_await run_limited(ex, std::move(coroutine), (*this)(timer, time, type));
     }
 };
 
@@ -113,8 +130,9 @@ public:
 /// if (ec == pawl::error::timed_out) ...
 /// @endcode
 ///
-/// Overloads for coroutines: `timeout(duration, awaitable)` and `timeout(timer, duration, awaitable)`.
-/// The result is an `awaitable` of the same type. The coroutine runs on the executor of the one that
+/// Overloads for coroutines: `timeout(duration, [type,] awaitable)` and
+/// `timeout(timer, duration, [type,] awaitable)`. The result is an `awaitable` of the same type; what
+/// it yields must be default constructible, as `boost::asio::co_spawn` asks. The coroutine runs on the executor of the one that
 /// awaits it. Its frame is destroyed, with all that is in it, before the result is delivered;
 /// exceptions that it throws pass unchanged, but for one that says that it was cancelled by the
 /// limit (or `boost::asio::multiple_exceptions`, the first of which says so): that becomes a

@@ -14,6 +14,7 @@
 #include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/as_tuple.hpp>
+#include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/detached.hpp>
@@ -285,6 +286,24 @@ BOOST_FIXTURE_TEST_CASE(void_and_move_only_results, coroutines) {
     poll(context);
     BOOST_REQUIRE(b.value);
     BOOST_TEST(*b.value == 9);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_coroutine_is_cancelled_as_the_caller_says, coroutines) {
+    const auto listens = [](operation& o) -> awaitable<int> {
+        co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
+        co_return co_await o.async_run(use_awaitable);
+    };
+    using asio::cancellation_type;
+    manual_timer timer(context);
+    const auto when = manual_clock::now() + 1s;
+    spawned<int> a(ex, pawl::timeout_at(when, cancellation_type::total, listens(op)));
+    poll(context);
+    pass(context, 1s);
+    spawned<int> b(ex, pawl::timeout(timer, 1s, cancellation_type::total, listens(op)));
+    poll(context);
+    pass(context, 1s);
+    BOOST_TEST((a.code() == timed_out && b.code() == timed_out));
+    BOOST_TEST((op.signals() == std::vector{cancellation_type::total, cancellation_type::total}));
 }
 
 struct my_exception : std::runtime_error {
