@@ -26,9 +26,12 @@ die() {
 
 now_ms() { printf '%s' "$((${EPOCHREALTIME/[.,]/} / 1000))"; }
 
-(($# >= 1 && $# <= 2)) || die 'usage: demo.sh DIRECTORY [pawl|asio]'
-programs=$1
+programs=${1-}
 timer=${2:-pawl}
+[[ -n $programs && $# -le 2 && $timer =~ ^(pawl|asio)$ ]] || {
+    echo 'usage: demo.sh DIRECTORY [pawl|asio]' >&2
+    exit 2
+}
 for program in http_server http_clients; do
     [[ -x $programs/$program ]] || die "$programs/$program is not there; build the examples first"
 done

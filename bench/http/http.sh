@@ -9,7 +9,8 @@
 
 set -Eeuo pipefail
 
-(($# >= 2)) || { sed -n 's/^# usage/usage/p' "$0" >&2; exit 2; }
+numbers=${*:3}
+[[ $# -ge 2 && $# -le 6 && $numbers =~ ^[0-9\ ]*$ ]] || { sed -n '1,9s/^# usage/usage/p' "$0" >&2; exit 2; }
 examples=$1
 bench=$2
 repetitions=${3:-5}
