@@ -221,11 +221,11 @@ private:
         return home_.used() ? home_.get().cancel(core_, limit) : 0;
     }
 
-    /// Reading a clock takes some time, in which the cache lines arrive that are written next: here
-    /// what a re-arm needs, and what a cancel needs besides.
+    /// What a cancel needs, besides what read_clock() asks for.
     void prefetch_waits() const noexcept {
         __builtin_prefetch(reinterpret_cast<const char*>(&core_ + 1) - 1, 1);
     }
+    /// Reading a clock takes some time, in which the cache lines arrive that a re-arm needs.
     [[nodiscard]] time_point read_clock() const {
         __builtin_prefetch(&home_, 1);
         __builtin_prefetch(&core_.order_low, 1);
