@@ -9,8 +9,8 @@
 /// Model
 ///   One tick is a millisecond. A timer is a block of `timer_bytes` that begins with what the
 ///   structure keeps in it, its hook. In a pawl::steady_timer the node is 16 bytes from the begin,
-///   which puts it across two cache lines as often. Blocks lie side by side. With the default of 112 bytes, the size of a pawl::steady_timer, each hook is in a
-///   cache line of its own, or across two.
+///   which puts it across two cache lines as often. Blocks lie side by side. With the default of 112
+///   bytes, the size of a pawl::steady_timer, each hook is in a cache line of its own, or across two.
 #ifndef PAWL_BENCH_BACKENDS_TIMERS_HPP
 #define PAWL_BENCH_BACKENDS_TIMERS_HPP
 

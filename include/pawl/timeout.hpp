@@ -87,8 +87,7 @@ public:
     template <class Time, class T, class Executor>
     [[nodiscard]] boost::asio::awaitable<T, Executor>
     operator()(Time time, boost::asio::awaitable<T, Executor> coroutine) const {
-        const Executor ex = co_await boost::asio::this_coro::executor;
-        co_return co_await run_limited(ex, std::move(coroutine), (*this)(time));
+        return (*this)(time, boost::asio::cancellation_type_t::terminal, std::move(coroutine));
     }
 
     template <class Time, class T, class Executor>
@@ -102,8 +101,8 @@ public:
     template <a_timer Timer, class Time, class T, class Executor>
     [[nodiscard]] boost::asio::awaitable<T, Executor>
     operator()(Timer& timer, Time time, boost::asio::awaitable<T, Executor> coroutine) const {
-        const Executor ex = co_await boost::asio::this_coro::executor;
-        co_return co_await run_limited(ex, std::move(coroutine), (*this)(timer, time));
+        return (*this)(timer, time, boost::asio::cancellation_type_t::terminal,
+                       std::move(coroutine));
     }
 
     template <a_timer Timer, class Time, class T, class Executor>
