@@ -68,6 +68,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <exception>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -141,11 +143,16 @@ public:
     /// To be spawned on get_executor().
     static asio::awaitable<void> run(std::shared_ptr<session> self) {
         const connections::membership m(self->environment_.list, *self, self->tally_);
-        if constexpr (survives)
-            self->watch();
-        bool open = co_await self->handshake();
-        while (open)
-            open = co_await self->exchange();
+        try {
+            if constexpr (survives)
+                self->watch();
+            bool open = co_await self->handshake();
+            while (open)
+                open = co_await self->exchange();
+        } catch (const std::exception& failure) { // no memory, say: the others go on
+            ++self->tally_.broken_off;
+            std::cerr << "a connection is given up: " << failure.what() << std::endl;
+        }
         self->lowest().close();
         self->over_ = true;
         if constexpr (survives)
