@@ -78,7 +78,11 @@ void print(const char* name) {
 
 } // namespace
 
-int main() {
+int main(int argc, char**) {
+    if (argc != 1) {
+        std::fputs("usage: pawl_bench_timeout_memory\n", stderr);
+        return 2;
+    }
     std::printf("| one co_await | blocks | bytes |\n|---|---|---|\n");
     print<asio_or>("asio_or");
     print<asio_by_hand>("by_hand");

@@ -5,6 +5,8 @@
 // answer, keeps them open, prints "ready", and ends when its standard input does. A connection that
 // the server closes is an error.
 
+#include <CLI/CLI.hpp>
+
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -21,7 +23,6 @@
 
 #include <array>
 #include <cstddef>
-#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <stdexcept>
@@ -72,14 +73,27 @@ asio::awaitable<void> run(tcp::endpoint server, std::size_t count) {
 } // namespace
 
 int main(int argc, char** argv) try {
-    if (argc != 4) {
-        std::cerr << "usage: pawl_bench_idle_clients HOST PORT COUNT\n";
-        return 2;
+    asio::ip::address host;
+    unsigned short port = 0;
+    std::size_t count = 0;
+    CLI::App app("Idle clients of an HTTP server", "pawl_bench_idle_clients");
+    app.add_option_function<std::string>(
+           "HOST", [&](const std::string& text) { host = asio::ip::make_address(text); },
+           "IP address of the server")
+        ->required()
+        ->check(CLI::ValidIPV4);
+    app.add_option("PORT", port, "its TCP port")->required()->check(CLI::Range(1, 65535));
+    app.add_option("COUNT", count, "number of connections")
+        ->required()
+        ->check(CLI::Range(1, 1'000'000));
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? 0 : 2;
     }
-    const tcp::endpoint server(asio::ip::make_address(argv[1]),
-                               static_cast<unsigned short>(std::stoul(argv[2])));
+
     asio::io_context context(1);
-    asio::co_spawn(context, run(server, std::stoul(argv[3])), [](std::exception_ptr failure) {
+    asio::co_spawn(context, run({host, port}, count), [](std::exception_ptr failure) {
         if (failure)
             std::rethrow_exception(failure);
     });
