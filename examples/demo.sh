@@ -5,7 +5,7 @@
 # usage: demo.sh DIRECTORY [pawl|asio]
 #
 # Starts http_server with short limits on a free loopback port, asks it good and bad things with
-# curl, loads it with wrk and, at the same time, with hundreds of clients that are slow, silent,
+# curl, loads it with wrk and, at the same time, with over a thousand clients that are slow, silent,
 # deaf, or gone, and stops it with SIGTERM while connections are open and a request is running.
 # Exits with 0 only if everything was as promised. What is ended by a limit must be ended at most
 # 250 ms late, and never early. DIRECTORY has the programs. Needs curl, wrk and openssl.
@@ -122,7 +122,7 @@ echo "wrk for $load_seconds s, and at the same time:"
 clients_status=0
 "$programs/http_clients" --port "$port" --tolerance ${tolerance_ms}ms --header-timeout ${limit_ms}ms \
     --body-timeout ${limit_ms}ms --idle ${limit_ms}ms --write-timeout ${limit_ms}ms \
-    --slow-headers 300 --mute 100 --slow-bodies 100 --idlers 100 --deaf 10 --vanishing 100 \
+    --slow-headers 1000 --mute 100 --slow-bodies 100 --idlers 100 --deaf 10 --vanishing 100 \
     --ordinary 50 --file /small --large-file /large >"$scratch/clients" 2>&1 &
 clients=$!
 sleep 0.5 # until what goes to the deaf ones has filled all buffers: for them that counts as lateness

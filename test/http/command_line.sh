@@ -4,17 +4,19 @@
 #
 # usage: command_line.sh DIRECTORY
 #
-# What http_server does with a command line that it cannot follow: 2, the cause and the usage if it
-# does not understand it, 1 and one clear sentence if the system is against it. DIRECTORY has the programs.
+# What http_server and http_clients do with a command line that they cannot follow: 2, the cause and the usage if they
+# do not understand it, 1 and one clear sentence if the system is against it. DIRECTORY has the programs.
 
 set -euo pipefail
 programs=${1:?usage: command_line.sh DIRECTORY}
 . "$(dirname "${BASH_SOURCE[0]}")/support.sh"
 
+program=http_server
+
 # run OPTION...: leaves $status, $out and $err.
 run() {
     status=0
-    "$programs/http_server" "$@" >"$scratch/out" 2>"$scratch/err" || status=$?
+    "$programs/$program" "$@" >"$scratch/out" 2>"$scratch/err" || status=$?
     out=$(<"$scratch/out")
     err=$(<"$scratch/err")
 }
@@ -22,9 +24,9 @@ run() {
 # misused OPTION...: the command line has no meaning.
 misused() {
     run "$@"
-    same "exit status of http_server $*" 2 "$status"
-    same "stdout of http_server $*" '' "$out"
-    says "stderr of http_server $*" $'http_server: *\nUsage: http_server \\[OPTIONS\\]\nSee http_server --help.' "$err"
+    same "exit status of $program $*" 2 "$status"
+    same "stdout of $program $*" '' "$out"
+    says "stderr of $program $*" "$program: *"$'\n'"Usage: $program \\[OPTIONS\\]"$'\n'"See $program --help." "$err"
 }
 
 # refused SENTENCE OPTION...: it has a meaning, but cannot be followed.
@@ -32,10 +34,10 @@ refused() {
     local sentence=$1
     shift
     run "$@"
-    same "exit status of http_server $*" 1 "$status"
-    same "stdout of http_server $*" '' "$out"
-    says "stderr of http_server $*" "$sentence" "$err"
-    same "lines on stderr of http_server $*" 1 "$(wc -l <"$scratch/err")"
+    same "exit status of $program $*" 1 "$status"
+    same "stdout of $program $*" '' "$out"
+    says "stderr of $program $*" "$sentence" "$err"
+    same "lines on stderr of $program $*" 1 "$(wc -l <"$scratch/err")"
 }
 
 root=$scratch/root
@@ -86,5 +88,18 @@ start --root "$root"
 refused "cannot listen on 127.0.0.1:$port: Address already in use" --root "$root" --port "$port"
 kill -TERM "$server"
 wait_for_end 0
+
+program=http_clients
+misused
+misused --port 80
+misused --ordinary 1
+misused --port 80 --ordinary 0
+misused --port 65536 --ordinary 1
+misused --port 80 --ordinary -1
+misused --port 80 --host nowhere --ordinary 1
+misused --port 80 --ordinary 1 --tolerance soon
+misused --port 80 --ordinary 1 --header-timeout 0
+misused --port 80 --ordinary 1 --nonsense
+misused --port 80 --ordinary 1 unasked
 
 finish

@@ -287,4 +287,18 @@ for word in 'header timeout' 'body timeout' 'idle timeout' 'request timeout'; do
     says 'the log' " $word"$'\n' "$(<"$scratch/log")"$'\n'
 done
 
+# Those that do not read what they have asked for; the file is more than all buffers hold.
+if [[ $layer == plain ]]; then
+    truncate -s 64M "$root/huge"
+    : >"$scratch/log"
+    start "${options[@]}" --root "$root" --idle $long --header-timeout $long --request-timeout $long \
+        --write-timeout 2s
+    "$programs/http_clients" --port "$port" --write-timeout 2s --tolerance 20s --deaf 5 --large-file /huge \
+        >"$scratch/clients" || complain "$(<"$scratch/clients")"
+    kill -TERM "$server"
+    wait_for_end 0
+    says 'the summary' 'timeouts: handshake 0, header 0, body 0, idle 0, write 5, request 0' "$(<"$scratch/stderr")"
+    same 'write timeouts in the log' 5 "$(grep -c '"GET /huge HTTP/1.1" 200 .* write timeout$' "$scratch/log")"
+fi
+
 finish
