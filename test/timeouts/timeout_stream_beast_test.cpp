@@ -34,8 +34,10 @@
 #include <chrono>
 #include <cstddef>
 #include <exception>
+#include <future>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -285,6 +287,31 @@ BOOST_AUTO_TEST_CASE(websocket_echoes_pings_and_closes) {
     websocket::stream<tcp_stream> server(std::move(p.server));
     server.set_option(websocket::stream_base::timeout::suggested(beast::role_type::server));
     run(context, serve_websocket(server), use_websocket(client));
+    BOOST_TEST(!beast::get_lowest_layer(server).socket().is_open());
+}
+
+// The blocking client has a thread and a context of its own; the two meet in their sockets only.
+BOOST_AUTO_TEST_CASE(a_blocking_websocket_echoes_and_closes) {
+    tcp::acceptor acceptor(context, loopback);
+    auto echoed = std::async(std::launch::async, [at = acceptor.local_endpoint()] {
+        asio::io_context none;
+        websocket::stream<tcp_stream> client(none);
+        beast::get_lowest_layer(client).connect(at);
+        client.handshake("localhost", "/");
+        client.write(asio::buffer("hello", 5));
+        beast::flat_buffer buffer;
+        client.read(buffer);
+        error_code ec;
+        client.close(websocket::close_code::normal, ec); // teardown
+        return std::tuple(beast::buffers_to_string(buffer.data()), ec,
+                          beast::get_lowest_layer(client).socket().is_open());
+    });
+    websocket::stream<tcp_stream> server(acceptor.accept());
+    run(context, serve_websocket(server));
+    const auto [text, ec, open] = echoed.get();
+    BOOST_TEST(text == "hello");
+    BOOST_TEST(ec == error_code());
+    BOOST_TEST(!open);
     BOOST_TEST(!beast::get_lowest_layer(server).socket().is_open());
 }
 

@@ -32,6 +32,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <exception>
 #include <functional>
@@ -102,7 +103,10 @@ public:
     recorder& operator=(recorder&&) = delete;
 
     void operator()(int value) { note({}, value); }
-    void operator()(error_code ec, int value = 0) { note(ec, value); }
+    template <std::integral Number = int> // of bytes, say
+    void operator()(error_code ec, Number value = 0) {
+        note(ec, static_cast<int>(value));
+    }
     void operator()(const std::exception_ptr& e, int value = 0) { note(code_in(e), value); }
 
 private:

@@ -1,0 +1,248 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// Purpose
+//   Every adapter around operations of connected sockets, by the clock of the system: what the other
+//   tests see on manual_clock holds where a server has it.
+//
+// Model
+//   Nothing is asserted about how late something is, only that it is not early (P1), what is told, and
+//   that the socket goes on as if nothing had happened.
+
+#define BOOST_TEST_MODULE socket
+#include <boost/test/unit_test.hpp>
+
+#include "timeout_support.hpp"
+
+#include <pawl/interval_timer.hpp>
+#include <pawl/sleep.hpp>
+#include <pawl/steady_timer.hpp>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace {
+
+using namespace timeouts;
+using namespace asio::experimental::awaitable_operators;
+using asio::awaitable;
+using asio::use_awaitable;
+using asio::ip::tcp;
+using steady_clock = std::chrono::steady_clock;
+
+constexpr auto short_time = 20ms;
+
+struct connected {
+    connected() {
+        tcp::acceptor acceptor(context, {asio::ip::address_v4::loopback(), 0});
+        here.connect(acceptor.local_endpoint());
+        acceptor.accept(there);
+    }
+
+    /// Runs it to its end; what it throws fails the test.
+    void run(awaitable<void> coroutine) {
+        std::optional<std::exception_ptr> end;
+        asio::co_spawn(context, std::move(coroutine), [&](std::exception_ptr e) { end = e; });
+        run_until(context, [&] { return end.has_value(); });
+        if (*end)
+            std::rethrow_exception(*end);
+        BOOST_TEST(run_to_end(context) == 0u); // nothing was left behind (P9)
+    }
+
+    /// What a read of one byte is told.
+    awaitable<char> read() {
+        char byte = 0;
+        co_await here.async_read_some(asio::buffer(&byte, 1), use_awaitable);
+        co_return byte;
+    }
+
+    awaitable<void> write(char byte) {
+        co_await asio::async_write(there, asio::buffer(&byte, 1), use_awaitable);
+    }
+
+    asio::io_context context;
+    tcp::socket here{context};
+    tcp::socket there{context};
+};
+
+template <class T>
+awaitable<error_code> code_of(awaitable<T> coroutine) {
+    try {
+        co_await std::move(coroutine);
+    } catch (const system_error& e) {
+        co_return e.code();
+    }
+    co_return error_code();
+}
+
+BOOST_FIXTURE_TEST_CASE(a_limit_ends_a_read_and_the_next_one_gets_the_data, connected) {
+    std::array<char, 16> data{};
+    pawl::steady_timer timer(context);
+    const auto point = [] { return steady_clock::now() + short_time; };
+
+    const auto check = [&](const error_code& expected, auto&& read) {
+        outcome silent;
+        const auto due = point();
+        read(record(silent));
+        run_until(context, [&] { return !silent.pending(); });
+        BOOST_TEST(silent.ended_with(expected, 0), silent);
+        BOOST_TEST((steady_clock::now() >= due)); // P1
+        BOOST_TEST(here.available() == 0u);
+
+        outcome served;
+        asio::write(there, asio::buffer("data", 4));
+        read(record(served));
+        run_until(context, [&] { return !served.pending(); });
+        BOOST_TEST(served.ended_with(error_code(), 4), served);
+        BOOST_TEST(run_to_end(context) == 0u); // no limit is left that would go off
+    };
+    const auto read_under = [&](auto limit) {
+        return [&, limit](auto handler) {
+            here.async_read_some(asio::buffer(data), limit(std::move(handler)));
+        };
+    };
+
+    check(aborted, read_under([](auto h) { return pawl::cancel_after(short_time, std::move(h)); }));
+    check(aborted, read_under([&](auto h) { return pawl::cancel_at(point(), std::move(h)); }));
+    check(aborted,
+          read_under([&](auto h) { return pawl::cancel_after(timer, short_time, std::move(h)); }));
+    check(aborted,
+          read_under([&](auto h) { return pawl::cancel_at(timer, point(), std::move(h)); }));
+    check(timed_out, read_under([](auto h) { return pawl::timeout(short_time, std::move(h)); }));
+    check(timed_out, read_under([&](auto h) { return pawl::timeout_at(point(), std::move(h)); }));
+    check(timed_out,
+          read_under([&](auto h) { return pawl::timeout(timer, short_time, std::move(h)); }));
+    check(timed_out,
+          read_under([&](auto h) { return pawl::timeout_at(timer, point(), std::move(h)); }));
+    check(timed_out, read_under([](auto h) {
+              return pawl::timeout_at(pawl::deadline::after(short_time), std::move(h));
+          }));
+}
+
+BOOST_FIXTURE_TEST_CASE(a_limit_ends_a_write_that_the_peer_does_not_take, connected) {
+    const std::string much(64'000'000, 'x');
+    for (const bool tell_apart : {false, true}) {
+        std::optional<error_code> told;
+        std::size_t sent = 0;
+        const auto handler = [&](error_code ec, std::size_t n) {
+            told = ec;
+            sent = n;
+        };
+        if (tell_apart)
+            asio::async_write(here, asio::buffer(much), pawl::timeout(short_time, handler));
+        else
+            asio::async_write(here, asio::buffer(much), pawl::cancel_after(short_time, handler));
+        run_until(context, [&] { return told.has_value(); });
+        BOOST_TEST(*told == (tell_apart ? timed_out : aborted));
+        BOOST_TEST(sent < much.size()); // and the number of bytes is the operation's own
+    }
+}
+
+BOOST_FIXTURE_TEST_CASE(a_coroutine_under_a_limit_or_a_deadline_ends_with_its_read, connected) {
+    run([](connected& c) -> awaitable<void> {
+        auto due = steady_clock::now() + short_time;
+        BOOST_TEST(co_await code_of(pawl::timeout(short_time, c.read())) == timed_out);
+        BOOST_TEST((steady_clock::now() >= due));
+
+        due = steady_clock::now() + short_time;
+        const auto d = pawl::deadline::after(short_time);
+        BOOST_TEST(co_await code_of(pawl::with_deadline(d, c.read())) == timed_out);
+        BOOST_TEST((steady_clock::now() >= due));
+        BOOST_TEST(d.expired());
+        // Past it, the operation is not begun: the byte that is there stays.
+        co_await c.write('a');
+        BOOST_TEST(co_await code_of(pawl::with_deadline(d, c.read())) == timed_out);
+
+        BOOST_TEST(co_await pawl::timeout(1h, c.read()) == 'a');
+        co_await c.write('b');
+        BOOST_TEST(co_await pawl::with_deadline(pawl::deadline::after(1h), c.read()) == 'b');
+    }(*this));
+}
+
+// A request of two steps, of which neither knows what the caller allows.
+BOOST_FIXTURE_TEST_CASE(a_deadline_travels_to_the_operations_of_a_call_chain, connected) {
+    const auto step = [](connected& c) -> awaitable<char> {
+        const auto left = co_await pawl::this_deadline();
+        BOOST_TEST(!left.is_never());
+        char byte = 0;
+        co_await asio::async_read(c.here, asio::buffer(&byte, 1),
+                                  pawl::timeout_at(left, use_awaitable));
+        co_return byte;
+    };
+    const auto request = [&](connected& c) -> awaitable<std::string> {
+        std::string answer;
+        answer += co_await step(c);
+        answer += co_await step(c);
+        co_return answer;
+    };
+    run([](connected& c, const auto& call) -> awaitable<void> {
+        co_await c.write('o');
+        co_await c.write('k');
+        BOOST_TEST(co_await pawl::with_deadline(pawl::deadline::after(1h), call(c)) == "ok");
+
+        const auto due = steady_clock::now() + short_time;
+        co_await c.write('o'); // and no more
+        BOOST_TEST(co_await code_of(pawl::with_deadline(pawl::deadline::after(short_time),
+                                                        call(c))) == timed_out);
+        BOOST_TEST((steady_clock::now() >= due));
+    }(*this, request));
+}
+
+BOOST_FIXTURE_TEST_CASE(a_read_or_a_sleep_whichever_is_first, connected) {
+    run([](connected& c) -> awaitable<void> {
+        const auto due = steady_clock::now() + short_time;
+        const auto silent = co_await (c.read() || pawl::sleep_for(short_time));
+        BOOST_TEST(silent.index() == 1u);
+        BOOST_TEST((steady_clock::now() >= due));
+
+        co_await c.write('a');
+        const auto served = co_await (c.read() || pawl::sleep_for(1h)); // which is over then, too
+        BOOST_TEST(served.index() == 0u);
+
+        const auto then = steady_clock::now() + short_time;
+        co_await c.write('b');
+        BOOST_TEST(co_await (c.read() && pawl::sleep_until(then)) == 'b');
+        BOOST_TEST((steady_clock::now() >= then));
+    }(*this));
+}
+
+BOOST_FIXTURE_TEST_CASE(an_interval_beats_until_the_peer_has_answered, connected) {
+    const auto heartbeat = [](tcp::socket& socket, pawl::interval_timer& ticks) -> awaitable<void> {
+        for (;;) {
+            co_await ticks.async_wait(use_awaitable);
+            co_await asio::async_write(socket, asio::buffer("h", 1), use_awaitable);
+        }
+    };
+    // Answers the third beat.
+    const auto peer = [](tcp::socket& socket) -> awaitable<void> {
+        std::array<char, 3> beats{};
+        co_await asio::async_read(socket, asio::buffer(beats), use_awaitable);
+        BOOST_TEST(std::string(beats.data(), beats.size()) == "hhh");
+        co_await asio::async_write(socket, asio::buffer("y", 1), use_awaitable);
+    };
+    run([](connected& c, const auto& beat, const auto& answer) -> awaitable<void> {
+        const auto begin = steady_clock::now();
+        pawl::interval_timer ticks(c.context, 5ms);
+        const auto result = co_await ((beat(c.here, ticks) || c.read()) && answer(c.there));
+        BOOST_TEST(result.index() == 1u);
+        BOOST_TEST((steady_clock::now() >= begin + 10ms)); // the first is due at once
+
+        // A wait that || has ended has taken no tick.
+        const auto next = ticks.next_tick();
+        const std::uint64_t missed = co_await ticks.async_wait(use_awaitable);
+        (void)missed; // of a machine that was busy
+        BOOST_TEST((steady_clock::now() >= next));
+    }(*this, heartbeat, peer));
+}
+
+} // namespace
