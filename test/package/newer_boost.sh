@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Copyright (c) 2026 The Pawl authors
+# SPDX-License-Identifier: BSL-1.0
+#
+# usage: newer_boost.sh [VERSION [TARGET...]]
+#
+# Pawl on a Boost that is newer than the system's, as the Python package cmeel-boost has it (for x86-64 Linux: 1.82.0,
+# 1.83.0, 1.84.0, 1.87.0.1, 1.88.0, 1.89.0, 1.90.0): the contract of the timers, limits, streams under Beast, and
+# boost::asio::cancel_after beside Pawl's. TARGET: of the build, `all` for all tests.
+source "$(dirname "${BASH_SOURCE[0]}")/support.sh"
+work_in newer_boost
+
+boost=${1:-1.90.0}
+shift $(($# > 0))
+(($#)) || set -- contract_pawl timeouts_cancel_after_test timeouts_deadline_test timeouts_timeout_stream_test \
+    timeouts_timeout_stream_beast_test
+
+# Of this package we take files only, so that it may be one for another Python than the system's.
+quietly python3 -m venv "$work/venv"
+quietly "$work/venv/bin/pip" download --no-deps --only-binary=:all: --python-version 3.11 --dest "$work" \
+    "cmeel-boost==$boost"
+quietly python3 -m zipfile -e "$work"/cmeel_boost-*.whl "$work"
+prefix=$work/cmeel.prefix
+
+quietly clang++-19 -std=c++20 -Wall -Wextra -Werror -isystem "$prefix/include" -I include -pthread \
+    test/package/newer_boost/both.cpp -o "$work/both"
+quietly "$work/both"
+say "Boost $(<"$work/log") limits, of Asio and of Pawl in one program"
+
+dir=build/newer-boost
+quietly cmake --preset debug -B "$dir" -D CMAKE_CXX_COMPILER=clang++-19 -D CMAKE_CXX_FLAGS=-O0 \
+    -D PAWL_BUILD_EXAMPLES=OFF -D PAWL_BUILD_BENCH=OFF -D CMAKE_VERIFY_INTERFACE_HEADER_SETS=OFF \
+    -D Boost_DIR="$(echo "$prefix"/lib/cmake/Boost-*)"
+quietly cmake --build "$dir" --target "$@"
+only=()
+[[ $* == all ]] || only=(-R "^($(IFS='|' && printf '%s' "$*"))\$")
+quietly ctest --test-dir "$dir" --output-on-failure --no-tests=error --parallel "$(nproc)" "${only[@]}"
+say "Boost $boost: $(grep 'tests passed' "$work/log")"
