@@ -4,20 +4,21 @@
 #
 # usage: http.sh EXAMPLES BENCH [REPETITIONS [SECONDS [IDLE-CONNECTIONS [SECONDS-AT-REST]]]]
 #
-# examples/http_server on pawl::tcp_stream against the same server on boost::beast::tcp_stream, in turn, under wrk; then
-# with idle connections. EXAMPLES and BENCH have the programs. Prints a Markdown table. See bench/README.md.
+# examples/http_server on pawl::tcp_stream against the same server on boost::beast::tcp_stream, in turn, under wrk with 1,
+# 10 and 100 connections; then with idle connections. EXAMPLES and BENCH have the programs. Prints Markdown tables. See
+# bench/README.md.
 
 set -Eeuo pipefail
 
 numbers=${*:3}
-[[ $# -ge 2 && $# -le 6 && $numbers =~ ^[0-9\ ]*$ ]] || { sed -n '1,9s/^# usage/usage/p' "$0" >&2; exit 2; }
+[[ $# -ge 2 && $# -le 6 && $numbers =~ ^[0-9\ ]*$ ]] || { sed -n '1,10s/^# usage/usage/p' "$0" >&2; exit 2; }
 examples=$1
 bench=$2
-repetitions=${3:-5}
-seconds=${4:-5}
+repetitions=${3:-11}
+seconds=${4:-4}
 idle=${5:-20000}
 rest=${6:-20}
-connections=100
+loads=(1 10 100) # connections: the server waits for each request, for some, for none
 
 ulimit -Sn "$(ulimit -Hn)"
 files=$(ulimit -Sn)
@@ -94,35 +95,35 @@ milliseconds() {
 hz=$(getconf CLK_TCK)
 load=$(cut -d" " -f1 /proc/loadavg)
 
-for ((r = 0; r < repetitions; ++r)); do
-    timers=(asio pawl)
-    ((r % 2 == 0)) || timers=(pawl asio)
-    for timer in "${timers[@]}"; do
-        start "$timer"
-        load 1 # warm
-        usage
-        before=($ticks $switches)
-        load "$seconds"
-        usage
-        awk -v t="$timer" -v n="$requests" -v s="$seconds" -v c=$((ticks - before[0])) -v w=$((switches - before[1])) \
-            -v p50="$(milliseconds 50)" -v p99="$(milliseconds 99)" -v hz="$hz" \
-            'BEGIN { print t, n / s, 1e6 * c / hz / n, w / n, p50, p99 }' >>"$scratch/samples"
-        stop
+for connections in "${loads[@]}"; do
+    for ((r = 0; r < repetitions; ++r)); do
+        timers=(asio pawl)
+        ((r % 2 == 0)) || timers=(pawl asio)
+        for timer in "${timers[@]}"; do
+            start "$timer"
+            load 1 # warm
+            usage
+            before=($ticks $switches)
+            load "$seconds"
+            usage
+            awk -v t="$timer" -v n="$requests" -v s="$seconds" -v c=$((ticks - before[0])) \
+                -v w=$((switches - before[1])) -v p50="$(milliseconds 50)" -v p99="$(milliseconds 99)" -v hz="$hz" \
+                'BEGIN { print t, n / s, 1e6 * c / hz / n, w / n, p50, p99 }' >>"$scratch/samples.$connections"
+            stop
+        done
     done
-done
 
-# System calls, in runs of their own. Only what is traced is slowed down.
-if command -v strace >/dev/null; then
+    # System calls, in runs of their own. Only what is traced is slowed down.
     for timer in asio pawl; do
         start "$timer" strace -f --seccomp-bpf -c -o "$scratch/strace" -e trace=timerfd_settime
         load 8
-        kill -TERM "$(pgrep -P "$server" || echo "$server")"
-        wait "$server" || true
+        kill -TERM "$(pgrep -P "$server")"
+        wait "$server" || die "the server ended with $?"
         server=
-        awk -v t="$timer" -v n="$requests" '$NF == "timerfd_settime" { s = $4 } END { print t, (s + 0) / n }' \
-            "$scratch/strace" >>"$scratch/settime"
+        awk -v t="$timer" -v n="$requests" '$NF == "timerfd_settime" { s = $4 } END { print t, s + 0, n }' \
+            "$scratch/strace" >>"$scratch/settime.$connections"
     done
-fi
+done
 
 # Idle connections.
 for timer in asio pawl; do
@@ -161,45 +162,51 @@ echo "- date: $(date +%F)"
 echo "- cpu: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) CPUs; server on one, wrk on another"
 echo "- load before the run: $load"
 echo "- compiler: $(c++ --version | head -n 1)"
-echo "- $repetitions repetitions of $seconds s, $connections connections, a file of $(stat -c %s "$scratch/root/index.html") bytes"
+echo "- $repetitions repetitions of $seconds s, a file of $(stat -c %s "$scratch/root/index.html") bytes"
 echo
 echo "Median (min - max); the ratio is that of neighbouring runs, asio / pawl, and pawl / asio for requests per second: above"
-echo "1 pawl is better."
-echo
-echo "| | asio | pawl | ratio |"
-echo "|---|---|---|---|"
-awk '
-    function median(list, n,    i, j, t) {
-        for (i = 2; i <= n; ++i)
-            for (j = i; j > 1 && list[j - 1] > list[j]; --j) { t = list[j]; list[j] = list[j - 1]; list[j - 1] = t }
-        return n % 2 ? list[(n + 1) / 2] : (list[n / 2] + list[n / 2 + 1]) / 2
-    }
-    { n[$1]++; for (f = 2; f <= 6; ++f) v[$1, f, n[$1]] = $f }
-    END {
-        split("- requests/s|CPU us/request|context switches/request|p50 ms|p99 ms", names, "|"); names[1] = "requests/s"
-        for (f = 2; f <= 6; ++f) {
-            line = "| " names[f - 1]
-            for (k = 1; k <= 2; ++k) {
-                t = k == 1 ? "asio" : "pawl"
-                for (i = 1; i <= n[t]; ++i) list[i] = v[t, f, i]
-                m = median(list, n[t])
-                line = line sprintf(" | %.4g (%.4g - %.4g)", m, list[1], list[n[t]])
-            }
-            for (i = 1; i <= n["pawl"]; ++i) {
-                a = v["asio", f, i]; p = v["pawl", f, i]
-                list[i] = f == 2 ? p / a : (p > 0 ? a / p : 1)
-            }
-            m = median(list, n["pawl"])
-            print line sprintf(" | **%.3f** (%.3f - %.3f) |", m, list[1], list[n["pawl"]])
+echo "1 pawl is better. The calls of timerfd_settime are those of a run of 8 s of its own under strace."
+for connections in "${loads[@]}"; do
+    echo
+    echo "| connections: $connections | asio | pawl | ratio |"
+    echo "|---|---|---|---|"
+    awk '
+        function median(list, n,    i, j, t) {
+            for (i = 2; i <= n; ++i)
+                for (j = i; j > 1 && list[j - 1] > list[j]; --j) { t = list[j]; list[j] = list[j - 1]; list[j - 1] = t }
+            return n % 2 ? list[(n + 1) / 2] : (list[n / 2] + list[n / 2 + 1]) / 2
         }
-    }' "$scratch/samples"
-if [[ -s $scratch/settime ]]; then
-    awk '{ v[$1] = $2 } END { printf "| timerfd_settime/request | %.4g | %.4g | **%.1f** |\n", v["asio"], v["pawl"],
-        (v["pawl"] > 0) ? v["asio"] / v["pawl"] : "inf" }' "$scratch/settime"
-fi
+        { n[$1]++; for (f = 2; f <= 6; ++f) v[$1, f, n[$1]] = $f }
+        END {
+            split("requests/s|CPU us/request|context switches/request|p50 ms|p99 ms", names, "|")
+            for (f = 2; f <= 6; ++f) {
+                line = "| " names[f - 1]
+                for (k = 1; k <= 2; ++k) {
+                    t = k == 1 ? "asio" : "pawl"
+                    for (i = 1; i <= n[t]; ++i) list[i] = v[t, f, i]
+                    m = median(list, n[t])
+                    line = line sprintf(" | %.4g (%.4g - %.4g)", m, list[1], list[n[t]])
+                }
+                for (i = 1; i <= n["pawl"]; ++i) {
+                    a = v["asio", f, i]; p = v["pawl", f, i]
+                    list[i] = f == 2 ? p / a : (p > 0 ? a / p : (a > 0 ? 1e9 : 1))
+                }
+                m = median(list, n["pawl"])
+                print line sprintf(" | **%.3f** (%.3f - %.3f) |", m, list[1], list[n["pawl"]])
+            }
+        }' "$scratch/samples.$connections"
+    awk '{ calls[$1] = $2; n[$1] = $3 }
+        END {
+            printf "| timerfd_settime: calls, requests | %d, %d | %d, %d | ", calls["asio"], n["asio"], calls["pawl"], n["pawl"]
+            if (calls["pawl"] == 0) print "|"
+            else printf "**%.1f** |\n", calls["asio"] / n["asio"] / (calls["pawl"] / n["pawl"])
+        }' "$scratch/settime.$connections"
+done
+echo
 awk -v n="$idle" '{ m[$1] = $2; c[$1] = $3; w[$1] = $4 }
     END {
-        printf "| %d idle connections: bytes each | %.0f | %.0f | **%.3f** |\n", n, m["asio"], m["pawl"], m["asio"] / m["pawl"]
-        printf "| the same: CPU at rest, %% of a core | %.2f | %.2f | |\n", c["asio"], c["pawl"]
-        printf "| the same: wake-ups/s at rest | %.2f | %.2f | |\n", w["asio"], w["pawl"]
+        printf "| %d idle connections | asio | pawl | ratio |\n|---|---|---|---|\n", n
+        printf "| bytes each | %.0f | %.0f | **%.3f** |\n", m["asio"], m["pawl"], m["asio"] / m["pawl"]
+        printf "| CPU at rest, %% of a core | %.2f | %.2f | |\n", c["asio"], c["pawl"]
+        printf "| wake-ups/s at rest | %.2f | %.2f | |\n", w["asio"], w["pawl"]
     }' "$scratch/idle"
