@@ -3,7 +3,7 @@
  *
  * Purpose
  *   P9: run() does not return while a wait is outstanding, and returns then; and no wait is forgotten. That is what
- *   include/pawl/service/shard.hpp (effects, told, need), service/driver.hpp and service/dispatcher.hpp (go_on)
+ *   include/pawl/service/shard.hpp (effects, told, need, still_idle), service/driver.hpp and service/dispatcher.hpp (go_on)
  *   do together. Each inline names the function that it models.
  *
  * Model
@@ -48,6 +48,8 @@ byte wake = NEVER;
 byte untold;
 byte arming;
 bool driver_told;
+mtype = { no_matter, nothing, something }
+mtype armed_since[7] = no_matter;       /* shard::armings_ since a process was to let the driver rest, by _pid */
 bool backlog;                           /* the last expiry has stopped at its limit */
 byte halts;                             /* how many may yet */
 
@@ -91,9 +93,28 @@ inline finish() {                       /* a unit ends, or what has kept the con
 
 /* --- shard: under the lock --------------------------------------------------------------------------------- */
 
+inline note_arming(i) {
+    if
+    :: armed_since[i] == nothing -> armed_since[i] = something
+    :: else
+    fi
+}
+
+inline count_arming() {                 /* in shard::arm */
+    driver_told = true;
+#ifndef MUTANT_ARMINGS_ARE_NOT_COUNTED  /* somebody has started a wait before the driver is sent to rest */
+    note_arming(1);
+    note_arming(2);
+    note_arming(3);
+    note_arming(4);
+    note_arming(5);
+    note_arming(6)
+#endif
+}
+
 inline arm_from_outside(t) {            /* shard::arm_from_outside */
     wake = t;
-    driver_told = true;
+    count_arming();
     out_arm = true;
     out_wake = t;
 #ifndef MUTANT_ARMING_IS_NOT_COUNTED
@@ -120,7 +141,10 @@ inline announce() {                     /* shard::announce */
 
 inline check_idle() {                   /* shard::check_idle */
     if
-    :: armed_count == 0 && driver_told && runners == 0 -> driver_told = false; out_idle = true
+    :: armed_count == 0 && driver_told && runners == 0 ->
+        driver_told = false;
+        out_idle = true;
+        armed_since[_pid] = nothing
     :: else
     fi
 }
@@ -199,7 +223,7 @@ inline shard_collect(claim) {           /* shard::collect */
         fall_due(1)
     fi;
     if
-    :: !backlog && armed_count > 0 -> wake = next_due; driver_told = true; out_arm = true; out_wake = wake
+    :: !backlog && armed_count > 0 -> wake = next_due; count_arming(); out_arm = true; out_wake = wake
 #ifndef MUTANT_COLLECT_FORGETS_UNTOLD   /* the driver goes to sleep before they have queued their units */
     :: !backlog && armed_count == 0 -> wait_for_untold()
 #endif
@@ -229,7 +253,7 @@ inline shard_take(collected) {          /* shard::take with last */
         if
         :: phase[w] == armed ->         /* pulled back */
 #ifndef MUTANT_PARK_DOES_NOT_ARM        /* whoever pulled it back may not have come to that */
-            driver_told = true;
+            count_arming();
             out_arm = true;
             out_wake = wake;
 #endif
@@ -360,9 +384,14 @@ inline kick() {                         /* driver::kick */
     }
 }
 
-inline rest() {                         /* driver::rest */
+inline rest() {                         /* driver::rest; timer_service::idle */
     if
-    :: outstanding && !resting && armed_at != 0 && armed_count == 0 ->
+    :: outstanding && !resting && armed_at != 0 && armed_since[_pid] == nothing ->      /* shard::still_idle */
+        if
+        :: inside && native -> resting = true; finish()
+        :: else -> driver_cancel()
+        fi
+    :: outstanding && !resting && armed_at != 0 && armed_since[_pid] == something && armed_count == 0 ->
         if
 #ifndef MUTANT_RESTS_BESIDE_UNTOLD      /* another thread has yet to queue its units */
         :: inside && untold > 0 -> driver_cancel()
@@ -374,7 +403,8 @@ inline rest() {                         /* driver::rest */
         :: !inside -> driver_cancel()
         fi
     :: else
-    fi
+    fi;
+    armed_since[_pid] = no_matter
 }
 
 /* --- dispatcher -------------------------------------------------------------------------------------------- */
@@ -410,7 +440,8 @@ inline told() {                         /* shard::told */
         out_units = 0;
         out_arm = false;
         out_wake = 0;
-        out_idle = false
+        out_idle = false;
+        armed_since[_pid] = no_matter
     }
 }
 

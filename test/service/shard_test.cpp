@@ -871,11 +871,13 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P9_the_last_withdrawal_lets_the_driver_rest_and_qu
     BOOST_CHECK(
         !b.state().all_told()); // so that the context does not end before the thread is done
     BOOST_CHECK(b.state().need() == pawl::detail::driver_need::nobody);
+    BOOST_CHECK(b.state().still_idle(unfinished.armings));
     b.apply(unfinished);
     BOOST_CHECK(b.state().all_told());
     BOOST_CHECK(!b.driver());
 
     b.start(c.timers[2], c.waits[2], 10);
+    BOOST_CHECK(!b.state().still_idle(unfinished.armings));
     BOOST_CHECK(b.driver());
     BOOST_CHECK_EQUAL(b.units(), 0u);
 }

@@ -47,7 +47,8 @@ public:
     virtual void kick() = 0;
     /// Nothing is armed in one shard. Lets the driver rest if that holds for all.
     /// @param native what can be done with the context, if that is known.
-    virtual void idle(const native_context* native) = 0;
+    /// @param armings for shard::still_idle().
+    virtual void idle(const native_context* native, unsigned armings) = 0;
 
 protected:
     ~context_port() = default;
@@ -435,7 +436,8 @@ private:
         if (todo.runners)
             enqueue(todo.runners);
         if (todo.idle)
-            port_.idle(native_.load(std::memory_order_relaxed)); // relaxed: see attach()
+            // relaxed: see attach()
+            port_.idle(native_.load(std::memory_order_relaxed), todo.armings);
     }
 
     void enqueue(runner_token* list) {

@@ -69,6 +69,7 @@ struct effects {
     bool refused = false; ///< a ring was full
     bool untold = false;  ///< until this is done, shard::told() is owed for it
     bool arming = false;  ///< likewise
+    unsigned armings = 0; ///< with idle: for shard::still_idle()
 };
 
 template <any_backend Backend>
@@ -349,7 +350,16 @@ public:
                arming_.load(std::memory_order_acquire) == 0;
     }
 
+    /// Nothing has been armed since that many armings, when the shard was idle: need() would say nobody.
+    /// To be asked under the driver's lock, as need().
+    [[nodiscard]] bool still_idle(unsigned armings) const noexcept {
+        return armings_.load(std::memory_order_relaxed) == armings;
+    }
+
+    /// To be asked under the driver's lock: whoever changes the answer comes to that afterwards.
     [[nodiscard]] driver_need need() noexcept {
+        if (waits_.armed() != 0)
+            return driver_need::in_time;
         const std::scoped_lock lock(mutex_);
         if (waits_.armed() != 0)
             return driver_need::in_time;
@@ -592,6 +602,7 @@ private:
     void arm(tick due, effects& out) noexcept {
         wake_ = due;
         driver_told_ = true;
+        armings_.store(armings_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
         out.arm = true;
         out.wake = due;
     }
@@ -642,6 +653,7 @@ private:
         if (waits_.armed() == 0 && driver_told_ && runners_.count() == 0 && !closed_) {
             driver_told_ = false;
             out.idle = true;
+            out.armings = armings_.load(std::memory_order_relaxed);
         }
     }
 
@@ -656,6 +668,8 @@ private:
     tick wake_ = tick::never();
     std::atomic<unsigned> untold_{0}; ///< threads that are about to queue runners
     std::atomic<unsigned> arming_{0}; ///< threads that will arm the driver, or let it rest
+    std::atomic<unsigned> armings_{
+        0}; ///< how often the driver was to be armed; written under the lock
     const std::size_t batch_;
     time::detail::fixed_array<time::timer_node*> found_; ///< of one batch
     unsigned set_backs_ = 0;

@@ -182,8 +182,13 @@ private:
 
     void kick() override { driver_.kick(); }
 
-    void idle(const detail::native_context* native) override {
-        driver_.rest(native, keeps_time, [&] { return need(); });
+    void idle(const detail::native_context* native, unsigned armings) override {
+        driver_.rest(native, keeps_time, [&] {
+            // Mostly there is one shard, nothing has happened since, and it need not be locked again.
+            if (dispatchers_.size() == 1 && dispatchers_.front()->state().still_idle(armings))
+                return detail::driver_need::nobody;
+            return need();
+        });
     }
 
     detail::driver_need need() const {

@@ -27,6 +27,7 @@
 
 #include <boost/asio/error.hpp>
 
+#include <atomic>
 #include <cstddef>
 
 namespace pawl::detail {
@@ -40,8 +41,10 @@ public:
 
     /// Waits that have not begun.
     [[nodiscard]] std::size_t live() const noexcept { return live_; }
-    /// Those among them that wait for a deadline.
-    [[nodiscard]] std::size_t armed() const noexcept { return armed_; }
+    /// Those among them that wait for a deadline. May be asked without the lock.
+    [[nodiscard]] std::size_t armed() const noexcept {
+        return armed_.load(std::memory_order_relaxed); // who relies on it has a lock in common
+    }
     /// Entries of the due queue.
     [[nodiscard]] std::size_t due() const noexcept { return due_.size(); }
 
@@ -59,7 +62,7 @@ public:
         timer.append(op);
         timer.user = !alone ? 0 : op.observed() ? one_armed : one_armed | unobserved;
         ++live_;
-        ++armed_;
+        add_armed(1);
         return alone;
     }
 
@@ -70,7 +73,7 @@ public:
         unlink_slot(op);
         detach(op);
         --live_;
-        --armed_;
+        take_armed(1);
         return true;
     }
 
@@ -80,7 +83,7 @@ public:
         if (op.state.withdraw()) {
             detach(op);
             --live_;
-            --armed_;
+            take_armed(1);
             return true;
         }
         if (op.state.pending())
@@ -96,7 +99,7 @@ public:
             due_.push(due_entry(*timer.newest(), true)); // the wait itself is not looked at
             timer.set_newest(nullptr);
             timer.user = 0;
-            --armed_;
+            take_armed(1);
             count = 1;
         }
         for (; timer.newest() && count < limit; ++count)
@@ -106,7 +109,7 @@ public:
 
     /// armed, due -> cancelled, with `ec`.
     void cancel(wait_operation& op, const boost::system::error_code& ec) noexcept {
-        armed_ -= op.state.phase() == wait_phase::armed;
+        take_armed(op.state.phase() == wait_phase::armed);
         if (op.state.cancel())
             due_.push(due_entry(op));
         detach(op);
@@ -140,7 +143,7 @@ public:
             ++count;
             if (op.state.phase() == wait_phase::due) {
                 op.state.pull_back();
-                ++armed_;
+                add_armed(1);
             }
         });
         timer.user = count == 1 ? one_armed : 0;
@@ -155,7 +158,7 @@ public:
                 return;
             if (op.state.fall_due())
                 due_.push(due_entry(op));
-            --armed_;
+            take_armed(1);
         });
     }
 
@@ -217,9 +220,15 @@ private:
         return nullptr;
     }
 
+    // Under the lock: no other thread writes it meanwhile.
+    void add_armed(std::size_t n) noexcept { armed_.store(armed() + n, std::memory_order_relaxed); }
+    void take_armed(std::size_t n) noexcept {
+        armed_.store(armed() - n, std::memory_order_relaxed);
+    }
+
     due_queue due_;
     std::size_t live_ = 0;
-    std::size_t armed_ = 0;
+    std::atomic<std::size_t> armed_{0};
 };
 
 } // namespace pawl::detail
