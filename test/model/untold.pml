@@ -25,7 +25,8 @@
  *
  * Left out
  *   What a wait does behind take() (wait_protocol.pml): its handler ends with it. Several shards, set-backs,
- *   clock_moved(), rings. rearm() and collect() when the driver lacks memory.
+ *   clock_moved(), rings. That what the driver asks of the shard is read without the shard's lock: a wheel's count of
+ *   armed waits goes one way while that is held, and whoever changes it comes to the driver afterwards. rearm() and collect() when the driver lacks memory.
  *
  * Cost
  *   check.sh looks for mutants with -DT_REVERSE, the last option of a choice first: three times faster.

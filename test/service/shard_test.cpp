@@ -13,9 +13,11 @@
 #include "../support/ordered_map_backend.hpp"
 #include "../support/seed.hpp"
 
+#include <pawl/ring_timer.hpp>
 #include <pawl/time/hierarchical_wheel.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -655,6 +657,40 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P9_the_driver_comes_again_while_a_cancel_has_yet_t
     effects after;
     (void)b.state().collect(tick{11}, 0, true, after);
     BOOST_CHECK(!after.arm);
+}
+
+// A wait that is due at once arms no driver, and a runner that completes two does for it, too: of a
+// thread that has yet to queue it.
+BOOST_AUTO_TEST_CASE(P9_a_ring_wait_that_is_due_at_once_does_not_rely_on_an_unqueued_runner) {
+    using rings = pawl::time::timeout_rings;
+    const second_thread there_is;
+    pawl::options o;
+    o.rings.delays = {{.delay = std::chrono::seconds(1)}};
+    o.completions_per_turn = 2;
+    bench<rings> b(o);
+    timer_core timers[2];
+    test_wait waits[2];
+    const rings::deadline now{tick{}, rings::deadline::overdue};
+
+    effects unfinished; // of a thread that is held up between the lock and the queueing
+    BOOST_REQUIRE(b.state().start(timers[0], waits[0], now, true, unfinished));
+    BOOST_REQUIRE(unfinished.runners);
+    BOOST_CHECK(!unfinished.arm);
+
+    effects out;
+    BOOST_REQUIRE(b.state().start(timers[1], waits[1], now, true, out));
+    BOOST_CHECK(!out.runners);
+    BOOST_CHECK(out.arm);
+    BOOST_CHECK(out.wake == tick{});
+    BOOST_CHECK(b.state().need() == pawl::detail::driver_need::soon);
+
+    b.apply(out);
+    b.apply(unfinished);
+    b.run_all();
+    BOOST_CHECK_EQUAL(waits[0].completed + waits[1].completed, 2);
+    BOOST_CHECK(!b.driver());
+    for (timer_core& each : timers)
+        BOOST_CHECK(!b.state().release(each));
 }
 
 // Runners see to a backlog, and the driver is not armed meanwhile: but what if the only runner is one

@@ -435,9 +435,10 @@ private:
     [[gnu::noinline]] void carry_out(const effects& todo) {
         if (todo.runners)
             enqueue(todo.runners);
-        if (todo.idle)
-            // relaxed: see attach()
-            port_.idle(native_.load(std::memory_order_relaxed), todo.armings);
+        if (todo.idle) {
+            const auto* const native = native_.load(std::memory_order_relaxed); // see attach()
+            port_.idle(native, todo.armings);
+        }
     }
 
     void enqueue(runner_token* list) {

@@ -30,7 +30,7 @@
 ///       carrier.
 ///
 /// Threads
-///   Every call locks. Timers are shared with the expiry side only through their timer_core.
+///   Every call locks, but for what is asked of atomics. Timers are shared with the expiry side only through their timer_core.
 ///
 /// Cost
 ///   start, re-arm, cancel of one wait: O(1) under the lock. collect: at most batch_limit timers.
@@ -119,6 +119,10 @@ public:
             else if (!place.done)
                 waits_.fall_due(timer);
             settle(out);
+            // A runner that another thread has yet to queue will do for this wait, which no driver has
+            // been armed for: nothing else may keep the context at work until it is queued.
+            if (!place.done && !out.runners && untold_.load(std::memory_order_acquire) != 0)
+                arm_from_outside(tick{}, out);
         }
         const tick wake = idle ? tick::never() : wake_;
         // Another thread that is arming the driver may fail, and take back only its own wait.
@@ -350,16 +354,21 @@ public:
                arming_.load(std::memory_order_acquire) == 0;
     }
 
-    /// Nothing has been armed since that many armings, when the shard was idle: need() would say nobody.
-    /// To be asked under the driver's lock, as need().
+    /// Nothing has been armed since that many armings, when the shard was idle: it had no runner then,
+    /// and no due wait, so that whoever is counted as untold has queued what there was.
+    /// To be asked under the driver's lock, to which whoever arms comes afterwards.
     [[nodiscard]] bool still_idle(unsigned armings) const noexcept {
         return armings_.load(std::memory_order_relaxed) == armings;
     }
 
-    /// To be asked under the driver's lock: whoever changes the answer comes to that afterwards.
+    /// To be asked under the driver's lock: whoever has armed something comes to that afterwards, and so
+    /// does the last unit of what has ended, to let the driver rest.
     [[nodiscard]] driver_need need() noexcept {
-        if (waits_.armed() != 0)
-            return driver_need::in_time;
+        // But a ring may arm a wait and end it again while it holds the lock, and tells nobody.
+        if constexpr (!ring_backend<Backend>) {
+            if (waits_.armed() != 0)
+                return driver_need::in_time;
+        }
         const std::scoped_lock lock(mutex_);
         if (waits_.armed() != 0)
             return driver_need::in_time;
@@ -666,10 +675,9 @@ private:
     std::unique_ptr<typename Backend::detached> set_aside_; ///< what set_back() has yet to file
     std::size_t users_ = 1;                                 ///< I5; the service is the first
     tick wake_ = tick::never();
-    std::atomic<unsigned> untold_{0}; ///< threads that are about to queue runners
-    std::atomic<unsigned> arming_{0}; ///< threads that will arm the driver, or let it rest
-    std::atomic<unsigned> armings_{
-        0}; ///< how often the driver was to be armed; written under the lock
+    std::atomic<unsigned> untold_{0};  ///< threads that are about to queue runners
+    std::atomic<unsigned> arming_{0};  ///< threads that will arm the driver, or let it rest
+    std::atomic<unsigned> armings_{0}; ///< calls of arm()
     const std::size_t batch_;
     time::detail::fixed_array<time::timer_node*> found_; ///< of one batch
     unsigned set_backs_ = 0;

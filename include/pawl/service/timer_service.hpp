@@ -184,7 +184,7 @@ private:
 
     void idle(const detail::native_context* native, unsigned armings) override {
         driver_.rest(native, keeps_time, [&] {
-            // Mostly there is one shard, nothing has happened since, and it need not be locked again.
+            // Mostly there is one shard, and nothing has happened since: no need to lock it again.
             if (dispatchers_.size() == 1 && dispatchers_.front()->state().still_idle(armings))
                 return detail::driver_need::nobody;
             return need();

@@ -14,7 +14,7 @@
 ///       may know less than is true.
 ///
 /// Threads
-///   Guarded by the lock of the shard.
+///   Guarded by the lock of the shard, all but armed().
 ///
 /// Cost
 ///   O(1) for one wait; no call allocates.
@@ -43,7 +43,7 @@ public:
     [[nodiscard]] std::size_t live() const noexcept { return live_; }
     /// Those among them that wait for a deadline. May be asked without the lock.
     [[nodiscard]] std::size_t armed() const noexcept {
-        return armed_.load(std::memory_order_relaxed); // who relies on it has a lock in common
+        return armed_.load(std::memory_order_relaxed); // without that lock: see shard::need()
     }
     /// Entries of the due queue.
     [[nodiscard]] std::size_t due() const noexcept { return due_.size(); }
