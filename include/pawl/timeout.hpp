@@ -24,6 +24,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include <chrono>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -58,6 +59,22 @@ template <class T>
 inline constexpr bool makes_awaitable<T> =
     is_awaitable<std::decay_t<decltype(std::declval<T&>()())>>;
 
+template <class T, class Executor>
+[[nodiscard]] boost::asio::awaitable<void, Executor>
+keep_result(boost::asio::awaitable<T, Executor> coroutine, std::optional<T>& result) {
+    result.emplace(co_await std::move(coroutine));
+}
+
+/// run_limited() for what co_spawn cannot carry, since it makes a T where there is none.
+template <class T, class Executor, class Limit>
+[[nodiscard]] boost::asio::awaitable<T, Executor>
+run_limited_aside(Executor ex, boost::asio::awaitable<T, Executor> coroutine, Limit partial_limit) {
+    std::optional<T> result;
+    co_await boost::asio::co_spawn(ex, keep_result(std::move(coroutine), result),
+                                   partial_limit(boost::asio::use_awaitable_t<Executor>()));
+    co_return std::move(*result);
+}
+
 /// Runs a coroutine on `ex` under a limit.
 ///
 /// Not boost::asio::deferred: what that makes of (exception_ptr, T) cannot be awaited in Boost 1.81.
@@ -65,8 +82,11 @@ template <class T, class Executor, class Limit>
 [[nodiscard]] boost::asio::awaitable<T, Executor>
 run_limited(const Executor& ex, boost::asio::awaitable<T, Executor> coroutine,
             const Limit& partial_limit) {
-    return boost::asio::co_spawn(ex, std::move(coroutine),
-                                 partial_limit(boost::asio::use_awaitable_t<Executor>()));
+    if constexpr (std::is_void_v<T> || std::is_default_constructible_v<T>)
+        return boost::asio::co_spawn(ex, std::move(coroutine),
+                                     partial_limit(boost::asio::use_awaitable_t<Executor>()));
+    else
+        return run_limited_aside(ex, std::move(coroutine), partial_limit);
 }
 
 /// The overloads of timeout() and timeout_at(): those for operations, and those for coroutines.
@@ -130,9 +150,8 @@ public:
 /// @endcode
 ///
 /// Overloads for coroutines: `timeout(duration, [type,] awaitable)` and
-/// `timeout(timer, duration, [type,] awaitable)`. The result is an `awaitable` of the same type; what
-/// it yields must be default constructible, as `boost::asio::co_spawn` asks. The coroutine runs on
-/// the executor of the one that awaits it. Its frame is destroyed, with all that is in it, before
+/// `timeout(timer, duration, [type,] awaitable)`. The result is an `awaitable` of the same type. The
+/// coroutine runs on the executor of the one that awaits it. Its frame is destroyed, with all that is in it, before
 /// the result is delivered; exceptions that it throws pass unchanged, but for one that says that it
 /// was cancelled by the limit (or `boost::asio::multiple_exceptions`, the first of which says so):
 /// that becomes a `boost::system::system_error` with pawl::error::timed_out.

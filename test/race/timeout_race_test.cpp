@@ -22,7 +22,9 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
+#include <boost/asio/this_coro.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 #include <array>
 #include <atomic>
@@ -281,6 +283,38 @@ BOOST_AUTO_TEST_CASE(P9_the_context_may_go_when_run_has_returned) {
 
     // Allowed: each completes once, with success or, if its limit is short, timed out.
     BOOST_CHECK_EQUAL(t.succeeded + t.timed_out, 3 * rounds);
+}
+
+// What a coroutine has left behind asks for its deadline, while that ends in another thread.
+BOOST_DATA_TEST_CASE(a_deadline_ends_while_others_ask_for_it, runners, threads) {
+    constexpr int calls = 500;
+    std::atomic<int> asked{0};
+    std::atomic<int> within{0};
+    std::atomic<int> strange{0};
+    arena a(threads);
+    const auto deadline = pawl::deadline::after(1h);
+    const auto linger = [&]() -> asio::awaitable<void> {
+        for (int i = 0; i < 3; ++i) {
+            const auto d = co_await pawl::this_deadline();
+            ++asked;
+            strange += d != deadline && !d.is_never();
+            co_await asio::post(co_await asio::this_coro::executor, asio::use_awaitable);
+        }
+    };
+    const auto call = [&]() -> asio::awaitable<void> {
+        within += co_await pawl::this_deadline() == deadline;
+        asio::co_spawn(co_await asio::this_coro::executor, linger(), asio::detached);
+        co_await asio::post(co_await asio::this_coro::executor, asio::use_awaitable);
+    };
+    for (int i = 0; i < calls; ++i)
+        asio::co_spawn(a.context.get_executor(), pawl::with_deadline(deadline, call()),
+                       asio::detached);
+    while (asked < 3 * calls)
+        std::this_thread::yield();
+
+    // Allowed: the deadline while it is in force, and none afterwards.
+    BOOST_CHECK_EQUAL(strange, 0);
+    BOOST_CHECK_EQUAL(within, calls);
 }
 
 // The threads are stopped in the middle of it, and the context is destroyed.

@@ -458,6 +458,59 @@ BOOST_AUTO_TEST_CASE(archetypes_of_handler_executor_allocator_and_slot) {
     }
 }
 
+#if !defined(BOOST_ASIO_NO_TS_EXECUTORS)
+BOOST_AUTO_TEST_CASE(the_handler_runs_on_an_executor_of_the_networking_ts) {
+    asio::io_context context;
+    executor_log log;
+    const ts_executor ex(context, log);
+    for (const int kind : {0, 1, 2, 3}) { // completes, times out, is cancelled, is not started
+        asio::cancellation_signal signal;
+        operation op(context.get_executor(), obedience::posts, aborted, 1);
+        outcome o;
+        auto handler =
+            asio::bind_cancellation_slot(signal.slot(), asio::bind_executor(ex, record(o)));
+        if (kind == 3)
+            op.async_run(pawl::timeout_at(pawl::deadline::after(0s), std::move(handler)));
+        else
+            op.async_run(pawl::timeout_at(soon(), std::move(handler)));
+        BOOST_TEST(o.pending());
+        const int before = log.executed;
+        if (kind == 0)
+            op.post({}, 7);
+        if (kind == 1)
+            manual_clock::advance(context, 1s);
+        if (kind == 2)
+            signal.emit(cancellation_type::terminal);
+        poll(context);
+        BOOST_TEST(o.ended_with(kind == 0 ? error_code() : kind == 2 ? aborted : timed_out), o);
+        BOOST_TEST(log.executed > before);
+        BOOST_TEST(log.work == 0);
+        BOOST_TEST(context.stopped()); // P9
+    }
+}
+#endif
+
+BOOST_AUTO_TEST_CASE(what_is_deferred_under_a_limit_is_an_asynchronous_operation) {
+    asio::io_context context;
+    pawl::steady_timer timer(context);
+    const auto limited = [&](auto token) { return timer.async_wait(token); };
+    using of_a_token = decltype(limited(pawl::timeout(1s, asio::deferred)));
+    using of_a_partial_one = decltype(limited(pawl::cancel_after(1s)));
+    static_assert(asio::is_async_operation<of_a_token>::value);
+    static_assert(asio::is_async_operation<of_a_partial_one>::value);
+    static_assert(std::is_same_v<asio::completion_signature_of_t<of_a_token>, void(error_code)>);
+
+    for (const bool partial : {false, true}) {
+        outcome o;
+        if (partial)
+            limited(pawl::cancel_after(1s))(record(o));
+        else
+            limited(pawl::timeout(1s, asio::deferred))(record(o));
+        run_to_end(context);
+        BOOST_TEST(o.ended_with(error_code()), o);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(the_memory_is_freed_before_the_handler_is_invoked_also_in_nested_limits) {
     asio::io_context context;
     allocation_log memory;

@@ -16,6 +16,7 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/compose.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
@@ -28,6 +29,8 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <thread>
+#include <utility>
 
 namespace {
 
@@ -160,6 +163,34 @@ BOOST_AUTO_TEST_CASE(an_operation_under_a_deadline_that_has_passed_is_not_starte
     BOOST_TEST(op.started() == 0);
 }
 
+/// Waits under a deadline that has passed, and is told of no I/O object.
+struct late_wait {
+    asio::steady_timer& timer;
+    std::thread::id& resumed_in;
+    bool begun = false;
+    template <class Self>
+    void operator()(Self& self, error_code ec = {}) {
+        if (!std::exchange(begun, true))
+            return timer.async_wait(pawl::timeout_at(manual_deadline::after(0s), std::move(self)));
+        resumed_in = std::this_thread::get_id();
+        self.complete(ec, 0);
+    }
+};
+
+// Its executor is the system's, on which to post is to go to another thread.
+BOOST_AUTO_TEST_CASE(a_composed_operation_goes_on_where_its_io_object_runs) {
+    asio::io_context context;
+    asio::steady_timer timer(context, 1h);
+    std::thread::id resumed_in;
+    outcome o;
+    auto token = record(o);
+    asio::async_compose<recorder, void(error_code, int)>(late_wait{timer, resumed_in}, token);
+    BOOST_TEST(o.pending());
+    poll(context);
+    BOOST_TEST(o.ended_with(timed_out, 0), o);
+    BOOST_TEST((resumed_in == std::this_thread::get_id()));
+}
+
 BOOST_AUTO_TEST_CASE(an_operation_under_a_deadline_has_what_is_left) {
     asio::io_context context;
     operation op(context.get_executor());
@@ -286,6 +317,44 @@ BOOST_FIXTURE_TEST_CASE(void_and_move_only_results, coroutines) {
     poll(context);
     BOOST_REQUIRE(b.value);
     BOOST_TEST(*b.value == 9);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_result_that_cannot_be_made_of_nothing, coroutines) {
+    struct number {
+        explicit number(std::unique_ptr<int> n) : value(std::move(n)) {}
+        std::unique_ptr<int> value;
+    };
+    const auto callee = [](operation& o) -> awaitable<number> {
+        co_return number(std::make_unique<int>(co_await o.async_run(use_awaitable)));
+    };
+    const auto caller = [&](int form) -> awaitable<int> {
+        const auto soon = manual_deadline::after(1s);
+        if (form == 0) {
+            const number n = co_await pawl::timeout_at(soon, callee(op));
+            co_return *n.value;
+        }
+        if (form == 1) {
+            const number n = co_await pawl::with_deadline(soon, callee(op));
+            co_return *n.value;
+        }
+        manual_timer timer(context);
+        const number n = co_await pawl::timeout(timer, 1s, callee(op));
+        co_return *n.value;
+    };
+    for (const int form : {0, 1, 2}) {
+        spawned<int> in_time(ex, caller(form));
+        poll(context);
+        op.post({}, 7);
+        poll(context);
+        BOOST_TEST(in_time.calls == 1);
+        BOOST_TEST(in_time.value == 7);
+
+        spawned<int> late(ex, caller(form));
+        poll(context);
+        pass(context, 1s);
+        BOOST_TEST(late.calls == 1);
+        BOOST_TEST(late.code() == timed_out);
+    }
 }
 
 BOOST_FIXTURE_TEST_CASE(a_coroutine_is_cancelled_as_the_caller_says, coroutines) {

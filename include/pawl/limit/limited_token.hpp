@@ -276,7 +276,10 @@ class boost::asio::async_result<pawl::detail::partial_limit<Limit, Report>, Sign
 
 public:
     template <class Initiation, class RawToken, class... Args>
-    static auto initiate(Initiation&& initiation, RawToken&& raw, Args&&... args) {
+    static auto initiate(Initiation&& initiation, RawToken&& raw, Args&&... args)
+        -> decltype(boost::asio::async_result<token, Signatures...>::initiate(
+            std::forward<Initiation>(initiation), token{boost::asio::deferred, raw.limit, raw.type},
+            std::forward<Args>(args)...)) {
         return boost::asio::async_result<token, Signatures...>::initiate(
             std::forward<Initiation>(initiation), token{boost::asio::deferred, raw.limit, raw.type},
             std::forward<Args>(args)...);

@@ -106,17 +106,18 @@ struct report_timeout {
                            std::forward<Args>(args)...);
     }
 
-    /// The time was up before the operation could be started.
-    /// @param fallback that of the I/O object, for an executor that one cannot post to, which is
-    ///                 that of any_completion_handler: it dispatches from there.
+    /// The time was up before the operation could be started. As with an operation that fails at once,
+    /// the hand-over is through the I/O object's executor: that of the handler may be the system's,
+    /// as within an async_compose that has no I/O objects, and to post to that is another thread.
+    /// @param ex that of the handler, for want of an I/O object.
     template <class Signature, class Executor, class Fallback, class Handler>
-    static void post_failure(const Executor& ex, [[maybe_unused]] const Fallback& fallback,
-                             Handler&& handler) {
+    static void post_failure([[maybe_unused]] const Executor& ex,
+                             [[maybe_unused]] const Fallback& fallback, Handler&& handler) {
         using failed = failure<signature<Signature>>;
-        if constexpr (requires { failed::post(ex, std::forward<Handler>(handler)); })
-            failed::post(ex, std::forward<Handler>(handler));
-        else
+        if constexpr (requires { failed::post(fallback, std::forward<Handler>(handler)); })
             failed::post(fallback, std::forward<Handler>(handler));
+        else
+            failed::post(ex, std::forward<Handler>(handler));
     }
 
 private:
