@@ -561,7 +561,8 @@ void teardown(boost::beast::role_type role, timeout_stream<NextLayer, Clock, Wai
     teardown(role, detail::layer_below(stream), ec);
 }
 
-/// Ends a WebSocket connection over the stream. Only idle, and the layers above, limit it.
+/// Ends a WebSocket connection over the stream. Of its limits only idle ends it, and only if that closes:
+/// Beast's teardown goes on when it is cancelled. The layers above have limits of their own.
 template <class NextLayer, class Clock, class WaitTraits, class TeardownHandler>
 void async_teardown(boost::beast::role_type role,
                     timeout_stream<NextLayer, Clock, WaitTraits>& stream,

@@ -290,6 +290,18 @@ BOOST_AUTO_TEST_CASE(websocket_echoes_pings_and_closes) {
     BOOST_TEST(!beast::get_lowest_layer(server).socket().is_open());
 }
 
+// The peer does not close.
+BOOST_AUTO_TEST_CASE(a_teardown_ends_when_the_stream_idles_and_is_closed) {
+    connection c(context, {.idle = 10s});
+    outcome teardown;
+    async_teardown(beast::role_type::server, c.stream, teardown.record());
+    pass(context, 10s - 1ns);
+    BOOST_TEST(teardown.pending());
+    pass(context, 1ns);
+    run_until_over(context, teardown);
+    BOOST_TEST(teardown.ended_with(asio::error::bad_descriptor), teardown);
+}
+
 // The blocking client has a thread and a context of its own; the two meet in their sockets only.
 BOOST_AUTO_TEST_CASE(a_blocking_websocket_echoes_and_closes) {
     tcp::acceptor acceptor(context, loopback);

@@ -455,6 +455,19 @@ BOOST_DATA_TEST_CASE(what_runs_in_a_handshake_scope_ends_when_the_limit_expires,
     BOOST_TEST(third.ended_with(error_of(report)));
 }
 
+BOOST_DATA_TEST_CASE(what_runs_on_the_socket_itself_ends_with_the_handshake_limit, actions,
+                     action) {
+    connection c(context, {.handshake = 10s, .action = action});
+    auto scope = c.stream.limit_handshake();
+    outcome wait;
+    c.stream.socket().async_wait(tcp::socket::wait_read, wait.record());
+    pass(10s - 1ns);
+    BOOST_TEST(wait.pending());
+    pass(1ns);
+    run_until_over(context, wait);
+    BOOST_TEST(wait.aborted());
+}
+
 BOOST_AUTO_TEST_CASE(a_handshake_that_is_over_in_time_leaves_no_limit) {
     connection c(context, {.handshake = 10s});
     {

@@ -23,7 +23,8 @@ enum class limit_error {
 };
 
 /// The limits of a pawl::timeout_stream. `duration::max()` is no limit; zero and less is none of the
-/// time.
+/// time. They are nanoseconds: what does not fit, such as `std::chrono::hours::max()`, overflows before
+/// it comes here, as with any `std::chrono` conversion; say `stream_limits::none`.
 struct stream_limits {
     using duration = std::chrono::nanoseconds;
     static constexpr duration none = duration::max();
