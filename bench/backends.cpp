@@ -7,6 +7,8 @@
 #include "harness.hpp"
 #include "report.hpp"
 
+#include "../examples/command_line.hpp"
+
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -186,7 +188,7 @@ std::string as_timer_bytes(const std::string& text) {
 
 int main(int argc, char** argv) try {
     settings s;
-    CLI::App app{"Pawl's time structures side by side, without a service"};
+    CLI::App app{"Pawl's time structures side by side, without a service", "pawl_bench_backends"};
     app.add_option("-w,--workload", s.workloads, "run these only: regular expressions, repeatable")
         ->check(as_regex);
     app.add_option("-v,--variant", s.variants,
@@ -211,12 +213,8 @@ int main(int argc, char** argv) try {
     app.add_flag("-q,--quick", s.quick,
                  "a smoke test of seconds: sizes 1e3 and 1e4, 2 repetitions");
     app.add_flag("-l,--list", s.list, "name the workloads and stop");
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError& error) {
-        const auto code = app.exit(error);
-        return code == 0 ? 0 : 2;
-    }
+    if (const auto status = example::parse_command_line(app, argc, argv))
+        return *status;
     if (s.quick && sizes->empty())
         s.sizes = {1e3, 1e4};
     std::sort(s.sizes.begin(), s.sizes.end());

@@ -7,6 +7,8 @@
 #include "report.hpp"
 #include "workloads.hpp"
 
+#include "../examples/command_line.hpp"
+
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -98,6 +100,7 @@ void run(const settings& s, const std::vector<bench::workload>& workloads, std::
             report.add(work, results.back());
         }
         bench::print_notes(std::cout, results);
+        bench::print_above_bare(std::cout, results);
     }
     if (json != nullptr) {
         report.write(*json, facts);
@@ -119,7 +122,7 @@ std::string as_regex(const std::string& text) {
 
 int main(int argc, char** argv) try {
     settings s;
-    CLI::App app{"pawl::steady_timer against boost::asio::steady_timer"};
+    CLI::App app{"pawl::steady_timer against boost::asio::steady_timer", "pawl_bench"};
     app.add_option("-w,--workload", s.workloads, "run these only: regular expressions, repeatable")
         ->check(as_regex);
     app.add_option("-n,--size", s.sizes, "number of timers, such as 1e5, repeatable")
@@ -136,12 +139,8 @@ int main(int argc, char** argv) try {
     app.add_flag("-q,--quick", s.quick,
                  "a smoke test of seconds: sizes 1e3 and 1e4, 2 repetitions");
     app.add_flag("-l,--list", s.list, "name the workloads and stop");
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError& error) {
-        const auto code = app.exit(error);
-        return code == 0 ? 0 : 2;
-    }
+    if (const auto status = example::parse_command_line(app, argc, argv))
+        return *status;
     if (s.quick && sizes->empty())
         s.sizes = {1e3, 1e4};
 

@@ -13,12 +13,15 @@
 #include <boost/json.hpp>
 #include <boost/version.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <ctime>
 #include <fstream>
+#include <functional>
 #include <iomanip>
+#include <iterator>
 #include <ostream>
 #include <sstream>
 #include <string>
@@ -156,6 +159,32 @@ inline void print_notes(std::ostream& out, const std::vector<result>& results) {
                     << detail::brief(spread_of(r.variants[v].notes[n].second).median);
             out << '\n';
         }
+    out.flush();
+}
+
+/// Where a variant does nothing but what the others have to do as well: what they take above that.
+inline void print_above_bare(std::ostream& out, const std::vector<result>& results) {
+    bool first = true;
+    for (const auto& r : results) {
+        const auto bare = std::find_if(r.variants.begin(), r.variants.end(),
+                                       [](const series& v) { return v.variant == "bare"; });
+        if (bare == r.variants.end())
+            return;
+        out << (std::exchange(first, false) ? "\n" : "") << "- " << detail::size_name(r.size)
+            << ", above bare, median (min - max) of pairs:";
+        const char* separator = " ";
+        for (const auto& v : r.variants) {
+            if (v.variant == "bare")
+                continue;
+            std::vector<double> above;
+            std::transform(v.values.begin(), v.values.end(), bare->values.begin(),
+                           std::back_inserter(above), std::minus<>());
+            const auto s = spread_of(above);
+            out << std::exchange(separator, ", ") << v.variant << ' ' << detail::brief(s.median)
+                << " (" << detail::brief(s.min) << " - " << detail::brief(s.max) << ')';
+        }
+        out << '\n';
+    }
     out.flush();
 }
 

@@ -48,20 +48,20 @@ using namespace bench;
 constexpr std::size_t connections = 1000;
 constexpr std::size_t operations = 100; // of each
 
-template <class Way>
+template <class Operation, class Way>
 asio::awaitable<void> connection() {
     const auto ex = co_await asio::this_coro::executor;
-    posted_operation op(ex);
+    Operation op(ex);
     caller<Way> call(ex);
     for (std::size_t i = 0; i < operations; ++i)
         co_await call(op);
 }
 
-template <class Way>
+template <class Operation, class Way>
 void print(const char* name) {
     asio::io_context io;
     for (std::size_t i = 0; i < connections; ++i)
-        asio::co_spawn(io, connection<Way>(), [](std::exception_ptr failure) {
+        asio::co_spawn(io, connection<Operation, Way>(), [](std::exception_ptr failure) {
             if (failure)
                 std::rethrow_exception(failure);
         });
@@ -76,6 +76,17 @@ void print(const char* name) {
                 each(allocated.bytes - before.bytes));
 }
 
+template <class Operation>
+void print_all(const char* operation) {
+    std::printf("| %s | blocks | bytes |\n|---|---|---|\n", operation);
+    print<Operation, asio_or>("asio_or");
+    print<Operation, asio_by_hand>("by_hand");
+    print<Operation, bare>("bare");
+    print<Operation, pawl_timeout>("pawl");
+    print<Operation, pawl_own_timer>("pawl+timer");
+    print<Operation, pawl_coroutine>("pawl_coro");
+}
+
 } // namespace
 
 int main(int argc, char**) {
@@ -83,11 +94,7 @@ int main(int argc, char**) {
         std::fputs("usage: pawl_bench_timeout_memory\n", stderr);
         return 2;
     }
-    std::printf("| one co_await | blocks | bytes |\n|---|---|---|\n");
-    print<asio_or>("asio_or");
-    print<asio_by_hand>("by_hand");
-    print<bare>("bare");
-    print<pawl_timeout>("pawl");
-    print<pawl_own_timer>("pawl+timer");
-    print<pawl_coroutine>("pawl_coro");
+    print_all<posted_operation>("an operation of one post");
+    std::printf("\n");
+    print_all<empty_read>("an operation that completes at once");
 }

@@ -11,13 +11,16 @@
 set -Eeuo pipefail
 
 numbers=${*:3}
-[[ $# -ge 2 && $# -le 6 && $numbers =~ ^[0-9\ ]*$ ]] || { sed -n '1,10s/^# usage/usage/p' "$0" >&2; exit 2; }
+[[ $# -ge 2 && $# -le 6 && $numbers =~ ^([1-9][0-9]*( |$))*$ ]] || { sed -n '1,10s/^# usage/usage/p' "$0" >&2; exit 2; }
+for program in wrk strace pgrep; do
+    command -v "$program" >/dev/null || { echo "http.sh: needs $program" >&2; exit 1; }
+done
 examples=$1
 bench=$2
-repetitions=${3:-11}
-seconds=${4:-4}
+repetitions=${3:-31}
+seconds=${4:-2}
 idle=${5:-20000}
-rest=${6:-20}
+rest=${6:-80} # twice the period of a ring of 10 minutes, and more
 loads=(1 10 100) # connections: the server waits for each request, for some, for none
 
 ulimit -Sn "$(ulimit -Hn)"
@@ -189,7 +192,7 @@ for connections in "${loads[@]}"; do
                 }
                 for (i = 1; i <= n["pawl"]; ++i) {
                     a = v["asio", f, i]; p = v["pawl", f, i]
-                    list[i] = f == 2 ? p / a : (p > 0 ? a / p : (a > 0 ? 1e9 : 1))
+                    list[i] = f == 2 ? p / a : (p > 0 ? a / p : 1)
                 }
                 m = median(list, n["pawl"])
                 print line sprintf(" | **%.3f** (%.3f - %.3f) |", m, list[1], list[n["pawl"]])

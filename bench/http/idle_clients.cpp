@@ -5,6 +5,8 @@
 // answer, keeps them open, prints "ready", and ends when its standard input does. A connection that
 // the server closes is an error.
 
+#include "../../examples/command_line.hpp"
+
 #include <CLI/CLI.hpp>
 
 #include <boost/asio/awaitable.hpp>
@@ -81,16 +83,17 @@ int main(int argc, char** argv) try {
            "HOST", [&](const std::string& text) { host = asio::ip::make_address(text); },
            "IP address of the server")
         ->required()
-        ->check(CLI::ValidIPV4);
+        ->check([](const std::string& text) {
+            boost::system::error_code ec;
+            asio::ip::make_address(text, ec);
+            return ec ? "not an IP address: " + text : std::string();
+        });
     app.add_option("PORT", port, "its TCP port")->required()->check(CLI::Range(1, 65535));
     app.add_option("COUNT", count, "number of connections")
         ->required()
         ->check(CLI::Range(1, 1'000'000));
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError& error) {
-        return app.exit(error) == 0 ? 0 : 2;
-    }
+    if (const auto status = example::parse_command_line(app, argc, argv))
+        return *status;
 
     asio::io_context context(1);
     asio::co_spawn(context, run({host, port}, count), [](std::exception_ptr failure) {
