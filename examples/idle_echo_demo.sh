@@ -23,7 +23,10 @@ die() {
 
 now_ms() { printf '%s' "$((${EPOCHREALTIME/[.,]/} / 1000))"; }
 
-(($# >= 1)) || die 'usage: idle_echo_demo.sh DIRECTORY [option of demo_clients]...'
+(($# >= 1)) || {
+    echo 'usage: idle_echo_demo.sh DIRECTORY [option of demo_clients]...' >&2
+    exit 2
+}
 programs=$1
 shift
 for program in idle_echo_server demo_clients; do

@@ -22,9 +22,10 @@
 //
 // Ends: a session that was ended by a limit, or by its client in the middle of something, says so
 // in the access log and in its tally. A client that sends what is no request is answered with an
-// error. Whenever it is the server that ends the connection after a response, it closes its own
-// direction and waits a moment for the client to close the other: to close a socket that has bytes
-// to be read would reset the connection, and the client might never see the response.
+// error. One whose handling throws, for want of memory say, ends with a line on stderr. Whenever it
+// is the server that ends the connection after a response, it closes its own direction and waits a
+// moment for the client to close the other: to close a socket that has bytes to be read would reset
+// the connection, and the client might never see the response.
 //
 // Threads: everything runs on the connection's executor, a strand if there are several threads.
 

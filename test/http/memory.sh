@@ -20,13 +20,17 @@ ulimit -Sv 400000 # KiB; only the server comes near it
 start --timer "$timer" --root "$scratch/root" --max-body 1073741824
 
 status=0
-head -c 500000000 /dev/zero | ask -X POST -T - "http://127.0.0.1:$port/echo" >"$scratch/answer" 2>"$scratch/curl" || status=$?
+truncate -s 500M "$scratch/large"
+exec {other}<>"/dev/tcp/127.0.0.1/$port" # which has no request yet
+ask -X POST -T "$scratch/large" "http://127.0.0.1:$port/echo" >"$scratch/answer" 2>"$scratch/curl" || status=$?
 [[ $status != 0 ]] || complain 'the request has been answered'
+printf 'GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n' >&"$other"
+same 'the answer to another client' hello "$(timeout 60 cat <&"$other" | tail -n 1)"
 same 'the answer to another request' hello "$(ask "http://127.0.0.1:$port/")"
 
 kill -TERM "$server"
 wait_for_end 0
 says 'stderr' 'a connection is given up: std::bad_alloc' "$(<"$scratch/stderr")"
-says 'the summary' 'in the middle of a handshake, request or answer 1' "$(<"$scratch/stderr")"
+says 'the summary' 'in the middle of a handshake, request or answer 1'$'\n' "$(<"$scratch/stderr")"
 
 finish

@@ -233,6 +233,11 @@ same 'the first words on stderr' 'draining on SIGTERM' "$(head -n 1 "$scratch/st
 same 'lines on stderr' 6 "$(wc -l <"$scratch/stderr")"
 says 'the log' '"GET /folder/ HTTP/1.1" 200 14 ' "$(<"$scratch/log")"
 says 'the log' '"GET /index.html%00.txt HTTP/1.1" 400 16 ' "$(<"$scratch/log")"
+says 'the log' '" 413 ' "$(<"$scratch/log")"
+says 'the log' '" 431 ' "$(<"$scratch/log")"
+[[ $layer == tls ]] || # there they leave within the handshake
+    says 'the log on one that left in the middle of a body' '"POST /echo HTTP/1.1" - 0 ' "$(<"$scratch/log")"
+[[ $(<"$scratch/stderr") =~ 'in the middle of a handshake, request or answer '[1-9] ]] || complain 'nobody has been seen to leave'
 
 # --- drain: what takes too long is cut off ----------------------------------------------------------
 
