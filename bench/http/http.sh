@@ -81,9 +81,10 @@ usage() {
     kilobytes=$(awk '/^VmRSS/ { print $2 }' "/proc/$server/status")
 }
 
-# load SECONDS: wrk on the second CPU.
+# load SECONDS: wrk on the second CPU; but with one connection, where client and server take turns, on the same one, since
+# it would be measured how long it takes to wake another CPU.
 load() {
-    taskset -c 1 wrk -t1 -c"$connections" -d"${1}s" --latency "http://127.0.0.1:$port/" >"$scratch/wrk" ||
+    taskset -c $((connections > 1)) wrk -t1 -c"$connections" -d"${1}s" --latency "http://127.0.0.1:$port/" >"$scratch/wrk" ||
         die "wrk failed: $(<"$scratch/wrk")"
     ! grep -E 'Socket errors|Non-2xx' "$scratch/wrk" || die 'requests failed'
     requests=$(awk '/requests in/ { print $1 }' "$scratch/wrk")
@@ -162,7 +163,7 @@ done
 echo "# examples/http_server: pawl::tcp_stream against boost::beast::tcp_stream"
 echo
 echo "- date: $(date +%F)"
-echo "- cpu: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) CPUs; server on one, wrk on another"
+echo "- cpu: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) CPUs; server on one, wrk on another, on the same with one connection"
 echo "- load before the run: $load"
 echo "- compiler: $(c++ --version | head -n 1)"
 echo "- $repetitions repetitions of $seconds s, a file of $(stat -c %s "$scratch/root/index.html") bytes"
