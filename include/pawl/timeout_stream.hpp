@@ -342,13 +342,18 @@ public:
         return boost::asio::async_initiate<Token, signature<>>(initiate_connect(*this), token, ep);
     }
 
+    // Not by `requires`, which clang looks at after the return type: with Boost 1.83 and some default
+    // tokens that one fails in a body, and then nothing is left out of the overload set.
+
     /// Connects to the first endpoint of a range that accepts, all within limits().handshake.
     /// @param endpoints the range, such as the results of a resolver.
     /// @param token     any completion token for `void(error_code, endpoint_type)`.
     template <class EndpointSequence,
-              class Token = boost::asio::default_completion_token_t<executor_type>>
-        requires(on_socket && detail::endpoint_range<EndpointSequence> &&
-                 (!has_default_token || !detail::endpoint_condition<Token, EndpointSequence>))
+              class Token = boost::asio::default_completion_token_t<executor_type>,
+              std::enable_if_t<on_socket && detail::endpoint_range<EndpointSequence> &&
+                                   (!has_default_token ||
+                                    !detail::endpoint_condition<Token, EndpointSequence>),
+                               int> = 0>
     auto async_connect(const EndpointSequence& endpoints, Token&& token = Token())
         -> decltype(boost::asio::async_initiate<Token, signature<endpoint_type>>(
             std::declval<initiate_connect>(), token, endpoints, detail::any_endpoint())) {
@@ -357,9 +362,11 @@ public:
     }
 
     /// The same, trying only what `condition(error_code, endpoint)` accepts.
-    template <class EndpointSequence, class ConnectCondition,
-              class Token = boost::asio::default_completion_token_t<executor_type>>
-        requires(on_socket && detail::endpoint_condition<ConnectCondition, EndpointSequence>)
+    template <
+        class EndpointSequence, class ConnectCondition,
+        class Token = boost::asio::default_completion_token_t<executor_type>,
+        std::enable_if_t<
+            on_socket && detail::endpoint_condition<ConnectCondition, EndpointSequence>, int> = 0>
     auto async_connect(const EndpointSequence& endpoints, ConnectCondition condition,
                        Token&& token = Token())
         -> decltype(boost::asio::async_initiate<Token, signature<endpoint_type>>(
@@ -372,9 +379,11 @@ public:
     /// @param begin the first endpoint.
     /// @param end   behind the last one.
     /// @param token any completion token for `void(error_code, Iterator)`.
-    template <class Iterator, class Token = boost::asio::default_completion_token_t<executor_type>>
-        requires(on_socket && !detail::endpoint_range<Iterator> &&
-                 (!has_default_token || !detail::iterator_condition<Token, Iterator>))
+    template <
+        class Iterator, class Token = boost::asio::default_completion_token_t<executor_type>,
+        std::enable_if_t<on_socket && !detail::endpoint_range<Iterator> &&
+                             (!has_default_token || !detail::iterator_condition<Token, Iterator>),
+                         int> = 0>
     auto async_connect(Iterator begin, Iterator end, Token&& token = Token())
         -> decltype(boost::asio::async_initiate<Token, signature<Iterator>>(
             std::declval<initiate_connect>(), token, begin, end, detail::any_endpoint())) {
@@ -383,8 +392,9 @@ public:
     }
     /// @overload
     template <class Iterator, class ConnectCondition,
-              class Token = boost::asio::default_completion_token_t<executor_type>>
-        requires(on_socket && detail::iterator_condition<ConnectCondition, Iterator>)
+              class Token = boost::asio::default_completion_token_t<executor_type>,
+              std::enable_if_t<on_socket && detail::iterator_condition<ConnectCondition, Iterator>,
+                               int> = 0>
     auto async_connect(Iterator begin, Iterator end, ConnectCondition condition,
                        Token&& token = Token())
         -> decltype(boost::asio::async_initiate<Token, signature<Iterator>>(

@@ -32,7 +32,7 @@ fi
 dir=build/newer-boost
 quietly cmake --preset debug -B "$dir" -D CMAKE_CXX_COMPILER=clang++-19 -D CMAKE_CXX_FLAGS=-O0 \
     -D PAWL_BUILD_EXAMPLES=OFF -D PAWL_BUILD_BENCH=OFF -D CMAKE_VERIFY_INTERFACE_HEADER_SETS=OFF \
-    -D Boost_DIR="$(echo "$prefix"/lib/cmake/Boost-*)"
+    -D Boost_DIR:PATH="$(echo "$prefix"/lib/cmake/Boost-*)"
 grep -q "^Boost_DIR:PATH=$prefix/" "$dir/CMakeCache.txt" || fail "another Boost has been found"
 quietly cmake --build "$dir" --target "$@"
 only=()
