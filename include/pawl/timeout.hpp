@@ -151,10 +151,10 @@ public:
 ///
 /// Overloads for coroutines: `timeout(duration, [type,] awaitable)` and
 /// `timeout(timer, duration, [type,] awaitable)`. The result is an `awaitable` of the same type. The
-/// coroutine runs on the executor of the one that awaits it. Its frame is destroyed, with all that is in it, before
-/// the result is delivered; exceptions that it throws pass unchanged, but for one that says that it
-/// was cancelled by the limit (or `boost::asio::multiple_exceptions`, the first of which says so):
-/// that becomes a `boost::system::system_error` with pawl::error::timed_out.
+/// coroutine runs on the executor of the one that awaits it. Its frame is destroyed, with all that is
+/// in it, before the result is delivered; exceptions that it throws pass unchanged, but for one that
+/// says that it was cancelled by the limit (or `boost::asio::multiple_exceptions`, the first of which
+/// says so): that becomes a `boost::system::system_error` with pawl::error::timed_out.
 ///
 /// @par Completion
 /// What the handler is told is what the operation completed with, with one exception: where the

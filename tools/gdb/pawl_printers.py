@@ -464,7 +464,7 @@ class Shard(Printer):
 
     def text(self):
         live = number(self.value, "waits_.live_")
-        return f"{counted(live, 'wait')}, {number(self.value, 'waits_.armed_')} armed"
+        return f"{counted(live, 'wait')}, {number_in(self.value, 'waits_.armed_')} armed"
 
     def parts(self):
         yield "timers", member(self.value, "files_.backend_")

@@ -30,7 +30,8 @@
 ///       carrier.
 ///
 /// Threads
-///   Every call locks, but for what is asked of atomics. Timers are shared with the expiry side only through their timer_core.
+///   Every call locks, but for what is asked of atomics. Timers are shared with the expiry side only
+///   through their timer_core.
 ///
 /// Cost
 ///   start, re-arm, cancel of one wait: O(1) under the lock. collect: at most batch_limit timers.

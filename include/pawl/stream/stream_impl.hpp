@@ -406,7 +406,7 @@ private:
             if (at(d).ended)
                 at(d).signal.emit(boost::asio::cancellation_type::terminal);
         }
-        // What runs on the layer itself, such as its handshake or a teardown, is not known here.
+        // What runs on the layer itself, such as its handshake, is not known here.
         if constexpr (can_cancel_lowest<NextLayer>)
             cancel_lowest(layer_);
     }
