@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
 
-# pawl_own_target(<target>): what the project's own programs are built with, and users are not: warnings as errors and
-# the sanitizers of PAWL_SANITIZE.
+# pawl_own_target(<target> [PRECOMPILED]): what the project's own programs are built with, and users are not: warnings as
+# errors, the sanitizers of PAWL_SANITIZE, and precompiled headers.
 
 add_library(pawl_own_flags INTERFACE)
 target_link_libraries(pawl_own_flags INTERFACE pawl::pawl)
@@ -36,9 +36,9 @@ if(PAWL_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     target_link_options(pawl_own_flags INTERFACE -shared-libsan "LINKER:-rpath,${runtime}")
 endif()
 
-if(PAWL_SANITIZE)
-    # What nearly every program includes is compiled once. Not without sanitizers: there it is shown that each file
-    # includes what it uses.
+if(PAWL_SANITIZE OR PAWL_BUILD_TESTS)
+    # What nearly every program includes is compiled once. Without sanitizers for PRECOMPILED ones only, and not for
+    # examples and benchmarks: there it is shown that each file includes what it uses.
     file(CONFIGURE OUTPUT precompiled.cpp CONTENT "")
     add_library(pawl_own_precompiled OBJECT "${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp")
     target_link_libraries(pawl_own_precompiled PRIVATE pawl_own_flags)
@@ -47,9 +47,10 @@ if(PAWL_SANITIZE)
 endif()
 
 function(pawl_own_target target)
+    cmake_parse_arguments(PARSE_ARGV 1 own "PRECOMPILED" "" "")
     target_link_libraries(${target} PRIVATE pawl_own_flags)
     set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
-    if(PAWL_SANITIZE)
+    if(PAWL_SANITIZE OR own_PRECOMPILED)
         target_precompile_headers(${target} REUSE_FROM pawl_own_precompiled)
     endif()
 endfunction()
