@@ -60,7 +60,7 @@ bool waits;             /* it completes only if it is signalled */
 /* the executor of the handler */
 bool busy;
 bool initiating = true; /* a thread is in the initiating function */
-bool late;              /* late_party is queued */
+bool late;              /* done_late is queued */
 bool shut_down;
 
 bool cancels;           /* the caller is going to */
@@ -207,7 +207,7 @@ inline wait_ended() {                   /* wait_ended, of a wait whose limit was
     leave(WAIT, true)
 }
 
-inline run_late() {                     /* late_party */
+inline run_late() {                     /* done_late */
     touch();
     atomic { before = parties }
     if

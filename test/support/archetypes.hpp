@@ -32,6 +32,7 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -52,6 +53,7 @@ struct allocation_log {
     std::size_t allocations = 0;
     std::size_t deallocations = 0;
     bool fail = false; // the next allocations throw std::bad_alloc
+    std::size_t most = std::numeric_limits<std::size_t>::max(); // so do those beyond
 
     std::size_t live() const noexcept { return allocations - deallocations; }
 };
@@ -68,7 +70,7 @@ public:
     counting_allocator(const counting_allocator<U>& other) noexcept : log_(other.log()) {}
 
     T* allocate(std::size_t n) {
-        if (log_->fail)
+        if (log_->fail || log_->allocations == log_->most)
             throw std::bad_alloc();
         T* const memory = std::allocator<T>().allocate(n);
         ++log_->allocations;

@@ -37,6 +37,8 @@
 #include <pawl/service/native_executor.hpp>
 #include <pawl/service/optional_mutex.hpp>
 
+#include <pawl/wait/allocated.hpp>
+#include <pawl/wait/deferred_call.hpp>
 #include <pawl/wait/held_wait.hpp>
 #include <pawl/wait/wait_allocator.hpp>
 #include <pawl/wait/wait_handler.hpp>
@@ -57,7 +59,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <new>
 #include <optional>
 #include <tuple>
 #include <type_traits>
@@ -167,9 +169,8 @@ template <class Timer, class Report, class Handler, class Executor, class... Res
 class limited_operation final
     : public held_wait<limited_operation<Timer, Report, Handler, Executor, Results...>> {
     using base = held_wait<limited_operation>;
-    using allocator_type = typename std::allocator_traits<boost::asio::associated_allocator_t<
-        Handler, wait_allocator<void>>>::template rebind_alloc<limited_operation>;
-    using allocator_traits = std::allocator_traits<allocator_type>;
+    using allocator_type = boost::asio::associated_allocator_t<Handler, wait_allocator<void>>;
+    using memory = allocated_block<limited_operation, allocator_type>;
 
 public:
     using handler_type = Handler;
@@ -229,7 +230,7 @@ public:
 
     void wait_ended(const boost::system::error_code& ec) {
         if (ec != boost::asio::error::operation_aborted) {
-            // acq_rel: pairs with done() and late_party
+            // acq_rel: pairs with done() and done_late()
             const unsigned before = parties_.fetch_or(fired, std::memory_order_acq_rel);
             if (before & operation_party) {
                 judge(verdict::who::limit, ec);
@@ -250,8 +251,8 @@ public:
         return runs_natively(ex, context);
     }
 
-    [[nodiscard]] auto carrier_allocator() const noexcept {
-        return boost::asio::get_associated_allocator(handler_, wait_allocator<void>());
+    [[nodiscard]] allocator_type carrier_allocator() const noexcept {
+        return allocator_of(handler_);
     }
 
 private:
@@ -290,8 +291,8 @@ private:
     class starting_party {
     public:
         explicit starting_party(limited_operation& op) noexcept : op_(&op) {}
-        starting_party(starting_party&& other) noexcept : op_(std::exchange(other.op_, nullptr)) {}
-        starting_party& operator=(starting_party&&) = delete;
+        starting_party(const starting_party&) = delete;
+        starting_party& operator=(const starting_party&) = delete;
         ~starting_party() {
             if (op_)
                 op_->leave(start_party, false);
@@ -308,64 +309,38 @@ private:
             }
             // The limit, or the operation, has been faster, in another thread as a rule.
             const Executor ex = op_->wait_executor();
-            boost::asio::dispatch(ex, late_party(std::move(*this)));
+            boost::asio::dispatch(ex, release().deferred(&limited_operation::done_late));
         }
 
     private:
         limited_operation* op_;
     };
 
-    /// done(), where the handler can be invoked.
-    class late_party {
-    public:
-        using allocator_type = boost::asio::associated_allocator_t<Handler, wait_allocator<void>>;
-
-        explicit late_party(starting_party&& start) noexcept : start_(std::move(start)) {}
-
-        allocator_type get_allocator() const noexcept { return start_->carrier_allocator(); }
-
-        void operator()() {
-            limited_operation& op = start_.release();
-            // acquire: pairs with wait_ended()
-            const unsigned parties = op.parties_.load(std::memory_order_acquire);
-            if ((parties & fired) && (parties & operation_party))
-                op.emit_and_leave(op.type_, start_party);
-            else
-                op.leave(start_party, true);
-        }
-
-    private:
-        starting_party start_;
-    };
-
-    struct storage {
-        allocator_type alloc;
-        typename allocator_traits::pointer block;
-
-        storage(const allocator_type& a, typename allocator_traits::pointer b) noexcept
-            : alloc(a), block(b) {}
-        storage(const storage&) = delete;
-        storage& operator=(const storage&) = delete;
-        ~storage() {
-            if (block)
-                allocator_traits::deallocate(alloc, block, 1);
-        }
-    };
+    /// starting_party::done(), where the handler can be invoked.
+    static void done_late(void* object, bool called) {
+        auto& op = *static_cast<limited_operation*>(object);
+        if (!called)
+            return op.leave(start_party, false);
+        // acquire: pairs with wait_ended()
+        const unsigned parties = op.parties_.load(std::memory_order_acquire);
+        if ((parties & fired) && (parties & operation_party))
+            op.emit_and_leave(op.type_, start_party);
+        else
+            op.leave(start_party, true);
+    }
 
     static allocator_type allocator_of(const Handler& handler) noexcept {
-        return allocator_type(
-            boost::asio::get_associated_allocator(handler, wait_allocator<void>()));
+        return boost::asio::get_associated_allocator(handler, wait_allocator<void>());
     }
 
     template <class H, class Fallback, class TimerExecutor, class Limit>
     static limited_operation& make(H&& handler, const Fallback& fallback,
                                    const TimerExecutor& timer_ex, const Limit& limit,
                                    boost::asio::cancellation_type_t type) {
-        allocator_type alloc = allocator_of(handler);
-        storage memory{alloc, allocator_traits::allocate(alloc, 1)};
-        auto* const op = ::new (static_cast<void*>(std::to_address(memory.block)))
+        memory m(allocator_of(handler));
+        auto* const op = ::new (m.address())
             limited_operation(std::forward<H>(handler), fallback, timer_ex, limit, type);
-        memory.block = nullptr;
+        m.release();
         return *op;
     }
 
@@ -392,9 +367,13 @@ private:
         destroy(alloc);
     }
     void destroy(const allocator_type& alloc) noexcept {
-        storage memory{alloc,
-                       std::pointer_traits<typename allocator_traits::pointer>::pointer_to(*this)};
+        const memory m(alloc, *this);
         this->~limited_operation();
+    }
+
+    /// What calls `f(this, true)` on an executor, or else `f(this, false)`.
+    [[nodiscard]] auto deferred(void (*f)(void*, bool)) noexcept {
+        return deferred_call(this, f, carrier_allocator());
     }
 
     /// The initiating function leaves, if nothing has happened since it began.
@@ -440,33 +419,23 @@ private:
     }
 
     /// Delivers the parked result, or destroys it with the context of its executor.
-    class delivery {
-    public:
-        using allocator_type = boost::asio::associated_allocator_t<Handler, wait_allocator<void>>;
-
-        explicit delivery(limited_operation& op) noexcept : op_(&op) {}
-        delivery(delivery&& other) noexcept : op_(std::exchange(other.op_, nullptr)) {}
-        delivery& operator=(delivery&&) = delete;
-        ~delivery() {
-            if (op_)
-                op_->destroy();
-        }
-
-        allocator_type get_allocator() const noexcept { return op_->carrier_allocator(); }
-        void operator()() { std::exchange(op_, nullptr)->deliver_result(); }
-
-    private:
-        limited_operation* op_;
-    };
+    static void deliver_or_destroy(void* object, bool called) {
+        auto& op = *static_cast<limited_operation*>(object);
+        if (called)
+            op.deliver_result();
+        else
+            op.destroy();
+    }
 
     /// The wait was destroyed with its own context, or in want of memory; the operation has ended.
     void deliver_later() noexcept {
         const Executor ex = wait_executor();
         try {
-            if constexpr (requires { boost::asio::post(ex, delivery(*this)); })
-                boost::asio::post(ex, delivery(*this));
+            auto call = deferred(&limited_operation::deliver_or_destroy);
+            if constexpr (requires { boost::asio::post(ex, std::move(call)); })
+                boost::asio::post(ex, std::move(call));
             else // as with any_completion_executor
-                boost::asio::dispatch(ex, delivery(*this));
+                boost::asio::dispatch(ex, std::move(call));
         } catch (...) { // no memory: the handler was destroyed
         }
     }

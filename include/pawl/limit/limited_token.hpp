@@ -15,6 +15,8 @@
 #include <pawl/limit/limit_timer.hpp>
 #include <pawl/limit/limited_operation.hpp>
 
+#include <pawl/wait/wait_handler.hpp>
+
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/cancellation_type.hpp>
@@ -49,9 +51,6 @@ struct plain_signature<R(Args...) && noexcept> : plain_signature<R(Args...)> {};
 
 template <class First, class... Rest>
 struct first_signature : plain_signature<First> {};
-
-/// Stands for the executor of a handler that has none.
-struct no_executor {};
 
 template <class Initiation>
 concept has_executor = requires(const Initiation& initiation) {

@@ -10,9 +10,10 @@
 
 #include <pawl/limit/limited_operation.hpp>
 
+#include <pawl/wait/post_result.hpp>
+
 #include <pawl/error.hpp>
 
-#include <boost/asio/append.hpp>
 #include <boost/asio/experimental/channel_error.hpp>
 #include <boost/asio/multiple_exceptions.hpp>
 #include <boost/asio/post.hpp>
@@ -144,8 +145,8 @@ private:
                 error = as_exception(pawl::error::timed_out);
             else
                 error = pawl::error::timed_out;
-            boost::asio::post(ex, boost::asio::append(std::forward<Handler>(handler),
-                                                      std::move(error), std::decay_t<Rest>()...));
+            detail::post_result(ex, std::forward<Handler>(handler), std::move(error),
+                                std::decay_t<Rest>()...);
         }
     };
 };

@@ -32,6 +32,7 @@
 #include <boost/asio/thread_pool.hpp>
 
 #include <cstddef>
+#include <memory>
 #include <new>
 #include <type_traits>
 

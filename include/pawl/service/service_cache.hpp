@@ -89,7 +89,7 @@ private:
         }
     };
 
-    static dispatcher& search(boost::asio::execution_context& context) {
+    [[gnu::noinline]] static dispatcher& search(boost::asio::execution_context& context) {
         Service& service = boost::asio::use_service<Service>(context);
         dispatcher& home = service.enter();
         if (!memory_.closed) {

@@ -144,12 +144,6 @@ public:
 private:
     static constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
 
-    /// The executor of such a handler is that of the timer, so that it need not be asked for.
-    template <class Handler>
-    static constexpr bool has_no_executor =
-        std::is_same_v<boost::asio::associated_executor_t<Handler, inline_executor>,
-                       inline_executor>;
-
     /// The dispatcher of the timer, and three facts that only the timer's own thread reads and
     /// writes.
     class tagged_dispatcher {

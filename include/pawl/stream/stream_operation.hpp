@@ -12,11 +12,13 @@
 ///   no other, and the handler's slot forwards to it.
 ///
 /// Cost
-///   A handler and three words. No allocation.
+///   A handler and three words. No allocation, unless it is refused.
 #ifndef PAWL_STREAM_STREAM_OPERATION_HPP
 #define PAWL_STREAM_STREAM_OPERATION_HPP
 
 #include <pawl/stream/stream_impl.hpp>
+
+#include <pawl/wait/post_result.hpp>
 
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/associator.hpp>
@@ -24,8 +26,6 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/connect.hpp>
 #include <boost/asio/handler_continuation_hook.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/beast/core/bind_handler.hpp>
 #include <boost/system/error_code.hpp>
 
 #include <cstddef>
@@ -104,8 +104,7 @@ public:
     /// Has the handler told that the operation was not started.
     template <class... Results>
     void refuse(Results... results) {
-        boost::asio::post(impl_->get_executor(),
-                          boost::beast::bind_front_handler(std::move(handler_), results...));
+        detail::post_result(impl_->get_executor(), std::move(handler_), std::move(results)...);
     }
 
     template <class... Results>

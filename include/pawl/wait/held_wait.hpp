@@ -33,10 +33,6 @@ namespace pawl::detail {
 ///                The outstanding work is its own business.
 template <class Object>
 class held_wait : public wait_operation {
-public:
-    /// For its carrier.
-    void regain_work() noexcept {}
-
 protected:
     // Handed over in any case: to look at the executor costs the many operations that beat their
     // limits more than the second lock costs the few that do not.
@@ -53,11 +49,13 @@ private:
         case action::hand_over: {
             const auto ex = self.wait_executor(); // the object may be gone before dispatch returns
             if (!self.is_native(ex, host->context()))
-                boost::asio::dispatch(ex, wait_carrier<Object>(*host, self));
+                boost::asio::dispatch(ex, wait_carrier(*host, op, self.carrier_allocator()));
             else if (host->arrive_or_park(op))
                 op.complete();
             break;
         }
+        case action::regain_work:
+            break;
         case action::destroy:
             self.wait_destroyed();
             break;

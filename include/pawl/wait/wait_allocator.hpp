@@ -91,8 +91,8 @@ private:
 
     [[gnu::noinline]] static void put(void* memory, std::size_t which) noexcept {
         list& l = kept_.lists[which];
-        if (l.room == 0 && !make_room(l))
-            return ::operator delete(memory);
+        if (l.room == 0)
+            return put_in_full_list(memory, which);
         --l.room;
         l.first = ::new (memory) block{l.first};
         poison(*l.first, which);
@@ -131,16 +131,16 @@ private:
         }
     };
 
-    /// @return false if the list is full.
-    static bool make_room(const list& l) noexcept {
+    /// The list has no room, or has none yet, since this is the thread's first block.
+    [[gnu::noinline]] static void put_in_full_list(void* p, std::size_t which) noexcept {
         if (kept_.thread != memory::phase::unused)
-            return false;
+            return ::operator delete(p);
         static thread_local const at_thread_end end;
         end.touch();
         kept_.thread = memory::phase::used;
-        for (std::size_t which = 0; which != lists; ++which)
-            kept_.lists[which].room = most_kept / (size_of(which) + overhead);
-        return l.room != 0;
+        for (std::size_t each = 0; each != lists; ++each)
+            kept_.lists[each].room = most_kept / (size_of(each) + overhead);
+        put(p, which);
     }
 
     // What is kept must not be touched, but for its link: the leak detector follows it.
@@ -159,7 +159,7 @@ private:
     static inline constinit thread_local memory kept_{};
 };
 
-/// The default allocator of waits and of operations under a limit.
+/// The default allocator of waits, of operations under a limit, and of those that are refused.
 template <class T>
 class wait_allocator {
 public:

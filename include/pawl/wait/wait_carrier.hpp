@@ -17,24 +17,24 @@
 
 namespace pawl::detail {
 
-/// A function object for dispatch(). Move-only: it is the carrier.
-///
-/// @tparam Wait a wait_operation with `carrier_allocator()` and `regain_work()`.
-template <class Wait>
+/// A function object for dispatch(). Move-only: it is the carrier. Not a template on the wait: what
+/// Asio instantiates for it is needed once for each executor and allocator, not for each handler.
+template <class Allocator>
 class wait_carrier {
 public:
-    using allocator_type = decltype(std::declval<const Wait&>().carrier_allocator());
+    using allocator_type = Allocator;
 
-    wait_carrier(wait_host& host, Wait& op) noexcept : host_(&host), op_(&op) {}
+    wait_carrier(wait_host& host, wait_operation& op, const Allocator& a) noexcept
+        : host_(&host), op_(&op), alloc_(a) {}
     wait_carrier(wait_carrier&& other) noexcept
-        : host_(other.host_), op_(std::exchange(other.op_, nullptr)) {}
+        : host_(other.host_), op_(std::exchange(other.op_, nullptr)), alloc_(other.alloc_) {}
     wait_carrier& operator=(wait_carrier&&) = delete;
     ~wait_carrier() {
         if (op_)
             host_->abandon(*op_);
     }
 
-    allocator_type get_allocator() const noexcept { return op_->carrier_allocator(); }
+    allocator_type get_allocator() const noexcept { return alloc_; }
 
     void operator()() {
         bool owned = host_->arrive(*op_);
@@ -44,14 +44,15 @@ public:
             op_->regain_work();
             owned = !host_->park(*op_);
         }
-        Wait& op = *std::exchange(op_, nullptr);
+        wait_operation& op = *std::exchange(op_, nullptr);
         if (owned)
             op.complete();
     }
 
 private:
     wait_host* host_;
-    Wait* op_;
+    wait_operation* op_;
+    [[no_unique_address]] Allocator alloc_;
 };
 
 } // namespace pawl::detail

@@ -19,19 +19,20 @@
 #ifndef PAWL_WAIT_WAIT_HANDLER_HPP
 #define PAWL_WAIT_WAIT_HANDLER_HPP
 
+#include <pawl/wait/allocated.hpp>
 #include <pawl/wait/wait_allocator.hpp>
 #include <pawl/wait/wait_carrier.hpp>
 #include <pawl/wait/wait_operation.hpp>
 
 #include <boost/asio/associated_allocator.hpp>
 #include <boost/asio/associated_cancellation_slot.hpp>
+#include <boost/asio/associated_executor.hpp>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/execution/executor.hpp>
 #include <boost/asio/execution/outstanding_work.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/prefer.hpp>
 
-#include <memory>
 #include <new>
 #include <type_traits>
 #include <utility>
@@ -159,14 +160,20 @@ template <class Handler>
 inline constexpr bool may_have_slot =
     !std::is_same_v<boost::asio::associated_cancellation_slot_t<Handler, no_slot>, no_slot>;
 
+/// Stands for the executor of a handler that has none.
+struct no_executor {};
+
+/// The executor of such a handler is that of the I/O object, so that it need not be asked for.
+template <class Handler>
+inline constexpr bool has_no_executor =
+    std::is_same_v<boost::asio::associated_executor_t<Handler, no_executor>, no_executor>;
+
 template <class Handler, class Executor>
 class wait_handler final
     : public std::conditional_t<may_have_slot<Handler>, slotted_wait, slotless_wait> {
     using base = std::conditional_t<may_have_slot<Handler>, slotted_wait, slotless_wait>;
     using action = wait_operation::action;
-    using allocator_type = typename std::allocator_traits<boost::asio::associated_allocator_t<
-        Handler, wait_allocator<void>>>::template rebind_alloc<wait_handler>;
-    using allocator_traits = std::allocator_traits<allocator_type>;
+    using allocator_type = boost::asio::associated_allocator_t<Handler, wait_allocator<void>>;
 
     static constexpr bool native = std::is_same_v<Executor, native_executor>;
 
@@ -175,61 +182,26 @@ public:
     /// slot. Whatever throws, nothing is left behind.
     template <class H>
     [[nodiscard]] static wait_operation& make(H&& handler, const Executor& ex, wait_host& host) {
-        allocator_type alloc = allocator_of(handler);
-        storage memory{alloc, allocator_traits::allocate(alloc, 1), nullptr};
-        memory.op = ::new (static_cast<void*>(std::to_address(memory.block)))
-            wait_handler(std::forward<H>(handler), ex);
-        if constexpr (may_have_slot<Handler>) {
-            auto slot = boost::asio::get_associated_cancellation_slot(memory.op->handler_);
-            if (slot.is_connected())
-                slot.template emplace<slot_link>(host, *memory.op);
-        }
-        return *memory.release();
+        allocated_block<wait_handler, allocator_type> memory(allocator_of(handler));
+        auto* const op = ::new (memory.address()) wait_handler(std::forward<H>(handler), ex, host);
+        memory.release();
+        return *op;
     }
-
-    /// For its carrier.
-    [[nodiscard]] auto carrier_allocator() const noexcept {
-        return boost::asio::get_associated_allocator(handler_, wait_allocator<void>());
-    }
-
-    /// Waits again, so that it needs work again.
-    void regain_work() { work_.regain(); }
 
 private:
-    using block_pointer = typename allocator_traits::pointer;
-
     template <class H>
-    wait_handler(H&& handler, const Executor& ex)
-        : base(&wait_handler::perform, native), work_(ex), handler_(std::forward<H>(handler)) {}
-
-    static allocator_type allocator_of(const Handler& handler) noexcept {
-        return allocator_type(
-            boost::asio::get_associated_allocator(handler, wait_allocator<void>()));
+    wait_handler(H&& handler, const Executor& ex, [[maybe_unused]] wait_host& host)
+        : base(&wait_handler::perform, native), work_(ex), handler_(std::forward<H>(handler)) {
+        if constexpr (may_have_slot<Handler>) {
+            auto slot = boost::asio::get_associated_cancellation_slot(handler_);
+            if (slot.is_connected())
+                slot.template emplace<slot_link>(host, *this);
+        }
     }
 
-    /// Owns the memory of a wait and, when constructed, the wait in it.
-    struct storage {
-        allocator_type alloc;
-        block_pointer block;
-        wait_handler* op;
-
-        storage(const allocator_type& a, block_pointer b, wait_handler* o) noexcept
-            : alloc(a), block(b), op(o) {}
-        storage(const storage&) = delete;
-        storage& operator=(const storage&) = delete;
-        ~storage() { free(); }
-
-        void free() noexcept {
-            if (op)
-                std::exchange(op, nullptr)->~wait_handler();
-            if (block)
-                allocator_traits::deallocate(alloc, std::exchange(block, nullptr), 1);
-        }
-        wait_handler* release() noexcept {
-            block = nullptr;
-            return std::exchange(op, nullptr);
-        }
-    };
+    static allocator_type allocator_of(const Handler& handler) noexcept {
+        return boost::asio::get_associated_allocator(handler, wait_allocator<void>());
+    }
 
     static void perform(wait_operation& op, action what, wait_host* host) {
         auto& self = static_cast<wait_handler&>(op);
@@ -240,17 +212,20 @@ private:
                 [[maybe_unused]] const auto work = self.work_.release();
                 const auto ex =
                     self.work_.executor(); // the wait may be gone before dispatch returns
-                boost::asio::dispatch(ex, wait_carrier<wait_handler>(*host, self));
+                boost::asio::dispatch(ex, wait_carrier(*host, op, allocator_of(self.handler_)));
                 return;
             }
+            if (what == action::regain_work)
+                return self.work_.regain();
         }
-        allocator_type alloc = allocator_of(self.handler_);
-        storage memory{alloc, std::pointer_traits<block_pointer>::pointer_to(self), &self};
+        PAWL_ASSERT(what == action::complete || what == action::destroy);
         const boost::system::error_code ec = self.result();
-        Handler handler(std::move(self.handler_));
         // Before the upcall, so that a wait that it starts reuses the block; and before the end of
         // the handler, which may own what the allocator allocates from.
-        memory.free();
+        Handler handler = [&self] {
+            const allocated_object last(allocator_of(self.handler_), self);
+            return Handler(std::move(self.handler_));
+        }();
         if (what == action::complete)
             std::move(handler)(ec);
     }

@@ -68,9 +68,10 @@ class wait_operation {
 public:
     /// What is to be done with a wait that the caller owns. None of it happens under a lock.
     enum class action {
-        complete,  ///< free the memory, then invoke the handler here
-        hand_over, ///< send a carrier to the executor of the handler
-        destroy,   ///< free the memory, do not invoke the handler
+        complete,    ///< free the memory, then invoke the handler here
+        hand_over,   ///< send a carrier to the executor of the handler
+        regain_work, ///< waits again after that, so that it needs work on that executor again
+        destroy,     ///< free the memory, do not invoke the handler
     };
     using function = void (*)(wait_operation&, action, wait_host*);
 
@@ -79,6 +80,7 @@ public:
 
     void complete() { function_(*this, action::complete, nullptr); }
     void hand_over(wait_host& host) { function_(*this, action::hand_over, &host); }
+    void regain_work() { function_(*this, action::regain_work, nullptr); }
     void destroy() { function_(*this, action::destroy, nullptr); }
 
     /// The handler runs in whatever thread runs the context of the timer; there is no hand-over.

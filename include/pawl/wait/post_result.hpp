@@ -1,0 +1,115 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   Tells a handler later what became of its operation, which was not even started.
+///
+/// Cost
+///   One allocation by the associated allocator of the handler, and those of the executors.
+#ifndef PAWL_WAIT_POST_RESULT_HPP
+#define PAWL_WAIT_POST_RESULT_HPP
+
+#include <pawl/wait/allocated.hpp>
+#include <pawl/wait/deferred_call.hpp>
+#include <pawl/wait/wait_allocator.hpp>
+#include <pawl/wait/wait_handler.hpp>
+
+#include <boost/asio/associated_allocator.hpp>
+#include <boost/asio/associated_executor.hpp>
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/post.hpp>
+
+#include <new>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace pawl::detail {
+
+/// The executor of a handler, with outstanding work on it.
+template <class Executor>
+struct tracked_executor {
+    explicit tracked_executor(const Executor& e) : ex(e), work(e) {}
+
+    Executor ex;
+    outstanding_work<Executor> work;
+};
+
+/// A handler and what it is told, on the way through `Executor` to its own executor, if it has one.
+template <class Handler, class Executor, class... Results>
+class posted_result {
+    using allocator_type = boost::asio::associated_allocator_t<Handler, wait_allocator<void>>;
+    using next_executor =
+        std::conditional_t<has_no_executor<Handler>, no_executor,
+                           tracked_executor<boost::asio::associated_executor_t<Handler, Executor>>>;
+    using call = deferred_call<allocator_type>;
+
+public:
+    /// Not by reference: the handler may own the executor.
+    template <class H>
+    static void post(Executor ex, H&& handler, Results&&... results) {
+        const allocator_type alloc = allocator_of(handler);
+        allocated_block<posted_result, allocator_type> memory(alloc);
+        auto* const op = ::new (memory.address())
+            posted_result(ex, std::forward<H>(handler), std::move(results)...);
+        memory.release();
+        boost::asio::post(ex, call(op, &posted_result::hand_over, alloc));
+    }
+
+private:
+    template <class H>
+    posted_result(const Executor& ex, H&& handler, Results&&... results)
+        : next_(next_of(handler, ex)), handler_(std::forward<H>(handler)),
+          results_(std::move(results)...) {}
+
+    static next_executor next_of([[maybe_unused]] const Handler& handler,
+                                 [[maybe_unused]] const Executor& ex) {
+        if constexpr (has_no_executor<Handler>)
+            return {};
+        else
+            return next_executor(boost::asio::get_associated_executor(handler, ex));
+    }
+
+    static allocator_type allocator_of(const Handler& handler) noexcept {
+        return boost::asio::get_associated_allocator(handler, wait_allocator<void>());
+    }
+
+    static void hand_over(void* object, bool called) {
+        auto& self = *static_cast<posted_result*>(object);
+        if constexpr (!has_no_executor<Handler>) {
+            if (called) {
+                const auto ex = self.next_.ex; // `self` may be gone before dispatch returns
+                return boost::asio::dispatch(
+                    ex, call(object, &posted_result::complete, allocator_of(self.handler_)));
+            }
+        }
+        complete(object, called);
+    }
+
+    static void complete(void* object, bool called) {
+        auto& self = *static_cast<posted_result*>(object);
+        auto [handler, results] = [&self] { // before the upcall, as in wait_handler
+            const allocated_object last(allocator_of(self.handler_), self);
+            return std::pair<Handler, std::tuple<Results...>>(std::move(self.handler_),
+                                                              std::move(self.results_));
+        }();
+        if (called)
+            std::apply(std::move(handler), std::move(results));
+    }
+
+    [[no_unique_address]] const next_executor next_;
+    Handler handler_;
+    std::tuple<Results...> results_;
+};
+
+/// As `boost::asio::post(ex, boost::asio::append(handler, results...))`.
+template <class Executor, class Handler, class... Results>
+void post_result(const Executor& ex, Handler&& handler, Results... results) {
+    posted_result<std::decay_t<Handler>, Executor, Results...>::post(
+        ex, std::forward<Handler>(handler), std::move(results)...);
+}
+
+} // namespace pawl::detail
+
+#endif // PAWL_WAIT_POST_RESULT_HPP
