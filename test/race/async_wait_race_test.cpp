@@ -471,6 +471,38 @@ BOOST_DATA_TEST_CASE(P1_P3_a_clock_that_is_set_while_its_timers_are_used, shards
 // ---- the service itself -------------------------------------------------------------------------------
 
 // use_service() may construct two and destroy one.
+// On a context of the user's own, Asio's scheduler has a thread, which runs on while the services shut
+// down: the driver's wake-ups happen there, and the waits' handlers here.
+BOOST_AUTO_TEST_CASE(P10_a_context_whose_driver_has_a_thread_of_its_own_may_be_destroyed) {
+    using executor = pawl_test::manual_context::executor_type;
+    using timer_type =
+        pawl::basic_waitable_timer<std::chrono::steady_clock,
+                                   asio::wait_traits<std::chrono::steady_clock>, executor>;
+    for (int round = 0; round < 500; ++round) {
+        tally t;
+        std::deque<timer_type> timers; // outlive the context
+        {
+            pawl_test::manual_context context;
+            timers.emplace_back(context, 1h).async_wait(t.count());
+            timers.emplace_back(context, 1us * (round % 150)).async_wait(t.count());
+            timers.emplace_back(context, 1us * (round % 100)).async_wait(t.count());
+            if (round % 2 == 0)
+                std::this_thread::sleep_for(1us * (round % 100));
+            if (round % 3 == 0)
+                timers.front().cancel();
+            if (round % 5 == 0)
+                context.poll();
+        }
+
+        // Allowed: what was due has succeeded, the first was aborted; or they are destroyed uncalled.
+        BOOST_REQUIRE_LE(t.succeeded, 2);
+        BOOST_REQUIRE_LE(t.aborted, round % 3 == 0 ? 1 : 0);
+        BOOST_REQUIRE_EQUAL(t.strange, 0);
+        for (auto& timer : timers)
+            BOOST_REQUIRE_EQUAL(timer.cancel(), 0u);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(threads_that_make_the_first_timers_of_a_context_share_one_service) {
     for (int round = 0; round < 200; ++round) {
         asio::io_context context;

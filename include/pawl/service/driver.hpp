@@ -162,6 +162,15 @@ public:
         native->work_finished(context_);
     }
 
+    /// The context shuts down, and nobody needs the driver any more. Contexts of a user's own have a
+    /// thread of Asio's, which is still there when Asio's reactor, without a lock, takes back the waits
+    /// of all timers (Boost 1.81, 1.90): it must not find ours.
+    void shutdown() {
+        const std::scoped_lock lock(mutex_);
+        get_up();
+        timer_.cancel();
+    }
+
 private:
     /// Long enough for another thread to come to the end of what it does, without spinning.
     static constexpr clock::duration a_moment = std::chrono::microseconds(50);

@@ -155,6 +155,7 @@ private:
     void shutdown() override {
         for (auto& d : dispatchers_)
             d->shutdown(options_.on_shutdown);
+        driver_.shutdown();
     }
 
     struct seat {
