@@ -34,6 +34,8 @@
 #ifndef PAWL_LIMIT_LIMITED_OPERATION_HPP
 #define PAWL_LIMIT_LIMITED_OPERATION_HPP
 
+#include <pawl/limit/inline_signal.hpp>
+
 #include <pawl/service/native_executor.hpp>
 #include <pawl/service/optional_mutex.hpp>
 
@@ -47,7 +49,6 @@
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/associator.hpp>
-#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/error.hpp>
@@ -139,7 +140,7 @@ public:
 template <class Operation>
 class limited_handler {
 public:
-    using cancellation_slot_type = boost::asio::cancellation_slot;
+    using cancellation_slot_type = inline_signal::slot_type;
 
     explicit limited_handler(Operation& op) noexcept : op_(&op) {}
     limited_handler(limited_handler&& other) noexcept : op_(std::exchange(other.op_, nullptr)) {}
@@ -196,9 +197,7 @@ public:
 
     [[nodiscard]] const Handler& handler() const noexcept { return handler_; }
 
-    [[nodiscard]] boost::asio::cancellation_slot slot_for_inner() noexcept {
-        return signal_.slot();
-    }
+    [[nodiscard]] inline_signal::slot_type slot_for_inner() noexcept { return signal_.slot(); }
 
     template <class... Args>
     void operation_ended(Args&&... args) {
@@ -489,7 +488,7 @@ private:
     Handler handler_;
     [[no_unique_address]] executor_for<Handler, Executor> executor_;
     Timer timer_;
-    boost::asio::cancellation_signal signal_;
+    inline_signal signal_;
     outer_link* outer_ = nullptr;
     verdict verdict_;
     std::optional<outstanding_work<Executor>> work_; ///< while the result is parked

@@ -1,0 +1,133 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   A boost::asio::cancellation_signal that has room for the cancellation handler of an operation.
+///   Asio's fetches memory for it, and gives it back, for each operation.
+///
+/// Model
+///   What fits is put into the signal itself, what does not into a signal of Asio's. The slot converts
+///   to Asio's, for operations that know no other.
+///
+/// Threads
+///   None of this may be called from two threads at a time, as with Asio's.
+#ifndef PAWL_LIMIT_INLINE_SIGNAL_HPP
+#define PAWL_LIMIT_INLINE_SIGNAL_HPP
+
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/cancellation_type.hpp>
+
+#include <cstddef>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace pawl::detail {
+
+class inline_signal {
+    struct any_handler {
+        virtual void call(boost::asio::cancellation_type_t type) = 0;
+        virtual void destroy() noexcept = 0;
+
+    protected:
+        ~any_handler() = default;
+    };
+
+    template <class Handler>
+    struct handler final : any_handler {
+        template <class... Args>
+        explicit handler(Args&&... args) : function(std::forward<Args>(args)...) {}
+        void call(boost::asio::cancellation_type_t type) override { function(type); }
+        void destroy() noexcept override { this->~handler(); }
+
+        Handler function;
+    };
+
+    static constexpr std::size_t room = 72; // those of Asio's sockets take 56, those of co_spawn 72
+
+    template <class Handler>
+    static constexpr bool fits =
+        sizeof(handler<Handler>) <= room && alignof(handler<Handler>) <= alignof(std::max_align_t);
+
+public:
+    /// As boost::asio::cancellation_slot.
+    class slot_type {
+    public:
+        slot_type() noexcept = default;
+        explicit slot_type(inline_signal& signal) noexcept : signal_(&signal) {}
+
+        template <class Handler, class... Args>
+        Handler& emplace(Args&&... args) {
+            clear();
+            if constexpr (fits<Handler>) {
+                auto* const h = ::new (static_cast<void*>(signal_->memory_))
+                    handler<Handler>(std::forward<Args>(args)...);
+                signal_->small_ = h;
+                return h->function;
+            } else {
+                return signal_->large_.slot().template emplace<Handler>(
+                    std::forward<Args>(args)...);
+            }
+        }
+        template <class Handler>
+        std::decay_t<Handler>& assign(Handler&& h) {
+            return emplace<std::decay_t<Handler>>(std::forward<Handler>(h));
+        }
+        void clear() {
+            if (signal_)
+                signal_->clear();
+        }
+
+        [[nodiscard]] bool is_connected() const noexcept { return signal_ != nullptr; }
+        [[nodiscard]] bool has_handler() const noexcept {
+            return signal_ && (signal_->small_ || signal_->large_.slot().has_handler());
+        }
+
+        /// For who is going to put a handler into it: what is in this slot is destroyed.
+        operator boost::asio::cancellation_slot() const noexcept {
+            if (!signal_)
+                return {};
+            signal_->clear_small();
+            return signal_->large_.slot();
+        }
+
+        friend bool operator==(const slot_type&, const slot_type&) noexcept = default;
+
+    private:
+        inline_signal* signal_ = nullptr;
+    };
+
+    inline_signal() = default;
+    inline_signal(const inline_signal&) = delete;
+    inline_signal& operator=(const inline_signal&) = delete;
+    ~inline_signal() { clear_small(); }
+
+    [[nodiscard]] slot_type slot() noexcept { return slot_type(*this); }
+
+    void emit(boost::asio::cancellation_type_t type) {
+        if (large_.slot().has_handler()) // then it has come last
+            large_.emit(type);
+        else if (small_)
+            small_->call(type);
+    }
+
+private:
+    void clear() {
+        clear_small();
+        if (large_.slot().has_handler())
+            large_.slot().clear();
+    }
+    void clear_small() noexcept {
+        if (small_)
+            std::exchange(small_, nullptr)->destroy();
+    }
+
+    any_handler* small_ = nullptr; ///< in memory_
+    boost::asio::cancellation_signal large_;
+    alignas(std::max_align_t) std::byte memory_[room];
+};
+
+} // namespace pawl::detail
+
+#endif // PAWL_LIMIT_INLINE_SIGNAL_HPP
