@@ -45,7 +45,6 @@
 #include <pawl/wait/wait_allocator.hpp>
 #include <pawl/wait/wait_handler.hpp>
 
-#include <boost/asio/associated_allocator.hpp>
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/associator.hpp>
@@ -170,7 +169,7 @@ template <class Timer, class Report, class Handler, class Executor, class... Res
 class limited_operation final
     : public held_wait<limited_operation<Timer, Report, Handler, Executor, Results...>> {
     using base = held_wait<limited_operation>;
-    using allocator_type = boost::asio::associated_allocator_t<Handler, wait_allocator<void>>;
+    using allocator_type = handler_allocator<Handler>;
     using memory = allocated_block<limited_operation, allocator_type>;
 
 public:
@@ -251,7 +250,7 @@ public:
     }
 
     [[nodiscard]] allocator_type carrier_allocator() const noexcept {
-        return allocator_of(handler_);
+        return get_handler_allocator(handler_);
     }
 
 private:
@@ -328,15 +327,11 @@ private:
             op.leave(start_party, true);
     }
 
-    static allocator_type allocator_of(const Handler& handler) noexcept {
-        return boost::asio::get_associated_allocator(handler, wait_allocator<void>());
-    }
-
     template <class H, class Fallback, class TimerExecutor, class Limit>
     static limited_operation& make(H&& handler, const Fallback& fallback,
                                    const TimerExecutor& timer_ex, const Limit& limit,
                                    boost::asio::cancellation_type_t type) {
-        memory m(allocator_of(handler));
+        memory m(get_handler_allocator(handler));
         auto* const op = ::new (m.address())
             limited_operation(std::forward<H>(handler), fallback, timer_ex, limit, type);
         m.release();
@@ -360,7 +355,7 @@ private:
 
     /// Frees the memory, and then destroys the handler.
     void destroy() noexcept {
-        const allocator_type alloc = allocator_of(handler_);
+        const allocator_type alloc = get_handler_allocator(handler_);
         // It may own what the allocator allocates from.
         [[maybe_unused]] const Handler last(std::move(handler_));
         destroy(alloc);
@@ -448,7 +443,7 @@ private:
     template <class... Args>
     void deliver(Args&&... args) {
         const verdict v = verdict_;
-        const allocator_type alloc = allocator_of(handler_); // it has none when it is moved from
+        const allocator_type alloc = get_handler_allocator(handler_); // not when it is moved from
         Handler handler(std::move(handler_));
         destroy(alloc); // before the upcall, so that an operation that it starts reuses the block
         Report::invoke(std::move(handler), v, std::forward<Args>(args)...);

@@ -15,7 +15,6 @@
 #include <pawl/wait/wait_allocator.hpp>
 #include <pawl/wait/wait_handler.hpp>
 
-#include <boost/asio/associated_allocator.hpp>
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
@@ -39,7 +38,7 @@ struct tracked_executor {
 /// A handler and what it is told, on the way through `Executor` to its own executor, if it has one.
 template <class Handler, class Executor, class... Results>
 class posted_result {
-    using allocator_type = boost::asio::associated_allocator_t<Handler, wait_allocator<void>>;
+    using allocator_type = handler_allocator<Handler>;
     using next_executor =
         std::conditional_t<has_no_executor<Handler>, no_executor,
                            tracked_executor<boost::asio::associated_executor_t<Handler, Executor>>>;
@@ -49,7 +48,7 @@ public:
     /// Not by reference: the handler may own the executor.
     template <class H>
     static void post(Executor ex, H&& handler, Results&&... results) {
-        const allocator_type alloc = allocator_of(handler);
+        const allocator_type alloc = get_handler_allocator(handler);
         allocated_block<posted_result, allocator_type> memory(alloc);
         auto* const op = ::new (memory.address())
             posted_result(ex, std::forward<H>(handler), std::move(results)...);
@@ -71,17 +70,13 @@ private:
             return next_executor(boost::asio::get_associated_executor(handler, ex));
     }
 
-    static allocator_type allocator_of(const Handler& handler) noexcept {
-        return boost::asio::get_associated_allocator(handler, wait_allocator<void>());
-    }
-
     static void hand_over(void* object, bool called) {
         auto& self = *static_cast<posted_result*>(object);
         if constexpr (!has_no_executor<Handler>) {
             if (called) {
                 const auto ex = self.next_.ex; // `self` may be gone before dispatch returns
-                return boost::asio::dispatch(
-                    ex, call(object, &posted_result::complete, allocator_of(self.handler_)));
+                return boost::asio::dispatch(ex, call(object, &posted_result::complete,
+                                                      get_handler_allocator(self.handler_)));
             }
         }
         complete(object, called);
@@ -90,7 +85,7 @@ private:
     static void complete(void* object, bool called) {
         auto& self = *static_cast<posted_result*>(object);
         auto [handler, results] = [&self] { // before the upcall, as in wait_handler
-            const allocated_object last(allocator_of(self.handler_), self);
+            const allocated_object last(get_handler_allocator(self.handler_), self);
             return std::pair<Handler, std::tuple<Results...>>(std::move(self.handler_),
                                                               std::move(self.results_));
         }();

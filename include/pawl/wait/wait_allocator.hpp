@@ -26,6 +26,7 @@
 #ifndef PAWL_WAIT_WAIT_ALLOCATOR_HPP
 #define PAWL_WAIT_WAIT_ALLOCATOR_HPP
 
+#include <boost/asio/associated_allocator.hpp>
 #include <boost/asio/recycling_allocator.hpp>
 
 #include <cstddef>
@@ -207,6 +208,15 @@ public:
         return true;
     }
 };
+
+/// The allocator of a handler; that of waits if it has none.
+template <class Handler>
+using handler_allocator = boost::asio::associated_allocator_t<Handler, wait_allocator<void>>;
+
+template <class Handler>
+[[nodiscard]] handler_allocator<Handler> get_handler_allocator(const Handler& handler) noexcept {
+    return boost::asio::get_associated_allocator(handler, wait_allocator<void>());
+}
 
 } // namespace pawl::detail
 

@@ -24,7 +24,6 @@
 #include <pawl/wait/wait_carrier.hpp>
 #include <pawl/wait/wait_operation.hpp>
 
-#include <boost/asio/associated_allocator.hpp>
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/dispatch.hpp>
@@ -173,7 +172,7 @@ class wait_handler final
     : public std::conditional_t<may_have_slot<Handler>, slotted_wait, slotless_wait> {
     using base = std::conditional_t<may_have_slot<Handler>, slotted_wait, slotless_wait>;
     using action = wait_operation::action;
-    using allocator_type = boost::asio::associated_allocator_t<Handler, wait_allocator<void>>;
+    using allocator_type = handler_allocator<Handler>;
 
     static constexpr bool native = std::is_same_v<Executor, native_executor>;
 
@@ -182,7 +181,7 @@ public:
     /// slot. Whatever throws, nothing is left behind.
     template <class H>
     [[nodiscard]] static wait_operation& make(H&& handler, const Executor& ex, wait_host& host) {
-        allocated_block<wait_handler, allocator_type> memory(allocator_of(handler));
+        allocated_block<wait_handler, allocator_type> memory(get_handler_allocator(handler));
         auto* const op = ::new (memory.address()) wait_handler(std::forward<H>(handler), ex, host);
         memory.release();
         return *op;
@@ -199,10 +198,6 @@ private:
         }
     }
 
-    static allocator_type allocator_of(const Handler& handler) noexcept {
-        return boost::asio::get_associated_allocator(handler, wait_allocator<void>());
-    }
-
     static void perform(wait_operation& op, action what, wait_host* host) {
         auto& self = static_cast<wait_handler&>(op);
         if constexpr (!native) {
@@ -212,7 +207,8 @@ private:
                 [[maybe_unused]] const auto work = self.work_.release();
                 const auto ex =
                     self.work_.executor(); // the wait may be gone before dispatch returns
-                boost::asio::dispatch(ex, wait_carrier(*host, op, allocator_of(self.handler_)));
+                boost::asio::dispatch(
+                    ex, wait_carrier(*host, op, get_handler_allocator(self.handler_)));
                 return;
             }
             if (what == action::regain_work)
@@ -223,7 +219,7 @@ private:
         // Before the upcall, so that a wait that it starts reuses the block; and before the end of
         // the handler, which may own what the allocator allocates from.
         Handler handler = [&self] {
-            const allocated_object last(allocator_of(self.handler_), self);
+            const allocated_object last(get_handler_allocator(self.handler_), self);
             return Handler(std::move(self.handler_));
         }();
         if (what == action::complete)

@@ -10,7 +10,8 @@
 ///   `due` are Running; leaving them decides who completes the wait, and with what. A carrier is
 ///   whatever is on its way to run the wait: its entry in the due queue and, later, the function
 ///   object queued on the executor of its handler. Exp, "the expiry side has let go of the memory",
-///   is the carrier arriving.
+///   is the carrier arriving. The cancel of the only wait of a timer may just be noted in an entry
+///   of the due queue (due_queue.hpp), so that it need not fetch the wait.
 ///
 ///     transition  from            to         who                      carrier
 ///     arm         idle            armed      the initiating function  -
@@ -19,6 +20,8 @@
 ///     cancel      armed           cancelled  cancel, destruction,     made, unless one is left
 ///                                            expire_all
 ///     cancel      due             cancelled  cancel, destruction      the same one
+///     cancel      armed           cancelled  the entry of a noted     that entry
+///                                            cancel, when it is taken
 ///     withdraw    armed           idle       the object that the wait -
 ///                                            is part of
 ///     arrive      due, cancelled  started    the carrier              consumed
@@ -29,7 +32,7 @@
 ///   I1  A wait has at most one carrier. A wait that was pulled back and falls due again before its
 ///       carrier has arrived is run by that carrier: no second one can hold a dangling pointer.
 ///   I2  While a wait has a carrier, only the carrier may free it. A wait without one is `armed`,
-///       and is reachable from its timer.
+///       and is reachable from its timer, or, if its cancel is noted, from that entry only.
 ///   I3  `started` is final; it is entered where the handler is about to be invoked, not where it
 ///       is queued. Until then cancel and re-arm win.
 ///
