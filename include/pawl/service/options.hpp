@@ -57,8 +57,8 @@ struct ring_options {
     /// At most 1000, each delay once.
     std::vector<ring> delays;
 
-    /// k: the delay is divided into so many periods, 1 to 1024. A timer expires within
-    /// [delay, delay + delay / k).
+    /// k: the delay is divided into so many periods, 1 to 1024. A timer expires within `delay` to
+    /// `delay + delay / k` and one options::precision.
     unsigned marks = 8;
 
     /// What becomes of a wait for which there is no room.

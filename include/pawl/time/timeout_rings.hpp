@@ -10,7 +10,7 @@
 //
 // Model
 //   One timeout_ring for each delay. A node is filed under a ring and a due tick; the ring hands it
-//   out within [due, due + period), where the period is the k-th part of the delay.
+//   out within [due, due + period], where the period is the k-th part of the delay, rounded up.
 //
 //   A re-arm registers anew and leaves a cancelled slot behind, but not within one period: all that
 //   is registered in the same period is handed out at the same time, so the node stays where it is,
@@ -49,8 +49,8 @@
 
 namespace pawl::time {
 
-/// Several rings as one time structure. A node is handed out within [due, due + period), where the
-/// period is the k-th part of the delay of its ring, and k is the number of marks.
+/// Several rings as one time structure. A node is handed out within [due, due + period], where the
+/// period is the k-th part of the delay of its ring, rounded up, and k is the number of marks.
 ///
 /// @par Thread safety
 /// The owner serialises all calls.
@@ -90,7 +90,7 @@ public:
 
     /// The latest tick that expire() was given, or that of the constructor.
     [[nodiscard]] tick now() const noexcept { return now_; }
-    /// How many nodes are filed, without those of detached sets.
+    /// How many nodes are filed, those of detached sets included.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     /// `size() == 0`
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: BSL-1.0
+// Copyright (c) 2026 The Pawl authors
+
+// Purpose
+//   timeout_rings and a queue for each ring, in lockstep: each call is made on both, and what comes
+//   out must be the same, in the same order, and in time.
+//
+// Model
+//   A registration is an entry at the back of its queue; whether a node that is filed anew has got
+//   one, or stays where it is, its ticket tells. Which entries are due the queues cannot know, since
+//   it depends on when a period was closed. So what expire() emits must be what is in front, nothing of
+//   it early, and, if the driver has never been late, nothing may be left that is a period over its delay.
+//
+//   Of other threads there is what one thread can play: a driver that has read the clock before
+//   others filed nodes by it.
+
+#ifndef PAWL_TEST_SUPPORT_TIMEOUT_RINGS_LOCKSTEP_HPP
+#define PAWL_TEST_SUPPORT_TIMEOUT_RINGS_LOCKSTEP_HPP
+
+#include <pawl/time/timeout_rings.hpp>
+
+#include "lockstep.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace pawl_test {
+
+template <class Choices>
+class timeout_rings_lockstep {
+    using tick = pawl::time::tick;
+    using timer_node = pawl::time::timer_node;
+    using timeout_rings = pawl::time::timeout_rings;
+
+public:
+    explicit timeout_rings_lockstep(Choices& choices)
+        : choices_(choices), punctual_(below(2) == 0), shapes_(draw_shapes()),
+          queues_(shapes_.size()), marks_(draw_marks()), clock_(draw_start()),
+          rings_(shapes_, marks_, tick{clock_}), timers_(draw_count()) {
+        for (std::size_t i = 0; i < timers_.size(); ++i)
+            timers_[i] = std::make_unique<timer>(i);
+        for (std::size_t r = 0; r < shapes_.size(); ++r)
+            queues_[r].capacity = shapes_[r].capacity;
+        trace(punctual_ ? "punctual" : "late", "rings", shapes_.size(), "marks", marks_, "timers",
+              timers_.size());
+    }
+
+    /// One call, or a few that belong together.
+    void step() {
+        const std::uint64_t dice = below(64);
+        if (dice < 30)
+            place(any_timer());
+        else if (dice < 38)
+            erase(any_timer());
+        else if (dice < 41)
+            move(any_timer());
+        else if (dice < 54)
+            pass(below(8) == 0 ? below(3 * longest()) : below(1 + 2 * period(any_ring())));
+        else if (dice < 56)
+            expire_once(clock_ - std::min(clock_, below(4)), below(5));
+        else if (dice < 58)
+            grow(any_ring());
+        else if (dice < 59)
+            detach();
+        else if (dice < 62)
+            pop_some();
+        else if (dice < 63)
+            take_some();
+        else
+            rings_.invariant();
+        check();
+    }
+
+    /// Expires all that is filed, and ends with empty rings.
+    void finish() {
+        sets_.clear(); // lets go of what is left in them
+        for (std::uint64_t left = 2; left != 0; --left) {
+            pass(2 * longest()); // the first time the last period is closed
+            expire_all();
+        }
+        expect(rings_.empty() && rings_.next_wake() == tick::never(), "nothing, yet not empty");
+        check();
+        rings_.invariant();
+    }
+
+private:
+    using shape = timeout_rings::shape;
+
+    struct timer {
+        explicit timer(std::size_t i) : index(i) { node.user = i % 16; }
+
+        timer_node node;
+        std::size_t index;
+        tick due{};                   ///< what the rings were told
+        std::uint64_t registered = 0; ///< when, if filed
+        std::uint64_t number = 0;     ///< of that registration
+    };
+
+    struct queue {
+        std::deque<timer*> timers;
+        std::uint64_t registrations = 0;
+        std::size_t capacity = 0;
+    };
+
+    struct set {
+        explicit set(const timeout_rings& rings) : nodes(rings) {}
+        timeout_rings::detached nodes;
+        std::vector<std::uint64_t>
+            until; ///< for each ring: the first registration that is not in it
+    };
+
+    std::uint64_t below(std::uint64_t bound) { return choices_.below(bound); }
+
+    // ---- what it is tried on ---------------------------------------------------------------------
+
+    std::vector<shape> draw_shapes() {
+        constexpr std::array<std::uint64_t, 8> delays{1, 2, 7, 8, 30, 64, 100, 1000};
+        constexpr std::array<std::size_t, 4> capacities{1, 3, 8, 100};
+        std::vector<shape> shapes(1 + below(3));
+        for (shape& s : shapes)
+            s = {delays[below(delays.size())], capacities[below(capacities.size())]};
+        return shapes;
+    }
+    unsigned draw_marks() {
+        constexpr std::array<unsigned, 6> marks{1, 2, 3, 8, 64, 1024};
+        return marks[below(marks.size())];
+    }
+    std::uint64_t draw_start() {
+        return below(2) == 0 ? below(256) : std::uint64_t{1} << below(62);
+    }
+    std::size_t draw_count() {
+        constexpr std::array<std::size_t, 4> counts{1, 5, 20, 200};
+        return counts[below(counts.size())];
+    }
+
+    std::uint64_t longest() const { return std::ranges::max(shapes_, {}, &shape::delay).delay + 1; }
+    std::uint64_t period(unsigned ring) const { return (shapes_[ring].delay - 1) / marks_ + 1; }
+
+    unsigned any_ring() { return static_cast<unsigned>(below(shapes_.size())); }
+    timer& any_timer() { return *timers_[below(timers_.size())]; }
+
+    // ---- calls -----------------------------------------------------------------------------------
+
+    void place(timer& t) {
+        const unsigned ring = any_ring();
+        const std::uint64_t delay = shapes_[ring].delay;
+        // A ring may serve a shorter delay than its own, and the clock may have been read a while ago.
+        const std::uint64_t early = below(4) == 0 ? below(delay) : 0;
+        const tick due{clock_ + delay - early};
+        const auto before = fields(t.node);
+        const std::uint64_t ticket = t.node.ticket;
+        const bool was_filed = t.node.filed();
+        const unsigned was_in = t.node.slot;
+        const bool room = rings_.has_room(t.node, ring);
+
+        const bool placed = rings_.place(t.node, {due, ring});
+        trace("place", t.index, "ring", ring, "due", due.count(), placed ? "" : "no room");
+        expect(placed == room, "place() and has_room() differ", t.index, ring);
+        if (!placed) {
+            expect(fields(t.node) == before, "refused, but not as it was", t.index);
+            // What was cancelled in front has been dropped to make room.
+            expect(rings_.oldest(ring) == &queues_[ring].timers.front()->node,
+                   "full, but not of what is filed", ring);
+            return;
+        }
+        expect(t.node.filed() && t.node.due == due && t.node.slot == ring, "placed, but not so",
+               t.index);
+        t.due = due;
+        if (was_filed && was_in == ring && t.node.ticket == ticket)
+            return; // it stays where it is
+        if (was_filed)
+            forget(t, was_in);
+        queue& q = queues_[ring];
+        t.registered = clock_;
+        t.number = q.registrations++;
+        q.timers.push_back(&t);
+    }
+
+    void erase(timer& t) {
+        if (!t.node.filed())
+            return;
+        trace("erase", t.index);
+        const unsigned ring = t.node.slot;
+        rings_.erase(t.node);
+        expect(!t.node.filed(), "erased, but filed", t.index);
+        forget(t, ring);
+    }
+
+    /// Afterwards the timer has another address, and its old one is freed.
+    void move(timer& t) {
+        trace("move", t.index);
+        auto to = std::make_unique<timer>(t.index);
+        to->node.user = 0;
+        const auto before = fields(t.node);
+        rings_.move_node(t.node, to->node);
+        expect(fields(t.node) == fields(timer_node{}), "moved from, but not empty", t.index);
+        expect(fields(to->node) == before, "moved, but not the same", t.index);
+        to->due = t.due;
+        to->registered = t.registered;
+        to->number = t.number;
+        if (to->node.filed())
+            std::ranges::replace(queues_[to->node.slot].timers, &t, to.get());
+        timers_[t.index] = std::move(to);
+    }
+
+    /// Time goes on. A driver that is punctual comes whenever it is to.
+    void pass(std::uint64_t ticks) {
+        const std::uint64_t end = clock_ + ticks;
+        trace("pass", ticks);
+        if (!punctual_) {
+            clock_ = end;
+            if (below(2) == 0)
+                expire_all();
+            return;
+        }
+        while (rings_.next_wake() <= tick{end}) {
+            clock_ = std::max(clock_, rings_.next_wake().count());
+            expire_all();
+        }
+        clock_ = end;
+    }
+
+    void expire_all() {
+        const std::uint64_t room = 1 + below(7);
+        std::size_t slots = 1;
+        for (const queue& q : queues_)
+            slots += q.capacity;
+        while (expire_once(clock_, room))
+            expect(--slots != 0, "expire() does not come to an end", clock_);
+        expect(rings_.next_wake() > tick{clock_}, "complete, but to be called again", clock_);
+        for (std::size_t r = 0; punctual_ && r < queues_.size(); ++r)
+            for (const timer* t : queues_[r].timers)
+                expect(clock_ < t->registered + shapes_[r].delay + period(static_cast<unsigned>(r)),
+                       "late", t->index, t->registered, clock_);
+    }
+
+    bool expire_once(std::uint64_t reading, std::uint64_t room) {
+        const tick now = std::max(tick{reading}, rings_.now());
+        std::vector<timer_node*> out(room);
+        const auto result = rings_.expire(tick{reading}, out);
+        trace("expire", reading, "room", room, "emitted", result.emitted,
+              result.more ? "and left some" : "");
+        expect(rings_.now() == now, "now()", rings_.now().count(), now.count());
+        expect(result.emitted <= room, "more than there is room for", result.emitted, room);
+        unsigned ring = 0;
+        for (timer_node* const node : std::span(out).first(result.emitted)) {
+            expect(node->slot >= ring, "a ring is come back to", +node->slot, ring);
+            ring = node->slot;
+            timer& t = front(ring, node, "emitted");
+            expect(t.due <= now, "early", t.index, t.due.count(), now.count());
+        }
+        return result.more;
+    }
+
+    void grow(unsigned ring) {
+        const timer_node fresh;
+        if (rings_.has_room(fresh, ring) || !rings_.can_grow(ring))
+            return;
+        trace("grow", ring);
+        rings_.grow(ring, rings_.prepare_growth(ring));
+        expect(rings_.has_room(fresh, ring), "grown, but full", ring);
+        queues_[ring].capacity *= 2;
+    }
+
+    void detach() {
+        if (sets_.size() == 4)
+            return;
+        trace("detach", sets_.size());
+        set& s = sets_.emplace_back(rings_);
+        rings_.detach_all(s.nodes);
+        for (const queue& q : queues_)
+            s.until.push_back(q.registrations);
+    }
+
+    /// Ring by ring, what was filed when the set was made, and is still there.
+    void pop_some() {
+        if (sets_.empty())
+            return;
+        const std::size_t chosen = below(sets_.size());
+        set& s = sets_[chosen];
+        for (std::uint64_t left = below(20); left != 0; --left) {
+            timer_node* node = nullptr;
+            if (!s.nodes.pop(node)) {
+                for (std::size_t r = 0; r < queues_.size(); ++r)
+                    expect(!has_member(s, r), "a detached node has not been popped", r);
+                sets_.erase(sets_.begin() + static_cast<std::ptrdiff_t>(chosen));
+                return;
+            }
+            if (!node)
+                continue; // of what was cancelled
+            const unsigned ring = node->slot;
+            for (std::size_t r = 0; r < ring; ++r)
+                expect(!has_member(s, r), "popped, with one left in an earlier ring", r, ring);
+            expect(has_member(s, ring), "popped from a set in which it is not", ring);
+            trace("pop", front(ring, node, "popped").index);
+        }
+    }
+
+    bool has_member(const set& s, std::size_t ring) const {
+        const auto& timers = queues_[ring].timers;
+        return !timers.empty() && timers.front()->number < s.until[ring];
+    }
+
+    void take_some() {
+        for (std::uint64_t left = below(20); left != 0; --left) {
+            timer_node* node = nullptr;
+            if (!rings_.take_any(node)) {
+                expect(rings_.empty(), "nothing to take, yet not empty", rings_.size());
+                return;
+            }
+            if (node)
+                trace("take", front(node->slot, node, "taken").index);
+        }
+    }
+
+    // ---- the queues ------------------------------------------------------------------------------
+
+    /// The rings have let go of a node.
+    timer& front(unsigned ring, const timer_node* node, const char* how) {
+        queue& q = queues_[ring];
+        expect(!q.timers.empty() && &q.timers.front()->node == node, "not the next of its ring",
+               ring);
+        timer& t = *q.timers.front();
+        q.timers.pop_front();
+        expect(!node->filed() && node->due == t.due && node->user == t.index % 16, how, t.index);
+        return t;
+    }
+
+    void forget(timer& t, unsigned ring) {
+        auto& timers = queues_[ring].timers;
+        timers.erase(std::ranges::find(timers, &t));
+    }
+
+    static auto fields(const timer_node& n) {
+        return std::tuple{n.link, n.due, n.ticket, +n.user, +n.slot};
+    }
+
+    void check() {
+        std::size_t filed = 0;
+        for (unsigned r = 0; r < queues_.size(); ++r) {
+            const auto& timers = queues_[r].timers;
+            filed += timers.size();
+            expect(timers.size() <= queues_[r].capacity, "more than there are slots", r);
+            expect(rings_.oldest(r) == (timers.empty() ? nullptr : &timers.front()->node),
+                   "oldest()", r);
+            expect(timers.empty() || rings_.next_wake(r) != tick::never(), "nobody comes for it",
+                   r);
+        }
+        expect(rings_.size() == filed, "size()", rings_.size(), filed);
+        expect(rings_.empty() == (filed == 0), "empty()", filed);
+    }
+
+    Choices& choices_;
+    const bool punctual_; ///< the driver
+    std::vector<shape> shapes_;
+    std::vector<queue> queues_;
+    unsigned marks_;
+    std::uint64_t clock_;
+    timeout_rings rings_;
+    std::vector<std::unique_ptr<timer>> timers_;
+    std::deque<set> sets_;
+};
+
+} // namespace pawl_test
+
+#endif
