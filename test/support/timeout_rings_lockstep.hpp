@@ -261,7 +261,7 @@ private:
     }
 
     void grow(unsigned ring) {
-        const timer_node fresh;
+        const timer_node fresh{};
         if (rings_.has_room(fresh, ring) || !rings_.can_grow(ring))
             return;
         trace("grow", ring);
