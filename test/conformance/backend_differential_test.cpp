@@ -40,7 +40,7 @@ geometry draw_geometry(random_choices& random) {
 BOOST_AUTO_TEST_CASE_TEMPLATE(the_wheel_emits_what_the_oracle_emits_in_the_same_order, Wheel,
                               wheels) {
     random_choices random(pawl_test::seed());
-    const std::uint64_t steps = pawl_test::steps(500'000);
+    const std::uint64_t steps = pawl_test::steps(1'000'000);
 
     for (std::uint64_t done = 0; done < steps;) {
         const std::uint64_t run = std::min<std::uint64_t>(steps - done, 1 + random.below(20'000));

@@ -3,7 +3,7 @@
  *
  * Purpose
  *   The protocol of one wait, from its start to its handler: include/pawl/wait/wait_state.hpp,
- *   wait/wait_handler.hpp (carrier), service/wait_ledger.hpp, service/shard.hpp and
+ *   wait/wait_carrier.hpp, service/wait_ledger.hpp, service/shard.hpp and
  *   service/dispatcher.hpp (turn, empty). Each inline names the function that it models.
  *
  * Model
@@ -624,7 +624,7 @@ proctype runs_context() {
     running--
 }
 
-proctype runs_elsewhere() {             /* wait_handler::carrier */
+proctype runs_elsewhere() {             /* wait_carrier */
     byte w;
     byte count;
     bool own;
@@ -639,7 +639,7 @@ proctype runs_elsewhere() {             /* wait_handler::carrier */
         :: atomic { shard_arrive(w, own) }      /* operator() */
             if
             :: !own ->
-                touch(w);                       /* handler_work::regain */
+                touch(w);                       /* wait_operation::regain_work */
                 atomic { shard_park(w, own) }
             :: else
             fi;
@@ -647,7 +647,7 @@ proctype runs_elsewhere() {             /* wait_handler::carrier */
             :: own -> complete(w, count)
             :: else
             fi
-        :: atomic { shard_park(w, own) }        /* ~carrier, dispatcher::abandon */
+        :: atomic { shard_park(w, own) }        /* ~wait_carrier, dispatcher::abandon */
             if
             :: own -> outcome(w, false)
             :: else
