@@ -4,8 +4,9 @@
 #
 # usage: command_line.sh DIRECTORY
 #
-# What http_server and http_clients do with a command line that they cannot follow: 2, the cause and the usage if they
-# do not understand it, 1 and one clear sentence if the system is against it. DIRECTORY has the programs.
+# What the servers and their clients do with a command line that they cannot follow: 2, the cause and the usage if they
+# do not understand it, 1 and one clear sentence if the system is against it. DIRECTORY has the programs; those of the echo
+# server may be missing.
 
 set -euo pipefail
 programs=${1:?usage: command_line.sh DIRECTORY}
@@ -86,6 +87,11 @@ refused 'cannot listen on 192.0.2.1:0: ' --root "$root" --address 192.0.2.1 # of
 
 start --root "$root"
 refused "cannot listen on 127.0.0.1:$port: Address already in use" --root "$root" --port "$port"
+if [[ -x $programs/idle_echo_server ]]; then
+    program=idle_echo_server
+    refused "cannot listen on 127.0.0.1:$port: Address already in use" --port "$port"
+    refused 'cannot listen on 192.0.2.1:0: ' --address 192.0.2.1
+fi
 kill -TERM "$server"
 wait_for_end 0
 
@@ -101,5 +107,32 @@ misused --port 80 --ordinary 1 --tolerance soon
 misused --port 80 --ordinary 1 --header-timeout 0
 misused --port 80 --ordinary 1 --nonsense
 misused --port 80 --ordinary 1 unasked
+
+if [[ -x $programs/idle_echo_server ]]; then
+    program=idle_echo_server
+    run --help
+    same 'exit status of --help' 0 "$status"
+    says 'stdout of --help' '--idle DURATION=30s' "$out"
+    misused --nonsense
+    misused unasked
+    misused --port
+    misused --port 65536
+    misused --address nowhere
+    misused --idle 0
+    misused --idle 25h
+    misused --idle soon
+    misused --threads 0
+    misused --threads 257
+
+    program=demo_clients
+    misused
+    misused --port 65536
+    misused --port 80 --host nowhere
+    misused --port 80 --idle-ms 1
+    misused --port 80 --silent -1
+    misused --port 80 --silent 0 --talkers 0 --leavers 0
+    misused --port 80 --seconds 1
+    misused --port 80 --nonsense
+fi
 
 finish
