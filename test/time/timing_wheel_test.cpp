@@ -48,6 +48,17 @@ std::function<bool(const std::exception&)> says(std::vector<std::string> parts) 
     };
 }
 
+/// Whether the text of an exception ends with `end`: with the bounds, and without advice.
+std::function<bool(const std::exception&)> ends(const std::string& end) {
+    return [end](const std::exception& e) {
+        BOOST_TEST_MESSAGE("'" << e.what() << "' ends with '" << end << "'?");
+        return std::string(e.what()).ends_with(end);
+    };
+}
+
+/// A time as the texts show it.
+std::string number(time_point time) { return std::to_string(time.time_since_epoch().count()); }
+
 /// Four levels that reach 65536 intervals of 10 ms.
 struct fixture {
     wheel w{config{10ms, {4, 4, 4, 4}}, start};
@@ -280,8 +291,6 @@ BOOST_AUTO_TEST_CASE(A3_an_alarm_in_the_last_interval_fires_at_the_end_of_time) 
 
     BOOST_TEST(fired == (names{"last but one", "last"}));
     w.invariant();
-    BOOST_CHECK_EXCEPTION(w.add(end, "too late"), std::out_of_range, says({"add(): at is"}));
-    BOOST_CHECK_THROW(w.add_at_interval_num(w.min_allowed_key(), "too late"), std::out_of_range);
     BOOST_TEST(w.empty());
 }
 
@@ -347,19 +356,65 @@ BOOST_FIXTURE_TEST_CASE(asking_for_the_first_alarm_changes_nothing, fixture) {
     BOOST_TEST(drain() == names{"moved behind"});
 }
 
-// The message of one function named another.
+// The message of one function named another. Here all are called that throw, by a handler, where
+// firing is wrong, too.
 BOOST_FIXTURE_TEST_CASE(A3_an_error_names_the_function_that_was_called, fixture) {
-    const handle a = add("a", 20ms);
-    w.remove(a);
+    struct wrong_call {
+        std::function<void()> call;
+        std::string text;
+    };
+    const handle gone = add("gone", 20ms);
+    w.remove(gone);
+    const handle left = add("left", 90ms);
+    const wheel& constant = w;
+    const auto ignore = [](auto&&) {};
+    const std::uint64_t over = w.max_representable_key() + 1;
 
-    BOOST_CHECK_EXCEPTION(w.remove(a), std::invalid_argument, says({" remove(): "}));
-    BOOST_CHECK_EXCEPTION(w.reschedule(a, start), std::invalid_argument, says({" reschedule(): "}));
-    BOOST_CHECK_EXCEPTION((void)w.at(a), std::invalid_argument, says({" at(): "}));
-    BOOST_CHECK_EXCEPTION((void)w.value(a), std::invalid_argument, says({" value(): "}));
-    BOOST_CHECK_EXCEPTION((void)w.interval_num(a), std::invalid_argument,
-                          says({" interval_num(): "}));
-    BOOST_CHECK_EXCEPTION((void)w.interval_num(start - 1ns), std::out_of_range,
-                          says({" interval_num(): "}));
+    const std::string early = "time is " + number(start - 1ns) + ", allowed are " + number(start) +
+                              " (start()) to " + number(time_point::max()) + " (TimePoint::max())";
+    const std::string past = "at is " + number(start) + ", allowed are " + number(start + 30ms) +
+                             " (now()) to " + number(start + 30ms + 65536 * 10ms) +
+                             " (alarm_upper_bound(), not included)";
+    const std::string large = " is " + std::to_string(over) +
+                              ", allowed are 0 (interval_num(start())) to " +
+                              std::to_string(over - 1) + " (max_representable_key())";
+    const std::string fired = "alarm 1 has fired or been removed; ask mem() where that is possible";
+    const std::string nested =
+        "called by a handler of the same wheel; call it after the outer call has returned";
+    const std::vector<wrong_call> table{
+        {[&] { wheel{time_point::max()}; },
+         "timing_wheel(): start is " + number(time_point::max()) + ", allowed are " +
+             number(time_point::min()) + " (TimePoint::min()) to " + number(time_point::max()) +
+             " (TimePoint::max(), not included)"},
+        {[&] { (void)w.interval_num(start - 1ns); }, "interval_num(): " + early},
+        {[&] { (void)w.interval_start(start - 1ns); }, "interval_start(): " + early},
+        {[&] { (void)w.interval_num_start(over); }, "interval_num_start(): n" + large},
+        {[&] { w.add(start, "x"); }, "add(): " + past},
+        {[&] { w.add_at_interval_num(2, "x"); },
+         "add_at_interval_num(): n is 2, allowed are 3 (min_allowed_key()) to 65538 "
+         "(max_allowed_key())"},
+        {[&] { w.reschedule(left, start); }, "reschedule(): " + past},
+        {[&] { w.reschedule(gone, start); }, "reschedule(): " + fired},
+        {[&] { w.remove(gone); }, "remove(): " + fired},
+        {[&] { (void)w.at(gone); }, "at(): " + fired},
+        {[&] { (void)w.interval_num(gone); }, "interval_num(): " + fired},
+        {[&] { (void)w.value(gone); }, "value(): " + fired},
+        {[&] { (void)constant.value(gone); }, "value(): " + fired},
+        {[&] { w.advance_clock(start + 1h, ignore); }, "advance_clock(): " + nested},
+        {[&] { w.fire_past_alarms(ignore); }, "fire_past_alarms(): " + nested},
+        {[&] { w.increase_min_allowed_key(over, ignore); },
+         "increase_min_allowed_key(): key" + large},
+        {[&] { w.increase_min_allowed_key(99, ignore); }, "increase_min_allowed_key(): " + nested},
+    };
+
+    add("calls", 10ms);
+    w.advance_clock(start + 30ms, [&](auto&&) {
+        for (const auto& [call, text] : table)
+            BOOST_CHECK_EXCEPTION(call(), std::logic_error, says({"pawl: timing_wheel: " + text}));
+    });
+
+    BOOST_TEST((w.now() == start + 30ms));
+    BOOST_TEST(drain() == names{"left"});
 }
 
 // --- Handlers
@@ -459,11 +514,14 @@ BOOST_FIXTURE_TEST_CASE(a_handler_cannot_advance_the_clock, fixture) {
 
     std::size_t refused = 0;
     const std::size_t fired = w.advance_clock(start + 30ms, [&](auto&&) {
+        const std::string nested = "(): called by a handler of the same wheel; "
+                                   "call it after the outer call has returned";
         BOOST_CHECK_EXCEPTION(w.advance_clock(start + 1h, ignore), std::logic_error,
-                              says({"advance_clock()", "handler of the same wheel"}));
+                              says({" advance_clock" + nested}));
         BOOST_CHECK_EXCEPTION(w.fire_past_alarms(ignore), std::logic_error,
-                              says({"fire_past_alarms()", "handler of the same wheel"}));
-        BOOST_CHECK_THROW(w.increase_min_allowed_key(99, ignore), std::logic_error);
+                              says({" fire_past_alarms" + nested}));
+        BOOST_CHECK_EXCEPTION(w.increase_min_allowed_key(99, ignore), std::logic_error,
+                              says({" increase_min_allowed_key" + nested}));
         ++refused;
     });
 
@@ -512,24 +570,45 @@ BOOST_FIXTURE_TEST_CASE(a_handle_is_a_member_from_adding_until_firing_or_removal
     std::vector<handle> others;
     for (int i = 0; i != 9; ++i)
         others.push_back(add("other", 90ms));
+    int alarm = 0;
     for (const handle& gone : {removed, fired, cleared}) {
         BOOST_TEST(!w.mem(gone));
         BOOST_CHECK_EXCEPTION(w.remove(gone), std::invalid_argument,
-                              says({"has fired or been removed", "mem()"}));
+                              says({" remove(): alarm " + std::to_string(++alarm) +
+                                    " has fired or been removed; ask mem()"}));
     }
     BOOST_TEST(w.size() == 9U);
 }
 
 BOOST_FIXTURE_TEST_CASE(a_handle_of_another_wheel_or_of_none_is_recognised, fixture) {
-    add("a", 20ms);
-    wheel other(start);
-    const handle foreign = other.add(start + 20ms, "b");
+    fixture other;
+    const handle own = add("a", 20ms);
+    const handle foreign = other.add("b", 20ms); // its slot has the same index and generation
+    const wheel& constant = w;
 
-    BOOST_TEST(!w.mem(foreign));
-    BOOST_TEST(!w.mem(handle{}));
-    BOOST_CHECK_EXCEPTION(w.remove(foreign), std::invalid_argument, says({"another wheel"}));
-    BOOST_CHECK_EXCEPTION(w.remove(handle{}), std::invalid_argument, says({"default constructed"}));
-    BOOST_TEST((w.size() == 1U && other.mem(foreign)));
+    const auto refused = [&](handle alarm, const std::string& text) {
+        const auto by = [&](const char* function) {
+            return says({std::string(" ") + function + "(): " + text});
+        };
+        BOOST_TEST(!w.mem(alarm));
+        BOOST_CHECK_EXCEPTION(w.remove(alarm), std::invalid_argument, by("remove"));
+        BOOST_CHECK_EXCEPTION(w.reschedule(alarm, start + 90ms), std::invalid_argument,
+                              by("reschedule"));
+        BOOST_CHECK_EXCEPTION((void)w.at(alarm), std::invalid_argument, by("at"));
+        BOOST_CHECK_EXCEPTION((void)w.interval_num(alarm), std::invalid_argument,
+                              by("interval_num"));
+        BOOST_CHECK_EXCEPTION((void)w.value(alarm), std::invalid_argument, by("value"));
+        BOOST_CHECK_EXCEPTION((void)constant.value(alarm), std::invalid_argument, by("value"));
+    };
+    refused(foreign, "alarm 1 is of another wheel; use the wheel that added it");
+    refused(handle{}, "the handle is default constructed; use one that add() has returned");
+
+    BOOST_TEST((w.size() == 1U && other.w.size() == 1U));
+    BOOST_TEST((w.mem(own) && other.w.mem(foreign)));
+    BOOST_TEST((w.at(own) == start + 20ms && other.w.at(foreign) == start + 20ms));
+    BOOST_TEST((w.value(own) == "a" && other.w.value(foreign) == "b"));
+    BOOST_TEST(advance(30ms) == names{"a"});
+    BOOST_TEST(other.advance(30ms) == names{"b"});
 }
 
 BOOST_FIXTURE_TEST_CASE(an_alarm_is_reached_through_its_handle, fixture) {
@@ -738,35 +817,37 @@ BOOST_FIXTURE_TEST_CASE(intervals_are_half_open_and_counted_from_start, fixture)
     BOOST_TEST(w.now_interval_num() == 3U);
     BOOST_TEST((w.start() == start));
 
-    const std::string first = std::to_string(start.time_since_epoch().count());
-    const std::string before = std::to_string((start - 1ns).time_since_epoch().count());
+    const std::string allowed = ", allowed are " + number(start) + " (start()) to " +
+                                number(time_point::max()) + " (TimePoint::max())";
     BOOST_CHECK_EXCEPTION((void)w.interval_num(start - 1ns), std::out_of_range,
-                          says({"time is " + before, first + " (start())", "TimePoint::max()"}));
-    BOOST_CHECK_THROW((void)w.interval_start(time_point::min()), std::out_of_range);
+                          says({" interval_num(): time is " + number(start - 1ns) + allowed}));
+    BOOST_CHECK_EXCEPTION(
+        (void)w.interval_start(time_point::min()), std::out_of_range,
+        says({" interval_start(): time is " + number(time_point::min()) + allowed}));
     const std::uint64_t most = w.max_representable_key();
     BOOST_TEST(w.interval_num(time_point::max()) == most);
     BOOST_CHECK_EXCEPTION((void)w.interval_num_start(most + 1), std::out_of_range,
-                          says({"interval_num_start(): n is " + std::to_string(most + 1),
+                          says({" interval_num_start(): n is " + std::to_string(most + 1) +
+                                ", allowed are 0 (interval_num(start())) to " +
                                 std::to_string(most) + " (max_representable_key())"}));
 }
 
 BOOST_FIXTURE_TEST_CASE(an_alarm_outside_the_bounds_is_refused_with_both_bounds, fixture) {
     const handle a = add("a", 100ms);
     advance(35ms);
-    const auto number = [](std::chrono::nanoseconds after) {
-        return std::to_string((start + after).time_since_epoch().count());
-    };
     const time_point bound = w.alarm_upper_bound();
     BOOST_TEST((bound == start + 30ms + 65536 * 10ms));
+    const std::string allowed = ", allowed are " + number(start + 35ms) + " (now()) to " +
+                                number(bound) + " (alarm_upper_bound(), not included)";
 
-    const auto past = says({"at is " + number(35ms - 1ns), number(35ms) + " (now())"});
-    BOOST_CHECK_EXCEPTION(add("x", 35ms - 1ns), std::out_of_range, past);
-    BOOST_CHECK_EXCEPTION(w.reschedule(a, start + 35ms - 1ns), std::out_of_range, past);
-    const auto far =
-        says({"at is " + number(bound - start), number(bound - start) + " (alarm_upper_bound()",
-              "more level_bits or a coarser alarm_precision"});
-    BOOST_CHECK_EXCEPTION(w.add(bound, "x"), std::out_of_range, far);
-    BOOST_CHECK_EXCEPTION(w.reschedule(a, bound), std::out_of_range, far);
+    const std::string past = "(): at is " + number(start + 35ms - 1ns) + allowed;
+    BOOST_CHECK_EXCEPTION(add("x", 35ms - 1ns), std::out_of_range, says({" add" + past}));
+    BOOST_CHECK_EXCEPTION(w.reschedule(a, start + 35ms - 1ns), std::out_of_range,
+                          says({" reschedule" + past}));
+    const std::string far = "(): at is " + number(bound) + allowed +
+                            "; more level_bits or a coarser alarm_precision reach further";
+    BOOST_CHECK_EXCEPTION(w.add(bound, "x"), std::out_of_range, says({" add" + far}));
+    BOOST_CHECK_EXCEPTION(w.reschedule(a, bound), std::out_of_range, says({" reschedule" + far}));
 
     BOOST_TEST(w.size() == 1U);
     BOOST_TEST((w.at(a) == start + 100ms));
@@ -781,9 +862,12 @@ BOOST_FIXTURE_TEST_CASE(keys_are_allowed_from_the_present_one_up_to_what_the_lev
     BOOST_TEST(w.min_allowed_key() == 3U);
     BOOST_TEST(w.max_allowed_key() == 3U + 65535);
 
+    const std::string allowed = ", allowed are 3 (min_allowed_key()) to 65538 (max_allowed_key())";
     BOOST_CHECK_EXCEPTION(w.add_at_interval_num(2, "x"), std::out_of_range,
-                          says({"n is 2", "3 (min_allowed_key())", "65538 (max_allowed_key())"}));
-    BOOST_CHECK_THROW(w.add_at_interval_num(65539, "x"), std::out_of_range);
+                          says({" add_at_interval_num(): n is 2" + allowed}));
+    BOOST_CHECK_EXCEPTION(w.add_at_interval_num(65539, "x"), std::out_of_range,
+                          says({" add_at_interval_num(): n is 65539" + allowed +
+                                "; more level_bits or a coarser alarm_precision reach further"}));
     w.add_at_interval_num(3, "least");
     const handle most = w.add_at_interval_num(65538, "most");
 
@@ -804,9 +888,64 @@ BOOST_FIXTURE_TEST_CASE(as_a_queue_of_keys_it_removes_all_that_are_smaller, fixt
     BOOST_TEST(removed == (std::vector<std::uint64_t>{1, 5, 5}));
     BOOST_TEST(w.min_allowed_key() == 6U);
     BOOST_TEST((w.min_key() == 9U));
-    BOOST_CHECK_EXCEPTION(w.increase_min_allowed_key(w.max_representable_key() + 1, handler),
-                          std::out_of_range, says({"increase_min_allowed_key(): key is "}));
-    BOOST_TEST(w.increase_min_allowed_key(w.max_representable_key(), handler) == 1U);
+    const std::uint64_t most = w.max_representable_key();
+    BOOST_CHECK_EXCEPTION(w.increase_min_allowed_key(most + 1, handler), std::out_of_range,
+                          says({" increase_min_allowed_key(): key is " + std::to_string(most + 1) +
+                                ", allowed are 0 (interval_num(start())) to " +
+                                std::to_string(most) + " (max_representable_key())"}));
+    BOOST_TEST(w.increase_min_allowed_key(most, handler) == 1U);
+}
+
+BOOST_FIXTURE_TEST_CASE(advice_is_given_only_where_it_helps, fixture) {
+    advance(35ms);
+    BOOST_CHECK_EXCEPTION(add("x", 34ms), std::out_of_range,
+                          ends(" add(): at is " + number(start + 34ms) + ", allowed are " +
+                               number(start + 35ms) + " (now()) to " +
+                               number(w.alarm_upper_bound()) +
+                               " (alarm_upper_bound(), not included)"));
+    BOOST_CHECK_EXCEPTION(w.add_at_interval_num(2, "x"), std::out_of_range,
+                          ends(" add_at_interval_num(): n is 2, allowed are 3 (min_allowed_key()) "
+                               "to 65538 (max_allowed_key())"));
+
+    wheel all(start); // reaches the end of time
+    const std::string end = number(time_point::max());
+    BOOST_CHECK_EXCEPTION(all.add(time_point::max(), "x"), std::out_of_range,
+                          ends(" add(): at is " + end + ", allowed are " + number(start) +
+                               " (now()) to " + end + " (alarm_upper_bound(), not included)"));
+    const std::uint64_t most = all.max_allowed_key();
+    BOOST_CHECK_EXCEPTION(all.add_at_interval_num(most + 1, "x"), std::out_of_range,
+                          ends(" add_at_interval_num(): n is " + std::to_string(most + 1) +
+                               ", allowed are 0 (min_allowed_key()) to " + std::to_string(most) +
+                               " (max_allowed_key())"));
+}
+
+// The bounds mean nothing then: a key that is refused may be between them.
+BOOST_DATA_TEST_CASE(at_the_end_of_time_an_error_says_that_nothing_is_allowed,
+                     data::make({1, 10'000'000}), precision) {
+    constexpr time_point end = time_point::max();
+    const std::string none = ", but none is allowed: the clock is at " + number(end) +
+                             " (TimePoint::max()), after which there is no time for alarms";
+    wheel w(config{std::chrono::nanoseconds{precision}}, start);
+    w.add(end - 1s, "fires");
+    const handle left = w.add(end - 1ns, "left");
+
+    w.advance_clock(end, [&](auto alarm) {
+        if (alarm.value == "left")
+            return;
+        for (const time_point at : {end - 1ns, end}) {
+            const std::string text = "(): at is " + number(at) + none;
+            BOOST_CHECK_EXCEPTION(w.add(at, "x"), std::out_of_range, says({" add" + text}));
+            BOOST_CHECK_EXCEPTION(w.reschedule(left, at), std::out_of_range,
+                                  says({" reschedule" + text}));
+        }
+        for (const std::uint64_t n : {std::uint64_t{0}, w.max_allowed_key(), w.min_allowed_key()})
+            BOOST_CHECK_EXCEPTION(
+                w.add_at_interval_num(n, "x"), std::out_of_range,
+                says({" add_at_interval_num(): n is " + std::to_string(n) + none}));
+    });
+
+    BOOST_TEST(w.empty());
+    w.invariant();
 }
 
 // 128 values on each side of the epoch: small enough for every start, present and alarm.
@@ -826,7 +965,10 @@ BOOST_DATA_TEST_CASE(the_whole_range_of_a_clock_is_served, data::make({1, 2, 3, 
             w.advance_clock(at(present), [](auto&&) {});
             for (int i = present; i != 127; ++i)
                 w.add(at(i), i);
-            BOOST_REQUIRE_THROW(w.add(at(127), 127), std::out_of_range);
+            BOOST_REQUIRE_EXCEPTION(w.add(at(127), 127), std::out_of_range,
+                                    ends(" add(): at is 127, allowed are " +
+                                         std::to_string(present) +
+                                         " (now()) to 127 (alarm_upper_bound(), not included)"));
             w.invariant();
 
             int next = present;
@@ -866,8 +1008,11 @@ BOOST_AUTO_TEST_CASE(a_wheel_of_nanoseconds_serves_all_64_bits) {
 }
 
 BOOST_AUTO_TEST_CASE(a_start_after_which_nothing_comes_is_refused) {
-    BOOST_CHECK_EXCEPTION(wheel{time_point::max()}, std::invalid_argument,
-                          says({"start is TimePoint::max()"}));
+    const std::string end = number(time_point::max());
+    BOOST_CHECK_EXCEPTION(
+        wheel{time_point::max()}, std::invalid_argument,
+        says({" timing_wheel(): start is " + end + ", allowed are " + number(time_point::min()) +
+              " (TimePoint::min()) to " + end + " (TimePoint::max(), not included)"}));
 }
 
 // --- Configuration
@@ -881,10 +1026,10 @@ BOOST_AUTO_TEST_CASE(a_configuration_without_sense_is_refused_with_what_is_allow
 
     refused(0ns, {6}, "alarm_precision is 0, at least 1");
     refused(-5ns, {6}, "alarm_precision is -5, at least 1");
-    refused(1ns, {}, "level_bits is empty");
+    refused(1ns, {}, "level_bits is empty, at least 1 level");
     refused(1ns, {6, 0, 6}, "a level of 0 bits, allowed are 1 to 64");
-    refused(1ns, {-1}, "a level of -1 bits");
-    refused(1ns, {65}, "a level of 65 bits");
+    refused(1ns, {-1}, "a level of -1 bits, allowed are 1 to 64");
+    refused(1ns, {65}, "a level of 65 bits, allowed are 1 to 64");
     refused(1ns, {12, 12, 12, 12, 12, 5}, "65 bits in all, allowed are 1 to 64");
 }
 

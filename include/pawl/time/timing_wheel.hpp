@@ -170,10 +170,7 @@ public:
     /// The number of the interval that `time` is in.
     /// @throws std::out_of_range if `time < start()`.
     [[nodiscard]] key_type interval_num(time_point time) const {
-        if (time < start())
-            detail::timing_wheel_error::out_of_range<time_point>(
-                "interval_num", "time", time, {start(), "start()"},
-                {time_point::max(), "TimePoint::max()"});
+        check_started("interval_num", time);
         return intervals_.number(time);
     }
 
@@ -190,7 +187,8 @@ public:
     /// The beginning of the interval that `time` is in.
     /// @throws std::out_of_range if `time < start()`.
     [[nodiscard]] time_point interval_start(time_point time) const {
-        return intervals_.begin(interval_num(time));
+        check_started("interval_start", time);
+        return intervals_.begin(intervals_.number(time));
     }
 
     /// The first time that is too late for add(). Grows with now(), up to `TimePoint::max()`.
@@ -229,9 +227,9 @@ public:
     /// @throws std::bad_alloc, and what moving a T throws.
     handle add_at_interval_num(key_type n, T value) {
         if (n < min_allowed_key() || n > max_allowed_key() || now_ == time_point::max())
-            detail::timing_wheel_error::out_of_range<key_type>(
-                "add_at_interval_num", "n", n, {min_allowed_key(), "min_allowed_key()"},
-                {max_allowed_key(), "max_allowed_key()"}, n > max_allowed_key() ? advice : "");
+            refuse<key_type>("add_at_interval_num", "n", n,
+                             {min_allowed_key(), "min_allowed_key()"},
+                             {max_allowed_key(), "max_allowed_key()"});
         return link(pool_.acquire(std::move(value), intervals_.begin(n)));
     }
 
@@ -315,15 +313,7 @@ public:
     /// @throws std::logic_error if called by a handler of this wheel.
     template <class Handler>
     size_type advance_clock(time_point to, Handler&& handle_fired) {
-        const firing lock(*this, "advance_clock");
-        if (to > now_)
-            set_clock(to);
-        size_type count = 0;
-        while (pull(now_key_) && is_over(*front_.begin())) {
-            fire(*front_.begin(), handle_fired);
-            ++count;
-        }
-        return count;
+        return advance("advance_clock", to, handle_fired);
     }
 
     /// Fires the alarms whose time has come, `at <= now()`, though their interval is not over.
@@ -383,7 +373,7 @@ public:
     template <class Handler>
     size_type increase_min_allowed_key(key_type key, Handler&& handle_removed) {
         check_representable("increase_min_allowed_key", "key", key);
-        return advance_clock(intervals_.begin(key), handle_removed);
+        return advance("increase_min_allowed_key", intervals_.begin(key), handle_removed);
     }
 
     /// @}
@@ -430,8 +420,11 @@ private:
 
     static time_point checked(time_point start) {
         if (start == time_point::max())
-            throw std::invalid_argument("pawl: timing_wheel: start is TimePoint::max(), after "
-                                        "which there is no time for alarms");
+            throw std::invalid_argument(detail::timing_wheel_error::outside<time_point>(
+                                            "timing_wheel", "start", start,
+                                            {time_point::min(), "TimePoint::min()"},
+                                            {time_point::max(), "TimePoint::max(), not included"}) +
+                                        "; after it there is no time for alarms");
         return start;
     }
 
@@ -458,18 +451,37 @@ private:
                                        : intervals_.begin(now_key_ + (std::uint64_t{1} << bits));
     }
 
+    void check_started(const char* function, time_point time) const {
+        if (time < start())
+            detail::timing_wheel_error::out_of_range<time_point>(
+                function, "time", time, {start(), "start()"},
+                {time_point::max(), "TimePoint::max()"});
+    }
+
     void check_representable(const char* function, const char* argument, key_type key) const {
         if (key > intervals_.last())
             detail::timing_wheel_error::out_of_range<key_type>(
-                function, argument, key, {0, "start()"},
+                function, argument, key, {0, "interval_num(start())"},
                 {intervals_.last(), "max_representable_key()"});
     }
 
     void check_alarm_time(const char* function, time_point at) const {
         if (at < now_ || at >= upper_bound_)
-            detail::timing_wheel_error::out_of_range<time_point>(
-                function, "at", at, {now_, "now()"},
-                {upper_bound_, "alarm_upper_bound(), not included"}, at < now_ ? "" : advice);
+            refuse<time_point>(function, "at", at, {now_, "now()"},
+                               {upper_bound_, "alarm_upper_bound(), not included"});
+    }
+
+    /// Throws that no alarm can be at `value`. Beyond the end of time no advice reaches, and once the
+    /// clock is there, nothing is between the bounds.
+    template <class Value>
+    [[noreturn]] void refuse(const char* function, const char* argument, Value value,
+                             detail::timing_wheel_error::bound<Value> least,
+                             detail::timing_wheel_error::bound<Value> most) const {
+        if (now_ == time_point::max())
+            detail::timing_wheel_error::time_is_over(function, argument, value, now_);
+        const bool helps = value > least.value && upper_bound_ != time_point::max();
+        detail::timing_wheel_error::out_of_range(function, argument, value, least, most,
+                                                 helps ? advice : "");
     }
 
     /// Files a slot that has just become alive.
@@ -507,6 +519,20 @@ private:
         unfile(s);
         --size_;
         pool_.release(s);
+    }
+
+    /// advance_clock(), and what else `function` may be that does the same.
+    template <class Handler>
+    size_type advance(const char* function, time_point to, Handler& handle_fired) {
+        const firing lock(*this, function);
+        if (to > now_)
+            set_clock(to);
+        size_type count = 0;
+        while (pull(now_key_) && is_over(*front_.begin())) {
+            fire(*front_.begin(), handle_fired);
+            ++count;
+        }
+        return count;
     }
 
     template <class Handler>

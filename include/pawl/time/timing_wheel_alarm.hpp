@@ -144,7 +144,7 @@ public:
         if (alarm.generation_ == 0)
             timing_wheel_error::no_alarm(function);
         if (alarm.pool_ != this)
-            timing_wheel_error::other_wheel(function);
+            timing_wheel_error::other_wheel(function, alarm.generation_);
         timing_wheel_error::gone(function, alarm.generation_);
     }
     [[nodiscard]] slot& find(const char* function, timing_wheel_handle alarm) {

@@ -34,11 +34,24 @@ struct bound {
 };
 
 template <class Value>
+std::string outside(const char* function, const char* argument, Value value, bound<Value> least,
+                    bound<Value> most) {
+    return call(function) + argument + " is " + text(value) + ", allowed are " + text(least.value) +
+           " (" + least.name + ") to " + text(most.value) + " (" + most.name + ")";
+}
+
+template <class Value>
 [[noreturn]] void out_of_range(const char* function, const char* argument, Value value,
                                bound<Value> least, bound<Value> most, const char* advice = "") {
-    throw std::out_of_range(call(function) + argument + " is " + text(value) + ", allowed are " +
-                            text(least.value) + " (" + least.name + ") to " + text(most.value) +
-                            " (" + most.name + ")" + advice);
+    throw std::out_of_range(outside(function, argument, value, least, most) + advice);
+}
+
+template <class Value, class TimePoint>
+[[noreturn]] void time_is_over(const char* function, const char* argument, Value value,
+                               TimePoint now) {
+    throw std::out_of_range(call(function) + argument + " is " + text(value) +
+                            ", but none is allowed: the clock is at " + text(now) +
+                            " (TimePoint::max()), after which there is no time for alarms");
 }
 
 [[noreturn]] inline void no_alarm(const char* function) {
@@ -46,9 +59,9 @@ template <class Value>
                                                  "use one that add() has returned");
 }
 
-[[noreturn]] inline void other_wheel(const char* function) {
-    throw std::invalid_argument(call(function) + "the alarm is of another wheel; "
-                                                 "use the wheel that added it");
+[[noreturn]] inline void other_wheel(const char* function, std::uint64_t generation) {
+    throw std::invalid_argument(call(function) + "alarm " + std::to_string(generation) +
+                                " is of another wheel; use the wheel that added it");
 }
 
 [[noreturn]] inline void gone(const char* function, std::uint64_t generation) {
