@@ -7,6 +7,8 @@
 #include <pawl/pawl.hpp>
 
 #define BOOST_TEST_MODULE allocation
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
 #include "fault/live_blocks.hpp"
@@ -16,9 +18,11 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
+#include <boost/asio/wait_traits.hpp>
 
 #include <chrono>
 #include <cstddef>
+#include <deque>
 #include <memory>
 #include <new>
 #include <optional>
@@ -214,6 +218,166 @@ BOOST_AUTO_TEST_CASE(a_service_with_options_is_made_or_not) {
             timer.async_wait([](error_code) {});
             BOOST_TEST(context.run() == 1u);
         });
+}
+
+// --- rings that have to grow ------------------------------------------------------------------
+
+/// Timers in a ring of 8 s that has room for two, and in one of 80 s.
+struct ring_timers {
+    using clock = pawl::manual_clock;
+    using timer = pawl::basic_waitable_timer<
+        clock, pawl::on_backend<pawl::time::timeout_rings, asio::wait_traits<clock>>>;
+
+    struct one {
+        one(asio::io_context& context, clock::duration delay) : t(context, delay) {}
+
+        timer t;
+        int calls = 0;
+        error_code code;
+        clock::time_point at;
+
+        void wait() {
+            t.async_wait([this](error_code ec) {
+                ++calls;
+                code = ec;
+                at = clock::now();
+            });
+        }
+        [[nodiscard]] bool succeeded_at(clock::time_point expiry, clock::duration delay) const {
+            return calls == 1 && !code && at >= expiry && at <= expiry + delay / 8 + 2ms;
+        }
+    };
+
+    explicit ring_timers(asio::io_context& c) : context(c) {
+        pawl::options o;
+        o.precision = 1ms;
+        o.rings.delays = {{.delay = 8s, .capacity = 2}, {.delay = 80s, .capacity = 2}};
+        pawl::make_timer_service<timer>(context, o);
+    }
+
+    one& make(clock::duration delay) { return all.emplace_back(context, delay); }
+    one& start(clock::duration delay) {
+        one& o = make(delay);
+        o.wait();
+        return o;
+    }
+
+    /// Until the end of the period in which the waits were started. Re-arms need a slot then.
+    void pass_a_period() {
+        auto& service =
+            asio::use_service<pawl::timer_service<timer::clock_type, timer::traits_type>>(context);
+        clock::advance(context, service.next_wake() - clock::now());
+    }
+    void poll() {
+        context.restart();
+        context.poll();
+    }
+    void run_all() {
+        do
+            poll();
+        while (clock::advance_to_next(context) != 0s);
+    }
+
+    asio::io_context& context;
+    std::deque<one> all;
+    std::size_t answer = 0; ///< of the re-arm
+    const clock::time_point begin = clock::now();
+};
+
+BOOST_AUTO_TEST_CASE(C26_a_wait_whose_ring_has_to_grow_starts_or_leaves_all_as_it_was) {
+    int failures = 0;
+    with_failing_allocations(
+        [](asio::io_context& context) {
+            auto s = std::make_unique<ring_timers>(context);
+            s->start(8s);
+            s->start(8s);
+            s->make(8s);
+            return s;
+        },
+        [](ring_timers& s) { s.all.back().wait(); },
+        [&](ring_timers& s, asio::io_context&, bool succeeded) {
+            BOOST_TEST((s.all.back().t.expiry() == s.begin + 8s));
+            if (!succeeded) {
+                ++failures;
+                BOOST_TEST(s.all.back().t.cancel() == 0u);
+                s.all.back().wait(); // there is memory again
+            }
+            s.poll();
+            for (const auto& each : s.all)
+                BOOST_TEST(each.calls == 0);
+            s.run_all();
+            for (const auto& each : s.all)
+                BOOST_TEST(each.succeeded_at(s.begin + 8s, 8s));
+        });
+    BOOST_TEST(failures > 1); // not only the wait itself
+}
+
+// From another ring, and from an earlier period of the same.
+BOOST_DATA_TEST_CASE(a_re_arm_whose_ring_has_to_grow_moves_its_wait_or_leaves_all_as_it_was,
+                     boost::unit_test::data::make({80, 8}) *
+                         boost::unit_test::data::make({false, true}),
+                     seconds, once_more) {
+    const std::chrono::seconds delay(seconds);
+    int failures = 0;
+    with_failing_allocations(
+        [&](asio::io_context& context) {
+            auto s = std::make_unique<ring_timers>(context);
+            s->start(8s);
+            if (delay != 8s)
+                s->start(8s);
+            s->start(delay);
+            s->pass_a_period();
+            return s;
+        },
+        [](ring_timers& s) { s.answer = s.all.back().t.rearm_after(8s); },
+        [&](ring_timers& s, asio::io_context&, bool succeeded) {
+            auto& moved = s.all.back();
+            BOOST_TEST(s.answer == (succeeded ? 1u : 0u));
+            if (!succeeded) {
+                ++failures;
+                BOOST_TEST((moved.t.expiry() == s.begin + delay));
+                if (once_more) // there is memory again
+                    BOOST_TEST(moved.t.rearm_after(8s) == 1u);
+            }
+            const auto now = ring_timers::clock::now();
+            s.run_all();
+            if (succeeded || once_more)
+                BOOST_TEST(moved.succeeded_at(now + 8s, 8s));
+            else
+                BOOST_TEST(moved.succeeded_at(s.begin + delay, delay));
+            s.all.pop_back();
+            for (const auto& each : s.all)
+                BOOST_TEST(each.succeeded_at(s.begin + 8s, 8s));
+        });
+    BOOST_TEST(failures > 0);
+}
+
+BOOST_AUTO_TEST_CASE(P4_a_wait_that_is_due_is_pulled_back_into_a_ring_that_grows_or_stays_due) {
+    int failures = 0;
+    with_failing_allocations(
+        [](asio::io_context& context) {
+            auto s = std::make_unique<ring_timers>(context);
+            s->start(8s);
+            ring_timers::clock::advance_to_next(context); // nobody runs the handler
+            s->start(8s);
+            s->start(8s);
+            return s;
+        },
+        [](ring_timers& s) { s.answer = s.all.front().t.rearm_after(8s); },
+        [&](ring_timers& s, asio::io_context&, bool succeeded) {
+            const auto& due = s.all.front();
+            const auto now = ring_timers::clock::now();
+            failures += !succeeded;
+            BOOST_TEST(s.answer == (succeeded ? 1u : 0u));
+            s.poll();
+            BOOST_TEST(due.calls == (succeeded ? 0 : 1));
+            s.run_all();
+            BOOST_TEST((succeeded ? due.succeeded_at(now + 8s, 8s) : due.at == now && !due.code));
+            s.all.pop_front();
+            for (const auto& each : s.all)
+                BOOST_TEST(each.succeeded_at(now + 8s, 8s));
+        });
+    BOOST_TEST(failures > 0);
 }
 
 } // namespace fault

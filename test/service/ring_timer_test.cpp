@@ -13,12 +13,17 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/error.hpp>
+#include <boost/asio/execution_context.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/strand.hpp>
 #include <boost/asio/this_coro.hpp>
+#include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/wait_traits.hpp>
 #include <boost/system/system_error.hpp>
@@ -29,12 +34,15 @@
 #include <chrono>
 #include <cstddef>
 #include <deque>
+#include <functional>
+#include <latch>
 #include <memory>
 #include <optional>
 #include <random>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -59,6 +67,16 @@ pawl::options with(std::vector<pawl::ring_options::ring> delays,
     return o;
 }
 
+auto& service_of(asio::execution_context& context) {
+    return asio::use_service<pawl::timer_service<timer::clock_type, timer::traits_type>>(context);
+}
+
+/// Ten seconds: what was started in a ring of 8 s falls due. Runs nothing.
+void ten_seconds(asio::execution_context& context) {
+    for (int i = 0; i < 20; ++i)
+        manual_clock::advance(context, 500ms);
+}
+
 /// A context with rings.
 struct arena {
     explicit arena(const pawl::options& o = with({{.delay = 8s}, {.delay = 80s}})) {
@@ -73,8 +91,7 @@ struct arena {
     /// Moves the clock on, as a driver would see it: it stops wherever there is something to do.
     void pass(clock_duration d) {
         const auto end = manual_clock::now() + d;
-        auto& service =
-            asio::use_service<pawl::timer_service<timer::clock_type, timer::traits_type>>(context);
+        auto& service = service_of(context);
         while (service.next_wake() <= end) {
             const auto step = service.next_wake() - manual_clock::now();
             manual_clock::advance(context, step);
@@ -160,8 +177,7 @@ BOOST_AUTO_TEST_CASE(P1_a_late_driver_makes_no_timer_early) {
 
 BOOST_AUTO_TEST_CASE(P8_a_sparse_timer_costs_two_wake_ups) {
     arena a;
-    const auto& service =
-        asio::use_service<pawl::timer_service<timer::clock_type, timer::traits_type>>(a.context);
+    const auto& service = service_of(a.context);
     for (int round = 0; round < 5; ++round) {
         timer t(a.context, 8s);
         outcome r;
@@ -242,6 +258,154 @@ BOOST_AUTO_TEST_CASE(P4_a_wait_that_is_due_can_be_cancelled_until_its_handler_be
     BOOST_TEST(r.aborted());
 }
 
+BOOST_DATA_TEST_CASE(P4_a_handler_cancels_and_moves_peers_of_its_own_batch,
+                     boost::unit_test::data::make({1u, 64u}), completions) {
+    auto options = with({{.delay = 8s}, {.delay = 80s}});
+    options.completions_per_turn = completions;
+    arena a(options);
+    timer first(a.context, 8s);
+    timer cancelled(a.context, 8s);
+    timer moved(a.context, 8s);
+    timer far(a.context, 8s);
+    outcome c, m, f;
+    std::size_t answers = 0;
+    first.async_wait([&](const error_code&) {
+        answers += cancelled.cancel();
+        answers += moved.rearm_after(8s);
+        answers += far.rearm_after(80s);
+    });
+    cancelled.async_wait(c.record());
+    moved.async_wait(m.record());
+    far.async_wait(f.record());
+    ten_seconds(a.context);
+    BOOST_TEST(service_of(a.context).due_count() == 4U);
+
+    const auto start = manual_clock::now();
+    a.poll();
+    BOOST_TEST(answers == 3U);
+    BOOST_TEST(c.aborted());
+    BOOST_TEST(m.calls == 0);
+    BOOST_TEST(f.calls == 0);
+
+    a.pass(100s);
+    BOOST_TEST(c.calls == 1);
+    BOOST_TEST(m.success());
+    BOOST_TEST((m.at >= start + 8s && m.at <= start + 9s + 2ms));
+    BOOST_TEST(f.success());
+    BOOST_TEST((f.at >= start + 80s && f.at <= start + 90s + 2ms));
+}
+
+/// Occupies one thread of an executor.
+class blocker {
+public:
+    template <class Executor>
+    explicit blocker(const Executor& ex) {
+        asio::post(ex, [this] {
+            begun_.count_down();
+            end_.wait();
+        });
+        begun_.wait();
+    }
+    void let_go() { end_.count_down(); }
+
+private:
+    std::latch begun_{1};
+    std::latch end_{1};
+};
+
+BOOST_AUTO_TEST_CASE(P4_on_a_thread_pool_cancel_and_rearm_win_until_a_thread_takes_the_wait) {
+    asio::thread_pool pool(1);
+    pawl::make_timer_service<timer>(pool, with({{.delay = 8s}}));
+    blocker block(pool.get_executor());
+    timer cancelled(pool, 8s);
+    timer moved(pool, 8s);
+    outcome c, m;
+    cancelled.async_wait(c.record());
+    moved.async_wait(m.record());
+    ten_seconds(pool);
+    BOOST_TEST(service_of(pool).due_count() == 2U);
+
+    BOOST_TEST(cancelled.cancel() == 1U);
+    BOOST_TEST(moved.rearm_after(8s) == 1U);
+    const auto start = manual_clock::now();
+    block.let_go();
+    ten_seconds(pool);
+    pool.join();
+
+    BOOST_TEST(c.aborted());
+    BOOST_TEST(m.success());
+    BOOST_TEST((m.at >= start + 8s));
+}
+
+BOOST_AUTO_TEST_CASE(P4_on_a_thread_pool_cancel_and_rearm_win_in_the_queue_of_a_strand) {
+    asio::thread_pool pool(2);
+    pawl::make_timer_service<timer>(pool, with({{.delay = 8s}}));
+    auto strand = asio::make_strand(pool);
+    blocker block(strand);
+    timer cancelled(pool, 8s);
+    timer moved(pool, 8s);
+    outcome c, m;
+    cancelled.async_wait(asio::bind_executor(strand, c.record()));
+    moved.async_wait(asio::bind_executor(strand, m.record()));
+    ten_seconds(pool);
+    const auto give_up = std::chrono::steady_clock::now() + 60s;
+    while (service_of(pool).due_count() != 0 && std::chrono::steady_clock::now() < give_up)
+        std::this_thread::yield(); // the other thread hands them over
+    BOOST_TEST(service_of(pool).due_count() == 0U);
+
+    BOOST_TEST(cancelled.cancel() == 1U);
+    BOOST_TEST(moved.rearm_after(8s) == 1U);
+    const auto start = manual_clock::now();
+    block.let_go();
+    ten_seconds(pool);
+    pool.join();
+
+    BOOST_TEST(c.aborted());
+    BOOST_TEST(m.success());
+    BOOST_TEST((m.at >= start + 8s));
+}
+
+// The pool runs them from the front, while they are cancelled from the back; they meet on the way.
+BOOST_AUTO_TEST_CASE(P4_on_a_thread_pool_the_handler_is_told_what_cancel_has_answered) {
+    constexpr std::size_t count = 3000;
+    asio::thread_pool pool(1);
+    pawl::make_timer_service<timer>(pool, with({{.delay = 8s}}));
+    auto strand = asio::make_strand(pool);
+    std::latch a_third_has_run(1);
+    std::latch a_third_is_cancelled(1);
+    std::deque<timer> timers;
+    std::deque<outcome> outcomes(count);
+    for (std::size_t i = 0; i < count; ++i) {
+        auto& t = timers.emplace_back(pool, 8s);
+        if (i % 2 != 0)
+            t.async_wait(asio::bind_executor(strand, outcomes[i].record()));
+        else
+            t.async_wait([&, i, record = outcomes[i].record()](const error_code& ec) {
+                record(ec);
+                if (i == count / 3) {
+                    a_third_has_run.count_down();
+                    while (!a_third_is_cancelled.try_wait()) {
+                        // Whoever sleeps wakes up when all the others are cancelled.
+                    }
+                }
+            });
+    }
+    ten_seconds(pool);
+    a_third_has_run.wait();
+    std::vector<std::size_t> answers(count);
+    for (std::size_t i = count; i-- != 0;) {
+        answers[i] = timers[i].cancel();
+        if (i == count - count / 3)
+            a_third_is_cancelled.count_down();
+    }
+    pool.join();
+
+    BOOST_TEST(answers.front() == 0U);
+    BOOST_TEST(answers.back() == 1U);
+    for (std::size_t i = 0; i < count; ++i)
+        BOOST_TEST_REQUIRE((answers[i] == 1 ? outcomes[i].aborted() : outcomes[i].success()));
+}
+
 BOOST_AUTO_TEST_CASE(C31_C32_a_timer_that_is_moved_as_an_object_keeps_its_waits_and_slots) {
     arena a;
     std::optional<timer> from(std::in_place, a.context, 8s);
@@ -313,6 +477,64 @@ BOOST_AUTO_TEST_CASE(a_range_takes_the_longest_ring_that_fits) {
     BOOST_TEST((t.expiry() == now));
     t.expires_within(-5s, -1s);
     BOOST_TEST((t.expiry() < now));
+}
+
+BOOST_AUTO_TEST_CASE(a_range_moves_all_waits_to_the_longest_ring_that_fits) {
+    arena a;
+    timer t(a.context, 8s);
+    BOOST_TEST(t.rearm_within(5s, 100s) == 0U); // nothing is pending: only the expiry is set
+    BOOST_TEST((t.expiry() == manual_clock::now() + 80s));
+    outcome one, two;
+    t.async_wait(one.record());
+    t.async_wait(two.record());
+    a.pass(3s);
+    BOOST_TEST(t.rearm_within(5s, 20s) == 2U);
+    BOOST_TEST((t.expiry() == manual_clock::now() + 8s));
+    ten_seconds(a.context); // both are due, and are pulled back
+    BOOST_TEST(t.rearm_within(5s, 100s) == 2U);
+    BOOST_TEST((t.expiry() == manual_clock::now() + 80s));
+    a.pass(79s);
+    BOOST_TEST(one.calls + two.calls == 0);
+    BOOST_TEST(t.rearm_within(8s, 8s) == 2U);
+    const auto start = manual_clock::now();
+    a.pass(12s);
+    for (const outcome* each : {&one, &two}) {
+        BOOST_TEST(each->success());
+        BOOST_TEST((each->at >= start + 8s && each->at <= start + 9s + 2ms));
+    }
+    BOOST_TEST(t.rearm_within(5s, 20s) == 0U); // all have completed
+
+    timer now(a.context, 8s);
+    outcome n;
+    now.async_wait(n.record());
+    BOOST_TEST(now.rearm_within(0s, 5s) == 1U); // no ring, but none is needed
+    BOOST_TEST((now.expiry() == manual_clock::now()));
+    BOOST_TEST(n.calls == 0);
+    a.poll();
+    BOOST_TEST(n.success());
+}
+
+BOOST_AUTO_TEST_CASE(a_range_without_a_ring_moves_nothing) {
+    arena a;
+    timer t(a.context, 8s);
+    outcome one, two;
+    t.async_wait(one.record());
+    t.async_wait(two.record());
+    const auto start = manual_clock::now();
+    a.pass(3s);
+    BOOST_CHECK_EXCEPTION(
+        t.rearm_within(9s, 10s), std::invalid_argument, [](const std::invalid_argument& e) {
+            return std::string(e.what()).find("9000000000 .. 10000000000 ns") != std::string::npos;
+        });
+    BOOST_CHECK_THROW(t.rearm_within(81s, 1h), std::invalid_argument);
+    BOOST_CHECK_THROW(t.rearm_within(1s, 7s), std::invalid_argument);
+    BOOST_CHECK_THROW(t.rearm_within(10s, 9s), std::invalid_argument);
+    BOOST_TEST((t.expiry() == start + 8s));
+    a.pass(9s);
+    for (const outcome* each : {&one, &two}) {
+        BOOST_TEST(each->success());
+        BOOST_TEST((each->at >= start + 8s && each->at <= start + 9s + 2ms));
+    }
 }
 
 BOOST_AUTO_TEST_CASE(without_delays_every_delay_is_refused_and_the_text_says_what_to_do) {
@@ -450,6 +672,143 @@ BOOST_AUTO_TEST_CASE(R32_a_full_ring_flushes_its_oldest_for_one_more) {
     BOOST_TEST((r.at >= start + 8s)); // R10: the others keep their delay
     for (const outcome& each : a.outcomes)
         BOOST_TEST(each.success());
+}
+
+BOOST_AUTO_TEST_CASE(R32_a_range_into_a_full_ring_is_refused_and_moves_nothing) {
+    full_ring a(ring_overflow::reject);
+    timer other(a.context, 80s);
+    outcome o;
+    other.async_wait(o.record());
+    const auto start = manual_clock::now();
+    BOOST_CHECK_EXCEPTION(other.rearm_within(1s, 8s), boost::system::system_error,
+                          [](const boost::system::system_error& e) {
+                              return e.code() == asio::error::no_buffer_space;
+                          });
+    BOOST_TEST((other.expiry() == start + 80s));
+    a.pass(79s);
+    BOOST_TEST(o.calls == 0);
+    a.pass(12s);
+    BOOST_TEST(o.success());
+    for (const outcome& each : a.outcomes)
+        BOOST_TEST(each.success());
+}
+
+const auto policies_that_end_a_wait = boost::unit_test::data::make(
+    {static_cast<int>(ring_overflow::reject), static_cast<int>(ring_overflow::expire_now),
+     static_cast<int>(ring_overflow::flush_oldest)});
+
+int calls_of(const std::deque<outcome>& outcomes) {
+    int calls = 0;
+    for (const outcome& each : outcomes)
+        calls += each.calls;
+    return calls;
+}
+
+// In a handler, where the context could run others at once.
+BOOST_DATA_TEST_CASE(P3_a_full_ring_invokes_no_handler_within_a_call, policies_that_end_a_wait,
+                     policy) {
+    const auto when_full = static_cast<ring_overflow>(policy);
+    full_ring a(when_full);
+    timer other(a.context, 80s);
+    outcome o;
+    other.async_wait(o.record());
+    const auto told = [&] { return calls_of(a.outcomes) + o.calls; };
+    outcome again;
+    asio::post(a.context, [&] {
+        a.one_more(); // ends itself, or the oldest
+        BOOST_TEST(told() == 0);
+        if (when_full == ring_overflow::reject)
+            BOOST_CHECK_THROW(other.rearm_after(8s), boost::system::system_error);
+        else
+            BOOST_TEST(other.rearm_after(8s) == 1U); // the same
+        BOOST_TEST(told() == 0);
+        BOOST_TEST(a.timers[2].expires_after(8s) == 1U); // aborts
+        a.timers[2].async_wait(again.record());
+        BOOST_TEST(told() == 0);
+    });
+    a.poll();
+    BOOST_TEST(told() == (when_full == ring_overflow::reject ? 2 : 3));
+    BOOST_TEST(a.outcomes[2].aborted());
+    BOOST_TEST(again.calls == 0);
+    a.pass(100s);
+    BOOST_TEST(told() == 6);
+    BOOST_TEST(again.success());
+}
+
+BOOST_DATA_TEST_CASE(R30_a_full_ring_takes_nothing_from_that_of_another_context,
+                     policies_that_end_a_wait, policy) {
+    full_ring a(static_cast<ring_overflow>(policy));
+    full_ring b(static_cast<ring_overflow>(policy));
+    a.poll();
+    b.poll();
+    BOOST_TEST(calls_of(a.outcomes) + calls_of(b.outcomes) == 0); // each has room for its four
+    for (int i = 1; i <= 2; ++i) {
+        a.one_more();
+        a.poll();
+        b.poll();
+        BOOST_TEST(calls_of(a.outcomes) == i);
+        BOOST_TEST(calls_of(b.outcomes) == 0);
+    }
+    b.one_more(); // so it was full all the time
+    b.poll();
+    BOOST_TEST(calls_of(b.outcomes) == 1);
+}
+
+BOOST_DATA_TEST_CASE(R30_a_full_ring_takes_nothing_from_another_of_its_context,
+                     policies_that_end_a_wait, policy) {
+    arena a(with({{.delay = 8s, .capacity = 4}, {.delay = 80s, .capacity = 3}},
+                 static_cast<ring_overflow>(policy)));
+    std::deque<timer> timers;
+    std::deque<outcome> short_ones;
+    std::deque<outcome> long_ones;
+    const auto start = [&](int count, clock_duration delay, std::deque<outcome>& outcomes) {
+        for (int i = 0; i < count; ++i)
+            timers.emplace_back(a.context, delay).async_wait(outcomes.emplace_back().record());
+        a.poll();
+    };
+    start(4, 8s, short_ones);
+    start(3, 80s, long_ones);
+    BOOST_TEST(calls_of(short_ones) + calls_of(long_ones) == 0);
+    start(1, 80s, long_ones);
+    BOOST_TEST(calls_of(short_ones) == 0);
+    BOOST_TEST(calls_of(long_ones) == 1);
+    start(1, 8s, short_ones);
+    BOOST_TEST(calls_of(short_ones) == 1);
+    BOOST_TEST(calls_of(long_ones) == 1);
+}
+
+BOOST_AUTO_TEST_CASE(R30_with_several_shards_each_has_the_capacity_to_itself) {
+    auto options = with({{.delay = 8s, .capacity = 4}}, ring_overflow::reject);
+    options.shards = 2;
+    arena a(options);
+    std::deque<timer> here; // a timer belongs to the shard of the thread that makes it
+    std::deque<timer> there;
+    const auto make_five = [&](std::deque<timer>& timers) {
+        for (int i = 0; i < 5; ++i)
+            timers.emplace_back(a.context, 8s);
+    };
+    make_five(here);
+    std::thread(make_five, std::ref(there)).join();
+    std::deque<outcome> h(5);
+    std::deque<outcome> t(5);
+    for (std::size_t i = 0; i < 4; ++i) {
+        here[i].async_wait(h[i].record());
+        there[i].async_wait(t[i].record());
+    }
+    a.poll();
+    BOOST_TEST(calls_of(h) + calls_of(t) == 0);
+    here[4].async_wait(h[4].record());
+    a.poll();
+    BOOST_TEST((h[4].code == asio::error::no_buffer_space));
+    BOOST_TEST(calls_of(t) == 0);
+    there[4].async_wait(t[4].record());
+    a.poll();
+    BOOST_TEST((t[4].code == asio::error::no_buffer_space));
+    a.pass(12s);
+    for (std::size_t i = 0; i < 4; ++i) {
+        BOOST_TEST(h[i].success());
+        BOOST_TEST(t[i].success());
+    }
 }
 
 BOOST_AUTO_TEST_CASE(a_full_ring_grows_and_all_keep_their_window) {
@@ -622,6 +981,53 @@ BOOST_AUTO_TEST_CASE(N120_N130_handlers_may_start_cancel_move_and_destroy_timers
     BOOST_TEST(p.aborted());
 }
 
+BOOST_AUTO_TEST_CASE(N110_a_timer_starts_again_in_the_handler_of_the_first_of_its_two_waits) {
+    arena a;
+    timer t(a.context, 8s);
+    outcome second, third;
+    auto start = manual_clock::now();
+    t.async_wait([&](const error_code& ec) {
+        BOOST_TEST(!ec);
+        BOOST_TEST(t.expires_after(8s) == 1U); // the second one is due, too
+        start = manual_clock::now();
+        t.async_wait(third.record());
+    });
+    t.async_wait(second.record());
+    ten_seconds(a.context);
+    a.poll();
+    BOOST_TEST(second.aborted());
+    BOOST_TEST(third.calls == 0);
+    a.pass(12s);
+    BOOST_TEST(third.success());
+    BOOST_TEST((third.at >= start + 8s && third.at <= start + 9s + 2ms));
+}
+
+BOOST_AUTO_TEST_CASE(R50_while_a_handler_runs_another_thread_starts_moves_and_cancels_in_its_ring) {
+    arena a(with({{.delay = 8s, .capacity = 1}})); // it has to grow, too
+    timer t(a.context, 8s);
+    std::deque<timer> others;
+    outcome started, moved, cancelled;
+    auto start = manual_clock::now();
+    t.async_wait([&](const error_code& ec) {
+        BOOST_TEST(!ec);
+        start = manual_clock::now();
+        std::thread([&] {
+            for (outcome* each : {&started, &moved, &cancelled})
+                others.emplace_back(a.context, 8s).async_wait(each->record());
+            others[1].rearm_after(8s);
+            others[2].cancel();
+        }).join(); // for ever, if it had to wait for this handler
+        BOOST_TEST(started.calls + moved.calls + cancelled.calls == 0);
+    });
+    a.pass(10s);
+    BOOST_TEST(cancelled.aborted());
+    a.pass(12s);
+    for (const outcome* each : {&started, &moved}) {
+        BOOST_TEST(each->success());
+        BOOST_TEST((each->at >= start + 8s && each->at <= start + 9s + 2ms));
+    }
+}
+
 BOOST_AUTO_TEST_CASE(P9_run_returns_when_no_wait_is_left) {
     arena a;
     timer t(a.context, 8s);
@@ -665,6 +1071,30 @@ BOOST_AUTO_TEST_CASE(P3_P10_a_destroyed_context_destroys_handlers_uncalled) {
         BOOST_TEST(token.use_count() == 1001);
     }
     BOOST_TEST(token.use_count() == 1);
+}
+
+BOOST_AUTO_TEST_CASE(P10_R20_under_the_deliver_policy_a_destroyed_context_tells_every_wait_once) {
+    auto options = with({{.delay = 8s, .capacity = 2}, {.delay = 80s, .capacity = 2}});
+    options.on_shutdown = pawl::shutdown_policy::deliver;
+    std::optional<arena> a(std::in_place, options);
+    timer early(a->context, 8s);
+    outcome due;
+    early.async_wait(due.record());
+    ten_seconds(a->context); // its handler has not begun
+    std::deque<timer> timers;
+    std::deque<outcome> outcomes;
+    for (int i = 0; i < 1000; ++i)
+        timers.emplace_back(a->context, i % 2 == 0 ? 8s : 80s)
+            .async_wait(outcomes.emplace_back().record());
+    timers[3].cancel();
+    BOOST_TEST(due.calls + calls_of(outcomes) == 0);
+
+    a.reset();
+
+    BOOST_TEST(due.success());
+    for (const outcome& each : outcomes)
+        BOOST_TEST_REQUIRE(each.aborted());
+    BOOST_TEST(timers[0].cancel() == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(coroutines_wait_on_it_in_real_time) {

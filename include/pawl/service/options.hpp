@@ -24,8 +24,8 @@ enum class shutdown_policy {
     /// Their handlers are destroyed and not invoked, as Asio does.
     destroy,
     /// Their handlers are invoked on the thread that destroys the context, and not through their
-    /// executors, which run nothing any more: with `operation_aborted`, or, if they were due and
-    /// only their handlers had not begun, with success. Such a handler must not throw.
+    /// executors, which run nothing any more: with `operation_aborted`, or, if they had ended and only
+    /// their handlers had not begun, with what they had ended with. Such a handler must not throw.
     deliver,
 };
 
