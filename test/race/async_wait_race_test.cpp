@@ -3,8 +3,9 @@
 
 // Purpose
 //   A handler runs while other threads are busy with the timer or with the context: while the
-//   async_wait() that started it has not returned, while a guarded timer is used by all threads, while
-//   a clock is moved or set back. Run under ThreadSanitizer and AddressSanitizer by .ci/run.
+//   async_wait() that started it has not returned, while a timer is used in its strand, while a clock
+//   is moved or set back. Timers that are shared behind a mutex are in backend_race_test.cpp. Run under
+//   ThreadSanitizer and AddressSanitizer by .ci/run.
 //
 // Model
 //   Threads write down what they see; nothing is asserted before all of them have been joined.
@@ -17,7 +18,6 @@
 
 #include "race/race_support.hpp"
 #include "support/archetypes.hpp"
-#include "support/seed.hpp"
 
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/io_context.hpp>
@@ -31,15 +31,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <random>
 #include <thread>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace async_wait_race {
 
@@ -204,121 +201,7 @@ BOOST_AUTO_TEST_CASE(
     BOOST_CHECK_EQUAL(t.succeeded, waits);
 }
 
-// ---- one timer, all threads, guarded ----------------------------------------------------------------
-
-// C35: a shared timer is guarded by its users; the completion of its waits is not, and needs not be.
-// Every call that ends waits is counted against the handlers that were told so.
-BOOST_DATA_TEST_CASE(P3_P4_shared_timers_behind_a_mutex_lose_and_repeat_nothing, shards* per_turn,
-                     s, p) {
-    constexpr std::size_t timers = 6;
-    constexpr int rounds = 6'000;
-    const std::uint64_t seed = pawl_test::seed();
-    tally t;
-    std::atomic<std::size_t> counted{0}; // waits that calls say they have cancelled
-    {
-        arena a(s, p);
-        struct guarded {
-            std::mutex mutex;
-            std::optional<pawl::steady_timer> timer;
-        };
-        std::array<guarded, timers> all;
-        for (guarded& g : all)
-            g.timer.emplace(a.context);
-        in_threads(5, [&](int me) {
-            std::mt19937_64 random(seed + static_cast<std::uint64_t>(me));
-            const auto soon = [&] { return std::chrono::microseconds(random() % 60); };
-            for (int i = 0; i < rounds; ++i) {
-                guarded& g = all[random() % timers];
-                const std::scoped_lock lock(g.mutex);
-                switch (random() % 8) {
-                case 0:
-                    counted += g.timer->cancel();
-                    break;
-                case 1:
-                    counted += g.timer->cancel_one();
-                    break;
-                case 2:
-                    counted += g.timer->expires_after(soon());
-                    break;
-                case 3:
-                    (void)g.timer->rearm_after(soon());
-                    break;
-                case 4: {
-                    pawl::steady_timer moved(std::move(*g.timer));
-                    *g.timer = std::move(moved);
-                    break;
-                }
-                case 5:
-                    if (random() % 8 == 0) {
-                        counted += g.timer->cancel();
-                        g.timer.emplace(a.context); // may be of another shard
-                        break;
-                    }
-                    [[fallthrough]];
-                default:
-                    ++t.started;
-                    g.timer->async_wait(t.count());
-                }
-            }
-        });
-        for (guarded& g : all)
-            counted += g.timer->cancel();
-        a.finish();
-    }
-
-    // Allowed: each wait ends once; it is aborted if and only if a call has counted it.
-    BOOST_CHECK_EQUAL(t.succeeded + t.aborted, t.started);
-    BOOST_CHECK_EQUAL(t.aborted, static_cast<int>(counted));
-    BOOST_CHECK_EQUAL(t.strange, 0);
-}
-
-// Handlers cancel, re-arm and destroy their peers, which are due at the same moment and may be running
-// in other threads.
-BOOST_DATA_TEST_CASE(P3_P4_handlers_that_end_their_peers, shards* per_turn, s, p) {
-    constexpr int groups = 400;
-    constexpr std::size_t peers = 8;
-    struct group {
-        std::mutex mutex;
-        std::array<std::unique_ptr<pawl::steady_timer>, peers> timers;
-    };
-    tally t;
-    std::atomic<std::size_t> counted{0};
-    std::deque<group> all;
-    {
-        arena a(s, p);
-        for (int n = 0; n < groups; ++n) {
-            group& g = all.emplace_back();
-            const std::scoped_lock lock(g.mutex);
-            const auto at = std::chrono::steady_clock::now() + 200us;
-            for (std::size_t i = 0; i < peers; ++i) {
-                g.timers[i] = std::make_unique<pawl::steady_timer>(a.context, at);
-                g.timers[i]->async_wait([&g, &t, &counted, i](error_code ec) {
-                    t.count()(ec);
-                    if (ec)
-                        return;
-                    const std::scoped_lock inner(g.mutex);
-                    auto& right = g.timers[(i + 1) % peers];
-                    if (!right)
-                        return;
-                    if (i % 3 == 0) {
-                        counted += right->cancel();
-                    } else if (i % 3 == 1) {
-                        (void)right->rearm_after(100us);
-                    } else {
-                        counted += right->cancel();
-                        right.reset();
-                    }
-                });
-            }
-        }
-        a.finish();
-    }
-
-    // Allowed: each wait ends once; it is aborted if and only if a peer has counted it.
-    BOOST_CHECK_EQUAL(t.succeeded + t.aborted, groups * static_cast<int>(peers));
-    BOOST_CHECK_EQUAL(t.aborted, static_cast<int>(counted));
-    BOOST_CHECK_EQUAL(t.strange, 0);
-}
+// ---- one timer, several threads, in a strand ---------------------------------------------------------
 
 // A timer is used in its strand only, in whatever thread that runs; its handlers run there, too.
 BOOST_DATA_TEST_CASE(P4_a_timer_that_lives_in_a_strand, shards* per_turn, s, p) {

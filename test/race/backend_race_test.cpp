@@ -2,14 +2,15 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   Every operation on a timer against everything that can happen to its wait meanwhile, and
-//   against every operation of a neighbour, on every backend; then what only rings have: to be
-//   full. Run under ThreadSanitizer and AddressSanitizer by .ci/run.
+//   Every operation on a timer against everything that can happen to its wait meanwhile, against
+//   every operation of a neighbour, of a peer's handler, and of another thread on the same timer,
+//   on every backend, with one shard and with several; then what only rings have: to be full. Run
+//   under ThreadSanitizer and AddressSanitizer by .ci/run.
 //
 // Model
-//   Two threads run a context, one or two others use timers of their own on it. They write down
-//   what they see; a lost wake-up shows as a run() that does not return, which ctest ends. When all
-//   threads have ended, each wait is looked up in the table of allowed outcomes.
+//   Some threads run a context, one or more others use timers on it. They write down what they see;
+//   a lost wake-up shows as a run() that does not return, which ctest ends. When all threads have
+//   ended, each wait is looked up in a table of allowed outcomes.
 
 #include <pawl/pawl.hpp>
 #include <pawl/ring_timer.hpp>
@@ -39,6 +40,7 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <ostream>
 #include <random>
@@ -67,9 +69,9 @@ struct backend {
     using timer = Timer;
     using arena = race_support::arena<Timer>;
 
-    /// @param variant which of several ways to cut the work into pieces.
-    static pawl::options options(unsigned variant = 0) {
-        pawl::options o = race_support::with(1, variant % 2 == 0 ? 1 : 64, 5us);
+    /// @param variant which of four ways to cut the work into pieces.
+    static pawl::options options(unsigned variant, unsigned shards) {
+        pawl::options o = race_support::with(shards, variant % 2 == 0 ? 1 : 64, 5us);
         o.batch_limit = variant % 4 < 2 ? 256 : 2;
         o.rings.delays = {{.delay = soon}, {.delay = later}, {.delay = far}};
         o.rings.marks = Marks;
@@ -82,6 +84,31 @@ using binary_wheel = backend<pawl::compact_timer>;
 using rings_of_two_marks = backend<pawl::ring_timer, 1>;
 using rings = backend<pawl::ring_timer>;
 using backends = std::tuple<hierarchical_wheel, binary_wheel, rings_of_two_marks, rings>;
+
+// --- shards -------------------------------------------------------------------------------------
+
+constexpr std::array shard_counts{1u, 4u};
+
+/// Makes timers of two shards in turn, if there are several.
+template <class Timer>
+class maker {
+public:
+    explicit maker(asio::io_context& context, unsigned shards = 1) {
+        seeds_.emplace_back(context);
+        if (shards > 1) // a thread that lives beside this one has another shard
+            std::thread([&] { seeds_.emplace_back(context); }).join();
+    }
+
+    Timer operator()(std::chrono::microseconds delay) {
+        Timer made(std::move(seeds_[next_++ % seeds_.size()])); // its shard comes along
+        made.expires_after(delay);
+        return made;
+    }
+
+private:
+    std::deque<Timer> seeds_;
+    std::size_t next_ = 0;
+};
 
 // --- operations, rivals, and the table ----------------------------------------------------------
 
@@ -213,11 +240,11 @@ const outcomes& allowed(effect has, rival against) {
 template <class Timer>
 class subject {
 public:
-    subject(asio::io_context& context, const operation& o)
-        : timer_(std::in_place, context, delay(o)), operation_(o), first_expiry_(timer_->expiry()),
+    subject(maker<Timer>& make, const operation& o)
+        : timer_(make(delay(o))), operation_(o), first_expiry_(timer_->expiry()),
           expiry_(first_expiry_) {
         if (o.what == op::overwrite || o.what == op::move_assign) {
-            other_.emplace(context, later);
+            other_.emplace(make(later));
             other_->async_wait(recorder(other_record_));
         }
     }
@@ -242,52 +269,48 @@ public:
         when.learn(record_.began != 0);
     }
 
-    void operate() {
-        switch (operation_.what) {
+    void operate() { count_ = operate(operation_.what); }
+
+    /// @return what the operation says.
+    int operate(op what) {
+        switch (what) {
         case op::start:
             timer_->async_wait(recorder(other_record_));
-            break;
+            return none;
         case op::cancel:
-            says(timer_->cancel());
-            break;
+            return said(timer_->cancel());
         case op::cancel_one:
-            says(timer_->cancel_one());
-            break;
+            return said(timer_->cancel_one());
         case op::expires_after:
-            says(timer_->expires_after(later));
-            break;
+            return said(timer_->expires_after(later));
         case op::expires_within:
-            says(timer_->expires_within(soon, far));
-            break;
+            return said(timer_->expires_within(soon, far));
         case op::emit:
             emit();
-            break;
+            return none;
         case op::destroy:
             timer_.reset();
-            break;
+            return none;
         case op::overwrite:
             *timer_ = std::move(*other_);
-            break;
+            return none;
         case op::rearm_later:
         case op::rearm_earlier:
-            moved(timer_->rearm_after(soon));
-            break;
+            return moved(timer_->rearm_after(soon));
         case op::rearm_far:
-            moved(timer_->rearm_after(far));
-            break;
+            return moved(timer_->rearm_after(far));
         case op::rearm_to_the_past:
-            moved(timer_->rearm_after(-1us));
-            break;
+            return moved(timer_->rearm_after(-1us));
         case op::rearm_within:
-            moved(timer_->rearm_within(soon, later));
-            break;
+            return moved(timer_->rearm_within(soon, later));
         case op::move_construct:
             other_.emplace(std::move(*timer_));
-            break;
+            return none;
         case op::move_assign:
             *other_ = std::move(*timer_);
-            break;
+            return none;
         }
+        return none;
     }
 
     void emit() { signal_.emit(asio::cancellation_type::terminal); }
@@ -297,12 +320,22 @@ public:
         other_.reset();
     }
 
-    /// Once all threads have ended.
-    void check(census& seen, rival against) const {
-        seen.check({count_, record_.what()}, allowed(operation_.has, against));
+    [[nodiscard]] outcome result() const { return {count_, record_.what()}; }
+
+    /// Once all threads have ended, whatever was done.
+    void check_wait() const {
         check_once(record_);
         if (record_.what() == told::success)
             BOOST_REQUIRE(record_.at >= expiry_); // P1
+    }
+
+    /// Likewise, of operate() and `against`.
+    void check(census& seen, rival against) const {
+        seen.check(result(), allowed(operation_.has, against));
+        check_wait();
+        check_other(against);
+    }
+    void check_other(rival against) const {
         if (!operation_.on_other)
             return;
         // The signal is of the first wait.
@@ -330,11 +363,11 @@ private:
         BOOST_REQUIRE_EQUAL(r.handlers, 0);
     }
 
-    void says(std::size_t count) { count_ = static_cast<int>(count); }
-    void moved(std::size_t count) {
-        says(count);
+    static int said(std::size_t count) { return static_cast<int>(count); }
+    int moved(std::size_t count) {
         if (count != 0)
             expiry_ = timer_->expiry();
+        return said(count);
     }
 
     wait_record record_;
@@ -382,19 +415,20 @@ class races {
     using arena = typename Backend::arena;
 
 public:
-    races(const operation& o, unsigned variant, std::uint64_t seed)
-        : operation_(o), variant_(variant), random_(seed) {}
+    races(const operation& o, unsigned variant, unsigned shards, std::uint64_t seed)
+        : operation_(o), variant_(variant), shards_(shards), random_(seed) {}
 
     void run(rival against, int rounds, census& seen) {
         {
-            arena a(Backend::options(variant_), runners);
+            arena a(Backend::options(variant_, shards_), runners);
+            make_.emplace(a.context, shards_);
             if (against == rival::expire_all || against == rival::emission) {
                 in_threads(2, [&](int me) {
                     random_type random(random_type::default_seed);
                     aim when(random);
                     for (int i = 0; i < rounds; ++i) {
                         if (me == 0)
-                            (against == rival::emission ? with_emission(a) : with_expire_all(a));
+                            (against == rival::emission ? with_emission(a) : with_expire_all());
                         else
                             (against == rival::emission ? emit(when) : expire_all(a, when));
                     }
@@ -412,9 +446,9 @@ public:
 
 private:
     template <class... Bind>
-    void start_batch(arena& a, Bind... bind) {
+    void start_batch(Bind... bind) {
         for (std::size_t i = 0; i < batch; ++i)
-            all_.emplace_back(a.context, operation_).start(bind...);
+            all_.emplace_back(*make_, operation_).start(bind...);
     }
 
     template <class Function>
@@ -433,7 +467,7 @@ private:
         auto strand = asio::make_strand(a.context);
         std::atomic<bool>& go = gates_.emplace_back(false);
         const auto meet_handler = [&](auto... bind) {
-            auto& one = all_.emplace_back(a.context, operation_);
+            auto& one = all_.emplace_back(*make_, operation_);
             one.record().hold = &go;
             one.start(bind...);
             while (one.record().began == 0)
@@ -442,7 +476,7 @@ private:
         };
         switch (against) {
         case rival::hand_over:
-            start_batch(a, into(strand));
+            start_batch(into(strand));
             operate();
             break;
         case rival::held_up:
@@ -450,7 +484,7 @@ private:
                 while (!go)
                     std::this_thread::yield();
             });
-            start_batch(a, into(strand));
+            start_batch(into(strand));
             pause(random_, 4 * soon);
             for_batch([](auto& each) { each.operate(); });
             break;
@@ -461,14 +495,14 @@ private:
             meet_handler(into(strand));
             break;
         default:
-            start_batch(a);
+            start_batch();
             operate();
         }
         go = true;
     }
 
-    void with_expire_all(arena& a) {
-        start_batch(a);
+    void with_expire_all() {
+        start_batch();
         meeting_.arrive_and_wait();
         operate();
         meeting_.arrive_and_wait();
@@ -483,7 +517,7 @@ private:
     // A timer and its signal are used by one thread at a time: in their strand.
     void with_emission(arena& a) {
         for (std::size_t i = 0; i < batch; ++i)
-            all_.emplace_back(a.context, operation_).start_with_slot(std::identity{});
+            all_.emplace_back(*make_, operation_).start_with_slot(std::identity{});
         strand_.emplace(asio::make_strand(a.context));
         meeting_.arrive_and_wait();
         for_batch([&](auto& each) {
@@ -504,11 +538,13 @@ private:
 
     const operation& operation_;
     const unsigned variant_;
+    const unsigned shards_;
     random_type random_;
     aim aim_{random_};
     meeting meeting_{2};
     std::optional<asio::strand<asio::io_context::executor_type>> strand_;
     std::deque<std::atomic<bool>> gates_;
+    std::optional<maker<timer>> make_;
     std::deque<subject<timer>> all_;
 };
 
@@ -528,49 +564,395 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P1_P3_P4_each_operation_against_all_that_ends_its_
     unsigned variant = 0;
     for (const auto& [against, name] : rivals) {
         for (const operation& o : operations) {
-            const std::string pair = std::string(o.name) + " against " + name;
-            BOOST_TEST_CONTEXT(pair) {
-                census seen(pair);
-                races<Backend>(o, variant, seed + variant).run(against, 10, seen);
+            for (const unsigned s : shard_counts) {
+                const std::string pair =
+                    std::string(o.name) + " against " + name + ", shards: " + std::to_string(s);
+                BOOST_TEST_CONTEXT(pair) {
+                    census seen(pair);
+                    races<Backend>(o, variant, s, seed + variant).run(against, 4, seen);
+                }
             }
             ++variant;
         }
     }
 }
 
+// --- every operation against every operation ----------------------------------------------------
+
+struct pair_rule {
+    effect mine;
+    effect its;
+    std::vector<outcome_of_two> allowed;
+};
+
+/// The second table: an operation of mine on my timer beside one of its on its timer. Both are about
+/// to expire. Neither sees anything of the other, so that each may come too late or not.
+const std::vector<pair_rule>& pair_rules() {
+    using enum effect;
+    using enum told;
+    static const std::vector<pair_rule> table{
+        {ends,
+         ends,
+         {{{1, aborted}, {1, aborted}},
+          {{1, aborted}, {0, success}},
+          {{0, success}, {1, aborted}},
+          {{0, success}, {0, success}}}},
+        {ends,
+         ends_uncounted,
+         {{{1, aborted}, {none, aborted}},
+          {{1, aborted}, {none, success}},
+          {{0, success}, {none, aborted}},
+          {{0, success}, {none, success}}}},
+        {ends,
+         moves,
+         {{{1, aborted}, {1, success}},
+          {{1, aborted}, {0, success}},
+          {{0, success}, {1, success}},
+          {{0, success}, {0, success}}}},
+        {ends, keeps, {{{1, aborted}, {none, success}}, {{0, success}, {none, success}}}},
+
+        {ends_uncounted,
+         ends_uncounted,
+         {{{none, aborted}, {none, aborted}},
+          {{none, aborted}, {none, success}},
+          {{none, success}, {none, aborted}},
+          {{none, success}, {none, success}}}},
+        {ends_uncounted,
+         moves,
+         {{{none, aborted}, {1, success}},
+          {{none, aborted}, {0, success}},
+          {{none, success}, {1, success}},
+          {{none, success}, {0, success}}}},
+        {ends_uncounted,
+         keeps,
+         {{{none, aborted}, {none, success}}, {{none, success}, {none, success}}}},
+
+        {moves,
+         moves,
+         {{{1, success}, {1, success}},
+          {{1, success}, {0, success}},
+          {{0, success}, {1, success}},
+          {{0, success}, {0, success}}}},
+        {moves, keeps, {{{1, success}, {none, success}}, {{0, success}, {none, success}}}},
+
+        {keeps, keeps, {{{none, success}, {none, success}}}},
+    };
+    return table;
+}
+
+template <class Rule>
+auto& allowed(const std::vector<Rule>& rules, effect Rule::*one, effect has, effect Rule::*other,
+              effect other_has) {
+    const auto r = std::find_if(rules.begin(), rules.end(), [&](const Rule& each) {
+        return each.*one == has && each.*other == other_has;
+    });
+    BOOST_REQUIRE(r != rules.end());
+    return r->allowed;
+}
+
+/// The operations of two threads, and what they are done on.
+template <class Subjects>
+struct encounter {
+    const operation* mine;
+    const operation* its;
+    Subjects all{};
+
+    [[nodiscard]] std::string name() const { return std::string(mine->name) + " and " + its->name; }
+};
+
 // Whatever two threads do to timers of their own, side by side in one ring or slot, each of them
 // sees what it would see alone.
 BOOST_AUTO_TEST_CASE_TEMPLATE(P3_P4_each_operation_against_each_operation_of_a_neighbour, Backend,
                               backends) {
-    constexpr int rounds = 5;
+    using timer = typename Backend::timer;
+    using subjects = std::deque<subject<timer>>;
+    constexpr int rounds = 4;
     const std::uint64_t seed = pawl_test::seed();
     unsigned variant = 0;
-    for (auto mine = operations.begin(); mine != operations.end(); ++mine) {
-        for (auto its = mine; its != operations.end(); ++its, ++variant) {
-            BOOST_TEST_CONTEXT(mine->name << " beside " << its->name) {
-                std::array<std::deque<subject<typename Backend::timer>>, 2> all;
-                {
-                    typename Backend::arena a(Backend::options(variant), runners);
-                    meeting both(2);
-                    in_threads(2, [&](int me) {
-                        auto& subjects = all[static_cast<std::size_t>(me)];
-                        random_type random(seed + 2 * variant + static_cast<unsigned>(me));
-                        aim when(random);
-                        for (int i = 0; i < rounds; ++i) {
+    for (auto one = operations.begin(); one != operations.end(); ++one) {
+        for (const unsigned s : shard_counts) {
+            std::deque<encounter<std::array<subjects, 2>>> pairs;
+            for (auto other = one; other != operations.end(); ++other) {
+                const bool in_order = one->has <= other->has; // as in the table
+                pairs.push_back({in_order ? &*one : &*other, in_order ? &*other : &*one});
+            }
+            {
+                typename Backend::arena a(Backend::options(variant, s), runners);
+                std::array makers{maker<timer>(a.context, s), maker<timer>(a.context, s)};
+                meeting both(2);
+                in_threads(2, [&](int me) {
+                    const auto i = static_cast<std::size_t>(me);
+                    random_type random(seed + 2 * variant + i);
+                    aim when(random);
+                    for (auto& pair : pairs) {
+                        for (int round = 0; round < rounds; ++round) {
                             both.arrive_and_wait();
                             for (std::size_t k = 0; k < batch; ++k)
-                                subjects.emplace_back(a.context, me == 0 ? *mine : *its).start();
-                            std::for_each(subjects.end() - batch, subjects.end(), [&](auto& each) {
-                                each.approach(when);
-                                each.operate();
-                            });
+                                pair.all[i]
+                                    .emplace_back(makers[i], me == 0 ? *pair.mine : *pair.its)
+                                    .start();
+                            std::for_each(pair.all[i].end() - batch, pair.all[i].end(),
+                                          [&](auto& each) {
+                                              each.approach(when);
+                                              each.operate();
+                                          });
                         }
-                    });
+                    }
+                });
+            }
+            for (const auto& pair : pairs) {
+                BOOST_TEST_CONTEXT(pair.name() << " side by side, shards: " << s) {
+                    const auto& list = allowed(pair_rules(), &pair_rule::mine, pair.mine->has,
+                                               &pair_rule::its, pair.its->has);
+                    census_of<outcome_of_two> seen(pair.name());
+                    for (std::size_t k = 0; k < rounds * batch; ++k) {
+                        seen.check({pair.all[0][k].result(), pair.all[1][k].result()}, list);
+                        for (const subjects& each : pair.all) {
+                            each[k].check_wait();
+                            each[k].check_other(rival::expiry);
+                        }
+                    }
                 }
-                census seen(std::string(mine->name) + " beside " + its->name);
-                for (const auto& subjects : all)
-                    for (const auto& each : subjects)
-                        each.check(seen, rival::expiry);
+            }
+        }
+        ++variant;
+    }
+}
+
+struct turn_rule {
+    effect first;
+    effect second;
+    std::vector<outcome_in_turn> allowed;
+};
+
+/// The third table: two operations on one timer, which come in this order. What the first one has
+/// ended, or found too late, there is nothing left of for the second one.
+const std::vector<turn_rule>& turn_rules() {
+    using enum effect;
+    using enum told;
+    static const std::vector<turn_rule> table{
+        {ends, ends, {{1, 0, aborted}, {0, 0, success}}},
+        {ends, ends_uncounted, {{1, none, aborted}, {0, none, success}}},
+        {ends, moves, {{1, 0, aborted}, {0, 0, success}}},
+
+        {ends_uncounted, ends, {{none, 0, aborted}, {none, 0, success}}},
+        {ends_uncounted, ends_uncounted, {{none, none, aborted}, {none, none, success}}},
+        {ends_uncounted, moves, {{none, 0, aborted}, {none, 0, success}}},
+
+        {moves, ends, {{1, 1, aborted}, {1, 0, success}, {0, 0, success}}},
+        {moves, ends_uncounted, {{1, none, aborted}, {1, none, success}, {0, none, success}}},
+        {moves, moves, {{1, 1, success}, {1, 0, success}, {0, 0, success}}},
+    };
+    return table;
+}
+
+/// A timer with one wait, that two threads use.
+template <class Timer>
+struct shared_subject {
+    shared_subject(maker<Timer>& make, const operation& mine, const operation& its)
+        : one(make, mine.what == op::rearm_earlier ? mine : its) {
+        if (mine.what == op::emit || its.what == op::emit)
+            one.start_with_slot(std::identity{});
+        else
+            one.start();
+    }
+
+    void operate(const operation& o, aim& when) {
+        one.approach(when);
+        const std::scoped_lock lock(mutex);
+        done[turns] = &o;
+        said[turns++] = one.operate(o.what);
+    }
+
+    subject<Timer> one;
+    std::mutex mutex;
+    std::size_t turns = 0;
+    std::array<const operation*, 2> done{}; ///< first and second
+    std::array<int, 2> said{};
+};
+
+// The operations that leave a timer with its one wait where it is. Where others are among them, there
+// is less to compare: see P3_P4_shared_timers_*.
+BOOST_AUTO_TEST_CASE_TEMPLATE(P3_P4_each_operation_against_each_operation_on_the_same_timer,
+                              Backend, backends) {
+    using timer = typename Backend::timer;
+    constexpr int rounds = 4;
+    const std::uint64_t seed = pawl_test::seed();
+    std::vector<const operation*> some;
+    for (const operation& o : operations)
+        if (o.has == effect::ends || o.has == effect::moves || o.what == op::emit)
+            some.push_back(&o);
+    unsigned variant = 0;
+    for (auto one = some.begin(); one != some.end(); ++one) {
+        for (const unsigned s : shard_counts) {
+            std::deque<encounter<std::deque<shared_subject<timer>>>> pairs;
+            for (auto other = one; other != some.end(); ++other)
+                pairs.push_back({*one, *other});
+            {
+                typename Backend::arena a(Backend::options(variant, s), runners);
+                maker<timer> make(a.context, s);
+                meeting both(2);
+                in_threads(2, [&](int me) {
+                    random_type random(seed + 2 * variant + static_cast<unsigned>(me));
+                    aim when(random);
+                    for (auto& pair : pairs) {
+                        for (int round = 0; round < rounds; ++round) {
+                            for (std::size_t k = 0; me == 0 && k < batch; ++k)
+                                pair.all.emplace_back(make, *pair.mine, *pair.its);
+                            both.arrive_and_wait();
+                            std::for_each(pair.all.end() - batch, pair.all.end(), [&](auto& each) {
+                                each.operate(me == 0 ? *pair.mine : *pair.its, when);
+                            });
+                            both.arrive_and_wait();
+                        }
+                    }
+                });
+            }
+            for (const auto& pair : pairs) {
+                BOOST_TEST_CONTEXT(pair.name() << " on one timer, shards: " << s) {
+                    census_of<outcome_in_turn> seen(pair.name());
+                    for (const auto& each : pair.all) {
+                        const auto& list =
+                            allowed(turn_rules(), &turn_rule::first, each.done[0]->has,
+                                    &turn_rule::second, each.done[1]->has);
+                        seen.check({each.said[0], each.said[1], each.one.result().what}, list);
+                        each.one.check_wait();
+                    }
+                }
+            }
+        }
+        ++variant;
+    }
+}
+
+// Handlers end, move and destroy the timers of their peers, which are due at the same moment, in one
+// batch or in several shards, and whose handlers may be running in other threads.
+BOOST_AUTO_TEST_CASE_TEMPLATE(P3_P4_handlers_that_end_their_peers, Backend, backends) {
+    using timer = typename Backend::timer;
+    constexpr int groups = 30;
+    struct group {
+        std::deque<subject<timer>> peers; ///< one for each operation
+        std::atomic<bool> complete{false};
+    };
+    random_type random(pawl_test::seed());
+    std::vector<const operation*> order;
+    for (const operation& o : operations)
+        order.push_back(&o);
+    for (const unsigned s : shard_counts) {
+        for (unsigned variant = 0; variant < 4; ++variant) {
+            std::deque<group> all;
+            {
+                typename Backend::arena a(Backend::options(variant, s), 3);
+                maker<timer> make(a.context, s);
+                for (int n = 0; n < groups; ++n) {
+                    group& g = all.emplace_back();
+                    std::shuffle(order.begin(), order.end(), random);
+                    for (const operation* const o : order)
+                        g.peers.emplace_back(make, *o);
+                    for (std::size_t i = 0; i < g.peers.size(); ++i) {
+                        auto& right = g.peers[(i + 1) % g.peers.size()];
+                        g.peers[i].record().hold = &g.complete;
+                        g.peers[i].record().then = [&right] { right.operate(); };
+                    }
+                    for (auto& each : g.peers)
+                        each.start();
+                    pause(random, 2 * soon); // some have begun, some are due, some are not
+                    g.complete = true;
+                }
+            }
+
+            // Allowed: what is allowed against expiry.
+            census seen("handlers, shards: " + std::to_string(s));
+            for (const group& g : all)
+                for (const auto& each : g.peers)
+                    each.check(seen, rival::expiry);
+        }
+    }
+}
+
+// C35: a shared timer is guarded by its users; the completion of its waits is not, and needs not be.
+// Every call that ends waits is counted against the handlers that were told so.
+BOOST_AUTO_TEST_CASE_TEMPLATE(P3_P4_shared_timers_behind_a_mutex_lose_and_repeat_nothing, Backend,
+                              backends) {
+    using timer = typename Backend::timer;
+    constexpr std::size_t timers = 6;
+    constexpr int users = 5;
+    constexpr int rounds = 1'500;
+    struct guarded {
+        std::mutex mutex;
+        std::optional<timer> one;
+    };
+    const std::uint64_t seed = pawl_test::seed();
+    const auto race = [&](pawl::options o) {
+        std::array<std::deque<wait_record>, users> waits;
+        std::atomic<std::size_t> counted{0}; // waits that calls say they have cancelled
+        {
+            o.rings.round_up = true; // any delay will do
+            typename Backend::arena a(o, 3);
+            std::array<guarded, timers> all;
+            for (guarded& g : all)
+                g.one.emplace(a.context);
+            in_threads(users, [&](int me) {
+                random_type random(seed + static_cast<unsigned>(me));
+                const auto delay = [&] {
+                    return upto(random, random() % 4 == 0 ? later : soon / 2);
+                };
+                for (int i = 0; i < rounds; ++i) {
+                    guarded& g = all[random() % timers];
+                    const std::scoped_lock lock(g.mutex);
+                    switch (random() % 8) {
+                    case 0:
+                        counted += g.one->cancel();
+                        break;
+                    case 1:
+                        counted += g.one->cancel_one();
+                        break;
+                    case 2:
+                        counted += g.one->expires_after(delay());
+                        break;
+                    case 3:
+                        (void)g.one->rearm_after(delay());
+                        break;
+                    case 4: {
+                        timer moved(std::move(*g.one));
+                        *g.one = std::move(moved);
+                        break;
+                    }
+                    case 5:
+                        if (random() % 8 == 0) {
+                            counted += g.one->cancel();
+                            g.one.emplace(a.context); // may be of another shard
+                            break;
+                        }
+                        [[fallthrough]];
+                    default:
+                        g.one->async_wait(
+                            recorder(waits[static_cast<std::size_t>(me)].emplace_back()));
+                    }
+                }
+            });
+            for (guarded& g : all)
+                counted += g.one->cancel();
+            a.finish();
+        }
+
+        // Allowed: each wait ends once, with success or aborted; so many are aborted as calls have
+        // counted.
+        std::size_t aborted = 0;
+        for (const auto& mine : waits) {
+            for (const wait_record& each : mine) {
+                BOOST_REQUIRE_EQUAL(each.ended, 1);
+                BOOST_REQUIRE_EQUAL(each.handlers, 0);
+                BOOST_REQUIRE(each.what() == told::success || each.what() == told::aborted);
+                aborted += each.what() == told::aborted ? 1u : 0u;
+            }
+        }
+        BOOST_REQUIRE_EQUAL(aborted, counted);
+    };
+    for (const unsigned s : shard_counts) {
+        for (const unsigned variant : {0u, 3u}) {
+            BOOST_TEST_CONTEXT("shards: " << s << ", variant: " << variant) {
+                race(Backend::options(variant, s));
             }
         }
     }
@@ -585,12 +967,14 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P3_P10_each_operation_against_the_end_of_the_conte
         BOOST_TEST_CONTEXT(o.name) {
             census seen(std::string(o.name) + " against the end of the context");
             for (unsigned round = 0; round < 12; ++round) {
+                const unsigned s = shard_counts[round / 4 % shard_counts.size()];
                 std::deque<subject<typename Backend::timer>> all;
                 {
-                    typename Backend::arena a(Backend::options(round), runners);
+                    typename Backend::arena a(Backend::options(round, s), runners);
+                    maker<typename Backend::timer> make(a.context, s);
                     auto strand = asio::make_strand(a.context);
                     for (std::size_t i = 0; i < 2 * batch; ++i) {
-                        auto& each = all.emplace_back(a.context, o);
+                        auto& each = all.emplace_back(make, o);
                         if (i % 2 == 0)
                             each.start();
                         else
@@ -633,10 +1017,13 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P9_run_returns_after_the_handler_whatever_ends_its
         BOOST_TEST_CONTEXT(o.name) {
             census seen(std::string("run() and ") + o.name);
             aim when(random);
-            for (unsigned round = 0; round < 32; ++round) {
+            for (unsigned round = 0; round < 24; ++round) {
+                const unsigned s = shard_counts[round / 4 % shard_counts.size()];
                 asio::io_context context;
-                pawl::make_timer_service<typename Backend::timer>(context, Backend::options(round));
-                subject<typename Backend::timer> one(context, o);
+                pawl::make_timer_service<typename Backend::timer>(context,
+                                                                  Backend::options(round, s));
+                maker<typename Backend::timer> make(context);
+                subject<typename Backend::timer> one(make, o);
                 one.start();
                 std::thread other([&] {
                     one.approach(when);
@@ -666,7 +1053,7 @@ struct policy {
     friend std::ostream& operator<<(std::ostream& out, const policy& p) { return out << p.name; }
 };
 
-/// A second table: what becomes of waits in a ring that is full again and again.
+/// The fourth table: what becomes of waits in a ring that is full again and again.
 const std::vector<policy>& policies() {
     using enum told;
     static const std::vector<policy> table{
@@ -712,8 +1099,9 @@ struct ring_wait {
 };
 
 template <class Backend>
-pawl::options with_small_rings(const policy& p, unsigned variant, std::size_t capacity) {
-    pawl::options o = Backend::options(variant);
+pawl::options with_small_rings(const policy& p, unsigned variant, unsigned shards,
+                               std::size_t capacity) {
+    pawl::options o = Backend::options(variant, shards);
     for (auto& each : o.rings.delays)
         each.capacity = capacity;
     o.rings.when_full = p.when_full;
@@ -823,14 +1211,15 @@ const auto capacities = data::make({std::size_t{1}, std::size_t{4}});
 BOOST_DATA_TEST_CASE(P3_P4_four_threads_in_rings_that_are_too_small, overflow* capacities, p,
                      capacity) {
     const std::uint64_t seed = pawl_test::seed();
-    for (unsigned variant = 0; variant < 4; ++variant) {
+    for (unsigned variant = 0; variant < 8; ++variant) {
         std::deque<ring_user> users;
         {
-            rings::arena a(with_small_rings<rings>(p, variant, capacity), runners);
+            const unsigned s = variant < 4 ? 1 : 2; // two threads in each ring
+            rings::arena a(with_small_rings<rings>(p, variant, s, capacity), runners);
             for (unsigned i = 0; i < 4; ++i)
                 users.emplace_back(a.context, p, seed + 4 * variant + i);
             in_threads(4, [&](int me) {
-                for (int i = 0; i < 800; ++i)
+                for (int i = 0; i < 400; ++i)
                     users[static_cast<std::size_t>(me)].step();
             });
         }
@@ -843,14 +1232,15 @@ BOOST_DATA_TEST_CASE(P3_P4_four_threads_in_rings_that_are_too_small, overflow* c
 // Rings double while what they held before is expiring.
 BOOST_AUTO_TEST_CASE(P1_P3_growth_beside_expiry) {
     const policy& grow = policies().front();
-    for (unsigned variant = 0; variant < 4; ++variant) {
+    for (unsigned variant = 0; variant < 8; ++variant) {
         std::array<std::deque<ring_wait>, 4> waits;
         {
             std::array<std::deque<pawl::ring_timer>, 4> timers;
-            rings::arena a(with_small_rings<rings>(grow, variant, 1), runners);
+            const unsigned s = variant < 4 ? 1 : 2; // as above
+            rings::arena a(with_small_rings<rings>(grow, variant, s, 1), runners);
             in_threads(4, [&](int me) {
                 const auto mine = static_cast<std::size_t>(me);
-                for (int i = 0; i < 500; ++i) {
+                for (int i = 0; i < 300; ++i) {
                     auto& timer = timers[mine].emplace_back(a.context, i % 8 == 0 ? later : soon);
                     auto& wait = waits[mine].emplace_back();
                     wait.expiry = timer.expiry();
@@ -872,15 +1262,16 @@ BOOST_AUTO_TEST_CASE(P1_P3_growth_beside_expiry) {
 }
 
 // Two threads start and cancel a wait, two others push it out of the ring meanwhile.
-BOOST_DATA_TEST_CASE(P4_cancel_of_a_wait_for_which_there_may_be_no_room, overflow, p) {
+BOOST_DATA_TEST_CASE(P4_cancel_of_a_wait_for_which_there_may_be_no_room,
+                     overflow* data::make({1u, 2u}), p, s) {
     const std::uint64_t seed = pawl_test::seed();
     std::array<std::deque<ring_wait>, 4> waits;
     {
-        rings::arena a(with_small_rings<rings>(p, 0, 2), runners);
+        rings::arena a(with_small_rings<rings>(p, 0, s, 2), runners);
         in_threads(4, [&](int me) {
             random_type random(seed + static_cast<unsigned>(me));
             pawl::ring_timer timer(a.context);
-            for (int i = 0; i < 1000; ++i) {
+            for (int i = 0; i < 500; ++i) {
                 auto& wait = waits[static_cast<std::size_t>(me)].emplace_back();
                 wait.asked = true;
                 timer.expires_after(far);

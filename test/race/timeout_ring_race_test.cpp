@@ -2,24 +2,40 @@
 // Copyright (c) 2026 The Pawl authors
 
 // Every pair of operations of timeout_ring at the same time. Run under ThreadSanitizer by .ci/run.
-// What may come out for one timer, and for the ring:
+// What may come out for one timer, and for the ring, where a sweep is expire, force or drain:
 //
 //     register  register   both get a ticket, or who finds the ring full is refused; never one ticket
 //     register  cancel     of the same timer: the item, once its ticket can be known. Of another, in
 //                          front of a full ring: registered or refused
 //     register  expire     expired by this sweep or a later one, never before its delay
+//     register  force      forced out by this sweep or a later one, behind all that are older. Of a
+//                          full ring: registered in the place of what was forced out, or refused
+//     register  drain      drained if it is before the position and published, else still running.
+//                          Of a full ring: as with force
 //     register  mark       in the sub-period before the mark or in the one after it, and if that was
 //                          empty, told that it is the first: a driver that sleeps as next_wake()
 //                          says is woken
 //     register  grow       registered in the old block or in the new one, or refused and tried again
 //     register  close      registered and drained, or refused as closed
 //     cancel    cancel     one gets the item, the others nullptr
-//     cancel    expire     the canceller gets the item, or the sweep does; the other one nothing
-//     cancel    grow       as without
+//     cancel    sweep      the canceller gets the item, or the sweep does; the other one nothing
+//     cancel    mark       as without: the item; a mark counts what was cancelled, too
+//     cancel    grow       as without; what was cancelled keeps its slot, so that the ring grows
 //     cancel    close      as without
-//     expire    expire     one sweeps, the other is told that it is busy; likewise mark, force, drain
-//     expire    grow       as without, and in order
+//     sweep     sweep      one sweeps, the other is told that it is busy, or comes later and finds
+//                          what was left; never one item for both
+//     sweep     mark       one does what it would alone; the other is busy, or comes later
+//     sweep     grow       as without, and in order; grows, unless the sweep made room before
+//     sweep     close      as without
+//     mark      mark       one closes the sub-period, the other comes too late or is busy
+//     mark      grow       as without, both
+//     mark      close      as without, both
 //     grow      grow       one grows, the other is told that it did not
+//     grow      close      grown and then closed, or closed and not grown; never grown afterwards
+//     close     close      closed
+//     has_room  any        "no" of a full ring, until a place was freed or the ring has grown; "yes"
+//                          of one with room, until it is taken. It frees what was cancelled in front
+//                          and nothing else: the other operation does what it does without
 //
 // A lost wake-up shows as a test that does not end, which ctest ends.
 
@@ -37,6 +53,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <memory>
 #include <ostream>
 #include <random>
 #include <span>
@@ -100,8 +118,10 @@ public:
     explicit gate(std::size_t n) : missing_(n) {}
     void pass() {
         missing_.fetch_sub(1);
-        while (missing_.load() != 0)
-            std::this_thread::yield();
+        for (int i = 0; missing_.load() != 0; ++i) {
+            if (i > 1000) // rarely: who yields comes late
+                std::this_thread::yield();
+        }
     }
 
 private:
@@ -134,11 +154,14 @@ public:
         finished.fetch_add(1);
     }
 
-    /// Cancels at random, what is running, what is over, and what is not known yet.
+    /// Cancels at random, what is running, what is over, and what is not known yet. Asks for room.
     void cancel_some(std::uint64_t seed, std::size_t registrants) {
         std::mt19937_64 random(seed);
-        while (finished.load() != registrants)
+        while (finished.load() != registrants) {
             cancel(items[std::uniform_int_distribution<std::size_t>(0, items.size() - 1)(random)]);
+            if (random() % 8 == 0)
+                (void)ring.has_room(); // any answer may be old already
+        }
     }
     void cancel(item& i) {
         const std::uint64_t word = i.word.load(std::memory_order_acquire);
@@ -230,6 +253,266 @@ private:
     when_full policy_;
 };
 
+// --- two operations on a small ring --------------------------------------------------------------
+
+enum class op { enroll, cancel, expire, force, drain, mark, grow, close, has_room };
+
+/// What an operation says, or what it is seen to have done.
+enum class says {
+    done,   ///< close
+    no,     ///< mark: the sub-period is still open. grow, has_room
+    yes,    ///< enroll, mark, grow, has_room
+    full,   ///< enroll
+    closed, ///< enroll
+    busy,   ///< expire, force, drain
+    zero,
+    one,
+    two,
+    three, ///< items: cancel, expire, force, drain
+};
+
+constexpr std::array op_names{"register", "cancel", "expire", "force",   "drain",
+                              "mark",     "grow",   "close",  "has_room"};
+constexpr std::array answer_names{"done", "no",   "yes", "full", "closed",
+                                  "busy", "zero", "one", "two",  "three"};
+
+std::ostream& operator<<(std::ostream& out, op what) {
+    return out << op_names[static_cast<std::size_t>(what)];
+}
+
+struct answers {
+    says mine;
+    says its;
+
+    friend bool operator==(const answers&, const answers&) = default;
+    friend std::ostream& operator<<(std::ostream& out, const answers& a) {
+        return out << '{' << answer_names[static_cast<std::size_t>(a.mine)] << ", "
+                   << answer_names[static_cast<std::size_t>(a.its)] << '}';
+    }
+};
+
+struct rule {
+    op mine;
+    op its;
+    std::vector<answers> allowed;
+};
+
+/// A ring with two timers. The older one is due, and the one that is cancelled; the sub-period of the
+/// other one is over, and not marked yet. force() has room for one.
+struct situation {
+    const char* name;
+    std::size_t capacity;
+    std::vector<rule> rules;
+
+    friend std::ostream& operator<<(std::ostream& out, const situation& s) { return out << s.name; }
+};
+
+const std::vector<situation>& situations() {
+    using enum op;
+    using enum says;
+    static const std::vector<situation> table{
+        {"a full ring",
+         2,
+         {
+             {enroll, enroll, {{full, full}}},
+             {enroll, cancel, {{full, one}, {yes, one}}},
+             {enroll, expire, {{full, one}, {yes, one}}},
+             {enroll, force, {{full, one}, {yes, one}}},
+             {enroll, drain, {{full, two}, {yes, two}}},
+             {enroll, mark, {{full, yes}}},
+             {enroll, grow, {{full, yes}, {yes, yes}}},
+             {enroll, close, {{full, done}, {closed, done}}},
+             {enroll, has_room, {{full, no}}},
+
+             {cancel, cancel, {{one, zero}, {zero, one}}},
+             {cancel, expire, {{one, zero}, {zero, one}}},
+             {cancel, force, {{one, zero}, {zero, one}}},
+             {cancel, drain, {{one, one}, {zero, two}}},
+             {cancel, mark, {{one, yes}}},
+             {cancel, grow, {{one, yes}}},
+             {cancel, close, {{one, done}}},
+             {cancel, has_room, {{one, no}, {one, yes}}},
+
+             {expire, expire, {{one, zero}, {zero, one}, {one, busy}, {busy, one}}},
+             {expire, force, {{one, one}, {zero, one}, {one, busy}, {busy, one}}},
+             {expire, drain, {{one, one}, {zero, two}, {one, busy}, {busy, two}}},
+             {expire, mark, {{one, yes}, {one, no}, {busy, yes}}},
+             {expire, grow, {{one, yes}, {one, no}}},
+             {expire, close, {{one, done}}},
+             {expire, has_room, {{one, no}, {one, yes}}},
+
+             {force, force, {{one, one}, {one, busy}, {busy, one}}},
+             {force, drain, {{one, one}, {zero, two}, {one, busy}, {busy, two}}},
+             {force, mark, {{one, yes}, {one, no}, {busy, yes}}},
+             {force, grow, {{one, yes}, {one, no}}},
+             {force, close, {{one, done}}},
+             {force, has_room, {{one, no}, {one, yes}}},
+
+             {drain, drain, {{two, zero}, {zero, two}, {two, busy}, {busy, two}}},
+             {drain, mark, {{two, yes}, {busy, yes}}}, // what is empty is not open
+             {drain, grow, {{two, yes}, {two, no}}},
+             {drain, close, {{two, done}}},
+             {drain, has_room, {{two, no}, {two, yes}}},
+
+             {mark, mark, {{yes, yes}}},
+             {mark, grow, {{yes, yes}}},
+             {mark, close, {{yes, done}}},
+             {mark, has_room, {{yes, no}}},
+
+             {grow, grow, {{yes, no}, {no, yes}}},
+             {grow, close, {{yes, done}, {no, done}}},
+             {grow, has_room, {{yes, no}, {yes, yes}}},
+
+             {close, close, {{done, done}}},
+             {close, has_room, {{done, no}}},
+
+             {has_room, has_room, {{no, no}}},
+         }},
+        {"a ring with room for one",
+         3,
+         {
+             {enroll, enroll, {{yes, full}, {full, yes}}},
+             {enroll, cancel, {{yes, one}}},
+             {enroll, expire, {{yes, one}}},
+             {enroll, force, {{yes, one}}},
+             {enroll, drain, {{yes, two}, {yes, three}}},
+             {enroll, mark, {{yes, yes}}},
+             {enroll, grow, {{yes, no}, {yes, yes}}},
+             {enroll, close, {{yes, done}, {closed, done}}},
+             {enroll, has_room, {{yes, no}, {yes, yes}}},
+
+             {cancel, grow, {{one, no}}},
+             {cancel, has_room, {{one, yes}}},
+             {expire, grow, {{one, no}}},
+             {expire, has_room, {{one, yes}}},
+             {force, grow, {{one, no}}},
+             {force, has_room, {{one, yes}}},
+             {drain, grow, {{two, no}}},
+             {drain, has_room, {{two, yes}}},
+             {mark, grow, {{yes, no}}},
+             {mark, has_room, {{yes, yes}}},
+             {grow, grow, {{no, no}}},
+             {grow, close, {{no, done}}},
+             {grow, has_room, {{no, yes}}},
+             {close, has_room, {{done, yes}}}, // a registration is told which of the two it is
+             {has_room, has_room, {{yes, yes}}},
+             // The other pairs do not ask for room.
+         }},
+    };
+    return table;
+}
+
+/// A ring for one race of two threads.
+class duel {
+public:
+    explicit duel(std::size_t capacity) : a_(capacity, 1, 4, when_full::refuse) {
+        enroll(0); // at 0
+        a_.ring.mark(marked, a_.ring.position());
+        enroll(1);
+    }
+
+    void act(std::size_t me, op what, std::size_t spins) {
+        auto room = what == op::grow ? a_.ring.prepare_growth() : nullptr;
+        together_.pass();
+        for (volatile std::size_t i = 0; i < spins;)
+            i = i + 1;
+        said_[me] = answer(me, what, std::move(room));
+    }
+
+    /// Once the threads have ended.
+    [[nodiscard]] answers said(op mine, op its) {
+        if (mine == op::mark)
+            said_[0] = is_marked() ? says::yes : says::no;
+        if (its == op::mark)
+            said_[1] = is_marked() ? says::yes : says::no;
+        return {said_[0], said_[1]};
+    }
+
+    /// Nothing is lost or there twice; grown if somebody was told so, closed if it was.
+    void check(std::size_t capacity, op mine, op its) {
+        const auto grown = (mine == op::grow && said_[0] == says::yes) ||
+                           (its == op::grow && said_[1] == says::yes);
+        BOOST_TEST(a_.ring.capacity() == (grown ? 2 * capacity : capacity));
+        const bool closed = mine == op::close || its == op::close;
+        BOOST_TEST(a_.ring.closed() == closed);
+        if (closed) {
+            item late;
+            BOOST_TEST((a_.ring.try_register(late).status == ring_status::closed));
+            BOOST_TEST(!a_.ring.grow(a_.ring.prepare_growth()));
+        }
+        for (item& each : a_.items)
+            if (each.word == 0)
+                arena::settle(each);
+        a_.drain();
+        a_.check();
+    }
+
+private:
+    static constexpr tick marked{delay / marks};
+    static constexpr tick now{delay / marks + delay};
+
+    says enroll(std::size_t number) {
+        item& i = a_.items[number];
+        const ring_registration r = a_.ring.try_register(i);
+        i.word.store(r.ticket.word(), std::memory_order_relaxed);
+        return r.status == ring_status::registered ? says::yes
+               : r.status == ring_status::full     ? says::full
+                                                   : says::closed;
+    }
+
+    says answer(std::size_t me, op what, std::unique_ptr<ring_type::block> room) {
+        std::array<item*, 4> out{};
+        switch (what) {
+        case op::enroll:
+            return enroll(2 + me);
+        case op::cancel: {
+            // relaxed: the threads have been started since.
+            const std::uint64_t word = a_.items[0].word.load(std::memory_order_relaxed);
+            out[0] = a_.ring.cancel(ring_ticket::from_word(word));
+            return settle(out, {out[0] == nullptr ? 0U : 1U, false, false}, 0);
+        }
+        case op::expire:
+            return settle(out, a_.ring.expire(now, out), 0); // else it is early
+        case op::force:
+            return settle(out, a_.ring.force(std::span(out).first(1)), 1);
+        case op::drain:
+            return settle(out, a_.ring.drain(a_.ring.position(), out), 3);
+        case op::mark:
+            a_.ring.mark(now, a_.ring.position());
+            return says::done;
+        case op::grow:
+            return a_.ring.grow(std::move(room)) ? says::yes : says::no;
+        case op::close:
+            a_.ring.close();
+            return says::done;
+        case op::has_room:
+            return a_.ring.has_room() ? says::yes : says::no;
+        }
+        return says::done;
+    }
+
+    /// What was handed out: in order, and nothing newer than `newest`.
+    says settle(const std::array<item*, 4>& out, ring_sweep s, std::size_t newest) {
+        std::size_t next = 0;
+        for (item* const i : std::span(out).first(s.emitted)) {
+            if (i->number < next || i->number > newest)
+                a_.wrong.fetch_add(1);
+            next = i->number + 1;
+            arena::settle(*i);
+        }
+        return s.busy ? says::busy
+                      : static_cast<says>(static_cast<std::size_t>(says::zero) + s.emitted);
+    }
+
+    [[nodiscard]] bool is_marked() const {
+        return a_.ring.next_wake() != tick{marked.count() + a_.ring.period()};
+    }
+
+    arena a_;
+    gate together_{2};
+    std::array<says, 2> said_{};
+};
+
 const auto policies = data::make({when_full::refuse, when_full::flush_oldest, when_full::grow});
 
 } // namespace timeout_ring_race
@@ -274,7 +557,7 @@ BOOST_DATA_TEST_CASE(what_is_registered_while_a_ring_is_closed_is_drained_or_ref
     constexpr std::size_t registrants = 3;
     for (int round = 0; round != 30; ++round) {
         arena a(32, registrants, 200, policy);
-        gate together(registrants + 2);
+        gate together(registrants + 4);
         threads all;
         all.start(registrants, [&](std::size_t me) {
             together.pass();
@@ -284,11 +567,18 @@ BOOST_DATA_TEST_CASE(what_is_registered_while_a_ring_is_closed_is_drained_or_ref
             together.pass();
             a.cancel_some(me, registrants);
         });
-        together.pass();
-        while (a.clock.fetch_add(1) < static_cast<std::uint64_t>(round) * 10)
-            std::this_thread::yield();
-
-        a.ring.close();
+        all.start(1, [&](std::size_t) {
+            together.pass();
+            a.drive(registrants);
+        });
+        const auto close_later = [&] {
+            together.pass();
+            while (a.clock.fetch_add(1) < static_cast<std::uint64_t>(round) * 10)
+                std::this_thread::yield();
+            a.ring.close();
+        };
+        all.start(1, [&](std::size_t) { close_later(); });
+        close_later();
         while (a.ring.size() != 0) { // and not only what `more` says: others may free slots
             a.drain();
             std::this_thread::yield();
@@ -451,6 +741,43 @@ BOOST_AUTO_TEST_CASE(who_is_not_told_to_be_the_first_is_seen_by_the_driver) {
 
     BOOST_TEST(lost == 0U);
     a.check();
+}
+
+// Each pair in each situation, and who comes first in both orders.
+BOOST_DATA_TEST_CASE(of_two_operations_on_a_small_ring_each_says_what_it_has_done,
+                     data::make(situations()), s) {
+    constexpr std::size_t rounds = 300;
+    std::vector<std::deque<duel>> all(s.rules.size());
+    for (auto& duels : all) {
+        while (duels.size() != rounds)
+            duels.emplace_back(s.capacity);
+    }
+    {
+        threads both; // for all pairs: it takes a while until each has a core
+        both.start(2, [&](std::size_t me) {
+            for (std::size_t k = 0; k != all.size(); ++k) {
+                const op what = me == 0 ? s.rules[k].mine : s.rules[k].its;
+                for (std::size_t i = 0; i != rounds; ++i)
+                    all[k][i].act(me, what, (me == 0 ? i : i / 16) % 16);
+            }
+        });
+    }
+    for (std::size_t k = 0; k != all.size(); ++k) {
+        const rule& pair = s.rules[k];
+        BOOST_TEST_CONTEXT(pair.mine << " beside " << pair.its) {
+            std::vector<std::size_t> seen(pair.allowed.size());
+            for (duel& each : all[k]) {
+                const answers said = each.said(pair.mine, pair.its);
+                const auto i = std::find(pair.allowed.begin(), pair.allowed.end(), said);
+                BOOST_REQUIRE_MESSAGE(i != pair.allowed.end(), "not allowed: " << said);
+                ++seen[static_cast<std::size_t>(i - pair.allowed.begin())];
+                each.check(s.capacity, pair.mine, pair.its);
+            }
+            for (std::size_t i = 0; i != seen.size(); ++i)
+                BOOST_TEST_MESSAGE(pair.mine << " beside " << pair.its << ' ' << pair.allowed[i]
+                                             << ": " << seen[i]);
+        }
+    }
 }
 
 BOOST_AUTO_TEST_CASE(of_threads_that_grow_a_ring_at_once_one_does) {

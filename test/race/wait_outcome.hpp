@@ -18,6 +18,7 @@
 #include <chrono>
 #include <compare>
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <ostream>
 #include <random>
@@ -35,8 +36,15 @@ using random_type = std::mt19937_64;
 /// What a handler was told.
 enum class told { success, aborted, shut_down, refused, nothing };
 
+inline std::ostream& operator<<(std::ostream& out, told what) {
+    static constexpr std::array names{"success", "aborted", "shut_down", "refused", "nothing"};
+    return out << names.at(static_cast<std::size_t>(what));
+}
+
 /// The count of an operation that returns none.
 constexpr int none = -1;
+
+inline std::string show(int count) { return count == none ? "none" : std::to_string(count); }
 
 /// What the operation said that ended or moved a wait, and what its handler was told.
 struct outcome {
@@ -45,13 +53,35 @@ struct outcome {
 
     friend auto operator<=>(const outcome&, const outcome&) = default;
     friend std::ostream& operator<<(std::ostream& out, const outcome& o) {
-        static constexpr std::array names{"success", "aborted", "shut_down", "refused", "nothing"};
-        out << '{' << (o.count == none ? "none" : std::to_string(o.count));
-        return out << ", " << names.at(static_cast<std::size_t>(o.what)) << '}';
+        return out << '{' << show(o.count) << ", " << o.what << '}';
     }
 };
 
 using outcomes = std::vector<outcome>;
+
+/// What became of two waits, with an operation on each.
+struct outcome_of_two {
+    outcome mine;
+    outcome its;
+
+    friend auto operator<=>(const outcome_of_two&, const outcome_of_two&) = default;
+    friend std::ostream& operator<<(std::ostream& out, const outcome_of_two& o) {
+        return out << o.mine << " beside " << o.its;
+    }
+};
+
+/// What became of one wait, with two operations on it: what they said, in the order in which they
+/// were done.
+struct outcome_in_turn {
+    int first;
+    int second;
+    told what;
+
+    friend auto operator<=>(const outcome_in_turn&, const outcome_in_turn&) = default;
+    friend std::ostream& operator<<(std::ostream& out, const outcome_in_turn& o) {
+        return out << '{' << show(o.first) << ", then " << show(o.second) << ", " << o.what << '}';
+    }
+};
 
 /// One wait, as its handler sees it.
 struct wait_record {
@@ -59,6 +89,7 @@ struct wait_record {
     std::atomic<int> ended{0};
     std::atomic<int> handlers{0};      ///< function objects that are alive
     std::atomic<bool>* hold = nullptr; ///< the handler does not end before this is true
+    std::function<void()> then;        ///< what the handler does besides
     boost::system::error_code code;
     clock_type::time_point at;
 
@@ -90,6 +121,8 @@ public:
         ++r.began;
         while (r.hold && !*r.hold)
             std::this_thread::yield();
+        if (r.then)
+            r.then();
         ++r.ended;
     }
 
@@ -98,15 +131,16 @@ private:
 };
 
 /// How often each outcome was seen; shown with --log_level=message.
-class census {
+template <class Outcome>
+class census_of {
 public:
-    explicit census(std::string of) : of_(std::move(of)) {}
-    ~census() {
+    explicit census_of(std::string of) : of_(std::move(of)) {}
+    ~census_of() {
         for (const auto& [o, times] : seen_)
             BOOST_TEST_MESSAGE(of_ << ' ' << o << ": " << times);
     }
 
-    void check(const outcome& o, const outcomes& allowed) {
+    void check(const Outcome& o, const std::vector<Outcome>& allowed) {
         ++seen_[o];
         BOOST_REQUIRE_MESSAGE(std::find(allowed.begin(), allowed.end(), o) != allowed.end(),
                               "not allowed: " << o);
@@ -114,8 +148,9 @@ public:
 
 private:
     std::string of_;
-    std::map<outcome, int> seen_;
+    std::map<Outcome, int> seen_;
 };
+using census = census_of<outcome>;
 
 inline std::chrono::microseconds upto(random_type& random, std::chrono::microseconds most) {
     return std::chrono::microseconds(
