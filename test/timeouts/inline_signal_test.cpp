@@ -128,32 +128,6 @@ BOOST_AUTO_TEST_CASE(a_function_may_be_assigned) {
     BOOST_TEST(handlers() == 1);
 }
 
-BOOST_AUTO_TEST_CASE(as_a_slot_of_asio_it_takes_the_last_handler) {
-    std::vector<cancellation_type_t> asios;
-    slot.emplace<small>(alive, types);
-    asio::cancellation_slot of_asio = slot;
-    BOOST_TEST(of_asio.is_connected());
-    of_asio.emplace<small>(alive, asios);
-    BOOST_TEST(handlers() == 1);
-    BOOST_TEST(slot.has_handler());
-    signal->emit(cancellation_type::terminal);
-    BOOST_TEST(types.empty());
-    BOOST_TEST(asios.size() == 1u);
-
-    slot.emplace<small>(alive, types);
-    BOOST_TEST(handlers() == 1);
-    signal->emit(cancellation_type::terminal);
-    BOOST_TEST(types.size() == 1u);
-
-    of_asio.emplace<small>(alive, asios); // of the copy from before
-    signal->emit(cancellation_type::terminal);
-    BOOST_TEST(types.size() == 1u);
-    BOOST_TEST(asios.size() == 2u);
-    slot.clear();
-    BOOST_TEST(handlers() == 0);
-    BOOST_TEST(!of_asio.has_handler());
-}
-
 BOOST_AUTO_TEST_CASE(a_slot_without_a_signal_is_not_connected) {
     inline_signal::slot_type none_yet;
     BOOST_TEST(!none_yet.is_connected());
@@ -167,6 +141,151 @@ BOOST_AUTO_TEST_CASE(a_slot_without_a_signal_is_not_connected) {
 }
 
 BOOST_AUTO_TEST_SUITE_END()
+
+// ---- beside slots of Asio's -----------------------------------------------------------------------
+
+/// What Asio's signal says as well, whichever slot it is told by.
+template <class Signal>
+struct two_slots {
+    using slot_type = decltype(std::declval<Signal&>().slot());
+
+    std::shared_ptr<int> alive = std::make_shared<int>();
+    std::vector<cancellation_type_t> first;
+    std::vector<cancellation_type_t> second;
+    Signal signal;
+    slot_type slot = signal.slot();
+
+    long handlers() const { return alive.use_count() - 1; }
+    /// How often the two handlers are called by an emission.
+    std::pair<std::size_t, std::size_t> emit() {
+        first.clear();
+        second.clear();
+        signal.emit(cancellation_type::terminal);
+        return {first.size(), second.size()};
+    }
+};
+
+using pair = std::pair<std::size_t, std::size_t>;
+
+template <class Signal, class First, class Second>
+void expect_one_place() {
+    {
+        two_slots<Signal> s;
+        s.slot.template emplace<First>(s.alive, s.first);
+        const asio::cancellation_slot kept = s.slot; // only kept
+        BOOST_TEST(kept.has_handler());
+        BOOST_TEST(!(s.slot == asio::cancellation_slot()));
+        BOOST_TEST((s.emit() == pair{1, 0}));
+        BOOST_TEST(s.handlers() == 1);
+    }
+    {
+        two_slots<Signal> s;
+        s.slot.template emplace<First>(s.alive, s.first);
+        asio::cancellation_slot kept = s.slot;
+        kept.clear();
+        BOOST_TEST(s.handlers() == 0);
+        BOOST_TEST(!s.slot.has_handler());
+        BOOST_TEST((s.emit() == pair{0, 0}));
+    }
+    {
+        two_slots<Signal> s;
+        asio::cancellation_slot kept = s.slot; // as Beast's saved_handler does
+        s.slot.template emplace<First>(s.alive, s.first);
+        BOOST_TEST(kept.has_handler());
+        BOOST_TEST((s.emit() == pair{1, 0}));
+        kept.clear();
+        BOOST_TEST(s.handlers() == 0);
+        BOOST_TEST((s.emit() == pair{0, 0}));
+        s.slot.template emplace<Second>(s.alive, s.second);
+        BOOST_TEST((s.emit() == pair{0, 1}));
+        s.slot.clear();
+        BOOST_TEST(!kept.has_handler());
+        BOOST_TEST(s.handlers() == 0);
+    }
+    {
+        two_slots<Signal> s;
+        s.slot.template emplace<First>(s.alive, s.first);
+        asio::cancellation_slot kept = s.slot;
+        kept.template emplace<Second>(s.alive, s.second);
+        BOOST_TEST(s.handlers() == 1);
+        BOOST_TEST((s.emit() == pair{0, 1}));
+        s.slot.template emplace<First>(s.alive, s.first);
+        BOOST_TEST(s.handlers() == 1);
+        BOOST_TEST((s.emit() == pair{1, 0}));
+        kept.template emplace<Second>(s.alive, s.second);
+        BOOST_TEST(s.handlers() == 1);
+        kept.clear();
+        BOOST_TEST(s.handlers() == 0);
+        BOOST_TEST((s.emit() == pair{0, 0}));
+    }
+    std::shared_ptr<int> alive;
+    {
+        two_slots<Signal> s;
+        alive = s.alive;
+        s.slot.template emplace<First>(s.alive, s.first);
+        const asio::cancellation_slot kept = s.slot;
+    }
+    BOOST_TEST(alive.use_count() == 1);
+}
+
+/// Clears the slot, replaces itself, looks at the slot as one of Asio's, or emits again, while it is
+/// called.
+template <class Signal, std::size_t Bytes>
+void expect_that_it_may_be_used_in_an_emission() {
+    enum class act { clears, replaces, converts, emits };
+    for (const act what : {act::clears, act::replaces, act::converts, act::emits}) {
+        for (const bool converted : {false, true}) {
+            Signal signal;
+            int calls = 0;
+            int later = 0;
+            auto slot = signal.slot();
+            if (converted)
+                BOOST_TEST(asio::cancellation_slot(slot).is_connected());
+            slot.assign([&, rest = std::array<char, Bytes>{}](cancellation_type_t) mutable {
+                rest[0] = 'x';
+                // What it has captured is gone when it has cleared the slot.
+                int& count = calls;
+                int& next = later;
+                Signal& again = signal;
+                if (++count > 1)
+                    return;
+                switch (auto own = again.slot(); what) {
+                case act::clears:
+                    own.clear();
+                    break;
+                case act::replaces:
+                    own.assign([&next](cancellation_type_t) { ++next; });
+                    break;
+                case act::converts:
+                    BOOST_TEST(asio::cancellation_slot(own).has_handler());
+                    break;
+                case act::emits:
+                    again.emit(cancellation_type::terminal);
+                    break;
+                }
+            });
+            signal.emit(cancellation_type::terminal);
+            BOOST_TEST(calls == (what == act::emits ? 2 : 1));
+            signal.emit(cancellation_type::terminal);
+            BOOST_TEST(later == (what == act::replaces ? 1 : 0));
+            BOOST_TEST(slot.has_handler() == (what != act::clears));
+        }
+    }
+}
+
+using signals = boost::mpl::list<asio::cancellation_signal, inline_signal>;
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(slots_of_both_kinds_are_of_one_place, Signal, signals) {
+    expect_one_place<Signal, small, small>();
+    expect_one_place<Signal, small, large>();
+    expect_one_place<Signal, large, small>();
+    expect_one_place<Signal, huge, large>();
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_handler_may_use_its_slot_while_it_is_called, Signal, signals) {
+    expect_that_it_may_be_used_in_an_emission<Signal, 8>();
+    expect_that_it_may_be_used_in_an_emission<Signal, 400>();
+}
 
 // ---- operations -------------------------------------------------------------------------------------
 

@@ -8,6 +8,8 @@
 #define BOOST_TEST_MODULE timeout_stream_beast
 #include <boost/test/unit_test.hpp>
 
+#include <pawl/timeout.hpp>
+
 #include "timeout_stream_support.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -288,6 +290,25 @@ BOOST_AUTO_TEST_CASE(websocket_echoes_pings_and_closes) {
     server.set_option(websocket::stream_base::timeout::suggested(beast::role_type::server));
     run(context, serve_websocket(server), use_websocket(client));
     BOOST_TEST(!beast::get_lowest_layer(server).socket().is_open());
+}
+
+// An operation of Beast's that waits for another keeps the slot of its handler, as one of Asio's, and
+// clears it when it goes on: here between the end of its limit and what that is to emit.
+BOOST_AUTO_TEST_CASE(a_websocket_operation_that_waits_for_another_may_be_under_a_limit) {
+    pair_of<tcp_stream> p(context);
+    websocket::stream<tcp_stream> client(std::move(p.client));
+    websocket::stream<tcp_stream> server(std::move(p.server));
+    run(context, client.async_handshake("localhost", "/", use_awaitable),
+        server.async_accept(use_awaitable));
+    pawl::manual_timer timer(context);
+    outcome write;
+    outcome ping;
+    server.async_write(asio::buffer("hello", 5), write.record());
+    server.async_ping({}, pawl::timeout(timer, 1s, ping.record()));
+    manual_clock::advance(context, 2s);
+    run_until(context, [&] { return !write.pending() && !ping.pending(); });
+    BOOST_TEST(write.succeeded(), write);
+    BOOST_TEST((ping.succeeded() || ping.ended_with(pawl::error::timed_out)), ping);
 }
 
 // The peer does not close.

@@ -8,7 +8,9 @@
 ///
 /// Model
 ///   What fits is put into the signal itself, what does not into a signal of Asio's. The slot converts
-///   to Asio's, for operations that know no other.
+///   to Asio's, since operations keep such slots (Beast's saved_handler does). From the first
+///   conversion on everything goes through Asio's signal, so that all slots are of one place: a
+///   handler that is in the signal itself by then is represented there.
 ///
 /// Threads
 ///   None of this may be called from two threads at a time, as with Asio's.
@@ -44,11 +46,25 @@ class inline_signal {
         Handler function;
     };
 
+    /// In Asio's signal, for the handler that is in this one.
+    class representative {
+    public:
+        explicit representative(inline_signal& signal) noexcept : signal_(&signal) {}
+        representative(const representative&) = delete;
+        representative& operator=(const representative&) = delete;
+        ~representative() { signal_->clear_small(); }
+
+        void operator()(boost::asio::cancellation_type_t type) { signal_->small_->call(type); }
+
+    private:
+        inline_signal* signal_;
+    };
+
     static constexpr std::size_t room = 72; // those of Asio's sockets take 56, those of co_spawn 72
 
     template <class Handler>
     static constexpr bool fits =
-        sizeof(handler<Handler>) <= room && alignof(handler<Handler>) <= alignof(std::max_align_t);
+        sizeof(handler<Handler>) <= room && alignof(handler<Handler>) <= alignof(void*);
 
 public:
     /// As boost::asio::cancellation_slot.
@@ -59,24 +75,27 @@ public:
 
         template <class Handler, class... Args>
         Handler& emplace(Args&&... args) {
-            clear();
             if constexpr (fits<Handler>) {
-                auto* const h = ::new (static_cast<void*>(signal_->memory_))
-                    handler<Handler>(std::forward<Args>(args)...);
-                signal_->small_ = h;
-                return h->function;
-            } else {
-                return signal_->large_.slot().template emplace<Handler>(
-                    std::forward<Args>(args)...);
+                if (!signal_->converted_) {
+                    clear();
+                    auto* const h = ::new (static_cast<void*>(signal_->memory_))
+                        handler<Handler>(std::forward<Args>(args)...);
+                    signal_->small_ = h;
+                    return h->function;
+                }
             }
+            signal_->clear_small();
+            return signal_->large_.slot().template emplace<Handler>(std::forward<Args>(args)...);
         }
         template <class Handler>
         std::decay_t<Handler>& assign(Handler&& h) {
             return emplace<std::decay_t<Handler>>(std::forward<Handler>(h));
         }
         void clear() {
-            if (signal_)
-                signal_->clear();
+            if (signal_) {
+                signal_->clear_small();
+                signal_->large_.slot().clear();
+            }
         }
 
         [[nodiscard]] bool is_connected() const noexcept { return signal_ != nullptr; }
@@ -84,11 +103,11 @@ public:
             return signal_ && (signal_->small_ || signal_->large_.slot().has_handler());
         }
 
-        /// For who is going to put a handler into it: what is in this slot is destroyed.
-        operator boost::asio::cancellation_slot() const noexcept {
+        /// @throws std::bad_alloc if a handler is there.
+        operator boost::asio::cancellation_slot() const {
             if (!signal_)
                 return {};
-            signal_->clear_small();
+            signal_->convert();
             return signal_->large_.slot();
         }
 
@@ -106,26 +125,29 @@ public:
     [[nodiscard]] slot_type slot() noexcept { return slot_type(*this); }
 
     void emit(boost::asio::cancellation_type_t type) {
-        if (large_.slot().has_handler()) // then it has come last
-            large_.emit(type);
-        else if (small_)
+        if (small_ && !converted_)
             small_->call(type);
+        else
+            large_.emit(type);
     }
 
 private:
-    void clear() {
-        clear_small();
-        if (large_.slot().has_handler())
-            large_.slot().clear();
+    void convert() {
+        if (!converted_ && small_)
+            large_.slot().emplace<representative>(*this);
+        converted_ = true;
     }
     void clear_small() noexcept {
         if (small_)
             std::exchange(small_, nullptr)->destroy();
     }
 
-    any_handler* small_ = nullptr; ///< in memory_
+    any_handler* small_ =
+        nullptr;             ///< in memory_; not together with a handler in large_, but for its
+                             ///< representative
+    bool converted_ = false; ///< there may be slots of large_
     boost::asio::cancellation_signal large_;
-    alignas(std::max_align_t) std::byte memory_[room];
+    alignas(void*) std::byte memory_[room];
 };
 
 } // namespace pawl::detail

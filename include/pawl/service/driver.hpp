@@ -167,8 +167,7 @@ public:
     /// of all timers (Boost 1.81, 1.90): it must not find ours.
     void shutdown() {
         const std::scoped_lock lock(mutex_);
-        get_up();
-        timer_.cancel();
+        timer_.cancel(); // and does not get up: the destructor of the context's class is over
     }
 
 private:
