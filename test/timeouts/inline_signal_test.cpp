@@ -224,6 +224,7 @@ void expect_one_place() {
         alive = s.alive;
         s.slot.template emplace<First>(s.alive, s.first);
         const asio::cancellation_slot kept = s.slot;
+        BOOST_TEST(kept.is_connected());
     }
     BOOST_TEST(alive.use_count() == 1);
 }
