@@ -94,7 +94,8 @@ public:
         void clear() {
             if (signal_) {
                 signal_->clear_small();
-                signal_->large_.slot().clear();
+                if (auto large = signal_->large_.slot(); large.has_handler()) // else it is a call
+                    large.clear();
             }
         }
 
@@ -142,10 +143,8 @@ private:
             std::exchange(small_, nullptr)->destroy();
     }
 
-    any_handler* small_ =
-        nullptr;             ///< in memory_; not together with a handler in large_, but for its
-                             ///< representative
-    bool converted_ = false; ///< there may be slots of large_
+    any_handler* small_ = nullptr; ///< in memory_; in large_ is its representative then, or nothing
+    bool converted_ = false;       ///< there may be slots of large_
     boost::asio::cancellation_signal large_;
     alignas(void*) std::byte memory_[room];
 };
