@@ -20,8 +20,8 @@ if(PAWL_SANITIZE)
     target_link_options(pawl_own_flags INTERFACE -fsanitize=${PAWL_SANITIZE})
 endif()
 if(PAWL_SANITIZE MATCHES "undefined" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # With g++ they cost a third of the time that it takes to compile the tests. clang checks them, too.
-    target_compile_options(pawl_own_flags INTERFACE -fno-sanitize=null,alignment)
+    # With g++ they cost 40 % of the time that it takes to compile the tests. clang checks them, too.
+    target_compile_options(pawl_own_flags INTERFACE -fno-sanitize=null,alignment,vptr)
 endif()
 if(PAWL_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # Asio uses atomic_thread_fence, which g++ says its ThreadSanitizer does not understand.
@@ -36,12 +36,16 @@ if(PAWL_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     target_link_options(pawl_own_flags INTERFACE -shared-libsan "LINKER:-rpath,${runtime}")
 endif()
 
+# Where optimising does not change what a test sees: a third less time to compile than with -O2.
+set(pawl_lightly_optimised $<$<CONFIG:Release>:-O1>)
+
 if(PAWL_SANITIZE OR PAWL_BUILD_TESTS)
     # What nearly every program includes is compiled once. Without sanitizers for PRECOMPILED ones only, and not for
     # examples and benchmarks: there it is shown that each file includes what it uses.
     file(CONFIGURE OUTPUT precompiled.cpp CONTENT "")
     add_library(pawl_own_precompiled OBJECT "${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp")
     target_link_libraries(pawl_own_precompiled PRIVATE pawl_own_flags)
+    target_compile_options(pawl_own_precompiled PRIVATE ${pawl_lightly_optimised})
     set_target_properties(pawl_own_precompiled PROPERTIES CXX_EXTENSIONS OFF)
     target_precompile_headers(pawl_own_precompiled PRIVATE <boost/asio.hpp>)
 endif()

@@ -119,8 +119,9 @@ BOOST_AUTO_TEST_CASE(C11_what_is_posted_after_very_many_aborted_waits) {
     asio::post(io, say(order, 'b'));
     run_to_end(io);
 
-    BOOST_TEST(order == std::string(under_test_is_pawl ? 64 : 100, 'T') + 'b' +
-                            std::string(under_test_is_pawl ? 36 : 0, 'T'));
+    std::string expected(101, 'T');
+    expected[under_test_is_pawl ? 64 : 100] = 'b';
+    BOOST_TEST(order == expected);
 }
 
 BOOST_AUTO_TEST_CASE(C11_a_cancelled_timer_can_be_used_again) {

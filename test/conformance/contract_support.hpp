@@ -17,6 +17,7 @@
 #define PAWL_TEST_CONFORMANCE_CONTRACT_SUPPORT_HPP
 
 #include "../support/archetypes.hpp"
+#include "../support/sanitized.hpp"
 
 #if defined(PAWL_UNDER_TEST_ASIO) && PAWL_UNDER_TEST_ASIO
 #include <boost/asio/high_resolution_timer.hpp>
@@ -42,19 +43,6 @@
 #include <string>
 #include <thread>
 #include <vector>
-
-// Asio's own use of memory that it has freed is tolerated only where nobody watches.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define PAWL_TEST_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
-    __has_feature(undefined_behavior_sanitizer)
-#define PAWL_TEST_SANITIZED 1
-#endif
-#endif
-#if !defined(PAWL_TEST_SANITIZED)
-#define PAWL_TEST_SANITIZED 0
-#endif
 
 namespace contract {
 

@@ -12,6 +12,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "race/race_support.hpp"
+#include "support/sanitized.hpp"
 #include "support/seed.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -48,7 +49,7 @@ namespace timer_race {
 
 constexpr int runners = 4;
 constexpr int users = 4;
-constexpr int rounds = 1500;
+constexpr int rounds = pawl_test::address_sanitizer ? 500 : 1500;
 
 /// What became of one wait. Written by its handler, read after all threads have ended.
 struct outcome {

@@ -16,6 +16,7 @@
 #include "counted_new.hpp"
 #include "service_support.hpp"
 
+#include "../support/sanitized.hpp"
 #include "../support/seed.hpp"
 
 #include <boost/asio/bind_allocator.hpp>
@@ -54,14 +55,6 @@
 #include <utility>
 #include <vector>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define PAWL_TEST_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define PAWL_TEST_SANITIZED 1
-#endif
-#endif
-
 namespace {
 
 using namespace service_test;
@@ -71,13 +64,8 @@ using pawl::manual_timer;
 /// How often the program has called operator new.
 std::size_t allocations() { return counted_new::calls.load(); }
 
-#ifdef PAWL_TEST_SANITIZED
-constexpr std::size_t million = 100'000;
-constexpr std::size_t small_stack = 1024 * 1024; // frames are larger
-#else
-constexpr std::size_t million = 1'000'000;
-constexpr std::size_t small_stack = 128 * 1024;
-#endif
+constexpr std::size_t million = pawl_test::sanitized ? 100'000 : 1'000'000;
+constexpr std::size_t small_stack = (pawl_test::sanitized ? 1024 : 128) * 1024; // frames are larger
 
 /// Lets time pass, and runs what is due.
 void pass(asio::io_context& context, manual_clock::duration d) {

@@ -8,6 +8,8 @@
 #ifndef PAWL_TEST_SUPPORT_SEED_HPP
 #define PAWL_TEST_SUPPORT_SEED_HPP
 
+#include "sanitized.hpp"
+
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
@@ -31,9 +33,9 @@ inline std::uint64_t seed() {
     return chosen;
 }
 
-/// PAWL_STEPS, or `otherwise`.
+/// PAWL_STEPS, or `otherwise`, or a quarter of that under a sanitizer.
 inline std::uint64_t steps(std::uint64_t otherwise) {
-    return number_from_environment("PAWL_STEPS", otherwise);
+    return number_from_environment("PAWL_STEPS", sanitized ? otherwise / 4 : otherwise);
 }
 
 } // namespace pawl_test

@@ -9,6 +9,8 @@
 
 #include "timeout_support.hpp"
 
+#include "../support/sanitized.hpp"
+
 #include <pawl/steady_timer.hpp>
 
 #include <boost/asio/any_completion_handler.hpp>
@@ -503,14 +505,7 @@ BOOST_FIXTURE_TEST_CASE(partial_forms_are_awaited_and_as_tuple_does_not_throw, c
 
 // ThreadSanitizer does not understand the fence in the reference count of an any_io_executor that holds
 // a strand, and calls it a race; Asio's coroutines have no other executor here.
-#if defined(__SANITIZE_THREAD__)
-#define PAWL_TEST_THREAD_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define PAWL_TEST_THREAD_SANITIZER 1
-#endif
-#endif
-#if !defined(PAWL_TEST_THREAD_SANITIZER)
+#if !PAWL_TEST_THREAD_SANITIZER
 BOOST_AUTO_TEST_CASE(a_coroutine_on_a_strand_and_on_a_thread_pool) {
     asio::thread_pool pool(2);
     const auto body = [](int n) -> awaitable<int> { co_return n; };
