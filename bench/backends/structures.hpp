@@ -88,14 +88,14 @@ public:
             base::rearm(timer, due);
         else
             base::start(timer, due);
-        timer.user = running;
+        timer.set_user(running);
     }
-    void cancel(hook& timer) { timer.user = 0; }
+    void cancel(hook& timer) { timer.set_user(0); }
 
     template <class Sink>
     void expire(tick now, Sink& sink) {
         const auto running_only = [&](hook& timer) {
-            if (timer.user == running)
+            if (timer.user() == running)
                 sink(timer);
         };
         base::expire(now, running_only);

@@ -477,7 +477,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(time_does_not_go_back, C, candidates) {
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(moving_keeps_the_place_and_the_owners_bits, C, candidates) {
     bench<C> b(4);
-    b.nodes[0].user = 9;
+    b.nodes[0].set_user(9);
     b.insert(0, 100);
     b.insert(1, 100);
 
@@ -485,10 +485,10 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(moving_keeps_the_place_and_the_owners_bits, C, can
 
     check(!b.nodes[0].filed());
     check(b.nodes[0].due == tick{});
-    check(b.nodes[2].user == 9U);
+    check(b.nodes[2].user() == 9U);
     b.backend.move_node(b.nodes[3], b.nodes[0]); // not filed: nothing to do but to copy
     same(b.due(100), {2, 1});
-    check(b.nodes[2].user == 9U);
+    check(b.nodes[2].user() == 9U);
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(any_finds_every_node_until_none_is_left, C, candidates) {

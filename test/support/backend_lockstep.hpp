@@ -97,7 +97,7 @@ private:
     struct twin {
         explicit twin(std::size_t i) : index(i) {
             wheel.of = oracle.of = this;
-            wheel.user = index % 16;
+            wheel.set_user(index % 16);
         }
         member wheel;
         member oracle;
@@ -228,16 +228,16 @@ private:
     void move(twin& t) {
         trace("move", t.index);
         auto to = std::make_unique<twin>(t.index);
-        to->wheel.user = 0;
+        to->wheel.set_user(0);
         const bool was_filed = t.wheel.filed();
         wheel_.move_node(t.wheel, to->wheel);
         oracle_.move_node(t.oracle, to->oracle);
         const auto fields = [](const member& m) {
-            return std::tuple{m.next, m.link, m.due, m.order(), +m.user, +m.slot};
+            return std::tuple{m.next, m.link, m.due, m.order(), m.user(), m.slot()};
         };
         expect(fields(t.wheel) == fields(member{}), "moved from, but not empty", t.index);
         expect(to->wheel.filed() == was_filed && to->wheel.due == t.due &&
-                   to->wheel.order() == t.order && to->wheel.user == t.index % 16,
+                   to->wheel.order() == t.order && to->wheel.user() == t.index % 16,
                "moved, but not the same", t.index);
         to->in = t.in;
         to->started = t.started;
@@ -334,7 +334,7 @@ private:
             twin& t = *static_cast<member*>(out[i])->of;
             trace("    ", t.index, t.due.count());
             expect(!t.wheel.filed() && t.wheel.due == t.due && t.wheel.order() == t.order &&
-                       t.wheel.user == t.index % 16,
+                       t.wheel.user() == t.index % 16,
                    "emitted, but not as it was", t.index);
             expect(t.due <= std::max(tick{target_}, before), "B1: early", t.due.count(), target_);
             overdue += t.due <= before ? 1 : 0;
@@ -357,7 +357,7 @@ private:
         if (twins_.size() <= few) {
             for (const auto& each : twins_) {
                 if (is_here(each))
-                    each->slot = each->wheel.slot;
+                    each->slot = each->wheel.slot();
             }
         }
     }
@@ -367,7 +367,7 @@ private:
             return 0;
         return static_cast<std::size_t>(
             std::count_if(twins_.begin(), twins_.end(), [this](const auto& each) {
-                return is_here(each) && each->slot != each->wheel.slot;
+                return is_here(each) && each->slot != each->wheel.slot();
             }));
     }
 

@@ -95,7 +95,7 @@ private:
     using shape = timeout_rings::shape;
 
     struct timer {
-        explicit timer(std::size_t i) : index(i) { node.user = i % 16; }
+        explicit timer(std::size_t i) : index(i) { node.set_user(i % 16); }
 
         timer_node node;
         std::size_t index;
@@ -158,7 +158,7 @@ private:
         const auto before = fields(t.node);
         const std::uint64_t ticket = t.node.ticket;
         const bool was_filed = t.node.filed();
-        const unsigned was_in = t.node.slot;
+        const unsigned was_in = t.node.slot();
         const bool room = rings_.has_room(t.node, ring);
 
         const bool placed = rings_.place(t.node, {due, ring});
@@ -171,7 +171,7 @@ private:
                    "full, but not of what is filed", ring);
             return;
         }
-        expect(t.node.filed() && t.node.due == due && t.node.slot == ring, "placed, but not so",
+        expect(t.node.filed() && t.node.due == due && t.node.slot() == ring, "placed, but not so",
                t.index);
         t.due = due;
         if (was_filed && was_in == ring && t.node.ticket == ticket)
@@ -188,7 +188,7 @@ private:
         if (!t.node.filed())
             return;
         trace("erase", t.index);
-        const unsigned ring = t.node.slot;
+        const unsigned ring = t.node.slot();
         rings_.erase(t.node);
         expect(!t.node.filed(), "erased, but filed", t.index);
         forget(t, ring);
@@ -198,7 +198,7 @@ private:
     void move(timer& t) {
         trace("move", t.index);
         auto to = std::make_unique<timer>(t.index);
-        to->node.user = 0;
+        to->node.set_user(0);
         const auto before = fields(t.node);
         rings_.move_node(t.node, to->node);
         expect(fields(t.node) == fields(timer_node{}), "moved from, but not empty", t.index);
@@ -207,7 +207,7 @@ private:
         to->registered = t.registered;
         to->number = t.number;
         if (to->node.filed())
-            std::ranges::replace(queues_[to->node.slot].timers, &t, to.get());
+            std::ranges::replace(queues_[to->node.slot()].timers, &t, to.get());
         timers_[t.index] = std::move(to);
     }
 
@@ -252,8 +252,8 @@ private:
         expect(result.emitted <= room, "more than there is room for", result.emitted, room);
         unsigned ring = 0;
         for (timer_node* const node : std::span(out).first(result.emitted)) {
-            expect(node->slot >= ring, "a ring is come back to", +node->slot, ring);
-            ring = node->slot;
+            expect(node->slot() >= ring, "a ring is come back to", node->slot(), ring);
+            ring = node->slot();
             timer& t = front(ring, node, "emitted");
             expect(t.due <= now, "early", t.index, t.due.count(), now.count());
         }
@@ -296,7 +296,7 @@ private:
             }
             if (!node)
                 continue; // of what was cancelled
-            const unsigned ring = node->slot;
+            const unsigned ring = node->slot();
             for (std::size_t r = 0; r < ring; ++r)
                 expect(!has_member(s, r), "popped, with one left in an earlier ring", r, ring);
             expect(has_member(s, ring), "popped from a set in which it is not", ring);
@@ -317,7 +317,7 @@ private:
                 return;
             }
             if (node)
-                trace("take", front(node->slot, node, "taken").index);
+                trace("take", front(node->slot(), node, "taken").index);
         }
     }
 
@@ -330,7 +330,7 @@ private:
                ring);
         timer& t = *q.timers.front();
         q.timers.pop_front();
-        expect(!node->filed() && node->due == t.due && node->user == t.index % 16, how, t.index);
+        expect(!node->filed() && node->due == t.due && node->user() == t.index % 16, how, t.index);
         return t;
     }
 
@@ -340,7 +340,7 @@ private:
     }
 
     static auto fields(const timer_node& n) {
-        return std::tuple{n.link, n.due, n.ticket, +n.user, +n.slot};
+        return std::tuple{n.link, n.due, n.ticket, n.user(), n.slot()};
     }
 
     void check() {

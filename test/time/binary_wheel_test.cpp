@@ -624,7 +624,7 @@ BOOST_FIXTURE_TEST_CASE(the_invariant_detects_damage_and_names_the_operands, fix
     };
     const timer_node intact = nodes[20];
 
-    nodes[20].slot = 3;
+    nodes[20].set_slot(3);
     BOOST_CHECK_EXCEPTION(wheel.invariant(), std::logic_error, says("node.slot = 3"));
     nodes[20] = intact;
 

@@ -154,11 +154,98 @@ BOOST_FIXTURE_TEST_CASE(no_call_handles_more_nodes_than_it_was_given_room_for, f
     BOOST_TEST(calls <= 10 * nodes.size());
 }
 
-BOOST_FIXTURE_TEST_CASE(nodes_in_the_stage_can_be_erased_moved_and_rearmed, fixture) {
-    for (std::size_t i = 0; i != 1000; ++i)
-        wheel.insert(nodes[i], tick{10});
+BOOST_FIXTURE_TEST_CASE(a_crowd_that_is_in_order_is_not_sorted, fixture) {
+    for (timer_node& node : nodes)
+        wheel.insert(node, tick{100});
+    std::array<timer_node*, 50> out{};
+    std::vector<std::size_t> emitted;
+    std::size_t calls = 0;
+    for (bool more = true; more; ++calls) {
+        const expire_result result = wheel.expire(tick{100}, out);
+        more = result.more;
+        for (std::size_t i = 0; i != result.emitted; ++i)
+            emitted.push_back(index(out[i]));
+    }
+
+    BOOST_TEST(emitted == ascending(nodes.size()));
+    // Each node was moved once, down to level 0, and handed out.
+    BOOST_TEST(calls == 2 * nodes.size() / out.size());
+}
+
+BOOST_FIXTURE_TEST_CASE(what_is_rearmed_or_erased_behind_the_cascade_is_not_in_order, fixture) {
+    for (timer_node& node : nodes)
+        wheel.insert(node, tick{100});
+    BOOST_TEST(expire_all(tick{70}, 16).empty()); // they are on level 0 now
+    std::vector<std::size_t> expected;
+    std::vector<std::size_t> late;
+    for (std::size_t i = 0; i != nodes.size(); ++i) {
+        if (i % 7 == 3) {
+            wheel.rearm(nodes[i], tick{100}); // where it is, to the end of the queue
+            late.push_back(i);
+        } else {
+            expected.push_back(i);
+        }
+    }
+
     std::array<timer_node*, 16> out{};
-    while (wheel.expire(tick{10}, out).emitted == 0) {
+    std::vector<std::size_t> emitted;
+    while (emitted.size() < 32) {
+        const expire_result result = wheel.expire(tick{100}, out);
+        for (std::size_t k = 0; k != result.emitted; ++k)
+            emitted.push_back(index(out[k]));
+    }
+    const auto begun = expected.begin() + static_cast<std::ptrdiff_t>(emitted.size());
+    BOOST_TEST(emitted == std::vector<std::size_t>(expected.begin(), begun));
+    expected.erase(expected.begin(), begun);
+    for (std::size_t i = 0; i < expected.size(); i += 100) {
+        wheel.erase(nodes[expected[i]]);
+        expected.erase(expected.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    expected.insert(expected.end(), late.begin(), late.end());
+    BOOST_TEST(expire_all(tick{100}, 16) == expected);
+}
+
+BOOST_FIXTURE_TEST_CASE(what_is_filed_again_and_older_than_the_crowd_is_next, fixture) {
+    wheel.insert(nodes[0], tick{50});
+    for (std::size_t i = 1; i != nodes.size(); ++i)
+        wheel.insert(nodes[i], tick{100});
+    BOOST_TEST(expire_all(tick{50}, 16).size() == 1U);
+    std::array<timer_node*, 16> out{};
+    while (wheel.expire(tick{100}, out).emitted == 0) {
+    }
+    std::size_t next = 1;
+    while (!nodes[next].filed())
+        ++next;
+
+    wheel.refile(nodes[0]);
+
+    std::vector<std::size_t> expected{0};
+    for (; next != nodes.size(); ++next)
+        expected.push_back(next);
+    BOOST_TEST(expire_all(tick{100}, 16) == expected);
+}
+
+BOOST_FIXTURE_TEST_CASE(an_erasure_takes_a_crowd_out_of_order, fixture) {
+    for (timer_node& node : nodes)
+        wheel.insert(node, tick{100});
+    BOOST_TEST(expire_all(tick{70}, 16).empty());
+    std::vector<std::size_t> expected = ascending(nodes.size());
+    for (std::size_t i = 1900; i != 1905; ++i)
+        wheel.erase(nodes[i]);
+    expected.erase(expected.begin() + 1900, expected.begin() + 1905);
+
+    BOOST_TEST(expire_all(tick{100}, 16) == expected);
+}
+
+// Ticks that are reached without a cascade, with one, and with two: with one, a crowd is in order.
+BOOST_DATA_TEST_CASE_F(fixture, a_crowd_that_is_handed_out_can_be_erased_moved_and_rearmed,
+                       boost::unit_test::data::make({10, 100, 5000}), due) {
+    const tick crowd{static_cast<std::uint64_t>(due)};
+    const tick later{crowd.count() + 1};
+    for (std::size_t i = 0; i != 1000; ++i)
+        wheel.insert(nodes[i], crowd);
+    std::array<timer_node*, 16> out{};
+    while (wheel.expire(crowd, out).emitted == 0) {
     }
     BOOST_TEST(hierarchical_wheel_probe::staging(wheel));
     std::vector<std::size_t> expected;
@@ -176,11 +263,11 @@ BOOST_FIXTURE_TEST_CASE(nodes_in_the_stage_can_be_erased_moved_and_rearmed, fixt
             expected.push_back(i + 1000);
             break;
         case 2:
-            wheel.rearm(nodes[i], tick{10}); // to the end of the queue
+            wheel.rearm(nodes[i], crowd); // to the end of the queue
             late.push_back(i);
             break;
         case 3:
-            wheel.rearm(nodes[i], tick{11});
+            wheel.rearm(nodes[i], later);
             next.push_back(i);
             break;
         default:
@@ -191,25 +278,27 @@ BOOST_FIXTURE_TEST_CASE(nodes_in_the_stage_can_be_erased_moved_and_rearmed, fixt
     }
     expected.insert(expected.end(), late.begin(), late.end());
 
-    BOOST_TEST(expire_all(tick{10}, 16) == expected);
-    BOOST_TEST(expire_all(tick{11}, 16) == next);
+    BOOST_TEST(expire_all(crowd, 16) == expected);
+    BOOST_TEST(expire_all(later, 16) == next);
     BOOST_TEST(wheel.empty());
 }
 
-BOOST_FIXTURE_TEST_CASE(whatever_is_filed_while_a_crowd_is_handed_out_comes_behind_it, fixture) {
+BOOST_DATA_TEST_CASE_F(fixture, whatever_is_filed_while_a_crowd_is_handed_out_comes_behind_it,
+                       boost::unit_test::data::make({10, 100, 5000}), due) {
+    const tick crowd{static_cast<std::uint64_t>(due)};
     for (std::size_t i = 0; i != 1000; ++i)
-        wheel.insert(nodes[i], tick{10});
+        wheel.insert(nodes[i], crowd);
     std::array<timer_node*, 16> out{};
     std::vector<std::size_t> emitted;
 
     for (std::size_t next = 1000; next != 2000;) {
-        const expire_result result = wheel.expire(tick{10}, out);
+        const expire_result result = wheel.expire(crowd, out);
         for (std::size_t i = 0; i != result.emitted; ++i)
             emitted.push_back(index(out[i]));
         for (int i = 0; i != 10 && next != 2000; ++i)
-            wheel.insert(nodes[next++], tick{10});
+            wheel.insert(nodes[next++], crowd);
     }
-    for (const std::size_t i : expire_all(tick{10}, 16))
+    for (const std::size_t i : expire_all(crowd, 16))
         emitted.push_back(i);
 
     BOOST_TEST(emitted == ascending(2000));
@@ -296,7 +385,7 @@ BOOST_FIXTURE_TEST_CASE(the_invariant_detects_damage_and_names_the_operands, fix
     };
     const timer_node intact = nodes[20];
 
-    nodes[20].slot = 3;
+    nodes[20].set_slot(3);
     BOOST_CHECK_EXCEPTION(wheel.invariant(), std::logic_error, says("node.slot = 3"));
     nodes[20] = intact;
 

@@ -46,7 +46,7 @@ public:
     /// is refused: then it is as it was.
     filed file(wait_ledger& waits, timer_core& timer, deadline due, bool alone) noexcept {
         if (timer.filed() && !alone)
-            return {backend_.next_wake(timer.slot), true};
+            return {backend_.next_wake(timer.slot()), true};
         while (due.ring != deadline::overdue) {
             if (backend_.place(timer, due))
                 return {backend_.next_wake(due.ring), true};

@@ -222,7 +222,7 @@ private:
     /// Reading a clock takes some time, in which the cache lines arrive that a re-arm needs.
     [[nodiscard]] time_point read_clock() const {
         __builtin_prefetch(&home_, 1);
-        __builtin_prefetch(&core_.order_low, 1);
+        __builtin_prefetch(&core_.due + 1, 1); // the order: most often in the same line
         return Clock::now();
     }
 

@@ -60,7 +60,7 @@ public:
         op.state.arm();
         const bool alone = !timer.newest();
         timer.append(op);
-        timer.user = !alone ? 0 : op.observed() ? one_armed : one_armed | unobserved;
+        timer.set_user(!alone ? 0 : op.observed() ? one_armed : one_armed | unobserved);
         ++live_;
         add_armed(1);
         return alone;
@@ -95,10 +95,10 @@ public:
     /// @return how many.
     std::size_t cancel(timer_core& timer, std::size_t limit) noexcept {
         std::size_t count = 0;
-        if (timer.user == (one_armed | unobserved) && limit != 0) {
+        if (timer.user() == (one_armed | unobserved) && limit != 0) {
             due_.push(due_entry(*timer.newest(), true)); // the wait itself is not looked at
             timer.set_newest(nullptr);
-            timer.user = 0;
+            timer.set_user(0);
             take_armed(1);
             count = 1;
         }
@@ -130,7 +130,7 @@ public:
 
     /// `timer` has one wait, and that is armed. No is no answer: it may be so.
     [[nodiscard]] static bool sure_of_one(const timer_core& timer) noexcept {
-        return (timer.user & one_armed) != 0;
+        return (timer.user() & one_armed) != 0;
     }
 
     /// due -> armed for the waits of `timer` that are due.
@@ -146,13 +146,13 @@ public:
                 add_armed(1);
             }
         });
-        timer.user = count == 1 ? one_armed : 0;
+        timer.set_user(count == 1 ? one_armed : 0);
         return count;
     }
 
     /// armed -> due for the waits of `timer`.
     void fall_due(timer_core& timer) noexcept {
-        timer.user = 0;
+        timer.set_user(0);
         timer.for_each_wait([&](wait_operation& op) {
             if (op.state.phase() != wait_phase::armed)
                 return;
@@ -198,7 +198,7 @@ private:
     static void detach(wait_operation& op) noexcept {
         timer_core& timer = *op.owner();
         timer.remove(op);
-        timer.user = 0;
+        timer.set_user(0);
     }
 
     [[nodiscard]] wait_operation& next() noexcept {

@@ -271,11 +271,11 @@ private:
     [[nodiscard]] timer_node* head(bin_type bin) const noexcept { return heads_[bin - present]; }
 
     [[nodiscard]] static bin_type bin_of(const timer_node& node) noexcept {
-        return node.slot & ((1U << slot_bits) - 1);
+        return node.slot() & ((1U << slot_bits) - 1);
     }
     /// Whether a filed node is in no detached set.
     [[nodiscard]] bool is_here(const timer_node& node) const noexcept {
-        return node.slot >> slot_bits == epoch_;
+        return node.slot() >> slot_bits == epoch_;
     }
 
     /// The first occupied bin that is no lower than `bin`; parked if there is none.
@@ -336,7 +336,7 @@ private:
             stage().note(key);
         }
         detail::link_front(head(bin), node);
-        node.slot = (epoch_ << slot_bits | bin) & 0xffff;
+        node.set_slot(epoch_ << slot_bits | bin);
         mark(bin);
     }
 
@@ -520,7 +520,7 @@ inline void binary_wheel::detach_all(detached& set) noexcept {
     set.epoch_ = 0;
     for (timer_node* node : set.heads_) {
         for (; node != nullptr; node = node->next)
-            node->slot = loose_slot;
+            node->set_slot(loose_slot);
     }
 }
 

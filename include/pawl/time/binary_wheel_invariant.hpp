@@ -41,7 +41,7 @@ inline void binary_wheel::invariant() const {
         require(node.link == &pointer, "N1, N2: a node is not linked to what points at it",
                 {{"due", node.due.count()}});
         require(bin_of(node) == bin && is_here(node), "X1: a node names another bin",
-                {{"node.slot", node.slot}, {"epoch", epoch_}, {"due", node.due.count()}});
+                {{"node.slot", node.slot()}, {"epoch", epoch_}, {"due", node.due.count()}});
         // A list that runs in a circle would not end.
         require(++total <= size_, "X1: there are more nodes than the size", {{"size", size_}});
         if (bin == parked) {

@@ -14,9 +14,10 @@
 //
 //       time     digit_slots keyed by due tick; its position is now(). The slot at the position on
 //                level 0 is the present: all in it are due, unless re-armed since.
-//       stage    digit_slots keyed by start sequence. Used only if more nodes are due at one tick
-//                than expire() has room for: they are sorted here, in bounded steps, instead of
-//                in `out` at once. While it is open, whatever becomes due at now() goes here.
+//       stage    digit_slots keyed by start sequence. Opened only if more nodes are due at one tick
+//                than expire() has room for: unless they come in order, they are sorted here, in
+//                bounded steps, instead of in `out` at once. While it is open, whatever becomes
+//                due at now() goes here.
 //       parked   due never.
 //       a detached set
 //
@@ -113,7 +114,8 @@ public:
     /// @pre `!node.filed()`
     void insert(timer_node& node, tick due) noexcept {
         assert(!node.filed());
-        file(node, start(node, due));
+        node.due = due;
+        file(node, next_sequence_++);
         ++size_;
     }
 
@@ -138,7 +140,8 @@ public:
     void rearm(timer_node& node, tick due) noexcept {
         assert(node.filed());
         if (may_stay(node, due)) {
-            (void)start(node, due);
+            node.due = due;
+            node.set_order(next_sequence_++);
             return;
         }
         unfile(node);
@@ -262,9 +265,8 @@ private:
     // `slot` of a node counts from base(): the slots of time, parked, the slots of the stage. 16
     // bits hold that count several times over. Detaching all goes on to an unused range, the epoch,
     // so that a detached node is known by its slot without having been visited.
-    static constexpr std::uint32_t slot_mask = 0xffff;
-    static constexpr std::uint32_t loose_slot = slot_mask; // in a detached set, beyond all epochs
-    static constexpr std::uint32_t most_epochs = 64;       // bits of epochs_in_use_
+    static constexpr std::uint32_t loose_slot = 0xffff; // in a detached set, beyond all epochs
+    static constexpr std::uint32_t most_epochs = 64;    // bits of epochs_in_use_
 
     static const geometry& stage_shape() {
         static constexpr geometry shape({6}, timer_node::order_bits);
@@ -274,15 +276,8 @@ private:
     [[nodiscard]] slot_type cascade() const noexcept { return time_.entered(); }
     [[nodiscard]] std::uint32_t base() const noexcept { return base_; }
 
-    /// @return sequence(node)
-    std::uint64_t start(timer_node& node, tick due) noexcept {
-        node.due = due;
-        node.set_order(next_sequence_);
-        return next_sequence_++;
-    }
-
-    void name_slot(timer_node& node, std::uint32_t slot) noexcept {
-        node.slot = (base() + slot) & slot_mask;
+    void name(timer_node& node, std::uint32_t slot, std::uint64_t number) noexcept {
+        node.set_order_and_slot(number, base() + slot);
     }
 
     /// The whole number of a node's start.
@@ -297,18 +292,18 @@ private:
     }
 
     /// Puts an unlinked node where it belongs now.
-    /// @param number sequence(node)
+    /// @param number becomes sequence(node)
     void file(timer_node& node, std::uint64_t number) noexcept {
         if (node.due > now()) {
             if (node.due == tick::never()) {
-                name_slot(node, parked_slot_);
+                name(node, parked_slot_, number);
                 parked_.push(node, number);
             } else {
                 file_in_time(node, node.due.count(), number);
             }
         } else if (staging_) {
             const slot_type slot = stage_.slot_of(stage_key(number));
-            name_slot(node, parked_slot_ + 1 + slot);
+            name(node, parked_slot_ + 1 + slot, number);
             stage_.push(slot, node, number);
         } else {
             file_in_time(node, time_.position(), number);
@@ -317,12 +312,12 @@ private:
 
     void file_in_time(timer_node& node, std::uint64_t key, std::uint64_t number) noexcept {
         const slot_type slot = time_.slot_of(key);
-        name_slot(node, slot);
+        name(node, slot, number);
         time_.push(slot, node, number);
     }
 
     void unfile(timer_node& node) noexcept {
-        const std::uint32_t slot = node.slot - base(); // wraps for earlier epochs
+        const std::uint32_t slot = node.slot() - base(); // wraps for earlier epochs
         if (slot < parked_slot_)
             time_.erase(slot, node);
         else if (slot == parked_slot_)
@@ -338,7 +333,7 @@ private:
 
     /// Whether a filed node may stay in its slot if it becomes due at `due`: W2.
     [[nodiscard]] bool may_stay(const timer_node& node, tick due) const noexcept {
-        const std::uint32_t slot = node.slot - base();
+        const std::uint32_t slot = node.slot() - base();
         if (slot >= slots_)
             return false;
         if (due >= node.due)
@@ -372,6 +367,8 @@ private:
             position = std::clamp(earliest.count(), position, time_.last(first));
         }
         time_.enter(first, position);
+        if (cascade() != none)
+            cascaded_at_ = next_sequence_;
         return true;
     }
 
@@ -403,6 +400,19 @@ private:
             staging_ = true;
             stage_base_ = time_[present].least();
             stage_.restart(0);
+        }
+        // An odd number of cascades leaves a slot in order. What was started anew since the last
+        // one, by a re-arm that left it here, comes behind all others.
+        if (time_[present].ascends() && stage_.first() == none) {
+            gather(
+                time_, present, std::min<std::size_t>(count, work.left), work,
+                [this](const timer_node& node) {
+                    return node.due <= now() && sequence(node) < cascaded_at_;
+                },
+                [this](const timer_node& a, const timer_node& b) {
+                    return sequence(a) < sequence(b);
+                });
+            return true;
         }
         spread(time_, present, work);
         return true;
@@ -488,7 +498,10 @@ private:
     std::size_t size_ = 0;
     std::uint64_t next_sequence_ = std::uint64_t{1} << timer_node::order_bits; // never below: W4
     std::uint64_t stage_base_ = 0; // the sequence whose key in the stage is 0
-    bool staging_ = false;         // the stage is open: W3
+    std::uint64_t cascaded_at_ =
+        0;                 // next_sequence_ when the last cascade began: no slot of level 0
+                           // holds a node since before
+    bool staging_ = false; // the stage is open: W3
 
     std::uint32_t parked_slot_; // also the number of slots of time
     std::uint32_t slots_;       // of an epoch
@@ -572,9 +585,8 @@ inline void hierarchical_wheel::detach_all(detached& set) noexcept {
     // More sets are being drained at once than there are epochs: keep ours, and mark every node.
     set.epoch_ = 0;
     for (std::size_t i = 0; i != set.stage_.size() + set.time_.size() + 1; ++i) {
-        set.list(i).for_each([](const timer_node&, timer_node* const& node) {
-            node->slot = loose_slot & slot_mask;
-        });
+        set.list(i).for_each(
+            [](const timer_node&, timer_node* const& node) { node->set_slot(loose_slot); });
     }
 }
 

@@ -54,9 +54,9 @@ void hierarchical_wheel::invariant() const {
             ++count;
             require(node.link == &pointer, "N1, N2: a node is not linked to what points at it",
                     {{"slot", slot}, {"nth", count}, {"due", node.due.count()}});
-            require(node.slot == base() + slot, "W1: a node names another slot",
+            require(node.slot() == base() + slot, "W1: a node names another slot",
                     {{"slot", slot},
-                     {"node.slot", node.slot},
+                     {"node.slot", node.slot()},
                      {"base", base()},
                      {"due", node.due.count()}});
             require(sequence(node) >= list.least(), "S3: a node is older than the oldest",

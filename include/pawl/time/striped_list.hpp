@@ -13,10 +13,12 @@
 //   come out exactly in the reverse order of going in; with erasures, nearly.
 //
 // Invariants
-//   S1  count is the number of nodes in all stripes.
+//   S1  count() is the number of nodes in all stripes.
 //   S2  heads_[i] != nullptr implies heads_[i]->link == &heads_[i]; walk() alone suspends this
 //       for its own slot, so that popping does not write to a node before it has arrived.
 //   S3  No node's sequence is less than least() (sequences of filed nodes only grow).
+//   S4  While ascends(), each node was pushed with a smaller sequence than those before it, and
+//       none was erased.
 //
 // Cost
 //   128 bytes, two cache lines, which is why there are 14 stripes and not 16.
@@ -74,16 +76,26 @@ class alignas(64) striped_list {
 public:
     static constexpr std::uint32_t stripes = 14;
 
-    [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
-    [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
+    [[nodiscard]] std::uint32_t count() const noexcept { return count_and_order_ / 2; }
+    [[nodiscard]] bool empty() const noexcept { return count() == 0; }
 
     /// A lower bound of the sequences of the nodes. Precondition: !empty().
     [[nodiscard]] std::uint64_t least() const noexcept { return least_; }
 
+    /// Whether walk() comes to the nodes in the order of the sequences that they were pushed with.
+    [[nodiscard]] bool ascends() const noexcept { return count_and_order_ % 2 != 0; }
+
     /// Links an unfiled node.
     void push(timer_node& node, std::uint64_t sequence) noexcept {
-        if (count_++ == 0 || sequence < least_)
+        if (empty()) {
             least_ = sequence;
+            count_and_order_ = 3;
+        } else if (sequence < least_) {
+            least_ = sequence;
+            count_and_order_ += 2;
+        } else {
+            count_and_order_ = (count_and_order_ | 1) + 1;
+        }
         link_front(heads_[next_], node);
         next_ = next_ + 1 == stripes ? 0 : next_ + 1;
     }
@@ -91,14 +103,14 @@ public:
     /// Unlinks a node that is here.
     void erase(timer_node& node) noexcept {
         unlink(node);
-        --count_;
+        count_and_order_ = (count_and_order_ | 1) - 3;
     }
 
     /// Pops up to `limit` nodes, newest first, and passes each to `sink(timer_node&)`. Its `link`
     /// is stale; the sink files it elsewhere or clears it, and does not touch this slot.
     template <class Sink>
     void walk(std::size_t limit, Sink&& sink) noexcept {
-        const std::uint32_t taken = limit < count_ ? static_cast<std::uint32_t>(limit) : count_;
+        const std::uint32_t taken = limit < count() ? static_cast<std::uint32_t>(limit) : count();
         if (taken > 1) {
             for (timer_node* head : heads_)
                 prefetch(head);
@@ -115,8 +127,8 @@ public:
             sink(*node);
         }
         next_ = at;
-        count_ -= taken;
-        if (count_ != 0)
+        count_and_order_ -= 2 * taken;
+        if (!empty())
             adopt();
     }
 
@@ -124,7 +136,7 @@ public:
     ///
     /// For a detached slot: the wheel does not see which slot a node that it erases there was in.
     [[nodiscard]] timer_node* pop() noexcept {
-        for (std::uint32_t tried = 0; count_ != 0 && tried != stripes; ++tried) {
+        for (std::uint32_t tried = 0; !empty() && tried != stripes; ++tried) {
             next_ = next_ == 0 ? stripes - 1 : next_ - 1;
             if (timer_node* const node = heads_[next_]) {
                 prefetch(node->next);
@@ -132,7 +144,7 @@ public:
                 return node;
             }
         }
-        count_ = 0;
+        count_and_order_ = 0;
         return nullptr;
     }
 
@@ -170,7 +182,8 @@ private:
     }
 
     std::uint64_t least_ = 0;
-    std::uint32_t count_ = 0;
+    // Twice the count, and 1 while ascends(). In one word, since a store costs: timer_node.hpp.
+    std::uint32_t count_and_order_ = 0;
     std::uint32_t next_ = 0; // the stripe that the next push goes to
     timer_node* heads_[stripes]{};
 };

@@ -107,7 +107,7 @@ public:
             if (node.filed())
                 erase(node);
             node.ticket = r.ticket.word();
-            node.slot = where.ring & 0xffff;
+            node.set_slot(where.ring);
             node.link = &somewhere;
             ++size_;
         }
@@ -121,7 +121,7 @@ public:
     /// Lets go of a node that is filed.
     void erase(timer_node& node) noexcept {
         assert(node.filed());
-        [[maybe_unused]] timer_node* const found = rings_[node.slot]->ring.cancel(place_of(node));
+        [[maybe_unused]] timer_node* const found = rings_[node.slot()]->ring.cancel(place_of(node));
         assert(found == &node);
         let_go(node);
     }
@@ -132,7 +132,7 @@ public:
         assert(!to.filed());
         to = from;
         if (to.filed())
-            rings_[to.slot]->ring.replace(place_of(to), to);
+            rings_[to.slot()]->ring.replace(place_of(to), to);
         from = timer_node{};
     }
 
@@ -232,7 +232,7 @@ private:
 
     /// The node need not move to be filed anew under this ring.
     [[nodiscard]] bool stays(const timer_node& node, unsigned which) const noexcept {
-        return node.filed() && node.slot == which &&
+        return node.filed() && node.slot() == which &&
                rings_[which]->ring.in_open_period(place_of(node));
     }
 

@@ -28,23 +28,26 @@ namespace pawl::time {
 
 /// What a backend knows of one timer. Embedded by the owner of the timer.
 ///
-/// All members but `user` belong to the backend while the node is filed. Copying a filed node does
+/// Everything but `user()` belongs to the backend while the node is filed. Copying a filed node does
 /// not file the copy and leaves it with dangling links; use `move_node()` of the backend.
 struct timer_node {
     /// Bits of `order()`. Two nodes compare right if fewer than 2^44 starts lie between them: twenty
     /// days of ten million starts a second.
     static constexpr unsigned order_bits = 44;
+    /// What `user()` can be: 0 to 15.
+    static constexpr unsigned user_bits = 4;
+    /// What `slot()` can be: 0 to 65535.
+    static constexpr unsigned slot_bits = 16;
 
     tick due; ///< Never emitted before this tick.
 
-    // No two of these share a word that a compiler would load at once: to load more than was just
-    // stored takes as long as the store takes to reach the cache, with all stores before it.
-    std::uint32_t order_low = 0;     ///< Bits 0 to 31 of order().
-    std::uint8_t order_middle = 0;   ///< Bits 32 to 39.
-    std::uint8_t order_high : 4 = 0; ///< Bits 40 to 43.
-    std::uint8_t user : 4 = 0;       ///< The owner's. No backend reads or changes it.
-    std::uint16_t slot = 0;          ///< Which slot of the backend holds it.
+private:
+    // Order, user and slot, from the top. Always stored as a whole: timers lie anywhere in memory,
+    // and of how many at a time a processor waits is limited by its room for stores that wait. To
+    // load more than was just stored takes as long as all stores before it, besides.
+    std::uint64_t word_ = 0;
 
+public:
     // A timer that is re-armed and stays where it is has no need of the rest.
     union {
         timer_node* next = nullptr; ///< The next node of the same list.
@@ -54,18 +57,42 @@ struct timer_node {
     timer_node** link = nullptr;
 
     /// Number of its start, modulo 2^44.
-    [[nodiscard]] std::uint64_t order() const noexcept {
-        return std::uint64_t{order_high} << 40 | std::uint64_t{order_middle} << 32 | order_low;
+    [[nodiscard]] std::uint64_t order() const noexcept { return word_ >> (slot_bits + user_bits); }
+    /// The owner's. No backend reads or changes it.
+    [[nodiscard]] unsigned user() const noexcept {
+        return static_cast<unsigned>(word_ >> slot_bits) & low(user_bits);
     }
+    /// Which slot of the backend holds it.
+    [[nodiscard]] std::uint32_t slot() const noexcept {
+        return static_cast<std::uint32_t>(word_) & low(slot_bits);
+    }
+
     /// @param number is taken modulo 2^44.
     void set_order(std::uint64_t number) noexcept {
-        order_low = static_cast<std::uint32_t>(number);
-        order_middle = static_cast<std::uint8_t>(number >> 32);
-        order_high = (number >> 40) & 15;
+        word_ = number << (slot_bits + user_bits) | (word_ & low(slot_bits + user_bits));
+    }
+    /// @param value is taken modulo 2^16.
+    void set_slot(std::uint32_t value) noexcept {
+        word_ = (word_ & ~std::uint64_t{low(slot_bits)}) | (value & low(slot_bits));
+    }
+    /// set_order() and set_slot() in one.
+    void set_order_and_slot(std::uint64_t number, std::uint32_t slot) noexcept {
+        word_ = number << (slot_bits + user_bits) |
+                (word_ & (std::uint64_t{low(user_bits)} << slot_bits)) | (slot & low(slot_bits));
+    }
+    /// @param value is taken modulo 2^4.
+    void set_user(unsigned value) noexcept {
+        word_ = (word_ & ~(std::uint64_t{low(user_bits)} << slot_bits)) |
+                std::uint64_t{value & low(user_bits)} << slot_bits;
     }
 
     /// Whether some backend, or a set detached from one, holds this node.
     [[nodiscard]] bool filed() const noexcept { return link != nullptr; }
+
+private:
+    [[nodiscard]] static constexpr std::uint32_t low(unsigned bits) noexcept {
+        return (std::uint32_t{1} << bits) - 1;
+    }
 };
 
 static_assert(sizeof(void*) != 8 || sizeof(timer_node) == 32);

@@ -245,7 +245,7 @@ public:
         check_alarm_time("reschedule", at);
         s.at = at;
         const tick due{intervals_.number(at)};
-        if (s.user == in_wheel && due > wheel_.now()) {
+        if (s.user() == in_wheel && due > wheel_.now()) {
             wheel_.rearm(s, due);
         } else {
             unfile(s);
@@ -494,18 +494,18 @@ private:
     void file(slot& s) noexcept {
         const tick due{intervals_.number(s.at)};
         if (due > wheel_.now()) {
-            s.user = in_wheel;
+            s.set_user(in_wheel);
             wheel_.insert(s, due);
         } else {
             s.due = due;
-            s.user = in_front;
+            s.set_user(in_front);
             s.entry = ++entries_;
             front_.insert(s); // behind those of the same key
         }
     }
 
     void unfile(slot& s) noexcept {
-        if (s.user == in_wheel) {
+        if (s.user() == in_wheel) {
             wheel_.erase(s);
             return;
         }
@@ -553,7 +553,7 @@ private:
             const expire_result result = wheel_.expire(tick{key}, out);
             more = result.more;
             for (timer_node* const node : std::span(out).first(result.emitted)) {
-                node->user = in_front;
+                node->set_user(in_front);
                 front_.insert(front_.end(), static_cast<slot&>(*node));
             }
         }

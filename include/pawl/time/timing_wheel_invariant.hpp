@@ -29,7 +29,7 @@ void timing_wheel<T, TimePoint>::invariant() const {
     size_type in_order = 0;
     key_type before = 0;
     for (const slot& s : front_) {
-        require(s.user == in_front, "A2: an alarm of the wheel is in the front: index, key",
+        require(s.user() == in_front, "A2: an alarm of the wheel is in the front: index, key",
                 s.index, s.key());
         require(before <= s.key(), "A3: not in firing order: keys", before, s.key());
         require(s.key() <= position, "A2: in the front too early: key, position", s.key(),
@@ -51,7 +51,7 @@ void timing_wheel<T, TimePoint>::invariant() const {
         require(s.value.has_value(), "A1: an alarm without a value: index, key", s.index, s.key());
         require(s.key() == intervals_.number(s.at), "an alarm's key is not its time's: keys",
                 s.key(), intervals_.number(s.at));
-        require(s.user == in_front || s.key() > position, "A4: late in the wheel: key, position",
+        require(s.user() == in_front || s.key() > position, "A4: late in the wheel: key, position",
                 s.key(), position);
     }
     require(alive == size_, "A1: alive slots, alarms", alive, size_);
