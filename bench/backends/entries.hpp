@@ -105,8 +105,9 @@ inline std::vector<entry> all_entries(const setup& s) {
 
     all.push_back(
         {{"expire", "all timers expire at random times within 1000 ticks of 1 ms", "ns per expiry",
-          above_write(s, true, variants<expire_in_ticks, hierarchical, ring, list_wheel>(s))},
-         variants<expire_in_ticks, binary, heap, ordered_set>(s),
+          above_write(s, true,
+                      variants<expire_in_ticks, hierarchical, binary, ring, list_wheel>(s))},
+         variants<expire_in_ticks, heap, ordered_set>(s),
          {},
          {{1'000'000, "hierarchical", 45, false}, {1'000'000, "hierarchical", 4, true}}});
 
@@ -115,12 +116,13 @@ inline std::vector<entry> all_entries(const setup& s) {
           "the same, each timer having been moved to the next second before: what a "
           "lazy re-arm puts off",
           "ns per expiry",
-          above_write(s, true, variants<expire_after_rearm, hierarchical, list_wheel>(s))},
-         variants<expire_after_rearm, binary, heap, ordered_set>(s)});
+          above_write(s, true, variants<expire_after_rearm, hierarchical, binary, list_wheel>(s))},
+         variants<expire_after_rearm, heap, ordered_set>(s)});
 
-    all.push_back({{"jump", "one jump over the second in which all timers expire", "ns per expiry",
-                    above_write(s, true, variants<jump, hierarchical, ring, list_wheel>(s))},
-                   variants<jump, binary, heap, ordered_set>(s)});
+    all.push_back(
+        {{"jump", "one jump over the second in which all timers expire", "ns per expiry",
+          above_write(s, true, variants<jump, hierarchical, binary, ring, list_wheel>(s))},
+         variants<jump, heap, ordered_set>(s)});
 
     all.push_back(
         {{"ring_1_thread",

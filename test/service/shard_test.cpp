@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   The shard without an io_context, on the wheel and on the slow ordered map: counts of runners, P4,
+//   The shard without an io_context, on both wheels and on the slow ordered map: counts of runners, P4,
 //   P6, P7, expire_all, the end, and a long random walk beside a model of a few lines.
 
 #define BOOST_TEST_MODULE shard
@@ -14,6 +14,7 @@
 #include "../support/seed.hpp"
 
 #include <pawl/ring_timer.hpp>
+#include <pawl/time/binary_wheel.hpp>
 #include <pawl/time/hierarchical_wheel.hpp>
 
 #include <algorithm>
@@ -36,8 +37,9 @@ namespace {
 using namespace shard_bench;
 
 using wheel = counting_backend<pawl::time::hierarchical_wheel>;
+using small = counting_backend<pawl::time::binary_wheel>;
 using oracle = counting_backend<pawl_test::ordered_map_backend>;
-using backends = std::tuple<wheel, oracle>;
+using backends = std::tuple<wheel, small, oracle>;
 
 /// Timers with one wait each.
 template <class Backend>

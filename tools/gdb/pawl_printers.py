@@ -337,7 +337,7 @@ class HierarchicalWheel(Wheel):
     def places(self):
         levels = {}
         for place, slot in self.occupied():
-            levels[place] = levels.get(place, 0) + number(slot, "count_")
+            levels[place] = levels.get(place, 0) + self.count(slot)
         return levels.items()
 
     def nodes(self):
@@ -354,10 +354,14 @@ class HierarchicalWheel(Wheel):
             for i, slot in enumerate(fixed_array(member(self.value, f"{digits}.lists_"))):
                 while level < 63 and i >= int(firsts[level + 1]):
                     level += 1
-                if number(slot, "count_"):
+                if self.count(slot):
                     yield name if digits == "stage_" else f"level {level}", slot
-        if number(self.value, "parked_.count_"):
+        if self.count(member(self.value, "parked_")):
             yield "parked", member(self.value, "parked_")
+
+    @staticmethod
+    def count(slot):
+        return number(slot, "count_and_order_") // 2
 
     @staticmethod
     def heads(slot):

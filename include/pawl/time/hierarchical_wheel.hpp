@@ -38,6 +38,9 @@
 //       present only shrinks, and the position rests.
 //   W4  A sequence is the number of a start, without end; a node keeps its low 44 bits, which are
 //       unambiguous for the last 2^44 starts. Sequences of filed nodes only grow.
+//   W5  All nodes on level 0 were pushed there after the last cascade began: the slot that is
+//       entered is the first, and those of level 0 come before it. So what is older there than
+//       that has the sequence with which it was pushed, and S4 holds for it.
 //
 // Threads
 //   None. The owner serialises calls. Constructing a detached set reads only what never changes.
@@ -196,9 +199,9 @@ public:
 
     /// A tick before which expire() has nothing to emit.
     ///
-    /// now() if the last expire() was left in the middle of a tick. If the first occupied slot holds few nodes,
-    /// their earliest due tick, but no later than the next slot begins: a timer that is alone, or
-    /// the first of a few, is waited for without a stop at each level, re-armed or not.
+    /// now() if some of what is due then has not been handed out. If the first occupied slot holds few
+    /// nodes, their earliest due tick, but no later than the next slot begins: a timer that is alone,
+    /// or the first of a few, is waited for without a stop at each level, re-armed or not.
     [[nodiscard]] tick next_wake() const noexcept {
         if (stage_.first() != none || cascade() != none)
             return now();
@@ -401,8 +404,8 @@ private:
             stage_base_ = time_[present].least();
             stage_.restart(0);
         }
-        // An odd number of cascades leaves a slot in order. What was started anew since the last
-        // one, by a re-arm that left it here, comes behind all others.
+        // An odd number of cascades leaves a slot in order. What was started since the last one
+        // began comes behind all others: W5.
         if (time_[present].ascends() && stage_.first() == none) {
             gather(
                 time_, present, std::min<std::size_t>(count, work.left), work,
@@ -497,11 +500,9 @@ private:
 
     std::size_t size_ = 0;
     std::uint64_t next_sequence_ = std::uint64_t{1} << timer_node::order_bits; // never below: W4
-    std::uint64_t stage_base_ = 0; // the sequence whose key in the stage is 0
-    std::uint64_t cascaded_at_ =
-        0;                 // next_sequence_ when the last cascade began: no slot of level 0
-                           // holds a node since before
-    bool staging_ = false; // the stage is open: W3
+    std::uint64_t stage_base_ = 0;  // the sequence whose key in the stage is 0
+    std::uint64_t cascaded_at_ = 0; // next_sequence_ when the last cascade began: W5
+    bool staging_ = false;          // the stage is open: W3
 
     std::uint32_t parked_slot_; // also the number of slots of time
     std::uint32_t slots_;       // of an epoch

@@ -101,6 +101,18 @@ void hierarchical_wheel::invariant() const {
                  {"due", node.due.count()},
                  {"now", now().count()}});
     });
+    for (slot_type slot = 0; slot != time_.shape().slots(0); ++slot) {
+        if (!time_[slot].ascends())
+            continue;
+        std::uint64_t last = 0;
+        time_[slot].for_each_in_order([&](const timer_node& node) {
+            if (sequence(node) >= cascaded_at_)
+                return;
+            require(sequence(node) > last, "S4, W5: a slot says that it is in order, and is not",
+                    {{"slot", slot}, {"sequence", sequence(node)}, {"behind", last}});
+            last = sequence(node);
+        });
+    }
     check_list(parked_, parked_slot_, [&](const timer_node& node) {
         require(node.due == tick::never(), "W1: a parked node has a due tick",
                 {{"due", node.due.count()}});

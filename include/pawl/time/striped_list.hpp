@@ -10,15 +10,15 @@
 //   each address being known only when its predecessor has arrived. So a slot is several lists, the
 //   stripes. Nodes are pushed round robin and popped in the reverse rotation, which prefetches the
 //   next node of each stripe one rotation before it is needed. Without erasures in between, nodes
-//   come out exactly in the reverse order of going in; with erasures, nearly.
+//   come out exactly in the reverse order of going in; with erasures, nearly: ascends() tells.
 //
 // Invariants
 //   S1  count() is the number of nodes in all stripes.
 //   S2  heads_[i] != nullptr implies heads_[i]->link == &heads_[i]; walk() alone suspends this
 //       for its own slot, so that popping does not write to a node before it has arrived.
 //   S3  No node's sequence is less than least() (sequences of filed nodes only grow).
-//   S4  While ascends(), each node was pushed with a smaller sequence than those before it, and
-//       none was erased.
+//   S4  While ascends(), each node was pushed with a smaller sequence than those that were here
+//       before it, and none was erased since the list was last empty.
 //
 // Cost
 //   128 bytes, two cache lines, which is why there are 14 stripes and not 16.
@@ -82,11 +82,13 @@ public:
     /// A lower bound of the sequences of the nodes. Precondition: !empty().
     [[nodiscard]] std::uint64_t least() const noexcept { return least_; }
 
-    /// Whether walk() comes to the nodes in the order of the sequences that they were pushed with.
+    /// walk() comes to the nodes in the order of the sequences that they were pushed with, the
+    /// smallest first. No is no answer: it may be so.
     [[nodiscard]] bool ascends() const noexcept { return count_and_order_ % 2 != 0; }
 
-    /// Links an unfiled node.
+    /// Links an unfiled node. Precondition: count() < 2^31 - 1.
     void push(timer_node& node, std::uint64_t sequence) noexcept {
+        assert(count() < ~std::uint32_t{0} / 2);
         if (empty()) {
             least_ = sequence;
             count_and_order_ = 3;
@@ -162,6 +164,21 @@ public:
                 return head;
         }
         return nullptr;
+    }
+
+    /// Calls `visit(const timer_node& node)` for every node, in the order in which walk() would
+    /// come to them.
+    template <class Visitor>
+    void for_each_in_order(Visitor&& visit) const {
+        striped_list rest = *this; // its heads alone are used
+        for (std::uint32_t left = count(); left != 0;) {
+            rest.next_ = rest.next_ == 0 ? stripes - 1 : rest.next_ - 1;
+            if (timer_node* const node = rest.heads_[rest.next_]) {
+                rest.heads_[rest.next_] = node->next;
+                --left;
+                visit(*node);
+            }
+        }
     }
 
     /// Calls `visit(const timer_node& node, timer_node* const& pointer_to_it)` for every node.

@@ -58,7 +58,7 @@ public:
 
     /// Number of its start, modulo 2^44.
     [[nodiscard]] std::uint64_t order() const noexcept { return word_ >> (slot_bits + user_bits); }
-    /// The owner's. No backend reads or changes it.
+    /// The owner's: every backend leaves it as it is.
     [[nodiscard]] unsigned user() const noexcept {
         return static_cast<unsigned>(word_ >> slot_bits) & low(user_bits);
     }
@@ -80,6 +80,7 @@ public:
         word_ = number << (slot_bits + user_bits) |
                 (word_ & (std::uint64_t{low(user_bits)} << slot_bits)) | (slot & low(slot_bits));
     }
+    /// To be serialised with the calls of the backend, which write to the same word.
     /// @param value is taken modulo 2^4.
     void set_user(unsigned value) noexcept {
         word_ = (word_ & ~(std::uint64_t{low(user_bits)} << slot_bits)) |

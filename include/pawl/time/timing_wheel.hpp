@@ -393,8 +393,8 @@ private:
                                              boost::intrusive::constant_time_size<false>>;
 
     // Where an alarm is: `user` of its node.
-    static constexpr std::uint64_t in_wheel = 0;
-    static constexpr std::uint64_t in_front = 1;
+    static constexpr unsigned in_wheel = 0;
+    static constexpr unsigned in_front = 1;
 
     static constexpr const char* advice = "; more level_bits or a coarser alarm_precision reach "
                                           "further";
