@@ -198,8 +198,10 @@ public:
     /// `async_wait()`.
     /// @return how many waits were moved. 0 means that nothing was pending and that only the expiry
     ///         was set.
+    /// @throws Nothing but what the clock does, save on a timer in a ring: pawl::ring_timer.
     /// @par Complexity
-    /// O(1). Does not allocate. Moving a deadline later writes the timer and nothing else.
+    /// O(1) for one wait, O(waits of this timer) for several. Does not allocate, save where a ring has
+    /// to grow. Moving a deadline later writes the timer and nothing else.
     std::size_t rearm_at(const time_point& expiry_time) { return handle_.rearm_at(expiry_time); }
 
     /// rearm_at() with an expiry `expiry_time` from now, saturating.
@@ -229,13 +231,13 @@ public:
     }
 
 #if !defined(BOOST_ASIO_NO_DEPRECATED) && BOOST_VERSION < 108700
-    /// (Deprecated, as in Asio before Boost 1.87.) Non-error-code overload.
+    /// (Deprecated, as in Asio before Boost 1.87.) Use the overload without `error_code`.
     std::size_t cancel(boost::system::error_code& ec) {
         ec = {};
         return cancel();
     }
 
-    /// (Deprecated, as in Asio before Boost 1.87.) Non-error-code overload.
+    /// (Deprecated, as in Asio before Boost 1.87.) Use the overload without `error_code`.
     std::size_t cancel_one(boost::system::error_code& ec) {
         ec = {};
         return cancel_one();
@@ -244,7 +246,7 @@ public:
     /// (Deprecated, as in Asio before Boost 1.87.) Use expiry().
     time_point expires_at() const { return expiry(); }
 
-    /// (Deprecated, as in Asio before Boost 1.87.) Non-error-code overload.
+    /// (Deprecated, as in Asio before Boost 1.87.) Use the overload without `error_code`.
     std::size_t expires_at(const time_point& expiry_time, boost::system::error_code& ec) {
         ec = {};
         return expires_at(expiry_time);

@@ -20,7 +20,8 @@ namespace pawl {
 
 /// A steady timer on pawl::time::binary_wheel: its time structure takes 1.2 KB of a context instead
 /// of 144 KB, and no heap. Expiry costs more than with pawl::steady_timer, the more so the more
-/// timers there are.
+/// timers there are. Members, errors, thread safety and complexity are those of
+/// basic_waitable_timer.
 using compact_timer = basic_waitable_timer<
     std::chrono::steady_clock,
     on_backend<time::binary_wheel, boost::asio::wait_traits<std::chrono::steady_clock>>>;

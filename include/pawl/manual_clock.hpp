@@ -69,6 +69,8 @@ public:
 
     /// Moves the clock by `d`, and makes the waits of `context` that are due ready to run. A
     /// negative `d` counts as zero: the clock is steady.
+    /// @par Complexity
+    /// As the expiry of those waits: amortised O(levels) for each.
     static void advance(boost::asio::execution_context& context, duration d) {
         if (d > duration::zero()) {
             ticks_.fetch_add(d.count(), std::memory_order_acq_rel); // pairs with now()

@@ -45,7 +45,10 @@ namespace pawl {
 ///     need `round_up`.
 /// @li A ring may be full; pawl::ring_overflow says what becomes of the wait.
 ///
-/// Moving a timer within the same k-th part of its delay writes the timer and nothing else.
+/// Moving a timer within the same k-th part of its delay writes the timer and nothing else. Otherwise
+/// it takes a new slot, and where the ring is full and has to grow for that, the re-arm may throw
+/// `std::bad_alloc`, with nothing moved. Everything else, such as thread safety and cancellation, is
+/// as with basic_waitable_timer.
 using ring_timer = basic_waitable_timer<
     std::chrono::steady_clock,
     on_backend<time::timeout_rings, boost::asio::wait_traits<std::chrono::steady_clock>>>;

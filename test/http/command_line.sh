@@ -95,6 +95,18 @@ fi
 kill -TERM "$server"
 wait_for_end 0
 
+if [[ -x $programs/idle_echo_server ]]; then
+    : >"$scratch/stdout"
+    "$programs/idle_echo_server" --port 0 >"$scratch/stdout" 2>"$scratch/stderr" &
+    server=$!
+    until grep -q '^listening on ' "$scratch/stdout" || ! kill -0 "$server" 2>/dev/null; do
+        sleep 0.02
+    done
+    kill -INT "$server"
+    wait_for_end 0
+    says 'stderr of idle_echo_server' 'stopping on SIGINT' "$(<"$scratch/stderr")"
+fi
+
 program=http_clients
 misused
 misused --port 80

@@ -31,7 +31,8 @@ enum class shutdown_policy {
 
 /// What becomes of a wait for which its ring has no room.
 enum class ring_overflow {
-    /// The ring takes twice the memory. The wait's memory comes from the global heap.
+    /// The ring takes twice the memory, from the global heap. One of 2^31 slots cannot, and does as
+    /// with `reject`.
     grow,
     /// async_wait() completes with `boost::asio::error::no_buffer_space`; a re-arm throws a
     /// `boost::system::system_error` with that code, and moves nothing.

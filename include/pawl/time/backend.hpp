@@ -7,6 +7,7 @@
 // Purpose
 //   What the service asks of a time structure, and what each call promises. The hierarchical wheel
 //   is one; the conformance tests run the same suite over every one and over a slow ordered map.
+//   (Rings take fixed delays only, and are no backend in this sense: timeout_rings.hpp.)
 //
 // Model
 //   A backend files nodes by the tick at which they are due and hands them out when that tick has

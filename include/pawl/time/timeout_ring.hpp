@@ -113,7 +113,8 @@ namespace pawl::time {
 template <class T>
 class timeout_ring;
 
-/// Names one registration in its ring, for as long as the ring lives.
+/// Names one registration in its ring, for as long as the ring lives. It does not know which ring that
+/// is: what another ring does with it is undefined.
 class ring_ticket {
 public:
     /// No registration.
