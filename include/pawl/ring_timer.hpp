@@ -33,7 +33,8 @@ namespace pawl {
 /// @endcode
 ///
 /// What differs:
-/// @li A timer of the delay d expires within d to d + d / k and one pawl::options::precision, where k
+/// @li A timer of the delay d expires within d to d + d / k, both rounded up to whole
+///     pawl::options::precision, and one more, with the last that was started in its period; k
 ///     is pawl::ring_options::marks; counted from the call of async_wait(), or of the re-arm. Timers of one ring expire in the
 ///     order of the k-th parts of the delay in which they were started or last moved, and within
 ///     one such part in the order in which they came to it; there is no order between rings.

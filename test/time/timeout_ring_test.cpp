@@ -704,6 +704,29 @@ BOOST_AUTO_TEST_CASE(the_first_of_each_sub_period_is_told_so) {
     BOOST_TEST(b.add(6).first);
 }
 
+BOOST_AUTO_TEST_CASE(a_driver_that_knows_the_latest_registration_may_come_late) {
+    bench b(80, 10);
+    b.add(0);
+    b.add(1);
+    b.ring.mark(tick{9}, tick{4}, b.ring.position()); // too early
+    BOOST_TEST((b.ring.next_wake() == tick{10}));
+    b.ring.mark(tick{70}, tick{4}, b.ring.position());
+    BOOST_TEST((b.ring.next_wake() == tick{84}));
+    BOOST_TEST(b.expire(83, 5).emitted == 0U);
+    BOOST_TEST(b.expire(84, 5).emitted == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(R3_a_stamp_never_falls_so_that_nothing_is_early) {
+    bench b(80, 10);
+    b.add(0);
+    b.ring.mark(tick{20}, tick{20}, b.ring.position());
+    b.add(1);
+    b.ring.mark(tick{30}, tick{5}, b.ring.position()); // 1 began long before it was registered
+    b.ring.invariant();
+    BOOST_TEST(b.expire(99, 5).emitted == 0U);
+    BOOST_TEST(b.expire(100, 5).emitted == 2U);
+}
+
 // R4. A registration that is not the first relies on a wake-up that somebody before has caused.
 BOOST_AUTO_TEST_CASE(a_sub_period_that_others_have_emptied_is_still_waited_for) {
     bench b(80, 2);

@@ -47,11 +47,12 @@ enum class ring_overflow {
 struct ring_options {
     /// One delay.
     struct ring {
-        /// The delay of its timers, at least one tick. 1 ns to 10 years.
+        /// The delay of its timers, 1 ns to 10 years; rounded up to whole options::precision.
         std::chrono::nanoseconds delay{};
 
         /// How many slots it has to begin with, 1 to 2^31; per shard. A timer takes at most one for
-        /// each period (see `marks`) in which it is started or moved, until that is over.
+        /// each period (see `marks`) in which it is started or moved, until that is over: one that is
+        /// moved all the time has up to `marks` + 1.
         std::size_t capacity = 1024;
     };
 

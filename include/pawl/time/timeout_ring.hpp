@@ -29,7 +29,8 @@
 //   stamp. Once stamp + delay has come, the sweep goes up to the mark. The time since the newest
 //   mark is the open sub-period; it is closed, which makes a mark, when delay / marks have passed.
 //   So a timer registered at s is expired in [s + delay, s + delay + period()], by a driver that
-//   comes when next_wake() says. A tick that is late, or a forced sweep, shifts nothing.
+//   comes when next_wake() says. A forced sweep shifts nothing. If a driver comes late, so is the
+//   stamp, unless it knows better when the last registration was made.
 //
 //   Growing puts a block of twice the capacity after the others. Tickets name their block. A sweep
 //   finds a ticket in the block that has it published; it need not know where a block began.
@@ -38,8 +39,8 @@
 //   R1  head <= tail <= head + capacity: no two tickets of [head, tail) share a slot.
 //   R2  A ticket of [head, tail) is live or done in exactly one block, or not published yet.
 //       No other slot is live.
-//   R3  Marks rise in ticket, and in stamp by period() at least; the open sub-period begins at the
-//       newest mark or later. A mark moves past timers that are done only, never past a live one.
+//   R3  Marks rise in ticket, and never fall in stamp; the open sub-period begins at the newest mark
+//       or later. A mark moves past timers that are done only, never past a live one.
 //   R4  If the open sub-period is not empty, then its first registration was answered `first`, or
 //       a driver call has come since, behind which next_wake() sees it.
 //
@@ -373,22 +374,28 @@ public:
 
     /// Says that all registrations before `seen` were made at or before `stamp`. If the open
     /// sub-period is over, it is closed. A stamp that goes back changes nothing.
-    void mark(tick stamp, ring_position seen) noexcept {
+    void mark(tick stamp, ring_position seen) noexcept { mark(stamp, stamp, seen); }
+
+    /// Says that it is `now`, and that all registrations before `seen` were made at or before
+    /// `latest`, which is no later than `now`. Who knows that is less late: the time from `latest` to
+    /// `now`, in which the driver may have been kept from coming, does not count.
+    void mark(tick now, tick latest, ring_position seen) noexcept {
         const turn mine(*this);
         if (!mine)
             return;
         // relaxed: written by drivers only, and they are ordered by driver_.
         const std::uint64_t from = open_from_.load(std::memory_order_relaxed);
         if (tail_number() == from) {
-            begin_ = std::max(begin_, stamp);
+            begin_ = std::max(begin_, now);
             return;
         }
-        if (seen.number_ <= from || stamp < later(begin_, period_))
+        if (seen.number_ <= from || now < later(begin_, period_))
             return;
+        const tick stamp = marks_.empty() ? latest : std::max(latest, marks_.back().stamp); // R3
         // Full only if the sweep is behind by more than a sub-period. The front is overwritten
-        // then: its timers go with the second mark, which is due at this stamp as well.
+        // then: its timers go with the second mark, which is due now as well.
         marks_.push_back({seen.number_, stamp});
-        begin_ = stamp;
+        begin_ = now;
         open_at(seen.number_);
     }
 

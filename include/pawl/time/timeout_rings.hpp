@@ -154,7 +154,7 @@ public:
         now_ = std::max(now_, now);
         expire_result all;
         for (const auto& e : rings_) {
-            e->ring.mark(std::max(now_, e->latest_start), e->ring.position());
+            e->ring.mark(std::max(now_, e->latest_start), e->latest_start, e->ring.position());
             if (all.emitted == out.size()) {
                 all.more = all.more || e->ring.next_wake() <= now_;
                 continue;
