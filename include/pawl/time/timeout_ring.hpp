@@ -206,7 +206,10 @@ struct ring_sweep {
 ///     sleep_until(s.more || s.busy ? now_down() : ring.next_wake());
 ///
 /// Never early means: the delay and the stamp of a mark are rounded up to ticks, the `now` of
-/// expire() is rounded down.
+/// expire() is rounded down. The driver may hand out an item as soon as it is registered, so that whoever
+/// lets go of items there must not be in the way of `c.ticket = ...`, if a thread may be kept from
+/// going on for longer than the delay. wake_the_driver() has to last, as a flag under the driver's mutex does,
+/// for a driver that is just going to sleep. A ring that is `full` may grow(prepare_growth()).
 ///
 /// @par Thread safety
 /// Any thread may call try_register(), cancel(), position(), close(), closed(), can_grow(),

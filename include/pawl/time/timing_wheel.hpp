@@ -106,6 +106,8 @@ namespace pawl::time {
 /// is the count of its duration since the epoch of its clock. After an exception from any member
 /// but those that fire, the wheel is as it was before.
 ///
+/// It can be neither copied nor moved: nodes point at its slots.
+///
 /// The interface is that of `Timing_wheel` in Jane Street's core_kernel, with some differences that
 /// the head of this file lists; the structure is a pawl::time::hierarchical_wheel.
 ///
