@@ -25,7 +25,7 @@
  * Left out
  *   Spin's memory is sequentially consistent. The orders are argued in the header, and tested by ThreadSanitizer.
  *   has_room(), replace() and the search of more than two blocks.
- *   Time: each visit of the driver closes the sub-period, and the visit after that finds the mark due.
+ *   Time: each visit of the driver closes the sub-period, and this visit or the one after that finds the mark due.
  */
 
 #define ITEMS 4
@@ -452,7 +452,7 @@ proctype drives() {
     :: atomic { told || again -> told = false; again = false; limit = mark; seen = tail }   /* position() */
         make_mark(seen);
         if
-        :: atomic { my_turn -> begin_turn() }
+        :: atomic { my_turn -> begin_turn(); if :: limit = mark :: skip fi }
             sweep(limit)                /* expire() */
         :: atomic { else -> again = true }      /* busy */
         fi;

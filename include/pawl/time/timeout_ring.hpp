@@ -287,8 +287,8 @@ public:
         return item;
     }
 
-    /// Behind all registrations that have been made. Take it before reading the clock whose time
-    /// goes to mark().
+    /// Behind all registrations that have been made. Take it before reading the clock, or the time of
+    /// the latest registration, that goes to mark(); the latter is to be raised before registering.
     [[nodiscard]] ring_position position() const noexcept {
         return ring_position{number_in(tail_.load(std::memory_order_acquire))}; // pairs: reserve()
     }
@@ -456,7 +456,8 @@ public:
     }
 
     /// Whether a running timer was registered behind the newest mark. If so, it may begin anew
-    /// where it is: the next mark will be later. Serialise with position() to mark() as a whole.
+    /// where it is: the next mark will be later, if its `latest` knows of that. Serialise with
+    /// position() to mark() as a whole.
     [[nodiscard]] bool in_open_period(ring_ticket ticket) const noexcept {
         // relaxed: written by drivers only.
         return ticket && number_in(ticket.word()) >= open_from_.load(std::memory_order_relaxed);

@@ -9,8 +9,10 @@
 //   backend, for timers whose delays are known beforehand.
 //
 // Model
-//   One timeout_ring for each delay. A node is filed under a ring and a due tick; the ring hands it
-//   out within [due, due + period], where the period is the k-th part of the delay, rounded up.
+//   One timeout_ring for each delay. A node is filed under a ring and a due tick, and begins, for the
+//   ring, a delay before that. It is handed out with the one that begins last of all that the ring
+//   has had when its period is closed: within [due, due + period] if it begins when it is filed and
+//   the driver comes in time, where the period is the k-th part of the delay, rounded up.
 //
 //   A re-arm registers anew and leaves a cancelled slot behind, but not within one period: all that
 //   is registered in the same period is handed out at the same time, so the node stays where it is,
@@ -19,8 +21,9 @@
 //
 // Invariants
 //   R1  No node is handed out before its due tick. Whoever files a node has read the clock before,
-//       and another thread that expires may have read it earlier still; so a period is closed with
-//       the latest start that is known, and not only with the time that expire() is given.
+//       and another thread that expires may have read it earlier still; so a period is stamped with
+//       the latest beginning that is known, and the time that expire() is given says only whether
+//       it is over.
 //   R2  A filed node has its ring in `slot` and its place in the ring in `ticket`.
 //
 // Threads
@@ -49,8 +52,9 @@
 
 namespace pawl::time {
 
-/// Several rings as one time structure. A node is handed out within [due, due + period], where the
-/// period is the k-th part of the delay of its ring, rounded up, and k is the number of marks.
+/// Several rings as one time structure. A node that is filed a whole delay before it is due is handed
+/// out within [due, due + period], where the period is the k-th part of the delay of its ring, rounded
+/// up, and k is the number of marks. One whose delay has begun before may be as much later.
 ///
 /// @par Thread safety
 /// The owner serialises all calls.
