@@ -288,6 +288,12 @@ private:
         return next_sequence_ - ((next_sequence_ - node.order()) & order_mask);
     }
 
+    /// Compares nodes by their starts.
+    [[nodiscard]] auto in_start_order() const noexcept {
+        return
+            [this](const timer_node& a, const timer_node& b) { return sequence(a) < sequence(b); };
+    }
+
     /// The key of a node in the stage. One that is older than what has been handed out is next.
     [[nodiscard]] std::uint64_t stage_key(std::uint64_t sequence) const noexcept {
         const std::uint64_t key = sequence > stage_base_ ? sequence - stage_base_ : 0;
@@ -412,9 +418,7 @@ private:
                 [this](const timer_node& node) {
                     return node.due <= now() && sequence(node) < cascaded_at_;
                 },
-                [this](const timer_node& a, const timer_node& b) {
-                    return sequence(a) < sequence(b);
-                });
+                in_start_order());
             return true;
         }
         spread(time_, present, work);
@@ -442,9 +446,7 @@ private:
                 [this, last](const timer_node& node) {
                     return node.due <= now() && stage_key(sequence(node)) <= last;
                 },
-                [this](const timer_node& a, const timer_node& b) {
-                    return sequence(a) < sequence(b);
-                });
+                in_start_order());
             return true;
         }
         if (work.left == 0)

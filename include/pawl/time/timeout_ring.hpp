@@ -102,6 +102,7 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -383,6 +384,7 @@ public:
     /// `latest`, which is no later than `now`. Who knows that is less late: the time from `latest` to
     /// `now`, in which the driver may have been kept from coming, does not count.
     void mark(tick now, tick latest, ring_position seen) noexcept {
+        assert(latest <= now);
         const turn mine(*this);
         if (!mine)
             return;
