@@ -238,6 +238,14 @@ public:
         return reset_at(detail::saturating_sum(Clock::now(), d));
     }
 
+    /// reset() to a tick that is due between `min` and `max` from now, both included, chosen as by
+    /// basic_waitable_timer::expires_within(): intervals that are reset to overlapping ranges tend to
+    /// share wake-ups, for good if their periods agree. next_tick() says when it is due.
+    /// @throws std::invalid_argument if `max < min`, with nothing changed.
+    std::size_t reset_within(const duration& min, const duration& max) {
+        return reset_at(detail::timer_access::handle(timer_).expiry_within(min, max));
+    }
+
     /// reset() to a tick that is due at `t`.
     std::size_t reset_at(const time_point& t) { return move_waits(grid_->reset_at(t)); }
 

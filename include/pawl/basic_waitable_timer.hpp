@@ -27,10 +27,6 @@ namespace pawl {
 
 class manual_clock;
 
-namespace detail {
-struct timer_access;
-}
-
 /// A timer with blocking and asynchronous waits.
 ///
 /// It has the members of `boost::asio::basic_waitable_timer`, and their meaning, so that replacing

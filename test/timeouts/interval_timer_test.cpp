@@ -37,6 +37,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -661,6 +662,47 @@ BOOST_FIXTURE_TEST_CASE(reset_after_makes_the_tick_due_so_long_from_now, waiting
 
     check_delivered_at(60ms);
     BOOST_CHECK(since_start(ticks.next_tick()) == 160ms);
+}
+
+BOOST_FIXTURE_TEST_CASE(reset_within_makes_the_tick_due_in_the_range, waiting) {
+    const auto from = now();
+    BOOST_CHECK_EQUAL(ticks.reset_within(20ms, 30ms), one);
+
+    const auto due = since_start(ticks.next_tick());
+    BOOST_CHECK(from + 20ms <= due && due <= from + 30ms);
+    check_delivered_at(due);
+    BOOST_CHECK(since_start(ticks.next_tick()) == due + 100ms);
+}
+
+BOOST_AUTO_TEST_CASE(intervals_that_are_reset_to_overlapping_ranges_tick_together) {
+    std::vector<interval> all;
+    std::vector<delivery> deliveries(100);
+    for (int i = 0; i < 100; ++i) {
+        pass(7ms); // begun at different times
+        all.emplace_back(context, 1h);
+        all.back().reset_within(3s, 4s);
+        all.back().async_wait(record(deliveries[static_cast<std::size_t>(i)]));
+    }
+    std::size_t stops = 0;
+    while (std::ranges::any_of(deliveries, &delivery::pending)) {
+        manual_clock::advance_to_next(context);
+        poll(context);
+        ++stops;
+    }
+    BOOST_TEST_MESSAGE(stops << " wake-ups for 100 intervals");
+    BOOST_CHECK_LE(stops, 5U);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_range_that_is_none_changes_nothing, waiting) {
+    const auto due = ticks.next_tick();
+    const auto names_it = [](const std::invalid_argument& e) {
+        return std::string(e.what()).find("max must not be less than min") != std::string::npos;
+    };
+    BOOST_CHECK_EXCEPTION(ticks.reset_within(2s, 1s), std::invalid_argument, names_it);
+
+    BOOST_CHECK(ticks.next_tick() == due);
+    BOOST_CHECK(d.pending());
+    check_delivered_at(since_start(due));
 }
 
 BOOST_FIXTURE_TEST_CASE(reset_at_makes_the_tick_due_there, waiting) {

@@ -48,14 +48,6 @@ struct limit_at {
     }
 };
 
-/// Gives the adapters what they need of a timer of the caller's.
-struct timer_access {
-    template <class Timer>
-    [[nodiscard]] static auto& handle(Timer& timer) noexcept {
-        return timer.handle_;
-    }
-};
-
 /// The timer of a limit that belongs to the operation.
 template <class Clock>
 class own_limit_timer {

@@ -103,6 +103,11 @@ public:
         return rearm(within(min, max));
     }
 
+    /// What expires_within() would set.
+    [[nodiscard]] time_point expiry_within(const duration& min, const duration& max) const {
+        return within(min, max).expiry;
+    }
+
     template <class Handler, class Executor>
     void async_wait(Handler&& handler, const Executor& timer_executor) {
         using decayed = std::decay_t<Handler>;
@@ -317,6 +322,14 @@ private:
     tagged_dispatcher home_;
     time_point expiry_{};
     timer_core core_;
+};
+
+/// What other public objects need of a timer.
+struct timer_access {
+    template <class Timer>
+    [[nodiscard]] static auto& handle(Timer& timer) noexcept {
+        return timer.handle_;
+    }
 };
 
 } // namespace pawl::detail
