@@ -3,11 +3,15 @@
 
 // Purpose
 //   The frame of the contract suite: one text, compiled for boost::asio::steady_timer
-//   (PAWL_UNDER_TEST_ASIO=1), for pawl::steady_timer, and for pawl::compact_timer
-//   (PAWL_UNDER_TEST_COMPACT=1). Each test names the row C1..C42 of the
-//   contract that it pins. Where Pawl differs on purpose the test says so with by_design(pawl,
-//   asio) or `if constexpr (under_test_is_pawl)`; the list of these places is
+//   (PAWL_UNDER_TEST_ASIO=1), for pawl::steady_timer, for pawl::compact_timer
+//   (PAWL_UNDER_TEST_COMPACT=1), and for pawl::ring_timer (PAWL_UNDER_TEST_RING=1). Each test names
+//   the row C1..C42 of the contract that it pins. Where Pawl differs on purpose the test says so
+//   with by_design(pawl, asio) or `if constexpr (under_test_is_pawl)`, where rings do, with
+//   for_rings(rings, others) or `if constexpr (rings_under_test)`; the list of these places is
 //   doc/contract-differences.md.
+//
+//   A ring timer serves the delays that its context was given before. So with rings, io_context,
+//   thread_pool and manual_context are contexts that have been given some.
 //
 // Model
 //   No test asserts an upper bound on real time. `patience` is the guard against hangs, and nothing
@@ -30,6 +34,12 @@
 #include <pawl/system_timer.hpp>
 #endif
 
+#if defined(PAWL_UNDER_TEST_RING) && PAWL_UNDER_TEST_RING
+#include <pawl/ring_timer.hpp>
+
+#include <boost/asio/thread_pool.hpp>
+#endif
+
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/io_context.hpp>
@@ -42,28 +52,105 @@
 #include <ostream>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 namespace contract {
 
-namespace asio = boost::asio;
 using boost::system::error_code;
 using namespace std::chrono_literals;
 using namespace pawl_test;
+using clock = std::chrono::steady_clock;
+
+#if defined(PAWL_UNDER_TEST_RING) && PAWL_UNDER_TEST_RING
+inline constexpr bool rings_under_test = true;
+
+/// The delays of the rings. Any other takes the next longer one.
+inline constexpr std::chrono::nanoseconds longest_delay = 10'000h;
+inline constexpr std::chrono::nanoseconds ring_delays[] = {1ms,   10ms, 100ms, 1s,  1min,
+                                                           10min, 1h,   2h,    24h, longest_delay};
+
+/// The latest expiry that a timer can have.
+inline clock::time_point latest() { return clock::now() + longest_delay; }
+
+/// Makes the services of these timers.
+template <typename... Timers>
+void give_rings(boost::asio::execution_context& context) {
+    pawl::options o;
+    o.rings.round_up = true;
+    for (const auto delay : ring_delays)
+        o.rings.delays.push_back({.delay = delay, .capacity = 8}); // grows where more are needed
+    (pawl::make_timer_service<Timers>(context, o), ...);
+}
+
+/// A context with rings for these timers.
+template <typename Context, typename... Timers>
+class with_rings : public Context {
+public:
+    using Context::Context;
+
+private:
+    struct services {
+        explicit services(boost::asio::execution_context& context) {
+            give_rings<Timers...>(context);
+        }
+    };
+    services services_{*this};
+};
+
+/// Boost's, but for the contexts.
+namespace asio {
+using namespace boost::asio;
+using io_context = with_rings<boost::asio::io_context, pawl::ring_timer>;
+using thread_pool = with_rings<boost::asio::thread_pool, pawl::ring_timer>;
+} // namespace asio
+using manual_context = with_rings<pawl_test::manual_context, pawl::ring_timer>;
+
+/// An io_context for other timers besides.
+template <typename... Timers>
+using io_context_for = with_rings<asio::io_context, Timers...>;
+#else
+namespace asio = boost::asio;
+inline constexpr bool rings_under_test = false;
+
+inline clock::time_point latest() { return clock::time_point::max(); }
+
+template <typename...>
+void give_rings(asio::execution_context&) {}
+
+template <typename...>
+using io_context_for = asio::io_context;
+#endif
 
 #if defined(PAWL_UNDER_TEST_ASIO) && PAWL_UNDER_TEST_ASIO
 namespace tut = boost::asio;
 using steady_traits = asio::wait_traits<std::chrono::steady_clock>;
 inline constexpr bool under_test_is_pawl = false;
-#elif defined(PAWL_UNDER_TEST_COMPACT) && PAWL_UNDER_TEST_COMPACT
-/// The same timers on the binary wheel.
+#elif (defined(PAWL_UNDER_TEST_COMPACT) && PAWL_UNDER_TEST_COMPACT) ||                             \
+    (defined(PAWL_UNDER_TEST_RING) && PAWL_UNDER_TEST_RING)
+/// The same timers on the binary wheel, or in rings.
 namespace tut {
+#if defined(PAWL_UNDER_TEST_RING) && PAWL_UNDER_TEST_RING
+/// C40: a service with rings compiles for these clocks only. Others stay on the default wheel.
+template <class Clock>
+inline constexpr bool can_have_rings =
+    Clock::is_steady && std::is_same_v<typename Clock::duration, std::chrono::nanoseconds>;
+template <class Clock, class Traits>
+using traits_on_backend =
+    std::conditional_t<can_have_rings<Clock>, pawl::on_backend<pawl::time::timeout_rings, Traits>,
+                       Traits>;
+using typedef_of_pawl = pawl::ring_timer;
+#else
+template <class, class Traits>
+using traits_on_backend = pawl::on_backend<pawl::time::binary_wheel, Traits>;
+using typedef_of_pawl = pawl::compact_timer;
+#endif
 template <class Clock, class Traits = asio::wait_traits<Clock>,
           class Executor = asio::any_io_executor>
 using basic_waitable_timer =
-    pawl::basic_waitable_timer<Clock, pawl::on_backend<pawl::time::binary_wheel, Traits>, Executor>;
+    pawl::basic_waitable_timer<Clock, traits_on_backend<Clock, Traits>, Executor>;
 using steady_timer = basic_waitable_timer<std::chrono::steady_clock>;
-static_assert(std::is_same_v<steady_timer, pawl::compact_timer>);
+static_assert(std::is_same_v<steady_timer, typedef_of_pawl>);
 using system_timer = basic_waitable_timer<std::chrono::system_clock>;
 using high_resolution_timer = basic_waitable_timer<std::chrono::high_resolution_clock>;
 using namespace pawl;
@@ -76,8 +163,6 @@ using steady_traits = asio::wait_traits<std::chrono::steady_clock>;
 inline constexpr bool under_test_is_pawl = true;
 #endif
 
-using clock = std::chrono::steady_clock;
-
 /// The timer under test for an executor type.
 template <typename Executor>
 using timer_on = tut::basic_waitable_timer<clock, asio::wait_traits<clock>, Executor>;
@@ -89,6 +174,15 @@ constexpr T by_design(T pawl, [[maybe_unused]] T asio) {
         return pawl;
     else
         return asio;
+}
+
+/// What is so with rings, and with all others.
+template <typename T>
+constexpr T for_rings([[maybe_unused]] T rings, T others) {
+    if constexpr (rings_under_test)
+        return rings;
+    else
+        return others;
 }
 
 inline constexpr std::size_t none = 0;

@@ -15,6 +15,7 @@
 #include <boost/version.hpp>
 
 #include <future>
+#include <stdexcept>
 #include <type_traits>
 
 namespace contract {
@@ -290,6 +291,7 @@ BOOST_AUTO_TEST_CASE(C3_the_context_may_be_a_thread_pool) {
 
 BOOST_AUTO_TEST_CASE(C3_the_context_may_be_the_system_context) {
     asio::system_context& context = asio::query(asio::system_executor(), asio::execution::context);
+    give_rings<tut::steady_timer>(context);
     tut::steady_timer t(context, 1ms);
     timer_on<asio::system_executor> native(asio::system_executor(), clock::duration(1ms));
 
@@ -314,6 +316,26 @@ BOOST_AUTO_TEST_CASE(C3_the_context_may_be_one_of_the_users_own) {
     BOOST_TEST(expired == fate::success);
     BOOST_TEST((clock::now() >= expiring.expiry()));
     BOOST_TEST(aborted == fate::aborted);
+}
+
+// Rings are made before the first timer of a context. Without them no delay is served.
+BOOST_AUTO_TEST_CASE(C3_a_context_that_was_given_no_options) {
+    boost::asio::io_context io;
+    tut::steady_timer t(io);
+    fate f{};
+
+    if constexpr (rings_under_test) {
+        BOOST_CHECK_THROW(t.expires_after(1ms), std::invalid_argument);
+        BOOST_CHECK_THROW(tut::steady_timer(io, 1ms), std::invalid_argument);
+        BOOST_TEST((t.expiry() == clock::time_point()));
+        BOOST_CHECK_THROW(give_rings<tut::steady_timer>(io), asio::service_already_exists);
+    } else {
+        t.expires_after(1ms);
+    }
+    t.async_wait(record(f));
+    io.run_for(patience);
+
+    BOOST_TEST(f == fate::success);
 }
 
 // ---- C4 -----------------------------------------------------------------------------------------
@@ -395,7 +417,7 @@ BOOST_AUTO_TEST_CASE(C16_C24_the_time_that_is_left_saturates) {
 
     t.expires_at(clock::time_point::min());
     BOOST_TEST((t.expires_from_now() == clock::duration::min()));
-    t.expires_at(clock::time_point::max());
+    t.expires_at(latest());
     BOOST_TEST((t.expires_from_now() > 24h));
     BOOST_TEST((t.expires_from_now() < clock::duration::max()));
 }
