@@ -82,7 +82,8 @@ struct report_results {
 /// invoked.
 ///
 /// @throws std::bad_alloc from the initiating function, with nothing started.
-/// @throws std::invalid_argument likewise, if a pawl::ring_timer has no ring for the duration.
+/// @throws std::invalid_argument where it is called, if a pawl::ring_timer is given and has no ring for
+///         the duration.
 inline constexpr detail::limit_function<detail::limit_durations, detail::report_results>
     cancel_after;
 

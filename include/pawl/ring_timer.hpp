@@ -41,7 +41,8 @@ namespace pawl {
 /// @li expires_after(), rearm_after(), expires_within() and rearm_within() take the ring of exactly
 ///     that delay, or, with pawl::ring_options::round_up, the next longer one. With any other delay
 ///     they throw `std::invalid_argument`, which names the delays there are; the timer and its waits
-///     are as they were. A delay of zero or less needs no ring.
+///     are as they were. A delay of zero or less needs no ring; such a wait is queued when it is
+///     started.
 /// @li expires_at() and rearm_at() do the same for the time that is left, so that in practice they
 ///     need `round_up`.
 /// @li A ring may be full; pawl::ring_overflow says what becomes of the wait.

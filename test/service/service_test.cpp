@@ -133,9 +133,9 @@ struct bad_option {
 std::ostream& operator<<(std::ostream& out, const bad_option& b) { return out << b.name; }
 
 const std::array<bad_option, 12> bad_options{{
-    {"precision", "1 and 3600000000000", [](pawl::options& o) { o.precision = 0ns; }},
-    {"precision", "1 and 3600000000000", [](pawl::options& o) { o.precision = -1ms; }},
-    {"precision", "1 and 3600000000000", [](pawl::options& o) { o.precision = 1h + 1ns; }},
+    {"precision", "1 ns and 3600 s", [](pawl::options& o) { o.precision = 0ns; }},
+    {"precision", "1 ns and 3600 s", [](pawl::options& o) { o.precision = -1ms; }},
+    {"precision", "1 ns and 3600 s", [](pawl::options& o) { o.precision = 1h + 1ns; }},
     {"shards", "1 and 256", [](pawl::options& o) { o.shards = 0; }},
     {"shards", "1 and 256", [](pawl::options& o) { o.shards = 257; }},
     {"batch_limit", "1 and 65536", [](pawl::options& o) { o.batch_limit = 0; }},

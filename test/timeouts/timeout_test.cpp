@@ -15,11 +15,17 @@
 #include <pawl/compact_timer.hpp>
 #include <pawl/expire_all.hpp>
 #include <pawl/ring_timer.hpp>
+#include <pawl/steady_timer.hpp>
 
+#include <boost/asio/awaitable.hpp>
 #include <boost/asio/bind_executor.hpp>
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/experimental/channel_error.hpp>
 #include <boost/asio/strand.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
+#include <chrono>
+#include <exception>
 #include <optional>
 #include <stdexcept>
 
@@ -601,8 +607,41 @@ BOOST_AUTO_TEST_CASE(a_ring_timer_keeps_a_limit_and_refuses_one_for_which_it_has
     BOOST_TEST(second.ended_with(timed_out, 3), second);
     outcome third;
     BOOST_CHECK_THROW(op.async_run(pawl::timeout(timer, 7s, record(third))), std::invalid_argument);
+    BOOST_CHECK_THROW(
+        op.async_run(pawl::timeout_at(timer, std::chrono::steady_clock::now() + 7s, record(third))),
+        std::invalid_argument);
     BOOST_TEST(!op.pending());
     BOOST_TEST(third.pending());
+}
+
+// What the initiating function throws ends a coroutine that awaits the operation. This does not.
+BOOST_AUTO_TEST_CASE(a_coroutine_catches_that_a_ring_timer_has_no_ring_for_a_limit) {
+    asio::io_context context;
+    pawl::options o;
+    o.rings.delays = {{1h}};
+    pawl::make_timer_service<pawl::ring_timer>(context, o);
+    pawl::ring_timer timer(context);
+    int caught = 0;
+    const auto work = []() -> asio::awaitable<void> { co_return; };
+    const auto main = [&]() -> asio::awaitable<void> {
+        pawl::steady_timer pause(context, 1ms);
+        try {
+            co_await pause.async_wait(pawl::timeout(timer, 7s, asio::use_awaitable));
+        } catch (const std::invalid_argument&) {
+            ++caught;
+        }
+        try {
+            co_await pawl::timeout(timer, 7s, work());
+        } catch (const std::invalid_argument&) {
+            ++caught;
+        }
+        co_await pause.async_wait(pawl::timeout(timer, 1h, asio::use_awaitable));
+    };
+    bool ended = false;
+    asio::co_spawn(context, main, [&](const std::exception_ptr& e) { ended = !e; });
+    context.run();
+    BOOST_TEST(caught == 2);
+    BOOST_TEST(ended);
 }
 
 // ---- expire_all -------------------------------------------------------------------------------------

@@ -30,6 +30,11 @@ struct limit_after {
     typename Clock::duration left;
 
     template <class Handle>
+    void check(const Handle& timer) const {
+        timer.check_after(left);
+    }
+
+    template <class Handle>
     void set(Handle& timer) const {
         timer.expires_after(left);
     }
@@ -41,6 +46,11 @@ struct limit_at {
     using clock = Clock;
 
     typename Clock::time_point expiry;
+
+    template <class Handle>
+    void check(const Handle& timer) const {
+        timer.check_at(expiry);
+    }
 
     template <class Handle>
     void set(Handle& timer) const {

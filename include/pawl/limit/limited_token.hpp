@@ -187,6 +187,9 @@ public:
         requires requires(const Time& t) { Times::template limit<typename Timer::clock_type>(t); }
     [[nodiscard]] constexpr auto operator()(Timer& timer, const Time& time, Rest&&... rest) const {
         const auto on_clock = Times::template limit<typename Timer::clock_type>(time);
+        // Here, and not only where the operation starts: what is thrown there does not come to a
+        // coroutine that awaits it.
+        on_clock.check(timer_access::handle(timer));
         return make(callers_limit<std::remove_const_t<decltype(on_clock)>, Timer>{on_clock, &timer},
                     std::forward<Rest>(rest)...);
     }

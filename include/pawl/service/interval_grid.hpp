@@ -33,6 +33,8 @@
 #include <pawl/service/optional_mutex.hpp>
 #include <pawl/service/saturating.hpp>
 
+#include <pawl/time/duration_text.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -40,7 +42,6 @@
 #include <memory>
 #include <mutex>
 #include <stdexcept>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -170,8 +171,8 @@ private:
 
     static const duration& valid(const duration& period) {
         if (!(period > duration::zero()))
-            throw std::invalid_argument("pawl: a period of " + std::to_string(period.count()) +
-                                        " clock ticks for an interval: must be greater than zero");
+            throw std::invalid_argument("pawl: a period of " + time::detail::text_of(period) +
+                                        " for an interval: must be greater than zero");
         return period;
     }
 

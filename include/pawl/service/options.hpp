@@ -8,6 +8,7 @@
 
 #include <pawl/config.hpp>
 
+#include <pawl/time/duration_text.hpp>
 #include <pawl/time/geometry.hpp>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include <cstddef>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace pawl {
@@ -112,39 +114,43 @@ namespace detail {
 /// @throws std::invalid_argument that names the option, its value and the allowed range.
 template <class = void> // who makes no timer need not compile it
 void validate(const options& o) {
-    const auto check = [](const char* name, auto value, auto low, auto high, const char* unit) {
+    using std::chrono::nanoseconds;
+    const auto text = [](auto value) {
+        if constexpr (std::is_same_v<decltype(value), nanoseconds>)
+            return time::detail::text_of(value);
+        else
+            return std::to_string(value);
+    };
+    const auto check = [text](const char* name, auto value, auto low, auto high) {
         if (value < low || value > high)
             throw std::invalid_argument(std::string("pawl::options::") + name + " is " +
-                                        std::to_string(value) + unit + "; it must be between " +
-                                        std::to_string(low) + " and " + std::to_string(high) +
-                                        unit);
+                                        text(value) + "; it must be between " + text(low) +
+                                        " and " + text(high));
     };
-    check("precision", o.precision.count(), std::chrono::nanoseconds::rep{1},
-          std::chrono::nanoseconds(std::chrono::hours(1)).count(), " ns");
+    check("precision", o.precision, nanoseconds(1), nanoseconds(std::chrono::hours(1)));
     if (o.level_bits.width() != 64)
         throw std::invalid_argument("pawl::options::level_bits covers " +
                                     std::to_string(o.level_bits.width()) +
                                     " bits; it must cover 64: leave the width out");
-    check("shards", o.shards, 1u, 256u, "");
-    check("batch_limit", o.batch_limit, 1u, 65536u, "");
-    check("completions_per_turn", o.completions_per_turn, 1u, 64u, "");
+    check("shards", o.shards, 1u, 256u);
+    check("batch_limit", o.batch_limit, 1u, 65536u);
+    check("completions_per_turn", o.completions_per_turn, 1u, 64u);
     if (o.on_shutdown != shutdown_policy::destroy && o.on_shutdown != shutdown_policy::deliver)
         throw std::invalid_argument("pawl::options::on_shutdown must be destroy or deliver");
 
-    check("rings.marks", o.rings.marks, 1u, 1024u, "");
-    check("rings.delays.size()", o.rings.delays.size(), std::size_t{0}, std::size_t{1000}, "");
+    check("rings.marks", o.rings.marks, 1u, 1024u);
+    check("rings.delays.size()", o.rings.delays.size(), std::size_t{0}, std::size_t{1000});
     if (o.rings.when_full < ring_overflow::grow || o.rings.when_full > ring_overflow::flush_oldest)
         throw std::invalid_argument("pawl::options::rings.when_full must be grow, reject, "
                                     "expire_now or flush_oldest");
     for (auto r = o.rings.delays.begin(); r != o.rings.delays.end(); ++r) {
-        check("rings.delays[].delay", r->delay.count(), std::chrono::nanoseconds::rep{1},
-              std::chrono::nanoseconds(std::chrono::years(10)).count(), " ns");
-        check("rings.delays[].capacity", r->capacity, std::size_t{1}, std::size_t{1} << 31, "");
+        check("rings.delays[].delay", r->delay, nanoseconds(1),
+              nanoseconds(std::chrono::years(10)));
+        check("rings.delays[].capacity", r->capacity, std::size_t{1}, std::size_t{1} << 31);
         if (std::any_of(o.rings.delays.begin(), r,
                         [r](const ring_options::ring& q) { return q.delay == r->delay; }))
             throw std::invalid_argument("pawl::options::rings.delays has the delay " +
-                                        std::to_string(r->delay.count()) +
-                                        " ns twice; each must be there once");
+                                        text(r->delay) + " twice; each must be there once");
     }
 }
 

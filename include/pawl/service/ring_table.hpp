@@ -15,6 +15,7 @@
 
 #include <pawl/service/options.hpp>
 
+#include <pawl/time/duration_text.hpp>
 #include <pawl/time/timeout_rings.hpp>
 
 #include <algorithm>
@@ -62,7 +63,7 @@ public:
             return;
         const auto r = std::ranges::lower_bound(rings_, d, {}, &ring_options::ring::delay);
         if (r == rings_.end() || (r->delay != d && !round_up_))
-            refuse(std::to_string(d.count()) + " ns");
+            refuse(time::detail::text_of(d));
     }
 
     /// @throws std::invalid_argument likewise, if no ring serves a delay within `min` .. `max`.
@@ -77,7 +78,7 @@ public:
             return nanoseconds::zero();
         if (after != rings_.end() && round_up_)
             return max;
-        refuse(std::to_string(min.count()) + " .. " + std::to_string(max.count()) + " ns");
+        refuse(time::detail::text_of(min) + " .. " + time::detail::text_of(max));
     }
 
 private:
@@ -89,8 +90,7 @@ private:
         } else {
             text += "options::rings.delays has ";
             for (const auto& r : rings_)
-                text += (&r == &rings_.front() ? "" : ", ") + std::to_string(r.delay.count());
-            text += " ns";
+                text += (&r == &rings_.front() ? "" : ", ") + time::detail::text_of(r.delay);
             if (!round_up_)
                 text += ", and options::rings.round_up is false";
         }

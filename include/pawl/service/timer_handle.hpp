@@ -20,6 +20,7 @@
 
 #include <pawl/wait/wait_handler.hpp>
 
+#include <pawl/time/duration_text.hpp>
 #include <pawl/time/slack.hpp>
 
 #include <boost/asio/associated_executor.hpp>
@@ -29,7 +30,6 @@
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
-#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -103,13 +103,27 @@ public:
         return rearm(within(min, max));
     }
 
+    /// @throws std::invalid_argument as expires_after() and expires_at() would, with nothing changed.
+    void check_after(const duration& d) const { require(d); }
+    void check_at(const time_point& t) const {
+        if constexpr (on_rings)
+            require(saturating_difference(t, Clock::now()));
+    }
+
     /// What expires_within() would set.
     [[nodiscard]] time_point expiry_within(const duration& min, const duration& max) const {
         return within(min, max).expiry;
     }
 
+    /// @throws std::invalid_argument if no ring serves it.
     template <class Handler, class Executor>
     void async_wait(Handler&& handler, const Executor& timer_executor) {
+        if constexpr (on_rings) {
+            // Nobody was asked for the expiry of a timer that was never set. It has passed, but on a
+            // clock that stands before its epoch.
+            if (expiry_ == time_point())
+                require(saturating_difference(expiry_, Clock::now()));
+        }
         using decayed = std::decay_t<Handler>;
         using associated = boost::asio::associated_executor_t<decayed, Executor>;
         dispatcher& d = home_.get();
@@ -252,8 +266,8 @@ private:
     /// The best time between `min` and `max` from now.
     [[nodiscard]] choice within(const duration& min, const duration& max) const {
         if (max < min)
-            throw std::invalid_argument("pawl: a range of " + std::to_string(min.count()) + " .. " +
-                                        std::to_string(max.count()) +
+            throw std::invalid_argument("pawl: a range of " + time::detail::text_of(min) + " .. " +
+                                        time::detail::text_of(max) +
                                         " for an expiry: max must not be less than min");
         const time_point now = read_clock();
         const choice last{saturating_sum(now, max), max};

@@ -31,6 +31,8 @@
 #ifndef PAWL_TIME_TICK_HPP
 #define PAWL_TIME_TICK_HPP
 
+#include <pawl/time/duration_text.hpp>
+
 #include <algorithm>
 #include <bit>
 #include <chrono>
@@ -39,7 +41,6 @@
 #include <limits>
 #include <ratio>
 #include <stdexcept>
-#include <string>
 #include <type_traits>
 
 namespace pawl::time {
@@ -207,10 +208,9 @@ private:
 
     static std::chrono::nanoseconds checked(std::chrono::nanoseconds precision) {
         if (precision < least_precision || precision > most_precision) {
-            throw std::invalid_argument("pawl: precision is " + std::to_string(precision.count()) +
-                                        " ns, allowed are " +
-                                        std::to_string(least_precision.count()) + " ns to " +
-                                        std::to_string(most_precision.count()) + " ns (1 h)");
+            throw std::invalid_argument("pawl: precision is " + detail::text_of(precision) +
+                                        ", allowed are " + detail::text_of(least_precision) +
+                                        " to " + detail::text_of(most_precision));
         }
         return precision;
     }
