@@ -5,6 +5,7 @@
 // is full, and that it is otherwise a timer like the others.
 
 #define BOOST_TEST_MODULE ring_timer
+#include "shard_bench.hpp"
 #include "support/seed.hpp"
 
 #include <pawl/expire_all.hpp>
@@ -1108,6 +1109,51 @@ BOOST_AUTO_TEST_CASE(P9_run_returns_when_no_wait_is_left) {
     a.context.restart();
     BOOST_TEST(a.context.run() == 1U);
     BOOST_TEST(a.context.stopped());
+}
+
+// On the shard, which lets others in between two batches.
+BOOST_AUTO_TEST_CASE(P10_a_wait_that_starts_while_expire_all_runs_is_not_ended_by_it) {
+    pawl::options o;
+    o.batch_limit = 1;
+    o.rings.delays = {{.delay = 1s}};
+    shard_bench::bench<pawl::time::timeout_rings> b(o);
+    auto& shard = b.state();
+    const auto tick_1000 = pawl::time::timeout_rings::deadline{pawl::time::tick{1000}, 0};
+    pawl::detail::timer_core timers[3];
+    shard_bench::test_wait waits[3], later;
+    const auto apply = [&](pawl::detail::effects& todo) {
+        b.apply(todo);
+        todo = {};
+    };
+    pawl::detail::effects todo;
+    for (int i = 0; i != 3; ++i) {
+        BOOST_TEST(shard.start(timers[i], waits[i], tick_1000, true, todo));
+        apply(todo);
+    }
+
+    bool first = true;
+    const std::size_t ended = shard.expire_all(asio::error::timed_out, todo, [&] {
+        apply(todo);
+        if (!std::exchange(first, false))
+            return;
+        pawl::detail::effects mine;
+        BOOST_TEST(shard.cancel(timers[1], 1, mine) == 1U);
+        apply(mine);
+        BOOST_TEST(shard.start(timers[1], later, tick_1000, false, mine));
+        apply(mine);
+    });
+    b.run_all();
+
+    BOOST_TEST(ended == 2U);
+    BOOST_TEST(later.completed == 0);
+    BOOST_TEST(shard.cancel(timers[1], 1, todo) == 1U);
+    apply(todo);
+    b.run_all();
+    BOOST_TEST(later.completed == 1);
+    for (const auto& w : waits)
+        BOOST_TEST(w.completed == 1);
+    for (auto& t : timers)
+        BOOST_TEST(!shard.release(t));
 }
 
 BOOST_AUTO_TEST_CASE(P10_R20_expire_all_completes_every_wait_once) {

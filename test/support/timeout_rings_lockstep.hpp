@@ -172,8 +172,11 @@ private:
         expect(t.node.filed() && t.node.due == due && t.node.slot() == ring, "placed, but not so",
                t.index);
         t.due = due;
-        if (was_filed && was_in == ring && t.node.ticket == ticket)
-            return; // it stays where it is
+        if (was_filed && was_in == ring && t.node.ticket == ticket) { // it stays where it is
+            for (const set& s : sets_)
+                expect(t.number >= s.until[ring], "filed anew, but still in a set", t.index);
+            return;
+        }
         if (was_filed)
             forget(t, was_in);
         queue& q = queues_[ring];

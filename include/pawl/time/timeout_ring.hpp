@@ -465,6 +465,11 @@ public:
         return ticket && number_in(ticket.word()) >= open_from_.load(std::memory_order_relaxed);
     }
 
+    /// Whether a timer was registered before `place` was taken.
+    [[nodiscard]] static bool is_before(ring_ticket ticket, ring_position place) noexcept {
+        return number_in(ticket.word()) < place.number_;
+    }
+
     /// Gives a running timer another item. The caller serialises this with cancel(ticket) as well.
     void replace(ring_ticket ticket, T& to) noexcept {
         slot* const where = slot_of(ticket);

@@ -17,7 +17,7 @@
 //   A re-arm registers anew and leaves a cancelled slot behind, but not within one period: all that
 //   is registered in the same period is handed out at the same time, so the node stays where it is,
 //   and only its due tick is written. A timer thus takes at most one slot a period, however often
-//   it is moved.
+//   it is moved; one more for each detached set that it leaves by that.
 //
 // Invariants
 //   R1  No node is handed out before its due tick. Whoever files a node has read the clock before,
@@ -224,7 +224,8 @@ private:
         entry(const shape& s, tick now, unsigned marks) : ring(s.delay, s.capacity, now, marks) {}
 
         ring_type ring;
-        tick latest_start{}; ///< of any registration so far
+        tick latest_start{};    ///< of any registration so far
+        ring_position detached; ///< what is before it may be in a detached set
     };
 
     /// What `link` points at. Nobody looks at it.
@@ -236,8 +237,9 @@ private:
 
     /// The node need not move to be filed anew under this ring.
     [[nodiscard]] bool stays(const timer_node& node, unsigned which) const noexcept {
-        return node.filed() && node.slot() == which &&
-               rings_[which]->ring.in_open_period(place_of(node));
+        const entry& e = *rings_[which];
+        return node.filed() && node.slot() == which && e.ring.in_open_period(place_of(node)) &&
+               !ring_type::is_before(place_of(node), e.detached);
     }
 
     /// One slot of what was registered before `until`. @return false if there is none.
@@ -289,7 +291,7 @@ inline void timeout_rings::detach_all(detached& set) noexcept {
     set.from_ = this;
     set.ring_ = 0;
     for (std::size_t i = 0; i < rings_.size(); ++i)
-        set.until_[i] = rings_[i]->ring.position();
+        set.until_[i] = rings_[i]->detached = rings_[i]->ring.position();
 }
 
 } // namespace pawl::time
