@@ -7,7 +7,8 @@
 // Purpose
 //   What the service asks of a time structure, and what each call promises. The hierarchical wheel
 //   is one; the conformance tests run the same suite over every one and over a slow ordered map.
-//   (Rings take fixed delays only, and are no backend in this sense: timeout_rings.hpp.)
+//   Rings take fixed delays only, and are no backend in this sense (timeout_rings.hpp): of that suite
+//   they are asked what holds for them, too.
 //
 // Model
 //   A backend files nodes by the tick at which they are due and hands them out when that tick has

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSL-1.0
+// Copyright (c) 2026 The Pawl authors
+
+// Purpose
+//   timeout_rings behind the calls of a backend, as far as rings can have them, so that the suite
+//   for backends can be asked of rings as well.
+//
+// Model
+//   Rings with the delays 1, r, r^2, ... A node that is due d ticks after the position is filed in
+//   the ring with the shortest delay that is not less than d, as a service does that rounds up. The
+//   position is all the clock there is: a node begins by then, and most of them earlier. One that
+//   is due already goes to the ring of one tick, since rings have no other place for it. (A service
+//   does not file it.) A ring has a single slot to begin with, and grows whenever it is full.
+//
+//   What is filed at the position t is in a period that is over at t + period at the latest. The
+//   call of expire() that takes the position there closes it, if the driver comes in time. So
+//   nothing of that period begins as late as that, and all of it is handed out before
+//   t + period + delay.
+//
+//   Not here are refile() and rewind(), since rings do not go back, and any(), which rings have as
+//   take_any(). Nothing can be due never.
+
+#ifndef PAWL_TEST_SUPPORT_RINGS_BACKEND_HPP
+#define PAWL_TEST_SUPPORT_RINGS_BACKEND_HPP
+
+#include <pawl/time/backend.hpp>
+#include <pawl/time/timeout_rings.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+namespace pawl_test {
+
+class rings_backend {
+    using tick = pawl::time::tick;
+    using timer_node = pawl::time::timer_node;
+    using rings = pawl::time::timeout_rings;
+
+public:
+    struct shape {
+        unsigned ratio_bits; ///< each delay is 2^ratio_bits times the one before
+        unsigned marks;
+    };
+
+    class detached {
+    public:
+        explicit detached(const rings_backend& from) : nodes_(from.rings_) {}
+
+        [[nodiscard]] timer_node* pop() {
+            timer_node* node = nullptr;
+            for (int places = 0; nodes_.pop(node) && node == nullptr; ++places) // were cancelled
+                if (places == 100'000)
+                    throw std::logic_error("rings_backend: pop() comes to no end");
+            return node;
+        }
+
+    private:
+        friend class rings_backend;
+        rings::detached nodes_;
+    };
+
+    /// A node may be due so many ticks after the position: more than a day of milliseconds.
+    static constexpr std::uint64_t longest = std::uint64_t{1} << 28;
+
+    rings_backend(const shape& s, tick now)
+        : shapes_(shapes_of(s)), marks_(s.marks), rings_(shapes_, marks_, now) {}
+
+    [[nodiscard]] tick now() const noexcept { return rings_.now(); }
+    [[nodiscard]] std::size_t size() const noexcept { return rings_.size(); }
+    [[nodiscard]] bool empty() const noexcept { return rings_.empty(); }
+    [[nodiscard]] tick next_wake() const noexcept { return rings_.next_wake(); }
+    void invariant() const { rings_.invariant(); }
+
+    void insert(timer_node& node, tick due) { rearm(node, due); }
+    void erase(timer_node& node) noexcept { rings_.erase(node); }
+    void rearm(timer_node& node, tick due) {
+        const unsigned ring = ring_for(due);
+        while (!rings_.place(node, {due, ring})) {
+            rings_.grow(ring, rings_.prepare_growth(ring));
+            if (!rings_.has_room(node, ring))
+                throw std::logic_error("rings_backend: grown, but full");
+        }
+    }
+    void move_node(timer_node& from, timer_node& to) noexcept { rings_.move_node(from, to); }
+    pawl::time::expire_result expire(tick now, std::span<timer_node*> out) noexcept {
+        return rings_.expire(now, out);
+    }
+    void detach_all(detached& set) noexcept { rings_.detach_all(set.nodes_); }
+
+    /// The last tick in which a node can be handed out that is filed at the position.
+    [[nodiscard]] tick latest(tick due) const {
+        const std::uint64_t delay = shapes_[ring_for(due)].delay;
+        // Rounded up, and one less.
+        return tick{now().count() + delay + (delay - 1) / marks_};
+    }
+
+private:
+    static std::vector<rings::shape> shapes_of(const shape& s) {
+        std::vector<rings::shape> all;
+        for (std::uint64_t delay = 1; delay <= longest; delay <<= s.ratio_bits)
+            all.push_back({delay, 1});
+        return all;
+    }
+
+    [[nodiscard]] unsigned ring_for(tick due) const {
+        const std::uint64_t ahead = due.count() - std::min(due, now()).count();
+        const auto found = std::ranges::lower_bound(shapes_, ahead, {}, &rings::shape::delay);
+        if (found == shapes_.end())
+            throw std::logic_error("rings_backend: no ring is that long");
+        return static_cast<unsigned>(found - shapes_.begin());
+    }
+
+    std::vector<rings::shape> shapes_;
+    unsigned marks_;
+    rings rings_;
+};
+
+} // namespace pawl_test
+
+#endif

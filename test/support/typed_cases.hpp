@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSL-1.0
+// Copyright (c) 2026 The Pawl authors
+
+// Purpose
+//   PAWL_TYPED_CASE, which is BOOST_AUTO_TEST_CASE_TEMPLATE for files with hundreds of pairs of a
+//   case and a type: with that, each pair costs a compiler a tenth of a second, whatever the test.
+//   To be included after BOOST_TEST_MODULE has been defined.
+
+#ifndef PAWL_TEST_SUPPORT_TYPED_CASES_HPP
+#define PAWL_TEST_SUPPORT_TYPED_CASES_HPP
+
+#include <boost/core/demangle.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <cstddef>
+#include <string>
+#include <typeinfo>
+
+namespace pawl_test {
+
+template <class... T>
+struct types {};
+
+template <class... T, class... More>
+types<T..., More...> operator+(types<T...>, types<More...>) {
+    return {};
+}
+
+inline void add_case(const char* name, const std::type_info& type, void (*run)(), const char* file,
+                     std::size_t line) {
+    const std::string full = std::string(name) + '<' + boost::core::demangle(type.name()) + '>';
+    boost::unit_test::framework::master_test_suite().add(
+        boost::unit_test::make_test_case(run, full, file, line));
+}
+
+/// A case for each type.
+template <template <class> class Case, class... T>
+bool add_cases(types<T...>, const char* name, const char* file, std::size_t line) {
+    (add_case(name, typeid(T), &Case<T>::run, file, line), ...);
+    return true;
+}
+
+} // namespace pawl_test
+
+/// Before a body in which T is each type of a list, pawl_test::types<...>.
+#define PAWL_TYPED_CASE(name, T, list)                                                             \
+    template <class T>                                                                             \
+    struct name {                                                                                  \
+        static void run();                                                                         \
+    };                                                                                             \
+    [[maybe_unused]] static const bool name##_added =                                              \
+        pawl_test::add_cases<name>(list{}, #name, __FILE__, __LINE__);                             \
+    template <class T>                                                                             \
+    void name<T>::run()
+
+#endif
