@@ -12,6 +12,7 @@
 
 #include "../support/ordered_map_backend.hpp"
 #include "../support/seed.hpp"
+#include "../support/typed_cases.hpp"
 
 #include <pawl/ring_timer.hpp>
 #include <pawl/time/binary_wheel.hpp>
@@ -28,7 +29,6 @@
 #include <memory>
 #include <random>
 #include <thread>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -39,7 +39,7 @@ using namespace shard_bench;
 using wheel = counting_backend<pawl::time::hierarchical_wheel>;
 using small = counting_backend<pawl::time::binary_wheel>;
 using oracle = counting_backend<pawl_test::ordered_map_backend>;
-using backends = std::tuple<wheel, small, oracle>;
+using backends = pawl_test::types<wheel, small, oracle>;
 
 /// Timers with one wait each.
 template <class Backend>
@@ -80,7 +80,7 @@ pawl::options with(unsigned batch, unsigned per_turn) {
 
 // ---- runners (I1) ---------------------------------------------------------------------------------
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(I1_there_is_a_runner_for_each_due_wait_up_to_64, Backend, backends) {
+PAWL_TYPED_CASE(I1_there_is_a_runner_for_each_due_wait_up_to_64, Backend, backends) {
     for (const std::size_t n : {1u, 2u, 63u, 64u, 65u, 1000u}) {
         bench<Backend> b(with(2000, 1));
         crowd<Backend> c(b, n);
@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(I1_there_is_a_runner_for_each_due_wait_up_to_64, B
     }
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(I1_a_turn_completes_completions_per_turn_waits, Backend, backends) {
+PAWL_TYPED_CASE(I1_a_turn_completes_completions_per_turn_waits, Backend, backends) {
     for (const unsigned per_turn : {1u, 2u, 7u, 64u}) {
         for (const std::size_t n : {1u, 64u, 65u, 1000u}) {
             bench<Backend> b(with(2000, per_turn));
@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(I1_a_turn_completes_completions_per_turn_waits, Ba
 }
 
 // C30: the driver's own wake-up completes a lone wait; no further unit is needed.
-BOOST_AUTO_TEST_CASE_TEMPLATE(C30_a_lone_expiry_is_one_unit, Backend, backends) {
+PAWL_TYPED_CASE(C30_a_lone_expiry_is_one_unit, Backend, backends) {
     bench<Backend> b;
     crowd<Backend> c(b, 1);
     c.start(5);
@@ -133,8 +133,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(C30_a_lone_expiry_is_one_unit, Backend, backends) 
     BOOST_CHECK_EQUAL(b.units(), 0u);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(C30_the_wake_up_of_the_driver_is_one_of_the_units, Backend,
-                              backends) {
+PAWL_TYPED_CASE(C30_the_wake_up_of_the_driver_is_one_of_the_units, Backend, backends) {
     bench<Backend> b;
     crowd<Backend> c(b, 10);
     c.start(5);
@@ -147,7 +146,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(C30_the_wake_up_of_the_driver_is_one_of_the_units,
     BOOST_CHECK_EQUAL(c.completed(), 10u);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(a_wake_up_that_finds_nothing_is_no_runner, Backend, backends) {
+PAWL_TYPED_CASE(a_wake_up_that_finds_nothing_is_no_runner, Backend, backends) {
     bench<Backend> b;
     crowd<Backend> c(b, 1);
     c.start(500);
@@ -160,7 +159,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_wake_up_that_finds_nothing_is_no_runner, Backend
 
 // ---- P6 -------------------------------------------------------------------------------------------
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(P6_no_call_collects_more_than_batch_limit_timers, Backend, backends) {
+PAWL_TYPED_CASE(P6_no_call_collects_more_than_batch_limit_timers, Backend, backends) {
     for (const unsigned limit : {1u, 3u, 256u}) {
         bench<Backend> b(with(limit, 1));
         crowd<Backend> c(b, 1000);
@@ -181,8 +180,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P6_no_call_collects_more_than_batch_limit_timers, 
 }
 
 // A jump of a day: every timer has to be moved from high levels, and comes out in order.
-BOOST_AUTO_TEST_CASE_TEMPLATE(P6_P7_a_jump_of_a_day_expires_in_order_and_in_batches, Backend,
-                              backends) {
+PAWL_TYPED_CASE(P6_P7_a_jump_of_a_day_expires_in_order_and_in_batches, Backend, backends) {
     bench<Backend> b(with(16, 1), tick{1'000'000});
     crowd<Backend> c(b, 500);
     std::vector<std::uint64_t> due(500);
@@ -209,8 +207,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P6_P7_a_jump_of_a_day_expires_in_order_and_in_batc
     }
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(P6_a_backlog_is_finished_although_nothing_else_happens, Backend,
-                              backends) {
+PAWL_TYPED_CASE(P6_a_backlog_is_finished_although_nothing_else_happens, Backend, backends) {
     bench<Backend> b(with(1, 1));
     crowd<Backend> c(b, 50);
     for (std::size_t i = 0; i < 50; ++i)
@@ -223,7 +220,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P6_a_backlog_is_finished_although_nothing_else_hap
     BOOST_CHECK_EQUAL(b.state().armed_count(), 0u);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(a_wait_started_during_a_backlog_is_not_forgotten, Backend, backends) {
+PAWL_TYPED_CASE(a_wait_started_during_a_backlog_is_not_forgotten, Backend, backends) {
     bench<Backend> b(with(4, 1));
     crowd<Backend> c(b, 20);
     crowd<Backend> late(b, 1);
@@ -241,8 +238,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_wait_started_during_a_backlog_is_not_forgotten, 
     BOOST_CHECK_EQUAL(late.completed(), 1u);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(cancelling_the_whole_backlog_completes_all_as_aborted, Backend,
-                              backends) {
+PAWL_TYPED_CASE(cancelling_the_whole_backlog_completes_all_as_aborted, Backend, backends) {
     bench<Backend> b(with(4, 1));
     crowd<Backend> c(b, 20);
     c.start(10);
@@ -259,7 +255,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(cancelling_the_whole_backlog_completes_all_as_abor
 
 // ---- P4: cancel and re-arm in every state -----------------------------------------------------------
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(C11_cancel_counts_each_pending_wait_once, Backend, backends) {
+PAWL_TYPED_CASE(C11_cancel_counts_each_pending_wait_once, Backend, backends) {
     bench<Backend> b;
     timer_core t;
     std::deque<test_wait> w(5);
@@ -281,8 +277,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(C11_cancel_counts_each_pending_wait_once, Backend,
     b.release(t);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(P4_a_wait_in_the_due_queue_is_cancelled_and_keeps_its_one_entry,
-                              Backend, backends) {
+PAWL_TYPED_CASE(P4_a_wait_in_the_due_queue_is_cancelled_and_keeps_its_one_entry, Backend,
+                backends) {
     bench<Backend> b;
     crowd<Backend> c(b, 1);
     c.start(10);
@@ -297,8 +293,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P4_a_wait_in_the_due_queue_is_cancelled_and_keeps_
     BOOST_CHECK_EQUAL(c.waits[0].told, aborted);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(P4_a_wait_that_was_handed_over_is_cancelled_until_it_arrives, Backend,
-                              backends) {
+PAWL_TYPED_CASE(P4_a_wait_that_was_handed_over_is_cancelled_until_it_arrives, Backend, backends) {
     bench<Backend> b;
     timer_core t;
     test_wait w(false);
@@ -316,7 +311,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P4_a_wait_that_was_handed_over_is_cancelled_until_
     b.release(t);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(P4_a_wait_whose_handler_runs_is_not_cancelled, Backend, backends) {
+PAWL_TYPED_CASE(P4_a_wait_whose_handler_runs_is_not_cancelled, Backend, backends) {
     bench<Backend> b;
     crowd<Backend> c(b, 1);
     c.start(10);
@@ -327,8 +322,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P4_a_wait_whose_handler_runs_is_not_cancelled, Bac
     BOOST_CHECK_EQUAL(b.rearm(c.timers[0], 20), 0u);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(P4_a_due_wait_that_is_pulled_back_leaves_one_entry_and_one_completion,
-                              Backend, backends) {
+PAWL_TYPED_CASE(P4_a_due_wait_that_is_pulled_back_leaves_one_entry_and_one_completion, Backend,
+                backends) {
     bench<Backend> b;
     crowd<Backend> c(b, 1);
     c.start(10);
@@ -345,8 +340,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P4_a_due_wait_that_is_pulled_back_leaves_one_entry
     BOOST_CHECK(c.waits[0].completed_at == tick{20});
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(P1_a_pulled_back_wait_does_not_complete_before_its_new_deadline,
-                              Backend, backends) {
+PAWL_TYPED_CASE(P1_a_pulled_back_wait_does_not_complete_before_its_new_deadline, Backend,
+                backends) {
     bench<Backend> b;
     crowd<Backend> c(b, 1);
     c.start(10);
@@ -362,8 +357,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P1_a_pulled_back_wait_does_not_complete_before_its
     BOOST_CHECK_EQUAL(c.completed(), 1u);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(a_pulled_back_wait_can_be_cancelled_before_its_runner_comes, Backend,
-                              backends) {
+PAWL_TYPED_CASE(a_pulled_back_wait_can_be_cancelled_before_its_runner_comes, Backend, backends) {
     bench<Backend> b;
     crowd<Backend> c(b, 1);
     c.start(10);
@@ -378,8 +372,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_pulled_back_wait_can_be_cancelled_before_its_run
     BOOST_CHECK_EQUAL(c.waits[0].told, aborted);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(P4_a_wait_pulled_back_on_its_way_to_a_strand_waits_again, Backend,
-                              backends) {
+PAWL_TYPED_CASE(P4_a_wait_pulled_back_on_its_way_to_a_strand_waits_again, Backend, backends) {
     bench<Backend> b;
     timer_core t;
     test_wait w(false);
@@ -398,8 +391,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P4_a_wait_pulled_back_on_its_way_to_a_strand_waits
     b.release(t);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(a_wait_that_falls_due_again_on_its_way_is_not_handed_over_twice,
-                              Backend, backends) {
+PAWL_TYPED_CASE(a_wait_that_falls_due_again_on_its_way_is_not_handed_over_twice, Backend,
+                backends) {
     bench<Backend> b;
     timer_core t;
     test_wait w(false);
@@ -416,8 +409,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_wait_that_falls_due_again_on_its_way_is_not_hand
     b.release(t);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(a_wait_that_falls_due_while_its_carrier_parks_is_completed_by_it,
-                              Backend, backends) {
+PAWL_TYPED_CASE(a_wait_that_falls_due_while_its_carrier_parks_is_completed_by_it, Backend,
+                backends) {
     bench<Backend> b;
     timer_core t;
     test_wait w(false);
@@ -432,8 +425,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_wait_that_falls_due_while_its_carrier_parks_is_c
     b.release(t);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(P3_an_abandoned_carrier_destroys_a_due_wait_and_keeps_an_armed_one,
-                              Backend, backends) {
+PAWL_TYPED_CASE(P3_an_abandoned_carrier_destroys_a_due_wait_and_keeps_an_armed_one, Backend,
+                backends) {
     bench<Backend> b;
     timer_core t1;
     timer_core t2;
@@ -460,8 +453,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P3_an_abandoned_carrier_destroys_a_due_wait_and_ke
     b.release(t2);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(rearm_moves_due_and_armed_waits_of_one_timer_together, Backend,
-                              backends) {
+PAWL_TYPED_CASE(rearm_moves_due_and_armed_waits_of_one_timer_together, Backend, backends) {
     bench<Backend> b;
     timer_core t;
     std::deque<test_wait> w(3);
@@ -482,7 +474,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(rearm_moves_due_and_armed_waits_of_one_timer_toget
 }
 
 // I2: cancel leaves the timer filed; a new wait must be due at the new tick, be it earlier or later.
-BOOST_AUTO_TEST_CASE_TEMPLATE(C37_cancel_and_start_again_uses_the_new_deadline, Backend, backends) {
+PAWL_TYPED_CASE(C37_cancel_and_start_again_uses_the_new_deadline, Backend, backends) {
     for (const std::uint64_t due : {20u, 100u, 500u}) {
         bench<Backend> b;
         timer_core t;
@@ -503,7 +495,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(C37_cancel_and_start_again_uses_the_new_deadline, 
 
 // ---- slots ----------------------------------------------------------------------------------------
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(C31_a_slot_cancels_its_wait_only_in_every_state, Backend, backends) {
+PAWL_TYPED_CASE(C31_a_slot_cancels_its_wait_only_in_every_state, Backend, backends) {
     bench<Backend> b;
     timer_core t;
     std::deque<test_wait> w(3);
@@ -528,8 +520,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(C31_a_slot_cancels_its_wait_only_in_every_state, B
     b.release(t);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(C32_a_slot_finds_its_wait_after_the_timer_has_moved, Backend,
-                              backends) {
+PAWL_TYPED_CASE(C32_a_slot_finds_its_wait_after_the_timer_has_moved, Backend, backends) {
     bench<Backend> b;
     timer_core from;
     timer_core to;
@@ -548,7 +539,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(C32_a_slot_finds_its_wait_after_the_timer_has_move
 
 // ---- order ----------------------------------------------------------------------------------------
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(P7_equal_deadlines_complete_in_start_order, Backend, backends) {
+PAWL_TYPED_CASE(P7_equal_deadlines_complete_in_start_order, Backend, backends) {
     for (const unsigned batch : {1u, 7u, 256u}) {
         bench<Backend> b(with(batch, 1));
         crowd<Backend> c(b, 100);
@@ -564,7 +555,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P7_equal_deadlines_complete_in_start_order, Backen
 }
 
 // The later start is filed on a lower level than the earlier one, which is still far up.
-BOOST_AUTO_TEST_CASE_TEMPLATE(P7_start_order_holds_across_levels_and_re_arms, Backend, backends) {
+PAWL_TYPED_CASE(P7_start_order_holds_across_levels_and_re_arms, Backend, backends) {
     bench<Backend> b;
     crowd<Backend> c(b, 4);
     b.start(c.timers[0], c.waits[0], 10'000);
@@ -584,8 +575,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P7_start_order_holds_across_levels_and_re_arms, Ba
 
 // ---- the driver -----------------------------------------------------------------------------------
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(I3_the_driver_is_armed_for_the_earliest_wait_only, Backend,
-                              backends) {
+PAWL_TYPED_CASE(I3_the_driver_is_armed_for_the_earliest_wait_only, Backend, backends) {
     bench<Backend> b;
     crowd<Backend> c(b, 3);
 
@@ -601,7 +591,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(I3_the_driver_is_armed_for_the_earliest_wait_only,
     BOOST_CHECK(b.driver() == tick{20});
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(P9_the_driver_rests_when_the_last_wait_is_gone, Backend, backends) {
+PAWL_TYPED_CASE(P9_the_driver_rests_when_the_last_wait_is_gone, Backend, backends) {
     bench<Backend> b;
     crowd<Backend> c(b, 2);
     c.start(100);
@@ -632,8 +622,8 @@ struct second_thread {
 
 } // namespace
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(P9_the_driver_comes_again_while_a_cancel_has_yet_to_queue_its_runner,
-                              Backend, backends) {
+PAWL_TYPED_CASE(P9_the_driver_comes_again_while_a_cancel_has_yet_to_queue_its_runner, Backend,
+                backends) {
     const second_thread there_is;
     bench<Backend> b;
     crowd<Backend> c(b, 1);
@@ -697,8 +687,8 @@ BOOST_AUTO_TEST_CASE(P9_a_ring_wait_that_is_due_at_once_does_not_rely_on_an_unqu
 
 // Runners see to a backlog, and the driver is not armed meanwhile: but what if the only runner is one
 // that a thread, held up between the lock and the queueing, has yet to queue?
-BOOST_AUTO_TEST_CASE_TEMPLATE(P9_the_driver_comes_again_if_the_runner_for_a_backlog_is_yet_to_come,
-                              Backend, backends) {
+PAWL_TYPED_CASE(P9_the_driver_comes_again_if_the_runner_for_a_backlog_is_yet_to_come, Backend,
+                backends) {
     const second_thread there_is;
     bench<Backend> b(with(1, 64));
     crowd<Backend> c(b, 3);
@@ -718,8 +708,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P9_the_driver_comes_again_if_the_runner_for_a_back
     BOOST_CHECK_EQUAL(c.completed(), 3u);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(P9_a_runner_that_leaves_a_backlog_to_one_yet_to_come_arms_the_driver,
-                              Backend, backends) {
+PAWL_TYPED_CASE(P9_a_runner_that_leaves_a_backlog_to_one_yet_to_come_arms_the_driver, Backend,
+                backends) {
     const second_thread there_is;
     bench<Backend> b(with(1, 1));
     crowd<Backend> c(b, 3);
@@ -742,8 +732,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P9_a_runner_that_leaves_a_backlog_to_one_yet_to_co
     BOOST_CHECK_EQUAL(c.completed(), 3u);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(P9_a_runner_that_meets_a_pulled_back_wait_arms_the_driver_itself,
-                              Backend, backends) {
+PAWL_TYPED_CASE(P9_a_runner_that_meets_a_pulled_back_wait_arms_the_driver_itself, Backend,
+                backends) {
     bench<Backend> b;
     crowd<Backend> c(b, 1);
     c.start(10);
@@ -764,8 +754,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P9_a_runner_that_meets_a_pulled_back_wait_arms_the
     BOOST_CHECK_EQUAL(c.completed(), 1u);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(
-    P9_a_unit_whose_wait_is_pulled_back_behind_take_arms_the_driver_itself, Backend, backends) {
+PAWL_TYPED_CASE(P9_a_unit_whose_wait_is_pulled_back_behind_take_arms_the_driver_itself, Backend,
+                backends) {
     for (const bool pulled_back : {false, true}) {
         bench<Backend> b;
         timer_core t;
@@ -798,8 +788,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(
     }
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(a_start_beside_one_whose_driver_fails_arms_the_driver_itself, Backend,
-                              backends) {
+PAWL_TYPED_CASE(a_start_beside_one_whose_driver_fails_arms_the_driver_itself, Backend, backends) {
     const second_thread there_is;
     bench<Backend> b;
     crowd<Backend> c(b, 2);
@@ -835,8 +824,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_start_beside_one_whose_driver_fails_arms_the_dri
     (void)b.state().release(c.timers[1]);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(a_start_whose_driver_fails_is_withdrawn_without_a_trace, Backend,
-                              backends) {
+PAWL_TYPED_CASE(a_start_whose_driver_fails_is_withdrawn_without_a_trace, Backend, backends) {
     bench<Backend> b;
     timer_core t;
     test_wait w;
@@ -873,7 +861,7 @@ struct held_test_wait final : wait_operation {
 
 } // namespace
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(an_armed_wait_is_withdrawn_without_a_word, Backend, backends) {
+PAWL_TYPED_CASE(an_armed_wait_is_withdrawn_without_a_word, Backend, backends) {
     bench<Backend> b;
     crowd<Backend> c(b, 2);
     c.start(10);
@@ -889,8 +877,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(an_armed_wait_is_withdrawn_without_a_word, Backend
     BOOST_CHECK_EQUAL(c.waits[1].completed, 1);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(P9_the_last_withdrawal_lets_the_driver_rest_and_queues_nothing,
-                              Backend, backends) {
+PAWL_TYPED_CASE(P9_the_last_withdrawal_lets_the_driver_rest_and_queues_nothing, Backend, backends) {
     const second_thread there_is;
     bench<Backend> b;
     crowd<Backend> c(b, 3);
@@ -920,8 +907,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P9_the_last_withdrawal_lets_the_driver_rest_and_qu
     BOOST_CHECK_EQUAL(b.units(), 0u);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(a_wait_with_a_carrier_is_cancelled_instead_and_its_carrier_comes,
-                              Backend, backends) {
+PAWL_TYPED_CASE(a_wait_with_a_carrier_is_cancelled_instead_and_its_carrier_comes, Backend,
+                backends) {
     for (const bool pulled_back : {false, true}) {
         bench<Backend> b;
         crowd<Backend> c(b, 1);
@@ -946,8 +933,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_wait_with_a_carrier_is_cancelled_instead_and_its
     }
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(a_wait_whose_carrier_has_gone_elsewhere_is_not_withdrawn, Backend,
-                              backends) {
+PAWL_TYPED_CASE(a_wait_whose_carrier_has_gone_elsewhere_is_not_withdrawn, Backend, backends) {
     bench<Backend> b;
     timer_core t;
     test_wait w(false);
@@ -968,8 +954,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_wait_whose_carrier_has_gone_elsewhere_is_not_wit
 }
 
 // Somebody points at it besides the timer, so that the due queue's entry cannot say it all.
-BOOST_AUTO_TEST_CASE_TEMPLATE(a_held_wait_knows_at_once_that_its_timer_was_cancelled, Backend,
-                              backends) {
+PAWL_TYPED_CASE(a_held_wait_knows_at_once_that_its_timer_was_cancelled, Backend, backends) {
     bench<Backend> b;
     timer_core t;
     const auto owner = make_held_test_wait();
@@ -990,7 +975,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_held_wait_knows_at_once_that_its_timer_was_cance
     (void)b.state().release(t);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(a_timer_leaves_together_with_its_wait, Backend, backends) {
+PAWL_TYPED_CASE(a_timer_leaves_together_with_its_wait, Backend, backends) {
     for (const bool due : {false, true}) {
         bench<Backend> b;
         timer_core t;
@@ -1017,8 +1002,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_timer_leaves_together_with_its_wait, Backend, ba
     }
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(I5_a_timer_that_leaves_after_the_service_is_the_last_user, Backend,
-                              backends) {
+PAWL_TYPED_CASE(I5_a_timer_that_leaves_after_the_service_is_the_last_user, Backend, backends) {
     bench<Backend> b;
     timer_core t;
     test_wait w;
@@ -1038,8 +1022,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(I5_a_timer_that_leaves_after_the_service_is_the_la
 
 // ---- a clock that is set back ------------------------------------------------------------------------
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(P1_P7_after_a_set_back_waits_keep_their_deadlines_and_their_order,
-                              Backend, backends) {
+PAWL_TYPED_CASE(P1_P7_after_a_set_back_waits_keep_their_deadlines_and_their_order, Backend,
+                backends) {
     bench<Backend> b(with(8, 1), tick{10'000});
     crowd<Backend> c(b, 50);
     for (std::size_t i = 0; i < 50; ++i)
@@ -1063,8 +1047,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P1_P7_after_a_set_back_waits_keep_their_deadlines_
 
 // ---- moves ----------------------------------------------------------------------------------------
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(P1_a_time_that_was_read_before_a_set_back_expires_nothing, Backend,
-                              backends) {
+PAWL_TYPED_CASE(P1_a_time_that_was_read_before_a_set_back_expires_nothing, Backend, backends) {
     bench<Backend> b({}, tick{100});
     crowd<Backend> c(b, 1);
     const unsigned before = b.state().seen().set_backs;
@@ -1085,8 +1068,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P1_a_time_that_was_read_before_a_set_back_expires_
     BOOST_CHECK_EQUAL(c.completed(), 1u);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(C6_a_moved_timer_takes_its_armed_and_its_due_waits_along, Backend,
-                              backends) {
+PAWL_TYPED_CASE(C6_a_moved_timer_takes_its_armed_and_its_due_waits_along, Backend, backends) {
     bench<Backend> b;
     timer_core from;
     timer_core to;
@@ -1110,8 +1092,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(C6_a_moved_timer_takes_its_armed_and_its_due_waits
 
 // ---- expire_all -----------------------------------------------------------------------------------
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(P10_expire_all_completes_every_armed_wait_with_its_code, Backend,
-                              backends) {
+PAWL_TYPED_CASE(P10_expire_all_completes_every_armed_wait_with_its_code, Backend, backends) {
     bench<Backend> b(with(16, 1));
     crowd<Backend> c(b, 100);
     for (std::size_t i = 0; i < 100; ++i)
@@ -1131,7 +1112,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P10_expire_all_completes_every_armed_wait_with_its
     BOOST_CHECK(!b.driver());
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(P10_waits_that_never_end_are_expired_as_well, Backend, backends) {
+PAWL_TYPED_CASE(P10_waits_that_never_end_are_expired_as_well, Backend, backends) {
     bench<Backend> b;
     crowd<Backend> c(b, 3);
     c.start(tick::never().count());
@@ -1142,7 +1123,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P10_waits_that_never_end_are_expired_as_well, Back
     BOOST_CHECK_EQUAL(c.completed(), 3u);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(a_timer_is_used_again_after_expire_all, Backend, backends) {
+PAWL_TYPED_CASE(a_timer_is_used_again_after_expire_all, Backend, backends) {
     bench<Backend> b;
     timer_core t;
     std::deque<test_wait> w(2);
@@ -1177,8 +1158,7 @@ std::size_t drain(bench<Backend>& b, const std::function<void(test_wait&)>& each
 }
 } // namespace
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(P3_draining_finds_each_wait_once_in_whatever_state, Backend,
-                              backends) {
+PAWL_TYPED_CASE(P3_draining_finds_each_wait_once_in_whatever_state, Backend, backends) {
     bench<Backend> b(with(8, 1));
     crowd<Backend> c(b, 60);
     for (std::size_t i = 0; i < 60; ++i)
@@ -1195,7 +1175,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P3_draining_finds_each_wait_once_in_whatever_state
         BOOST_CHECK(w.destroyed == 1 && w.completed == 0);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(a_closed_shard_starts_and_moves_nothing, Backend, backends) {
+PAWL_TYPED_CASE(a_closed_shard_starts_and_moves_nothing, Backend, backends) {
     bench<Backend> b;
     timer_core t;
     test_wait w;
@@ -1216,8 +1196,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_closed_shard_starts_and_moves_nothing, Backend, 
 }
 
 // Handlers own other timers, whose destructors cancel waits that have not been drained yet.
-BOOST_AUTO_TEST_CASE_TEMPLATE(waits_that_are_cancelled_while_others_drain_are_drained_as_well,
-                              Backend, backends) {
+PAWL_TYPED_CASE(waits_that_are_cancelled_while_others_drain_are_drained_as_well, Backend,
+                backends) {
     bench<Backend> b(with(4, 1));
     crowd<Backend> c(b, 100);
     c.start(10);
@@ -1235,8 +1215,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(waits_that_are_cancelled_while_others_drain_are_dr
 }
 
 // P6: timers that are still filed although their waits are gone count, too.
-BOOST_AUTO_TEST_CASE_TEMPLATE(P6_no_call_of_drain_looks_at_more_than_batch_limit_timers, Backend,
-                              backends) {
+PAWL_TYPED_CASE(P6_no_call_of_drain_looks_at_more_than_batch_limit_timers, Backend, backends) {
     bench<Backend> b(with(16, 1));
     crowd<Backend> c(b, 1000);
     c.start(10);
@@ -1258,7 +1237,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P6_no_call_of_drain_looks_at_more_than_batch_limit
     BOOST_CHECK_LE(most, 17u);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(I5_the_last_user_is_told_to_delete_the_shard, Backend, backends) {
+PAWL_TYPED_CASE(I5_the_last_user_is_told_to_delete_the_shard, Backend, backends) {
     bench<Backend> b;
     timer_core t;
     test_wait w(false);
@@ -1474,7 +1453,7 @@ private:
 
 } // namespace
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(P1_P3_P4_hold_on_a_random_walk, Backend, backends) {
+PAWL_TYPED_CASE(P1_P3_P4_hold_on_a_random_walk, Backend, backends) {
     const std::uint64_t seed = pawl_test::seed();
     for (const auto& [batch, per_turn] :
          {std::pair(256u, 1u), std::pair(2u, 1u), std::pair(1u, 64u), std::pair(5u, 3u)}) {
