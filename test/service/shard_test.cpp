@@ -1112,6 +1112,44 @@ PAWL_TYPED_CASE(P10_expire_all_completes_every_armed_wait_with_its_code, Backend
     BOOST_CHECK(!b.driver());
 }
 
+PAWL_TYPED_CASE(P6_P10_expire_all_detaches_in_one_step_and_ends_waits_in_batches, Backend,
+                backends) {
+    constexpr unsigned batch = 16;
+    bench<Backend> b(with(batch, 1));
+    crowd<Backend> c(b, 1000);
+    for (std::size_t i = 0; i < 1000; ++i)
+        b.start(c.timers[i], c.waits[i], 1000 * i + 1);
+    test_wait later;
+    timer_core newcomer;
+
+    std::size_t holds = 0;
+    std::size_t due = 0;
+    effects out;
+    const std::size_t count = b.state().expire_all(boost::asio::error::shut_down, out, [&] {
+        const std::size_t now_due = b.state().due_count();
+        BOOST_CHECK_LE(now_due - due, batch);
+        due = now_due;
+        b.apply(std::exchange(out, effects{}), false);
+        if (++holds != 1)
+            return;
+        // All others are out of the wheel already.
+        BOOST_CHECK_EQUAL(b.state().armed_count(), 1000 - batch);
+        BOOST_CHECK(b.state().next_wake() == tick::never());
+        b.start(newcomer, later, 77);
+        BOOST_CHECK(b.state().next_wake() == tick{77});
+    });
+
+    BOOST_CHECK_EQUAL(count, 1000U);
+    BOOST_CHECK_GE(holds, 1000 / batch);
+    b.run_all();
+    BOOST_CHECK_EQUAL(c.completed(), 1000U);
+    BOOST_CHECK_EQUAL(later.completed, 0);
+    b.wake(77);
+    BOOST_CHECK_EQUAL(later.completed, 1);
+    BOOST_CHECK(!later.told);
+    b.release(newcomer);
+}
+
 PAWL_TYPED_CASE(P10_waits_that_never_end_are_expired_as_well, Backend, backends) {
     bench<Backend> b;
     crowd<Backend> c(b, 3);
