@@ -210,7 +210,8 @@ public:
     /// @return how many waits were moved.
     /// @throws std::invalid_argument unless `period` is greater than zero, with nothing changed.
     std::size_t set_period(const duration& period) {
-        return move_waits(grid_->set_period(period, Clock::now()));
+        const auto now = Clock::now();
+        return move_waits([&] { return grid_->set_period(period, now); });
     }
 
     /// What is done about ticks that were missed.
@@ -224,11 +225,14 @@ public:
     ///
     /// As with basic_waitable_timer::rearm_at(), a wait that is due, and whose handler has not begun,
     /// is pulled back and waits again. Missed ticks are forgotten. The same holds for the other
-    /// resets.
+    /// resets. All of them change nothing if they throw, as they do on rings (pawl::ring_timer).
     /// @return how many waits were moved.
     /// @par Complexity
     /// O(1). Does not allocate.
-    std::size_t reset() { return move_waits(grid_->reset(Clock::now())); }
+    std::size_t reset() {
+        const auto now = Clock::now();
+        return move_waits([&] { return grid_->reset(now); });
+    }
 
     /// reset() to a tick that is due now.
     std::size_t reset_immediately() { return reset_at(Clock::now()); }
@@ -240,14 +244,18 @@ public:
 
     /// reset() to a tick that is due between `min` and `max` from now, both included, chosen as by
     /// basic_waitable_timer::expires_within(): intervals that are reset to overlapping ranges tend to
-    /// share wake-ups, for good if their periods agree. next_tick() says when it is due.
+    /// tick together, and go on so while their periods agree and no tick is delayed
+    /// (missed_tick_policy::delay). next_tick() says when it is due.
     /// @throws std::invalid_argument if `max < min`, with nothing changed.
+    /// @pre The context is still there, or somebody has waited.
     std::size_t reset_within(const duration& min, const duration& max) {
         return reset_at(detail::timer_access::handle(timer_).expiry_within(min, max));
     }
 
     /// reset() to a tick that is due at `t`.
-    std::size_t reset_at(const time_point& t) { return move_waits(grid_->reset_at(t)); }
+    std::size_t reset_at(const time_point& t) {
+        return move_waits([&] { return grid_->reset_at(t); });
+    }
 
     /// Starts a wait for the scheduled tick.
     ///
@@ -338,8 +346,19 @@ private:
         earlier_.emplace_front(tick_, std::move(timer_));
     }
 
-    std::size_t move_waits(const typename grid_type::schedule& to) {
-        return tick_ == to.number ? timer_.rearm_at(to.due) : 0; // else it is set by the next wait
+    /// Changes the schedule, and moves the waits after it.
+    template <class Change>
+    std::size_t move_waits(Change change) {
+        const auto before = grid_->save();
+        const typename grid_type::schedule to = change();
+        if (tick_ != to.number)
+            return 0; // it is set by the next wait
+        try {
+            return timer_.rearm_at(to.due);
+        } catch (...) { // no ring for that, or a full one
+            grid_->restore(before);
+            throw;
+        }
     }
 
     std::shared_ptr<grid_type> grid_;

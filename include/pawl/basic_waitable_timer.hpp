@@ -213,6 +213,7 @@ public:
     /// there is no whole tick in the range, the expiry is `max`.
     /// @return the number of waits that were cancelled.
     /// @throws std::invalid_argument if `max < min`, with nothing cancelled.
+    /// @pre The context is still there, or the timer has waited. The same holds for rearm_within().
     /// @par Complexity
     /// As expires_after().
     std::size_t expires_within(const duration& min, const duration& max) {

@@ -83,7 +83,7 @@ struct report_results {
 ///
 /// @throws std::bad_alloc from the initiating function, with nothing started.
 /// @throws std::invalid_argument where it is called, if a pawl::ring_timer is given and has no ring for
-///         the duration.
+///         the duration, or for what is left then until the point in time.
 inline constexpr detail::limit_function<detail::limit_durations, detail::report_results>
     cancel_after;
 

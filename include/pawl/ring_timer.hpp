@@ -33,9 +33,10 @@ namespace pawl {
 /// @endcode
 ///
 /// What differs:
-/// @li A timer of the delay d expires within d to d + d / k, both rounded up to whole
-///     pawl::options::precision, and one more, with the last that was started in its period; k
-///     is pawl::ring_options::marks; counted from the call of async_wait(), or of the re-arm. Timers of one ring expire in the
+/// @li A timer of the delay d expires together with the last one that was started in the same k-th
+///     part of d, where k is pawl::ring_options::marks: at the earliest d after async_wait(), or the
+///     re-arm, and at the latest d, one such part and one pawl::options::precision after it, d and
+///     the part rounded up to whole precisions. A lone timer is exact. Timers of one ring expire in the
 ///     order of the k-th parts of the delay in which they were started or last moved, and within
 ///     one such part in the order in which they came to it; there is no order between rings.
 /// @li expires_after(), rearm_after(), expires_within() and rearm_within() take the ring of exactly
@@ -47,10 +48,10 @@ namespace pawl {
 ///     need `round_up`.
 /// @li A ring may be full; pawl::ring_overflow says what becomes of the wait.
 ///
-/// Moving a timer within the same k-th part of its delay writes the timer and nothing else. Otherwise
-/// it takes a new slot, and where the ring is full and has to grow for that, the re-arm may throw
-/// `std::bad_alloc`, with nothing moved. Everything else, such as thread safety and cancellation, is
-/// as with basic_waitable_timer.
+/// Moving a timer within the same k-th part of its delay writes the timer and nothing else, unless
+/// expire_all() is at work. Otherwise it takes a new slot, and where the ring is full and has to grow
+/// for that, the re-arm may throw `std::bad_alloc`, with nothing moved. Everything else, such as thread
+/// safety and cancellation, is as with basic_waitable_timer.
 using ring_timer = basic_waitable_timer<
     std::chrono::steady_clock,
     on_backend<time::timeout_rings, boost::asio::wait_traits<std::chrono::steady_clock>>>;

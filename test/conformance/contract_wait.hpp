@@ -185,18 +185,19 @@ BOOST_AUTO_TEST_CASE(C21_a_wait_started_by_a_handler_does_not_join_those_that_ar
 // In one ring the order is that of the starts; so it is when all are past, which need no ring.
 inline constexpr const char* order_of_distinct_expiries = for_rings("312", "123");
 
+// With rings so far ahead that all that are started within 0.8 s are in the ring of one second.
+inline constexpr auto deep_in_the_ring_of_a_second = for_rings(900ms, 0ms);
+
 BOOST_AUTO_TEST_CASE(C22_timers_complete_in_the_order_of_their_expiry) {
     asio::io_context io;
-    constexpr auto unit = for_rings(90ms, 1ms); // 10, 6 and 2 take the ring of one second
-    const auto now = clock::now();
-    tut::steady_timer late(io, now + 10 * unit), middle(io, now + 6 * unit);
-    tut::steady_timer soon(io, now + 2 * unit);
+    const auto base = clock::now() + deep_in_the_ring_of_a_second;
+    tut::steady_timer late(io, base + 10ms), middle(io, base + 6ms), soon(io, base + 2ms);
     std::string order;
     late.async_wait(record(order, '3'));
     soon.async_wait(record(order, '1'));
     middle.async_wait(record(order, '2'));
 
-    std::this_thread::sleep_until(now + 11 * unit);
+    std::this_thread::sleep_until(base + 11ms);
     run_to_end(io);
 
     BOOST_TEST(order == order_of_distinct_expiries);
@@ -232,8 +233,8 @@ inline std::string complete_twelve(asio::io_context& io, clock::time_point when)
 BOOST_AUTO_TEST_CASE(C22_equal_deadlines) {
     asio::io_context io;
 
-    // With rings, so far ahead that all take one, also if the thread is held up meanwhile.
-    const std::string ahead = complete_twelve(io, clock::now() + for_rings(200ms, 5ms));
+    const std::string ahead =
+        complete_twelve(io, clock::now() + deep_in_the_ring_of_a_second + 5ms);
     const std::string behind = complete_twelve(io, past());
 
     BOOST_TEST(ahead.size() == 12u);

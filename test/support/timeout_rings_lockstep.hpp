@@ -100,11 +100,13 @@ private:
         tick due{};                   ///< what the rings were told
         std::uint64_t registered = 0; ///< when, if filed
         std::uint64_t number = 0;     ///< of that registration
+        std::uint64_t visits = 0;     ///< of the driver, before it
     };
 
     struct queue {
         std::deque<timer*> timers;
         std::uint64_t registrations = 0;
+        std::uint64_t detached = 0; ///< registrations before the last detach
         std::size_t capacity = 0;
     };
 
@@ -177,11 +179,15 @@ private:
                 expect(t.number >= s.until[ring], "filed anew, but still in a set", t.index);
             return;
         }
+        queue& q = queues_[ring];
+        // Its period is open still, and it is in no set.
+        expect(!was_filed || was_in != ring || t.visits != visits_ || t.number < q.detached,
+               "could have stayed where it was", t.index);
         if (was_filed)
             forget(t, was_in);
-        queue& q = queues_[ring];
         t.registered = clock_;
         t.number = q.registrations++;
+        t.visits = visits_;
         q.timers.push_back(&t);
     }
 
@@ -246,6 +252,7 @@ private:
     bool expire_once(std::uint64_t reading, std::uint64_t room) {
         const tick now = std::max(tick{reading}, rings_.now());
         std::vector<timer_node*> out(room);
+        ++visits_;
         const auto result = rings_.expire(tick{reading}, out);
         trace("expire", reading, "room", room, "emitted", result.emitted,
               result.more ? "and left some" : "");
@@ -277,8 +284,8 @@ private:
         trace("detach", sets_.size());
         set& s = sets_.emplace_back(rings_);
         rings_.detach_all(s.nodes);
-        for (const queue& q : queues_)
-            s.until.push_back(q.registrations);
+        for (queue& q : queues_)
+            s.until.push_back(q.detached = q.registrations);
     }
 
     /// Ring by ring, what was filed when the set was made, and is still there.
@@ -365,6 +372,7 @@ private:
     std::vector<queue> queues_;
     unsigned marks_;
     std::uint64_t clock_;
+    std::uint64_t visits_ = 0; ///< of the driver
     timeout_rings rings_;
     std::vector<std::unique_ptr<timer>> timers_;
     std::deque<set> sets_;

@@ -221,7 +221,15 @@ BOOST_AUTO_TEST_CASE(a_duration_is_named_exactly_in_the_largest_unit_that_fits) 
     BOOST_TEST(text_of(1s + 1ns) == "1000000001 ns");
     BOOST_TEST(text_of(std::chrono::nanoseconds::max()) == "9223372036854775807 ns");
     BOOST_TEST(text_of(std::chrono::hours(24 * 365 * 400)) == "3504000 units of the clock");
-    BOOST_TEST(text_of(std::chrono::duration<int, std::pico>(1001)) == "1001 units of the clock");
+    using std::chrono::duration;
+    BOOST_TEST(text_of(duration<int, std::pico>(1001)) == "1001 units of the clock");
+    BOOST_TEST(text_of(duration<long, std::ratio<1, 3>>(1)) == "1 units of the clock");
+    BOOST_TEST(text_of(duration<long, std::tera>(1)) == "1 units of the clock");
+    BOOST_TEST(text_of(duration<double>(0.5)) == "0.500000 units of the clock");
+    BOOST_TEST(text_of(duration<unsigned char, std::deci>(7)) == "700 ms");
+    BOOST_TEST(text_of(duration<std::uint64_t>(~std::uint64_t{0})) ==
+               "18446744073709551615 units of the clock");
+    BOOST_TEST(text_of(std::chrono::nanoseconds::min()) == "-9223372036854775808 ns");
 }
 
 BOOST_DATA_TEST_CASE(a_precision_out_of_range_is_refused_by_name,

@@ -11,6 +11,7 @@
 //   whose context is polled late.
 
 #include <pawl/interval_timer.hpp>
+#include <pawl/ring_timer.hpp>
 
 #define BOOST_TEST_MODULE interval_timer
 #include <boost/test/data/monomorphic.hpp>
@@ -703,6 +704,41 @@ BOOST_FIXTURE_TEST_CASE(a_range_that_is_none_changes_nothing, waiting) {
     BOOST_CHECK(ticks.next_tick() == due);
     BOOST_CHECK(d.pending());
     check_delivered_at(since_start(due));
+}
+
+// On rings a wait may not be movable.
+BOOST_FIXTURE_TEST_CASE(a_reset_that_is_refused_changes_nothing, world) {
+    using ring_traits =
+        pawl::on_backend<pawl::time::timeout_rings, asio::wait_traits<manual_clock>>;
+    using ring_interval = pawl::basic_interval_timer<manual_clock, ring_traits>;
+    pawl::options o;
+    o.precision = 1ms;
+    o.rings.delays = {{1s}, {8s, 1}};
+    o.rings.round_up = true;
+    o.rings.when_full = pawl::ring_overflow::reject;
+    pawl::make_timer_service<pawl::basic_waitable_timer<manual_clock, ring_traits>>(context, o);
+    ring_interval fills_the_ring(context, start + 8s, 8s);
+    ring_interval ticks(context, start + 500ms, 500ms);
+    delivery other, d;
+    fills_the_ring.async_wait(record(other));
+    ticks.async_wait(record(d));
+
+    using boost::system::system_error;
+    BOOST_CHECK_THROW(ticks.reset_within(4s, 7s), system_error);
+    BOOST_CHECK_THROW(ticks.reset_after(4s), system_error);
+    BOOST_CHECK_THROW(ticks.reset_after(20s), std::invalid_argument);
+    BOOST_CHECK(since_start(ticks.next_tick()) == 500ms);
+    BOOST_CHECK(d.pending());
+    pass(1200ms); // within the window of the ring of a second
+    BOOST_CHECK(d.ticked());
+
+    delivery next;
+    ticks.async_wait(record(next));
+    BOOST_CHECK_THROW(ticks.set_period(6s), system_error);
+    BOOST_CHECK(ticks.period() == 500ms);
+    BOOST_CHECK(since_start(ticks.next_tick()) == 1s);
+    pass(1200ms);
+    BOOST_CHECK(next.ticked());
 }
 
 BOOST_FIXTURE_TEST_CASE(reset_at_makes_the_tick_due_there, waiting) {

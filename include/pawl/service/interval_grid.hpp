@@ -126,6 +126,29 @@ public:
         return {number_, next_};
     }
 
+    /// What the resets and set_period() change.
+    struct setting {
+        tick_number number;
+        time_point base;
+        time_point next;
+        duration period;
+        bool set_by_hand;
+    };
+    [[nodiscard]] setting save() const {
+        const std::lock_guard lock(mutex_);
+        return {number_, base_, next_, period_, set_by_hand_};
+    }
+    /// Takes back what has been changed since, unless the tick has been delivered.
+    void restore(const setting& s) {
+        const std::lock_guard lock(mutex_);
+        if (number_ != s.number)
+            return;
+        base_ = s.base;
+        next_ = s.next;
+        period_ = s.period;
+        set_by_hand_ = s.set_by_hand;
+    }
+
     /// One more wait for the scheduled tick.
     /// @throws std::bad_alloc, with nothing changed.
     [[nodiscard]] schedule join() {

@@ -66,6 +66,12 @@ public:
             refuse(time::detail::text_of(d));
     }
 
+    /// @throws std::invalid_argument likewise, if no ring is that long.
+    void require_longest(nanoseconds d) const {
+        if (d > nanoseconds::zero() && (rings_.empty() || rings_.back().delay < d))
+            refuse(time::detail::text_of(d));
+    }
+
     /// @throws std::invalid_argument likewise, if no ring serves a delay within `min` .. `max`.
     /// @return a delay that one serves, the longest of them; `max` if that has passed.
     [[nodiscard]] nanoseconds within(nanoseconds min, nanoseconds max) const {

@@ -119,10 +119,10 @@ public:
     template <class Handler, class Executor>
     void async_wait(Handler&& handler, const Executor& timer_executor) {
         if constexpr (on_rings) {
-            // Nobody was asked for the expiry of a timer that was never set. It has passed, but on a
-            // clock that stands before its epoch.
+            // The expiry of a timer that was never set has passed, but on a clock that stands before
+            // its epoch: there no ring may be long enough.
             if (expiry_ == time_point())
-                require(saturating_difference(expiry_, Clock::now()));
+                home_.get().rings().require_longest(saturating_difference(expiry_, Clock::now()));
         }
         using decayed = std::decay_t<Handler>;
         using associated = boost::asio::associated_executor_t<decayed, Executor>;

@@ -8,8 +8,11 @@
 #define PAWL_TIME_DURATION_TEXT_HPP
 
 #include <chrono>
+#include <cstdint>
 #include <ratio>
 #include <string>
+#include <type_traits>
+#include <utility>
 
 namespace pawl::time::detail {
 
@@ -23,15 +26,15 @@ inline std::string text_of(std::chrono::nanoseconds d) {
     return std::to_string(count) + units[unit];
 }
 
-/// The same for any clock, if nanoseconds can say it.
+/// The same for any clock whose time nanoseconds can say.
 template <class Rep, class Period>
 std::string text_of(const std::chrono::duration<Rep, Period>& d) {
-    using std::chrono::nanoseconds;
-    using seconds = std::chrono::duration<double>;
-    if constexpr (std::ratio_greater_equal_v<Period, std::nano>) {
-        constexpr seconds limit = nanoseconds::max() / 2;
-        if (-limit < seconds(d) && seconds(d) < limit)
-            return text_of(std::chrono::duration_cast<nanoseconds>(d));
+    constexpr std::int64_t second = std::nano::den;
+    if constexpr (std::is_integral_v<Rep> && second % Period::den == 0 && Period::num <= second) {
+        constexpr std::int64_t unit = second / Period::den * Period::num;
+        constexpr std::int64_t most = std::chrono::nanoseconds::max().count() / unit;
+        if (std::cmp_less_equal(-most, d.count()) && std::cmp_less_equal(d.count(), most))
+            return text_of(std::chrono::nanoseconds(static_cast<std::int64_t>(d.count()) * unit));
     }
     return std::to_string(d.count()) + " units of the clock";
 }

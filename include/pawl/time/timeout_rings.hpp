@@ -17,7 +17,7 @@
 //   A re-arm registers anew and leaves a cancelled slot behind, but not within one period: all that
 //   is registered in the same period is handed out at the same time, so the node stays where it is,
 //   and only its due tick is written. A timer thus takes at most one slot a period, however often
-//   it is moved; one more for each detached set that it leaves by that.
+//   it is moved; one more for each detached set that a move takes it out of.
 //
 // Invariants
 //   R1  No node is handed out before its due tick. Whoever files a node has read the clock before,
