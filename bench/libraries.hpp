@@ -16,11 +16,14 @@
 #include <pawl/steady_timer.hpp>
 #include <pawl/timer_service.hpp>
 
+#include <boost/asio/error.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 #include <chrono>
 #include <cstddef>
+#include <cstring>
+#include <utility>
 
 namespace bench {
 
@@ -99,6 +102,44 @@ struct pawl_ring : pawl_default {
         pawl::options o;
         o.rings.delays = {{.delay = 2s}, {.delay = 30s}};
         pawl::make_timer_service<timer>(io, o);
+    }
+};
+
+/// No library: what it takes to move a deadline in memory. As many bytes as a pawl::steady_timer, one
+/// word that is read and one that is written, and the clock. Its waits never expire.
+struct bare_deadline {
+    class timer {
+    public:
+        explicit timer(asio::io_context&) noexcept {}
+
+        void expires_after(clock::duration timeout) noexcept { expiry_ = clock::now() + timeout; }
+        template <class Handler>
+        void async_wait(Handler handler) noexcept {
+            static_assert(sizeof(Handler) == sizeof(std::size_t));
+            std::memcpy(&id_, &handler, sizeof id_);
+            waits_ = 1;
+        }
+        std::size_t rearm_after(clock::duration timeout) noexcept {
+            __builtin_prefetch(this, 1); // before the clock, which waits for what is read before it
+            expires_after(timeout);
+            return waits_;
+        }
+        void cancel() noexcept {
+            if (std::exchange(waits_, 0) != 0)
+                note_completion(id_)(asio::error::operation_aborted);
+        }
+
+    private:
+        clock::time_point expiry_;
+        std::size_t waits_ = 0;
+        std::size_t id_ = 0;
+        [[maybe_unused]] std::byte rest_[sizeof(pawl::steady_timer) - 3 * sizeof(std::size_t)]{};
+    };
+    static_assert(sizeof(timer) == sizeof(pawl::steady_timer));
+
+    static void set_up(asio::io_context&) {}
+    static void push_back(timer& t, clock::duration timeout, std::size_t id) {
+        pawl_default::push_back(t, timeout, id);
     }
 };
 

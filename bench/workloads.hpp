@@ -61,7 +61,8 @@ inline std::vector<workload> all_workloads() {
                     {"pawl", idle_rearm<pawl_default>},
                     {"pawl64", idle_rearm<pawl_64>},
                     {"compact", idle_rearm<pawl_compact>},
-                    {"ring", idle_rearm<pawl_ring>}}});
+                    {"ring", idle_rearm<pawl_ring>},
+                    {"bare", idle_rearm<bare_deadline>}}});
 
     all.push_back({"idle_rearm_random",
                    "deadlines that move earlier as often as later",
