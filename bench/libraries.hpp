@@ -22,7 +22,7 @@
 
 #include <chrono>
 #include <cstddef>
-#include <cstring>
+#include <memory>
 #include <utility>
 
 namespace bench {
@@ -109,14 +109,14 @@ struct pawl_ring : pawl_default {
 /// word that is read and one that is written, and the clock. Its waits never expire.
 struct bare_deadline {
     class timer {
+        using handler = decltype(note_completion(0));
+
     public:
         explicit timer(asio::io_context&) noexcept {}
 
         void expires_after(clock::duration timeout) noexcept { expiry_ = clock::now() + timeout; }
-        template <class Handler>
-        void async_wait(Handler handler) noexcept {
-            static_assert(sizeof(Handler) == sizeof(std::size_t));
-            std::memcpy(&id_, &handler, sizeof id_);
+        void async_wait(const handler& h) noexcept {
+            std::construct_at(&handler_, h);
             waits_ = 1;
         }
         std::size_t rearm_after(clock::duration timeout) noexcept {
@@ -126,14 +126,15 @@ struct bare_deadline {
         }
         void cancel() noexcept {
             if (std::exchange(waits_, 0) != 0)
-                note_completion(id_)(asio::error::operation_aborted);
+                handler_(asio::error::operation_aborted);
         }
 
     private:
         clock::time_point expiry_;
         std::size_t waits_ = 0;
-        std::size_t id_ = 0;
-        [[maybe_unused]] std::byte rest_[sizeof(pawl::steady_timer) - 3 * sizeof(std::size_t)]{};
+        handler handler_ = note_completion(0);
+        [[maybe_unused]] std::byte
+            rest_[sizeof(pawl::steady_timer) - 2 * sizeof(std::size_t) - sizeof(handler)]{};
     };
     static_assert(sizeof(timer) == sizeof(pawl::steady_timer));
 

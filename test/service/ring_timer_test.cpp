@@ -6,6 +6,7 @@
 
 #define BOOST_TEST_MODULE ring_timer
 #include "shard_bench.hpp"
+#include "support/archetypes.hpp"
 #include "support/seed.hpp"
 
 #include <pawl/expire_all.hpp>
@@ -459,18 +460,10 @@ BOOST_AUTO_TEST_CASE(C31_C32_a_timer_that_is_moved_as_an_object_keeps_its_waits_
 
 // --- delays -----------------------------------------------------------------------------------
 
-/// A steady clock that stands before its epoch.
-struct early_clock {
-    using duration = std::chrono::nanoseconds;
-    using rep = duration::rep;
-    using period = duration::period;
-    using time_point = std::chrono::time_point<early_clock>;
-    static constexpr bool is_steady = true;
-    static time_point now() noexcept { return time_point(-10h); }
-};
-
 // Nobody was asked whether a ring serves the expiry that a timer has before it is set.
 BOOST_AUTO_TEST_CASE(an_expiry_that_was_never_set_and_that_no_ring_serves_is_refused) {
+    using early_clock = pawl_test::stepped_clock<struct stands_before_its_epoch>;
+    early_clock::set(-10h);
     using early_timer = pawl::basic_waitable_timer<
         early_clock, pawl::on_backend<pawl::time::timeout_rings, asio::wait_traits<early_clock>>>;
     asio::io_context context;
