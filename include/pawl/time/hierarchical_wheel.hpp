@@ -7,7 +7,7 @@
 // Purpose
 //   The default backend: for thousands to millions of timers, most of which are moved or cancelled
 //   before they are due, on the whole range of 64-bit ticks. Where a few timers must cost a few
-//   bytes, it is the wrong one: the slots take 142 KB.
+//   bytes, it is the wrong one: the slots take 160 KB.
 //
 // Model
 //   Four places for a node:
@@ -47,8 +47,8 @@
 //
 // Cost
 //   insert, erase, rearm, move_node, next_wake O(1). expire: amortised O(levels) for each node, in
-//   practice two or three moves. detach_all O(slots / 64). Memory: 128 bytes for each slot, 656 of
-//   time and 452 of the stage by default, allocated once.
+//   practice two or three moves. detach_all O(slots / 64). Memory: 192 bytes for each slot, 656 of
+//   time and 176 of the stage by default, allocated once.
 
 #ifndef PAWL_TIME_HIERARCHICAL_WHEEL_HPP
 #define PAWL_TIME_HIERARCHICAL_WHEEL_HPP
@@ -272,7 +272,7 @@ private:
     static constexpr std::uint32_t most_epochs = 64;    // bits of epochs_in_use_
 
     static const geometry& stage_shape() {
-        static constexpr geometry shape({6}, timer_node::order_bits);
+        static constexpr geometry shape({4}, timer_node::order_bits); // seldom used
         return shape;
     }
 
