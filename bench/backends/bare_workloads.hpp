@@ -18,10 +18,15 @@
 #include "../harness.hpp"
 #include "../memory_workload.hpp"
 
+#include <pawl/time/striped_list.hpp>
+
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <string_view>
+#include <utility>
 
 namespace bench::backends {
 
@@ -113,8 +118,19 @@ struct cancel {
     }
 };
 
+/// A lock that is none.
+struct no_mutex {
+    void lock() {}
+    void unlock() {}
+};
+
 /// Requests that beat their timeouts. A pass over all takes half a timeout, so that no timer is due
 /// before it is visited again.
+///
+/// @tparam Lock is held for each call. With a mutex, which waits for all stores, the cache misses of
+/// one call do not overlap with those of the next; without, what has fewer instructions and stores has
+/// more misses on their way at a time.
+template <class Lock>
 struct start_and_cancel {
     template <class S>
     static sample run(const setup& s, const plan& what) {
@@ -123,13 +139,20 @@ struct start_and_cancel {
         bench_of<S> b(s, what.size, timeout);
         random_ticks delay(timeout, timeout);
         tick now = origin;
+        Lock mutex;
         const auto pass = [&](std::size_t number) {
             const tick begin = now;
             std::size_t done = 0;
             auto until_expire = every;
             for (const auto i : visit_order(what.size, number)) {
-                b.structure.cancel(b.all[i]);
-                b.structure.start(b.all[i], after(now, delay()));
+                {
+                    const std::lock_guard lock(mutex);
+                    b.structure.cancel(b.all[i]);
+                }
+                {
+                    const std::lock_guard lock(mutex);
+                    b.structure.start(b.all[i], after(now, delay()));
+                }
                 if (--until_expire == 0) {
                     until_expire = every;
                     done += every;
@@ -276,6 +299,48 @@ struct random_write {
             if (again || (pass + 1 == passes && what.size <= most_drained))
                 for (std::size_t i = 0; i < what.size; ++i)
                     out(all[static_cast<index>(i)]);
+        }
+        return {per_operation(watch, passes * what.size), out.sum(), {}};
+    }
+};
+
+/// Each timer taken once out of as many lists as a slot of the wheel has, all walked in turn and the
+/// next of each asked for in advance: the floor of whatever finds timers by links. A wheel does this
+/// once when it hands a timer out, and once for each time that it has moved it before.
+struct linked_walk {
+    static constexpr std::string_view name = "links";
+
+    struct hook {
+        hook* next;
+        tick due;
+    };
+
+    static sample run(const setup& s, const plan& what) {
+        constexpr std::size_t lists = pawl::time::detail::striped_list::stripes;
+        const auto passes = passes_for(what);
+        const timers<hook> all(s, what.size);
+        tally<hook> out(all);
+        lap_watch watch;
+        for (std::size_t pass = 0; pass < passes; ++pass) {
+            std::array<hook*, lists> heads{};
+            std::size_t at = 0;
+            for (const auto i : visit_order(what.size, pass)) {
+                all[i].next = std::exchange(heads[at], &all[i]);
+                at = at + 1 == lists ? 0 : at + 1;
+            }
+            watch.begin();
+            for (auto left = what.size; left != 0;) {
+                at = at == 0 ? lists - 1 : at - 1;
+                hook* const timer = heads[at];
+                if (timer == nullptr)
+                    continue;
+                __builtin_prefetch(timer->next, 1);
+                heads[at] = timer->next;
+                timer->due = after(origin, pass);
+                out(*timer);
+                --left;
+            }
+            watch.end();
         }
         return {per_operation(watch, passes * what.size), out.sum(), {}};
     }

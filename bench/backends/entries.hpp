@@ -17,7 +17,10 @@
 #include "../harness.hpp"
 
 #include <cstddef>
+#include <mutex>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace bench::backends {
@@ -47,8 +50,13 @@ std::vector<variant> variants(const setup& s) {
                     [s](const plan& what) { return Workload::template run<S>(s, what); }}...};
 }
 
-/// The floor under a workload in which each timer is touched once, in front of the others.
+/// The floors under a workload in which each timer is touched once, in front of the others: where its
+/// place is known, and if it expires, where it has to be found.
 inline std::vector<variant> above_write(const setup& s, bool again, std::vector<variant> others) {
+    if (again)
+        others.insert(others.begin(), {std::string(linked_walk::name), [s](const plan& what) {
+                                           return linked_walk::run(s, what);
+                                       }});
     others.insert(others.begin(), {std::string(random_write::name), [s, again](const plan& what) {
                                        return random_write::run(s, what, again);
                                    }});
@@ -66,26 +74,45 @@ inline std::vector<entry> all_entries(const setup& s) {
                     variants<cancel, plain_list, hierarchical, binary, ring, list_wheel>(s)},
                    variants<cancel, heap, ordered_set>(s)});
 
-    all.push_back(
-        {{"start_cancel",
-          "requests that beat their timeouts: cancel a random timer and start it again",
-          "ns per cancel + start",
-          variants<start_and_cancel, plain_list, kept, hierarchical, binary, ring, list_wheel>(s)},
-         variants<start_and_cancel, heap, ordered_set>(s),
-         {},
-         {{1'000'000, "kept", 1.3, true}, {1'000'000, "hierarchical", 1.3, true}}});
+    all.push_back({{"start_cancel",
+                    "requests that beat their timeouts: cancel a random timer and start it again",
+                    "ns per cancel + start",
+                    variants<start_and_cancel<no_mutex>, plain_list, kept, hierarchical, binary,
+                             ring, list_wheel>(s)},
+                   variants<start_and_cancel<no_mutex>, heap, ordered_set>(s),
+                   {},
+                   {{1'000'000, "kept", 1.3, true}, {1'000'000, "hierarchical", 1.3, true}}});
 
-    all.push_back({{"register_cancel",
+    all.push_back({{"start_cancel_locked",
+                    "the same, each call under a mutex, as in the service: a list has one, too",
+                    "ns per cancel + start",
+                    variants<start_and_cancel<std::mutex>, plain_list, kept, hierarchical, binary,
+                             list_wheel>(s)},
+                   {},
+                   {},
+                   {{1'000'000, "kept", 1.3, true}, {1'000'000, "hierarchical", 1.3, true}}});
+
+    const auto register_cancel = [&]<bool Apart>(std::string name, std::string title,
+                                                 std::bool_constant<Apart>) {
+        using pairs = register_and_cancel<Apart>;
+        all.push_back(
+            {{std::move(name),
+              std::move(title),
+              "ns per cancel + registration",
+              {{"atomics", [s](const plan& p) { return pairs::template run_atomics<false>(s, p); }},
+               {"atomics+slot",
+                [s](const plan& p) { return pairs::template run_atomics<true>(s, p); }},
+               {"ring", [s](const plan& p) { return pairs::run_ring(s, p); }}}},
+             {},
+             {},
+             {{1'000, "ring", 1.5, true}, {1'000'000, "ring", 1.5, true}}});
+    };
+    register_cancel("register_cancel",
                     "the same on the ring, without the sweep, against exchange + fetch_add",
-                    "ns per cancel + registration",
-                    {{"atomics",
-                      [s](const plan& p) { return register_and_cancel::run_atomics<false>(s, p); }},
-                     {"atomics+slot",
-                      [s](const plan& p) { return register_and_cancel::run_atomics<true>(s, p); }},
-                     {"ring", [s](const plan& p) { return register_and_cancel::run_ring(s, p); }}}},
-                   {},
-                   {},
-                   {{1'000, "ring", 1.5, true}, {1'000'000, "ring", 1.5, true}}});
+                    std::false_type{});
+    register_cancel("register_cancel_apart",
+                    "the same, where a pair is begun when the one before is done",
+                    std::true_type{});
 
     all.push_back(
         {{"rearm_later", "idle timeouts: a read moves a random deadline by 30 s on average",
