@@ -2,8 +2,9 @@
 // Copyright (c) 2026 The Pawl authors
 
 // What backend.hpp promises, asked of every backend, of the hierarchical wheel in several
-// geometries, and of the oracle itself; and, as far as they can do it, of rings. The numbers in the
-// comments are those of the list of cases in doc/testing.md.
+// geometries, of the growing wheel, which grows at one of several moments, and of the oracle itself;
+// and, as far as they can do it, of rings. The numbers in the comments are those of the list of cases
+// in doc/testing.md.
 //
 // Rings hand out within a window, one ring after the other, each in the order of registrations;
 // what is due at once they file for one tick. They have no never(), rewind(), refile() and any(),
@@ -15,6 +16,7 @@
 #include <pawl/time/hierarchical_wheel.hpp>
 
 #define BOOST_TEST_MODULE backend
+#include "../support/growing_backend.hpp"
 #include "../support/ordered_map_backend.hpp"
 #include "../support/rings_backend.hpp"
 #include "../support/seed.hpp"
@@ -51,6 +53,11 @@ struct binary {
     using backend = binary_wheel;
     static geometry shape() { return {}; }
 };
+template <std::uint64_t Nodes>
+struct growing {
+    using backend = pawl_test::growing_at<Nodes>;
+    static geometry shape() { return {}; }
+};
 struct oracle {
     using backend = ordered_map_backend;
     static geometry shape() { return {}; }
@@ -60,8 +67,11 @@ struct rings_of {
     using backend = rings_backend;
     static rings_backend::shape shape() { return {RatioBits, Marks}; }
 };
+// Of the growing ones, one has grown when its first node is filed; one does soon, and so in most of
+// the cases; and one does where, after 512 nodes, more are filed while expire() is incomplete.
 using candidates = pawl_test::types<oracle, binary, wheel_of<6>, wheel_of<1>, wheel_of<12>,
-                                    wheel_of<8>, wheel_of<2, 5, 3>, wheel_of<11, 10, 10, 10>>;
+                                    wheel_of<8>, wheel_of<2, 5, 3>, wheel_of<11, 10, 10, 10>,
+                                    growing<0>, growing<5>, growing<520>>;
 // Two marks: long periods, in which a node that is filed anew stays where it is. Many marks and
 // few delays: short periods, of nodes that begin at all times before they are filed.
 using rings = pawl_test::types<rings_of<1, 2>, rings_of<4, 1024>>;

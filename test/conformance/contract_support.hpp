@@ -128,7 +128,7 @@ using steady_traits = asio::wait_traits<std::chrono::steady_clock>;
 inline constexpr bool under_test_is_pawl = false;
 #elif (defined(PAWL_UNDER_TEST_COMPACT) && PAWL_UNDER_TEST_COMPACT) ||                             \
     (defined(PAWL_UNDER_TEST_RING) && PAWL_UNDER_TEST_RING)
-/// The same timers on the binary wheel, or in rings.
+/// The same timers on the wheel of compact_timer, or in rings.
 namespace tut {
 #if defined(PAWL_UNDER_TEST_RING) && PAWL_UNDER_TEST_RING
 /// C40: a service with rings compiles for these clocks only. Others stay on the default wheel.
@@ -142,7 +142,7 @@ using traits_on_backend =
 using typedef_of_pawl = pawl::ring_timer;
 #else
 template <class, class Traits>
-using traits_on_backend = pawl::on_backend<pawl::time::binary_wheel, Traits>;
+using traits_on_backend = pawl::on_backend<pawl::time::growing_wheel, Traits>;
 using typedef_of_pawl = pawl::compact_timer;
 #endif
 template <class Clock, class Traits = asio::wait_traits<Clock>,

@@ -380,4 +380,66 @@ BOOST_AUTO_TEST_CASE(P4_a_wait_that_is_due_is_pulled_back_into_a_ring_that_grows
     BOOST_TEST(failures > 0);
 }
 
+// --- a wheel that has to grow -----------------------------------------------------------------
+
+/// As many waits as a small wheel takes, and a timer whose wait is one more.
+struct compact_timers {
+    /// Calls are counted, and so are those handlers that are still there.
+    class handler {
+    public:
+        handler(int& calls, int& alive) : calls_(&calls), alive_(&alive) { ++*alive_; }
+        handler(handler&& other) noexcept : calls_(other.calls_), alive_(other.alive_) {
+            ++*alive_;
+        }
+        handler& operator=(handler&&) = delete;
+        ~handler() { --*alive_; }
+        void operator()(error_code ec) { *calls_ += ec ? 0 : 1; }
+
+    private:
+        int* calls_;
+        int* alive_;
+    };
+
+    explicit compact_timers(asio::io_context& context) {
+        for (std::size_t i = 0; i < crowd; ++i)
+            all.emplace_back(context, 1h).async_wait(handler(calls, alive));
+        all.emplace_back(context, 1h);
+    }
+    void start_last() { all.back().async_wait(handler(calls_of_last, alive)); }
+
+    static constexpr std::size_t crowd = pawl::time::growing_wheel::crowd;
+
+    int calls = 0;
+    int calls_of_last = 0;
+    int alive = 0;
+    std::deque<pawl::compact_timer> all;
+};
+
+BOOST_AUTO_TEST_CASE(C26_a_wait_whose_wheel_has_to_grow_starts_or_leaves_all_as_it_was) {
+    constexpr int crowd = compact_timers::crowd;
+    int failures = 0;
+    with_failing_allocations(
+        [](asio::io_context& context) { return std::make_unique<compact_timers>(context); },
+        [](compact_timers& s) { s.start_last(); },
+        [&](compact_timers& s, asio::io_context& context, bool succeeded) {
+            if (!succeeded) {
+                ++failures;
+                BOOST_TEST(s.alive == crowd);
+                BOOST_TEST(s.all.back().cancel() == 0u);
+                s.start_last(); // there is memory again
+            }
+            BOOST_TEST(s.alive == crowd + 1);
+            BOOST_TEST(s.all.front().rearm_after(0s) == 1u);
+            BOOST_TEST(s.all.back().rearm_after(0s) == 1u);
+            while (s.calls + s.calls_of_last < 2)
+                context.run_one();
+            BOOST_TEST(s.calls_of_last == 1);
+            BOOST_TEST(pawl::expire_all(context) == compact_timers::crowd - 1);
+            context.run();
+            BOOST_TEST(s.calls == crowd);
+            BOOST_TEST(s.alive == 0);
+        });
+    BOOST_TEST(failures > 1); // not only the wait itself
+}
+
 } // namespace fault

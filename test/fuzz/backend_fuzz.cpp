@@ -3,12 +3,14 @@
 
 // The wheels against the oracle. The first byte of an input chooses the shape of the hierarchical
 // wheel, the second the number of timers; the others are calls (backend_lockstep.hpp), made on each
-// wheel in turn.
+// wheel in turn. What the first call is told decides when the growing one grows
+// (growing_backend.hpp).
 
 #include <pawl/time/binary_wheel.hpp>
 #include <pawl/time/hierarchical_wheel.hpp>
 
 #include "../support/backend_lockstep.hpp"
+#include "../support/growing_backend.hpp"
 
 #include <array>
 #include <cstddef>
@@ -44,5 +46,6 @@ void run(std::span<const std::uint8_t> input) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     run<pawl::time::hierarchical_wheel>({data, size});
     run<pawl::time::binary_wheel>({data, size});
+    run<pawl_test::grown_sometime>({data, size});
     return 0;
 }

@@ -66,7 +66,7 @@ cmake_refuses "Pawl needs g++ 12 or newer" -D CMAKE_CXX_COMPILER=g++-11
 cmake_refuses "Pawl needs clang 14 or newer" -D CMAKE_CXX_COMPILER=clang++-13
 
 # What is refused is refused by config.hpp. So it has to be what each public header reaches first.
-for header in include/pawl/*.hpp include/pawl/time/{timing_wheel,hierarchical_wheel,binary_wheel,timeout_ring}.hpp; do
+for header in include/pawl/*.hpp include/pawl/time/{timing_wheel,hierarchical_wheel,binary_wheel,growing_wheel,timeout_ring}.hpp; do
     [[ $header != */version.hpp ]] || continue # three numbers, for any compiler
     compiler_refuses "Pawl needs C++20" g++ -std=c++17
     foreign=$(sed '/error:/q' "$work/log" | grep -E '^\.+ ' | grep -v ' include/pawl/' || true) # what -H lists

@@ -31,6 +31,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
+#include <boost/asio/wait_traits.hpp>
 #include <boost/system/system_error.hpp>
 
 #include <algorithm>
@@ -79,11 +80,26 @@ struct backend {
     }
 };
 
+/// The wheel of compact_timer. Every other one grows in the midst of a few timers: growth, too, meets
+/// all that there is, and the small wheel does.
+class early_growing_wheel : public pawl::time::growing_wheel {
+public:
+    using growing_wheel::growing_wheel;
+
+    bool wants_to_grow() const noexcept { return early_ && may_grow() && size() >= 2; }
+
+private:
+    const bool early_ = made_.fetch_add(1) % 2 == 0;
+    static inline std::atomic<unsigned> made_{0};
+};
+
 using hierarchical_wheel = backend<pawl::steady_timer>;
-using binary_wheel = backend<pawl::compact_timer>;
+using growing_wheel = backend<pawl::basic_waitable_timer<
+    std::chrono::steady_clock,
+    pawl::on_backend<early_growing_wheel, asio::wait_traits<std::chrono::steady_clock>>>>;
 using rings_of_two_marks = backend<pawl::ring_timer, 1>;
 using rings = backend<pawl::ring_timer>;
-using backends = std::tuple<hierarchical_wheel, binary_wheel, rings_of_two_marks, rings>;
+using backends = std::tuple<hierarchical_wheel, growing_wheel, rings_of_two_marks, rings>;
 
 // --- shards -------------------------------------------------------------------------------------
 

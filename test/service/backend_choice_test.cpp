@@ -26,7 +26,7 @@ using boost::system::error_code;
 using pawl::manual_clock;
 
 using compact_manual_timer = pawl::basic_waitable_timer<
-    manual_clock, pawl::on_backend<pawl::time::binary_wheel, asio::wait_traits<manual_clock>>>;
+    manual_clock, pawl::on_backend<pawl::time::growing_wheel, asio::wait_traits<manual_clock>>>;
 
 BOOST_AUTO_TEST_CASE(each_timer_type_has_options_of_its_own) {
     asio::io_context context;

@@ -189,7 +189,7 @@ private:
 
 using wheel_timer = pawl::manual_timer;
 using compact_timer = pawl::basic_waitable_timer<
-    manual_clock, pawl::on_backend<pawl::time::binary_wheel, asio::wait_traits<manual_clock>>>;
+    manual_clock, pawl::on_backend<pawl::time::growing_wheel, asio::wait_traits<manual_clock>>>;
 using ring_timer = pawl::basic_waitable_timer<
     manual_clock, pawl::on_backend<pawl::time::timeout_rings, asio::wait_traits<manual_clock>>>;
 using timers = boost::mpl::list<wheel_timer, compact_timer, ring_timer>;

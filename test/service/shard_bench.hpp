@@ -115,7 +115,14 @@ public:
     bool start(timer_core& timer, wait_operation& op, std::uint64_t due) {
         effects out;
         const bool first = std::find(users_.begin(), users_.end(), &timer) == users_.end();
-        const bool started = shard_.start(timer, op, tick{due}, first, out);
+        bool started = false;
+        try {
+            started = shard_.start(timer, op, tick{due}, first, out);
+        } catch (...) {
+            if (first) // it is a user all the same
+                users_.push_back(&timer);
+            throw;
+        }
         if (started && first)
             users_.push_back(&timer);
         apply(out);

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   The shard without an io_context, on both wheels and on the slow ordered map: counts of runners, P4,
-//   P6, P7, expire_all, the end, and a long random walk beside a model of a few lines.
+//   The shard without an io_context, on a wheel, on one that grows and on the slow ordered map: counts of
+//   runners, P4, P6, P7, expire_all, growth, the end, and a long random walk beside a model of a few
+//   lines.
 
 #define BOOST_TEST_MODULE shard
 #include <boost/test/unit_test.hpp>
@@ -15,7 +16,7 @@
 #include "../support/typed_cases.hpp"
 
 #include <pawl/ring_timer.hpp>
-#include <pawl/time/binary_wheel.hpp>
+#include <pawl/time/growing_wheel.hpp>
 #include <pawl/time/hierarchical_wheel.hpp>
 
 #include <algorithm>
@@ -27,6 +28,7 @@
 #include <future>
 #include <map>
 #include <memory>
+#include <new>
 #include <random>
 #include <thread>
 #include <utility>
@@ -36,10 +38,75 @@ namespace {
 
 using namespace shard_bench;
 
+/// Counts what it does to grow, and lets a test do something else meanwhile, as another thread would.
+class growing : public counting_backend<pawl::time::growing_wheel> {
+    using base = counting_backend<pawl::time::growing_wheel>;
+    using wheel_room = pawl::time::growing_wheel::room;
+
+public:
+    using base::base;
+
+    class counted_room {
+    public:
+        explicit counted_room(wheel_room r) : room_(std::move(r)) { ++rooms; }
+        counted_room(counted_room&&) = default;
+        ~counted_room() { reset(); }
+        void reset() {
+            if (!room_)
+                return;
+            room_.reset();
+            --rooms;
+            meanwhile(freed);
+        }
+
+    private:
+        friend growing;
+        wheel_room room_;
+    };
+
+    class detached : public base::detached {
+    public:
+        explicit detached(const growing& b) : base::detached(b) { meanwhile(made_a_set); }
+    };
+
+    bool wants_to_grow() const noexcept {
+        return base::wants_to_grow() || (may_grow() && size() >= early);
+    }
+    static counted_room make_room() {
+        meanwhile(allocates);
+        return counted_room(base::make_room());
+    }
+    void grow(counted_room to) noexcept {
+        ++growths;
+        --rooms;
+        moved += size();
+        base::grow(std::move(to.room_));
+    }
+
+    static void forget() {
+        rooms = growths = moved = 0;
+        early = ~std::size_t{0};
+        allocates = freed = made_a_set = nullptr;
+    }
+
+    static inline std::size_t rooms = 0; ///< that are in no wheel
+    static inline std::size_t growths = 0;
+    static inline std::size_t moved = 0;               ///< timers
+    static inline std::size_t early = ~std::size_t{0}; ///< so many are a crowd, too
+    static inline std::function<void()> allocates;     ///< called once
+    static inline std::function<void()> freed;      ///< likewise: a room for which there is no use
+    static inline std::function<void()> made_a_set; ///< likewise: what all timers may be moved to
+
+private:
+    static void meanwhile(std::function<void()>& what) {
+        if (const auto f = std::exchange(what, nullptr))
+            f();
+    }
+};
+
 using wheel = counting_backend<pawl::time::hierarchical_wheel>;
-using small = counting_backend<pawl::time::binary_wheel>;
 using oracle = counting_backend<pawl_test::ordered_map_backend>;
-using backends = pawl_test::types<wheel, small, oracle>;
+using backends = pawl_test::types<wheel, growing, oracle>;
 
 /// Timers with one wait each.
 template <class Backend>
@@ -1291,6 +1358,415 @@ PAWL_TYPED_CASE(I5_the_last_user_is_told_to_delete_the_shard, Backend, backends)
     BOOST_CHECK(last);
 }
 
+// ---- growth ---------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr std::size_t crowded = growing::crowd;
+
+/// A bench on a wheel that grows, and timers that come one by one. With a second thread whoever calls
+/// the shard while it holds its lock waits for himself, until ctest ends the test.
+struct growth_scene {
+    explicit growth_scene(const pawl::options& o = {}, tick now = {}) : b(o, now) {
+        growing::forget();
+    }
+    ~growth_scene() {
+        growing::forget();
+        for (timer_core& t : timers)
+            b.release(t);
+        b.run_all();
+    }
+
+    void start(std::uint64_t due) {
+        const std::size_t i = timers.size();
+        timers.emplace_back();
+        waits.emplace_back();
+        dues.push_back(due);
+        if (b.start(timers[i], waits[i], due))
+            started.push_back(i); // after those that it was interrupted by
+    }
+    void start(std::size_t count, std::uint64_t due) {
+        for (; count != 0; --count)
+            start(due);
+    }
+
+    /// What has not ended completes when it is due, in order of that and of the starts.
+    void expect_order(std::uint64_t last) {
+        std::erase_if(started, [&](std::size_t i) { return waits[i].completed != 0; });
+        std::vector<std::pair<std::uint64_t, std::size_t>> order; // due, number of the start
+        for (const std::size_t i : started)
+            order.emplace_back(dues[i], order.size());
+        std::sort(order.begin(), order.end());
+        const std::size_t before = b.log().size();
+        b.collect(last);
+        b.run_all();
+        BOOST_REQUIRE_EQUAL(b.log().size() - before, started.size());
+        for (std::size_t i = 0; i < started.size(); ++i) {
+            const test_wait& w = waits[started[order[i].second]];
+            BOOST_REQUIRE(b.log()[before + i] == &w);
+            BOOST_REQUIRE(w.completed == 1 && !w.told);
+        }
+        BOOST_CHECK_EQUAL(b.state().armed_count(), 0u);
+        BOOST_CHECK_EQUAL(growing::rooms, 0u);
+    }
+
+    const second_thread there_is;
+    bench<growing> b;
+    std::deque<timer_core> timers;
+    std::deque<test_wait> waits;
+    std::vector<std::uint64_t> dues;
+    std::vector<std::size_t> started; ///< in this order
+};
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(P6_a_crowd_moves_once_in_one_step_of_at_most_256_timers) {
+    growth_scene s;
+    s.start(crowded, 100);
+    BOOST_CHECK_EQUAL(growing::growths, 0u);
+
+    s.start(256 - crowded, 200);
+    BOOST_CHECK_EQUAL(growing::growths, 1u);
+    BOOST_CHECK_GE(growing::moved, crowded);
+    BOOST_CHECK_LE(growing::moved, 256u);
+    s.start(300, 300);
+
+    BOOST_CHECK_EQUAL(growing::growths, 1u);
+    s.expect_order(300);
+}
+
+// More came together while it could not grow: as many as that may not be moved at once.
+BOOST_AUTO_TEST_CASE(P6_a_crowd_that_has_become_too_large_moves_when_it_is_smaller) {
+    growth_scene s(with(16, 1));
+    s.start(crowded, 100);
+    effects out;
+    (void)s.b.state().expire_all({}, out, [&] {
+        s.b.apply(std::exchange(out, effects{}), false);
+        if (s.timers.size() == crowded)
+            s.start(300, 200);
+    });
+    s.b.run_all();
+
+    s.start(100, 300);
+    BOOST_CHECK_EQUAL(growing::growths, 0u);
+    for (std::size_t i = crowded; i < crowded + 200; ++i)
+        s.b.release(s.timers[i]);
+    s.start(200, 400);
+
+    BOOST_CHECK_EQUAL(growing::growths, 1u);
+    BOOST_CHECK_LE(growing::moved, 256u);
+    s.b.run_all();
+    s.expect_order(400);
+}
+
+// Deadlines near and far; of the near ones many share a tick.
+BOOST_AUTO_TEST_CASE(P7_waits_from_before_and_after_growth_complete_in_order) {
+    std::mt19937_64 random(pawl_test::seed());
+    for (const std::uint64_t span : {1u, 40u, 5'000u, 100'000'000u}) {
+        for (const unsigned batch : {7u, 256u}) {
+            growth_scene s(with(batch, 1), tick{1'000});
+            while (s.waits.size() < crowded + 100)
+                s.start(1'001 + random() % span);
+            BOOST_CHECK_EQUAL(growing::growths, 1u);
+            s.expect_order(1'001 + span);
+        }
+    }
+}
+
+// Waits of a tick are due, others of the same are backlog, and more come.
+BOOST_AUTO_TEST_CASE(P7_growth_in_the_middle_of_a_backlog_keeps_the_order) {
+    for (const unsigned batch : {1u, 7u, 50u}) {
+        growth_scene s(with(batch, 1));
+        for (std::size_t i = 0; i < crowded; ++i)
+            s.start(300 + 200 * (i % 3));
+        s.b.collect(600);
+        BOOST_REQUIRE_LE(s.b.state().due_count(), batch);
+        while (growing::growths == 0 && s.waits.size() < 2 * crowded)
+            s.start(500);
+
+        BOOST_CHECK_EQUAL(growing::growths, 1u);
+        s.start(10, 500);
+        s.expect_order(700);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(P4_waits_from_before_growth_are_cancelled_and_moved_and_so_are_their_timers) {
+    constexpr std::size_t n = 300;
+    growth_scene s;
+    s.start(n, 1'000);
+    BOOST_REQUIRE_EQUAL(growing::growths, 1u);
+    std::deque<timer_core> elsewhere;
+    for (std::size_t i = 0; i < n; i += 3) {
+        BOOST_CHECK_EQUAL(s.b.cancel(s.timers[i]), 1u);
+        BOOST_CHECK_EQUAL(s.b.rearm(s.timers[i + 1], i % 2 == 0 ? 500 : 2'000), 1u);
+        s.b.move(s.timers[i + 2], elsewhere.emplace_back());
+    }
+    for (const std::uint64_t now : {500u, 1'000u, 2'000u}) {
+        s.b.collect(now);
+        s.b.run_all();
+    }
+
+    for (std::size_t i = 0; i < n; ++i) {
+        const test_wait& w = s.waits[i];
+        BOOST_REQUIRE_EQUAL(w.completed, 1);
+        BOOST_REQUIRE_EQUAL(w.told == aborted, i % 3 == 0);
+        if (i % 3 == 1)
+            BOOST_REQUIRE(w.completed_at == tick{i % 2 == 1 ? 500u : 2'000u});
+        else if (i % 3 == 2)
+            BOOST_REQUIRE(w.completed_at == tick{1'000});
+    }
+    for (timer_core& t : elsewhere)
+        s.b.release(t);
+}
+
+BOOST_AUTO_TEST_CASE(P5_P8_growth_allocates_with_the_lock_released) {
+    growth_scene s;
+    s.start(crowded, 100);
+    std::size_t seen = 0;
+    growing::allocates = [&] { seen = s.b.state().armed_count(); };
+
+    s.start(100);
+
+    BOOST_CHECK_EQUAL(seen, crowded);
+    BOOST_CHECK_EQUAL(growing::growths, 1u);
+    s.expect_order(100);
+}
+
+BOOST_AUTO_TEST_CASE(P5_P8_room_is_freed_with_the_lock_released_if_another_start_was_quicker) {
+    growth_scene s;
+    s.start(crowded, 100);
+    growing::allocates = [&] { s.start(100); };
+    std::size_t seen = 0;
+    growing::freed = [&] {
+        BOOST_CHECK_EQUAL(growing::growths, 1u);
+        seen = s.b.state().armed_count();
+        s.start(100); // takes the lock as well
+    };
+
+    s.start(100);
+
+    BOOST_CHECK_EQUAL(seen, crowded + 1);
+    BOOST_CHECK_EQUAL(growing::growths, 1u);
+    BOOST_CHECK_EQUAL(growing::rooms, 0u);
+    s.expect_order(100);
+}
+
+BOOST_AUTO_TEST_CASE(room_is_freed_if_the_crowd_has_gone_meanwhile_and_another_crowd_gets_it) {
+    growth_scene s;
+    s.start(crowded, 100);
+    growing::allocates = [&] {
+        for (std::size_t i = 0; i < 10; ++i)
+            s.b.release(s.timers[i]);
+    };
+
+    s.start(100);
+    BOOST_CHECK_EQUAL(growing::growths, 0u);
+    BOOST_CHECK_EQUAL(growing::rooms, 0u);
+    s.start(10, 100);
+
+    BOOST_CHECK_EQUAL(growing::growths, 1u);
+    s.b.run_all();
+    s.expect_order(100);
+}
+
+// While a start allocates for growth, others take the room for the waits that it has found.
+BOOST_AUTO_TEST_CASE(a_start_that_has_grown_the_wheel_looks_for_room_for_its_wait_again) {
+    growth_scene s;
+    s.start(crowded, 100);
+    std::deque<test_wait> others(pawl::detail::due_queue::length - crowded);
+    growing::allocates = [&] {
+        for (test_wait& each : others)
+            s.b.start(s.timers[0], each, 100);
+    };
+
+    s.start(100);
+    s.b.collect(100);
+    s.b.collect(100);
+    s.b.collect(100);
+
+    BOOST_CHECK_EQUAL(s.b.state().due_count(), pawl::detail::due_queue::length + 1);
+    BOOST_CHECK_EQUAL(s.b.run_all(), pawl::detail::due_queue::length + 1);
+    for (const test_wait& each : others)
+        BOOST_REQUIRE_EQUAL(each.completed, 1);
+    for (const test_wait& each : s.waits)
+        BOOST_REQUIRE_EQUAL(each.completed, 1);
+}
+
+BOOST_AUTO_TEST_CASE(C26_without_memory_to_grow_a_start_fails_with_nothing_changed) {
+    growth_scene s;
+    s.start(crowded, 100);
+    timer_core t;
+    test_wait w;
+    slot_link link(s.b.host(), w);
+
+    for (int again = 0; again < 3; ++again) {
+        growing::allocates = [] { throw std::bad_alloc(); };
+        BOOST_CHECK_THROW(s.b.start(t, w, 50), std::bad_alloc);
+
+        BOOST_CHECK(!t.filed());
+        BOOST_CHECK(!t.newest());
+        BOOST_CHECK_EQUAL(w.completed + w.destroyed, 0);
+        BOOST_CHECK_EQUAL(s.b.state().armed_count(), crowded);
+        BOOST_CHECK_EQUAL(s.b.cancel(t), 0u);
+        BOOST_CHECK(s.b.driver() == tick{100});
+    }
+    BOOST_CHECK_EQUAL(growing::growths, 0u);
+    // Who needs no place needs no memory for it.
+    growing::allocates = [] { throw std::bad_alloc(); };
+    test_wait second;
+    s.b.start(s.timers[0], second, 100);
+    BOOST_CHECK_EQUAL(s.b.rearm(s.timers[1], 100), 1u);
+    growing::allocates = nullptr;
+
+    BOOST_CHECK(s.b.start(t, w, 50));
+    BOOST_CHECK_EQUAL(growing::growths, 1u);
+    s.b.wake(50);
+    BOOST_CHECK_EQUAL(w.completed, 1);
+    s.b.collect(100);
+    BOOST_CHECK_EQUAL(s.b.run_all(), crowded + 1);
+    for (const test_wait& each : s.waits)
+        BOOST_REQUIRE(each.completed == 1 && !each.told);
+    s.b.release(t);
+}
+
+BOOST_AUTO_TEST_CASE(P10_expire_all_ends_a_crowd_that_grows_when_it_has_begun) {
+    growth_scene s(with(16, 1));
+    s.start(crowded, 1'000);
+    growing::made_a_set = [&] { s.start(50, 1'000); };
+
+    BOOST_CHECK_EQUAL(s.b.expire_all(boost::asio::error::shut_down), crowded + 50);
+    s.b.run_all();
+
+    BOOST_CHECK_EQUAL(growing::growths, 1u);
+    for (const test_wait& w : s.waits)
+        BOOST_REQUIRE(w.completed == 1 && w.told == boost::asio::error::shut_down);
+    s.start(50, 2'000);
+    s.expect_order(2'000);
+}
+
+// What expire_all has detached belongs to the wheel that it was in.
+BOOST_AUTO_TEST_CASE(P10_a_crowd_that_comes_during_expire_all_waits_in_the_wheel_and_grows_later) {
+    for (const std::size_t before : {std::size_t{100}, crowded + 100}) {
+        growth_scene s(with(16, 1));
+        s.start(before, 1'000);
+        const std::size_t growths = before > crowded ? 1 : 0;
+        BOOST_REQUIRE_EQUAL(growing::growths, growths);
+        std::vector<std::size_t> detached; // in the midst of it
+        effects out;
+        const std::size_t ended = s.b.state().expire_all(boost::asio::error::shut_down, out, [&] {
+            s.b.apply(std::exchange(out, effects{}), false);
+            if (s.waits.size() != before)
+                return;
+            for (std::size_t i = 0; i < before; ++i)
+                if (s.timers[i].newest())
+                    detached.push_back(i);
+            BOOST_REQUIRE_GE(detached.size(), before - 16);
+            s.start(crowded + 10, 2'000);
+            BOOST_CHECK_EQUAL(growing::growths, growths);
+            BOOST_CHECK_EQUAL(s.b.cancel(s.timers[detached[0]]), 1u);
+            BOOST_CHECK_EQUAL(s.b.rearm(s.timers[detached[1]], 2'500), 1u);
+        });
+        BOOST_CHECK_EQUAL(ended, before - 2);
+        s.b.run_all();
+        s.dues[detached[1]] = 2'500;
+
+        s.start(2'000);
+        BOOST_CHECK_EQUAL(growing::growths, 1u);
+        s.expect_order(2'500);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(room_that_came_while_expire_all_drains_is_freed) {
+    growth_scene s(with(16, 1));
+    s.start(crowded, 1'000);
+    std::promise<void> begun;
+    std::promise<void> go_on;
+    std::jthread other;
+    growing::allocates = [&] {
+        other = std::jthread([&] {
+            effects out;
+            bool first = true;
+            (void)s.b.state().expire_all(boost::asio::error::shut_down, out, [&] {
+                s.b.apply(std::exchange(out, effects{}), false);
+                if (!std::exchange(first, false))
+                    return;
+                begun.set_value();
+                go_on.get_future().wait();
+            });
+        });
+        begun.get_future().wait();
+    };
+
+    s.start(2'000);
+
+    BOOST_CHECK_EQUAL(growing::growths, 0u);
+    BOOST_CHECK_EQUAL(growing::rooms, 0u);
+    go_on.set_value();
+    other.join();
+    s.b.run_all();
+    for (std::size_t i = 0; i < crowded; ++i)
+        BOOST_REQUIRE(s.waits[i].told == boost::asio::error::shut_down);
+    s.expect_order(2'000);
+}
+
+BOOST_AUTO_TEST_CASE(
+    P1_P7_a_crowd_keeps_its_order_if_the_clock_is_set_back_before_or_after_growth) {
+    for (const std::size_t before : {crowded - 1, crowded, crowded + 100}) {
+        for (const bool grows_meanwhile : {false, true}) {
+            growth_scene s(with(8, 1), tick{10'000});
+            for (std::size_t i = 0; i < before; ++i)
+                s.start(20'000 + i % 3);
+            if (grows_meanwhile)
+                growing::made_a_set = [&] { s.start(50, 20'001); };
+
+            s.b.state().set_back(tick{5'000});
+
+            BOOST_CHECK(s.b.state().seen().now == tick{5'000});
+            s.b.collect(5'000);
+            s.start(50, 20'001);
+            BOOST_CHECK_EQUAL(growing::growths, 1u);
+            s.b.collect(19'999);
+            BOOST_CHECK(s.b.log().empty());
+            s.expect_order(20'002);
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(P3_draining_finds_a_crowd_that_has_grown) {
+    growth_scene s(with(8, 1));
+    s.start(crowded + 100, 1'000);
+    BOOST_REQUIRE_EQUAL(growing::growths, 1u);
+    s.b.close();
+
+    BOOST_CHECK_EQUAL(drain(s.b), crowded + 100);
+
+    for (const test_wait& w : s.waits)
+        BOOST_REQUIRE(w.destroyed == 1 && w.completed == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_closed_shard_does_not_grow) {
+    for (const bool closed_meanwhile : {false, true}) {
+        growth_scene s;
+        s.start(crowded, 1'000);
+        bool allocated = false;
+        growing::allocates = [&] {
+            allocated = true;
+            s.b.close();
+        };
+        if (!closed_meanwhile)
+            s.b.close();
+
+        s.start(1'000);
+
+        BOOST_CHECK_EQUAL(allocated, closed_meanwhile);
+        BOOST_CHECK_EQUAL(s.started.size(), crowded);
+        BOOST_CHECK_EQUAL(growing::rooms, 0u);
+        BOOST_CHECK_EQUAL(drain(s.b), crowded);
+        BOOST_CHECK(s.b.state().begin_draining());
+        BOOST_CHECK(s.b.state().end_draining() == &s.waits.back());
+    }
+}
+
 // ---- a random walk beside a model ---------------------------------------------------------------------
 
 namespace {
@@ -1501,4 +1977,21 @@ PAWL_TYPED_CASE(P1_P3_P4_hold_on_a_random_walk, Backend, backends) {
         w.finish();
         BOOST_CHECK_GT(w.completed, 0u);
     }
+}
+
+// The first timers of each walk are a crowd.
+BOOST_AUTO_TEST_CASE(P1_P3_P4_hold_on_random_walks_during_which_the_wheel_grows) {
+    const std::uint64_t seed = pawl_test::seed();
+    growing::forget();
+    std::size_t walks = 0;
+    for (std::uint64_t n = pawl_test::steps(40'000) / 200; n != 0; --n, ++walks) {
+        growing::early = n % 7;
+        walk<growing> w(seed + n, with(n % 2 == 0 ? 2 : 256, n % 3 == 0 ? 3 : 1));
+        for (int i = 0; i < 200; ++i)
+            w.step();
+        w.finish();
+        BOOST_CHECK_GT(w.completed, 0u);
+    }
+    BOOST_CHECK_GT(growing::growths, walks / 2);
+    growing::forget();
 }

@@ -7,8 +7,9 @@
 #define BOOST_TEST_MODULE slack
 #include "support/seed.hpp"
 
-#include <pawl/compact_timer.hpp>
 #include <pawl/manual_clock.hpp>
+#include <pawl/service/on_backend.hpp>
+#include <pawl/time/binary_wheel.hpp>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/wait_traits.hpp>
@@ -31,9 +32,9 @@ using boost::system::error_code;
 using pawl::manual_clock;
 using clock_duration = manual_clock::duration;
 
-using compact_manual_timer = pawl::basic_waitable_timer<
+using binary_manual_timer = pawl::basic_waitable_timer<
     manual_clock, pawl::on_backend<pawl::time::binary_wheel, asio::wait_traits<manual_clock>>>;
-using timers = boost::mpl::list<pawl::manual_timer, compact_manual_timer>;
+using timers = boost::mpl::list<pawl::manual_timer, binary_manual_timer>;
 
 template <class Timer>
 void with_precision(asio::io_context& context, std::chrono::nanoseconds precision) {

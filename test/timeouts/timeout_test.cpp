@@ -79,7 +79,7 @@ struct callers {
 };
 using callers_timer = callers<manual_timer>;
 using callers_compact_timer = callers<pawl::basic_waitable_timer<
-    manual_clock, pawl::on_backend<pawl::time::binary_wheel, asio::wait_traits<manual_clock>>>>;
+    manual_clock, pawl::on_backend<pawl::time::growing_wheel, asio::wait_traits<manual_clock>>>>;
 
 /// timeout_at() with a timer of the operation's own.
 struct own_timer {

@@ -66,13 +66,17 @@ def as_type(value, wanted):
     return value.address.reinterpret_cast(wanted.pointer()).dereference()
 
 
+def pointer_in(value):
+    """The pointer in a std::unique_ptr, which begins with it."""
+    return as_type(value, value.type.strip_typedefs().template_argument(0).pointer())
+
+
 def held(value):
     """What a std::unique_ptr points at, or what is in a std::optional that is not empty."""
     kind = value.type.strip_typedefs()
-    content = kind.template_argument(0)  # or a pointer to it: what both begin with
     if kind.name.startswith("std::unique_ptr<"):
-        return as_type(value, content.pointer()).dereference()
-    return as_type(value, content)
+        return pointer_in(value).dereference()
+    return as_type(value, kind.template_argument(0))  # what it begins with
 
 
 def vector(value):
@@ -232,9 +236,17 @@ def dispatcher_of(handle):
         return None
 
 
+def wheel_in_use(wheel):
+    """The one of the two wheels of a time::growing_wheel that has the timers."""
+    large = pointer_in(member(wheel, "large_"))
+    return large.dereference() if int(large) else member(wheel, "small_")
+
+
 def position_of(backend):
     """The tick that a time structure has come to."""
     name = backend.type.strip_typedefs().name
+    if name == "pawl::time::growing_wheel":
+        return position_of(wheel_in_use(backend))
     if name == "pawl::time::hierarchical_wheel":
         return number(backend, "time_.position_")
     if name == "pawl::time::binary_wheel":
@@ -390,6 +402,24 @@ class BinaryWheel(Wheel):
                     yield (f"staged {i - 1}" if i < 65 else f"bin {i - 65}"), heads[i]
 
 
+class GrowingWheel(Printer):
+    """time::growing_wheel: as the one of its wheels that is in use"""
+
+    def text(self):
+        return self.in_use().text()
+
+    def parts(self):
+        return self.in_use().parts()
+
+    def in_use(self):
+        wheel = wheel_in_use(self.value)
+        small = wheel.type.strip_typedefs().name == "pawl::time::binary_wheel"
+        return BinaryWheel(wheel) if small else HierarchicalWheel(wheel)
+
+    def display_hint(self):
+        return "map"
+
+
 class TimingWheel(Printer):
     """time::timing_wheel"""
 
@@ -496,6 +526,7 @@ PRINTERS = {
     "time::timer_node": Node,
     "time::hierarchical_wheel": HierarchicalWheel,
     "time::binary_wheel": BinaryWheel,
+    "time::growing_wheel": GrowingWheel,
     "time::timing_wheel<.*>": TimingWheel,
     "time::timeout_ring<.*>": Ring,
     "time::timeout_rings": Rings,

@@ -21,6 +21,7 @@
 #include <pawl/time/tick.hpp>
 
 #include <concepts>
+#include <utility>
 
 namespace pawl::time {
 
@@ -35,6 +36,13 @@ concept ring_backend = std::same_as<Backend, time::timeout_rings>;
 
 template <class Backend>
 concept any_backend = time::backend<Backend> || ring_backend<Backend>;
+
+/// It becomes another one when it has a crowd, and says when: time::growing_wheel.
+template <class Backend>
+concept growing_backend = requires(Backend& b) {
+    { b.wants_to_grow() } -> std::same_as<bool>;
+    b.grow(Backend::make_room());
+};
 
 /// What became of a timer that was to be filed.
 struct filed {
@@ -76,6 +84,25 @@ public:
     }
 
     [[nodiscard]] static constexpr bool refuses(deadline) noexcept { return false; }
+
+    /// Has the wheel grow, if it wants to. What that takes is allocated with `lock` released.
+    /// @return true if the lock was released: look again.
+    /// @throws std::bad_alloc
+    template <class Lock>
+        requires growing_backend<Backend>
+    [[nodiscard]] bool make_room(Lock& lock, const timer_core&, deadline) {
+        if (!backend_.wants_to_grow())
+            return false;
+        lock.unlock();
+        auto room = Backend::make_room();
+        lock.lock();
+        if (backend_.wants_to_grow())
+            backend_.grow(std::move(room));
+        lock.unlock(); // where another thread was quicker, the room is freed here
+        room.reset();
+        lock.lock();
+        return true;
+    }
 
     /// Lets go of some timer. @return false if there is none.
     [[nodiscard]] bool take_any(time::timer_node*& node) noexcept {

@@ -100,7 +100,7 @@ public:
         do {
             while (!waits_.has_room_for_one_more())
                 make_due_room(lock);
-        } while (!(timer.filed() && timer.newest()) && make_ring_room(lock, timer, due));
+        } while (!(timer.filed() && timer.newest()) && make_filing_room(lock, timer, due));
         if (closed_) {
             ++users_; // the caller, until it calls release()
             wait_ledger::unlink_slot(op);
@@ -201,7 +201,7 @@ public:
                                     effects& out) noexcept(!ring_backend<Backend>) {
         if constexpr (ring_backend<Backend>) {
             std::unique_lock lock(mutex_);
-            while (timer.newest() && make_ring_room(lock, timer, due)) {
+            while (timer.newest() && make_filing_room(lock, timer, due)) {
             }
             return rearm_locked(timer, due, out);
         } else {
@@ -563,10 +563,9 @@ private:
     }
 
     /// @return true if the lock was released.
-    [[nodiscard]] bool make_ring_room(std::unique_lock<optional_mutex>& lock,
-                                      const timer_core& timer,
-                                      deadline due) noexcept(!ring_backend<Backend>) {
-        if constexpr (ring_backend<Backend>)
+    [[nodiscard]] bool make_filing_room(std::unique_lock<optional_mutex>& lock,
+                                        const timer_core& timer, deadline due) {
+        if constexpr (ring_backend<Backend> || growing_backend<Backend>)
             return !closed_ && files_.make_room(lock, timer, due);
         else
             return false;

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Pawl authors
 
 /// @file
-/// pawl::time::binary_wheel, the small time structure: that of pawl::compact_timer.
+/// pawl::time::binary_wheel, the small time structure.
 
 // Purpose
 //   The small backend: 1208 bytes, and not one on the heap, for processes with very many contexts
@@ -216,6 +216,9 @@ public:
         time().restart(std::min(now, last_tick).count());
         asked_ = this->now();
     }
+
+    /// The number of the next start, of which a node keeps the low bits.
+    [[nodiscard]] std::uint64_t starts() const noexcept { return next_sequence_; }
 
     /// Checks everything that can be checked. O(size()).
     /// @throws std::logic_error naming the invariant that does not hold.

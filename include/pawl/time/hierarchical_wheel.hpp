@@ -93,7 +93,7 @@ public:
 
     /// An empty wheel whose position is `now`.
     explicit hierarchical_wheel(const geometry& shape = geometry{}, tick now = tick{})
-        : time_(shape, std::min(now, last_tick).count()), stage_(stage_shape(), 0),
+        : time_(shape, std::min(now, last_tick).count()), stage_(stage_shape(shape), 0),
           parked_slot_(shape.slots()), slots_(shape.slots() + 1 + stage_.shape().slots()),
           epochs_(std::min(most_epochs, loose_slot / slots_)) {
         // 12 bits on each level, the most there can be, make 20949 slots.
@@ -238,6 +238,14 @@ public:
         time_.restart(std::min(now, last_tick).count());
     }
 
+    /// Goes on where another wheel has come to, whose nodes are to be refiled here.
+    /// @param starts The number of its next start, of which a node keeps the low bits.
+    /// @pre `empty()`, and nothing was ever filed here.
+    void resume(tick now, std::uint64_t starts) noexcept {
+        rewind(now);
+        next_sequence_ = starts;
+    }
+
     /// Checks everything that can be checked. O(size() + slots).
     /// @throws std::logic_error naming the invariant that does not hold.
     template <class = void>
@@ -271,9 +279,9 @@ private:
     static constexpr std::uint32_t loose_slot = 0xffff; // in a detached set, beyond all epochs
     static constexpr std::uint32_t most_epochs = 64;    // bits of epochs_in_use_
 
-    static const geometry& stage_shape() {
-        static constexpr geometry shape({4}, timer_node::order_bits); // seldom used
-        return shape;
+    /// Few slots, as it is seldom used; fewer still if there are few of time.
+    static geometry stage_shape(const geometry& time) {
+        return geometry({std::min(4, time.shift(1))}, timer_node::order_bits);
     }
 
     [[nodiscard]] slot_type cascade() const noexcept { return time_.entered(); }
@@ -521,8 +529,12 @@ class hierarchical_wheel::detached {
 public:
     /// Makes room for all that `wheel` will ever hold.
     /// @throws std::bad_alloc
-    explicit detached(const hierarchical_wheel& wheel)
-        : time_(wheel.time_.shape().slots()), stage_(wheel.stage_.shape().slots()) {}
+    explicit detached(const hierarchical_wheel& wheel) : detached(wheel.time_.shape()) {}
+
+    /// Makes room for all that a wheel of this shape will ever hold.
+    /// @throws std::bad_alloc
+    explicit detached(const geometry& shape)
+        : time_(shape.slots()), stage_(stage_shape(shape).slots()) {}
 
     detached(const detached&) = delete;
     detached& operator=(const detached&) = delete;

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 
 using namespace std::chrono_literals;
@@ -23,7 +24,7 @@ namespace {
 using pawl::manual_clock;
 using traits = boost::asio::wait_traits<manual_clock>;
 using compact_timer =
-    pawl::basic_waitable_timer<manual_clock, pawl::on_backend<pawl::time::binary_wheel, traits>>;
+    pawl::basic_waitable_timer<manual_clock, pawl::on_backend<pawl::time::growing_wheel, traits>>;
 using ring_timer =
     pawl::basic_waitable_timer<manual_clock, pawl::on_backend<pawl::time::timeout_rings, traits>>;
 
@@ -52,6 +53,7 @@ compact_timer* compact;
 ring_timer* ring;
 pawl::time::hierarchical_wheel* wheel;
 pawl::time::binary_wheel* binary;
+pawl::time::growing_wheel* growing;
 pawl::timing_wheel<int>* alarms;
 pawl::time::timeout_ring<int>* queue;
 pawl::time::tick tick{42};
@@ -127,6 +129,15 @@ void backends() {
     stopped_in("backends");
 }
 
+void crowd() {
+    boost::asio::io_context context;
+    std::deque<compact_timer> all;
+    for (int i = 0; i != 200; ++i)
+        all.emplace_back(context, 2ms).async_wait(ignore);
+    shown::compact = &all.front();
+    stopped_in("a crowd");
+}
+
 void outlived() {
     std::optional<boost::asio::io_context> context(std::in_place);
     pawl::manual_timer t(*context, 1s);
@@ -144,20 +155,27 @@ void fill(Wheel& w, std::array<pawl::time::timer_node, 100>& nodes) {
 }
 
 void wheels() {
-    std::array<pawl::time::timer_node, 100> nodes, more;
+    std::array<pawl::time::timer_node, 100> nodes, more, others;
     pawl::time::hierarchical_wheel w;
     pawl::time::binary_wheel b;
+    pawl::time::growing_wheel g;
     shown::wheel = &w;
     shown::binary = &b;
+    shown::growing = &g;
     stopped_in("empty wheels");
 
     fill(w, nodes);
     fill(b, more);
+    fill(g, others);
     stopped_in("wheels");
+
+    g.grow(pawl::time::growing_wheel::make_room());
+    stopped_in("a wheel that has grown");
 
     std::array<pawl::time::timer_node*, 4> out;
     w.expire(pawl::time::tick{6}, out);
     b.expire(pawl::time::tick{6}, out);
+    g.expire(pawl::time::tick{6}, out);
     stopped_in("wheels in the middle of a tick");
 }
 
@@ -202,6 +220,7 @@ void optimised(int count) {
 int main(int count, char**) {
     timers();
     backends();
+    crowd();
     outlived();
     wheels();
     containers();

@@ -60,6 +60,12 @@ print *shown::system
 print *shown::real
 
 continue
+set print elements 3
+print *shown::compact
+print $pawl_shard(*shown::compact)
+set print elements 200
+
+continue
 print *shown::timer
 python
 try:
@@ -75,15 +81,21 @@ end
 continue
 print *shown::wheel
 print *shown::binary
+print *shown::growing
 
 continue
 set print elements 3
 print *shown::wheel
 print *shown::binary
+print *shown::growing
+
+continue
+print *shown::growing
 
 continue
 print *shown::wheel
 print *shown::binary
+print *shown::growing
 set print elements 200
 
 continue
