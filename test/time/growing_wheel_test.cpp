@@ -350,19 +350,19 @@ void finish(pair& both, std::size_t room) {
 
 // --- when ----------------------------------------------------------------------------------------
 
-BOOST_AUTO_TEST_CASE(it_wants_to_grow_with_192_to_256_nodes_and_with_no_other_number) {
-    pair both(300);
+BOOST_AUTO_TEST_CASE(it_wants_to_grow_with_256_to_1024_nodes_and_with_no_other_number) {
+    pair both(1'100);
     const auto as_it_should = [&] {
         const std::size_t size = both.wheel.size();
-        return both.wheel.may_grow() && both.wheel.wants_to_grow() == (size >= 192 && size <= 256);
+        return both.wheel.may_grow() && both.wheel.wants_to_grow() == (size >= 256 && size <= 1024);
     };
 
     BOOST_TEST(as_it_should());
-    for (std::size_t i = 0; i != 300; ++i) {
+    for (std::size_t i = 0; i != 1'100; ++i) {
         both.insert(i, i * i);
         BOOST_TEST(as_it_should());
     }
-    for (std::size_t i = 0; i != 300; ++i) {
+    for (std::size_t i = 0; i != 1'100; ++i) {
         both.erase(i);
         BOOST_TEST(as_it_should());
     }
@@ -383,7 +383,7 @@ BOOST_AUTO_TEST_CASE(once_it_has_grown_it_wants_nothing_more) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(an_owner_who_asks_before_each_node_has_it_grow_once_with_192) {
+BOOST_AUTO_TEST_CASE(an_owner_who_asks_before_each_node_has_it_grow_once_with_256) {
     pair both;
     indices grew;
     for (std::size_t i = 0; i != 2000; ++i) {
@@ -391,32 +391,32 @@ BOOST_AUTO_TEST_CASE(an_owner_who_asks_before_each_node_has_it_grow_once_with_19
             grew.push_back(i);
     }
 
-    BOOST_TEST(grew == indices{192});
+    BOOST_TEST(grew == indices{256});
     BOOST_TEST(both.expire_all(2000, 256).size() == 2000U);
 }
 
 // It is not moved in one go, since that would take long. And not for long, since nothing is lost.
 BOOST_AUTO_TEST_CASE(a_wheel_that_has_missed_its_time_works_and_wants_to_grow_when_it_is_smaller) {
-    pair both(1000);
+    pair both(1800);
     std::optional<sets> set(std::in_place, both);
     for (std::size_t i = 0; i != 10; ++i)
         both.insert(i, 5);
     set->take(both);
-    for (std::size_t i = 100; i != 1000; ++i) {
+    for (std::size_t i = 100; i != 1800; ++i) {
         BOOST_TEST(!both.insert_and_let_grow(i, i)); // a set is being drained
     }
     BOOST_TEST(both.pop_all(set->wheel) == ascending(10));
     BOOST_TEST(both.wheel.may_grow());
     BOOST_TEST(!both.wheel.wants_to_grow());
 
-    BOOST_TEST(both.expire_all(742) == ascending(100, 743));
-    BOOST_TEST(both.wheel.size() == 257U);
+    BOOST_TEST(both.expire_all(774) == ascending(100, 775));
+    BOOST_TEST(both.wheel.size() == 1025U);
     BOOST_TEST(!both.wheel.wants_to_grow());
-    BOOST_TEST(both.expire_all(743) == indices{743});
+    BOOST_TEST(both.expire_all(775) == indices{775});
     BOOST_TEST(both.wheel.wants_to_grow());
     BOOST_TEST(both.insert_and_let_grow(0, 2000));
 
-    BOOST_TEST(both.expire_all(1999) == ascending(744, 1000));
+    BOOST_TEST(both.expire_all(1999) == ascending(776, 1800));
     BOOST_TEST(both.expire_all(2000) == indices{0});
 }
 
@@ -434,15 +434,15 @@ BOOST_AUTO_TEST_CASE(it_may_grow_with_more_nodes_than_it_wants_to) {
 
 BOOST_AUTO_TEST_CASE(it_does_not_grow_while_a_set_has_nodes_and_may_when_that_is_popped_empty) {
     pair both;
-    for (std::size_t i = 0; i != 200; ++i)
+    for (std::size_t i = 0; i != 300; ++i)
         both.insert(i, i * 10);
     sets set(both);
     BOOST_TEST(both.wheel.wants_to_grow()); // a set that has nothing is no obstacle
     set.take(both);
-    for (std::size_t i = 200; i != 400; ++i)
+    for (std::size_t i = 300; i != 600; ++i)
         both.insert(i, i * 10);
 
-    for (int left = 200; left != 0; --left) {
+    for (int left = 300; left != 0; --left) {
         BOOST_TEST((!both.wheel.may_grow() && !both.wheel.wants_to_grow()));
         timer_node* const node = set.wheel.pop();
         BOOST_REQUIRE(node != nullptr);
@@ -455,26 +455,26 @@ BOOST_AUTO_TEST_CASE(it_does_not_grow_while_a_set_has_nodes_and_may_when_that_is
     BOOST_TEST(set.wheel.pop() == nullptr); // is not counted again
     BOOST_TEST((both.wheel.may_grow() && both.wheel.wants_to_grow()));
     both.grow();
-    BOOST_TEST(both.expire_all(5000) == ascending(200, 400));
+    BOOST_TEST(both.expire_all(6000) == ascending(300, 600));
 }
 
 BOOST_AUTO_TEST_CASE(it_may_grow_when_a_set_was_destroyed_with_nodes_in_it) {
     pair both;
     {
         growing_wheel::detached set(both.wheel);
-        for (std::size_t i = 0; i != 200; ++i)
+        for (std::size_t i = 0; i != 300; ++i)
             both.wheel.insert(both.nodes[i], tick{i});
         both.wheel.detach_all(set);
         BOOST_TEST(!both.wheel.may_grow());
     }
     BOOST_TEST(both.wheel.may_grow());
-    for (std::size_t i = 0; i != 200; ++i) {
+    for (std::size_t i = 0; i != 300; ++i) {
         BOOST_TEST(!both.nodes[i].filed());
         both.insert(i, 7);
     }
     BOOST_TEST(both.wheel.wants_to_grow());
     both.grow();
-    BOOST_TEST(both.expire_all(7) == ascending(200));
+    BOOST_TEST(both.expire_all(7) == ascending(300));
 }
 
 BOOST_AUTO_TEST_CASE(a_set_that_was_never_filled_is_no_obstacle) {

@@ -145,7 +145,7 @@ BOOST_FIXTURE_TEST_CASE(no_call_handles_more_nodes_than_it_was_given_room_for, f
         wheel.insert(node, tick{5000});
     std::array<timer_node*, 1> out{};
 
-    // From level 2 each node moves to level 0, to the stage, down there at most 7 levels, and out.
+    // From level 2 each node moves to level 0, to the stage, down there at most 10 levels, and out.
     std::size_t calls = 1;
     while (wheel.expire(tick{5000}, out).more)
         ++calls;

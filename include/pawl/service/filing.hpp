@@ -10,7 +10,7 @@
 ///   Guarded by the lock of the shard.
 ///
 /// Cost
-///   O(1)
+///   O(1), but for make_room(), which moves all timers once.
 #ifndef PAWL_SERVICE_FILING_HPP
 #define PAWL_SERVICE_FILING_HPP
 
@@ -98,7 +98,7 @@ public:
         lock.lock();
         if (backend_.wants_to_grow())
             backend_.grow(std::move(room));
-        lock.unlock(); // where another thread was quicker, the room is freed here
+        lock.unlock(); // if it does not want to any more, the room is freed here
         room.reset();
         lock.lock();
         return true;

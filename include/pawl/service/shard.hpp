@@ -34,7 +34,8 @@
 ///   through their timer_core.
 ///
 /// Cost
-///   start, re-arm, cancel of one wait: O(1) under the lock. collect: at most batch_limit timers.
+///   start, re-arm, cancel of one wait: O(1) under the lock, but for the one start with which a wheel
+///   grows. collect: at most batch_limit timers.
 #ifndef PAWL_SERVICE_SHARD_HPP
 #define PAWL_SERVICE_SHARD_HPP
 

@@ -6,13 +6,12 @@
 
 // Purpose
 //   A binary_wheel waits for memory at every node of a crowd; a hierarchical_wheel takes memory
-//   for a crowd that never comes. This is the one until it has as many nodes as take more memory
-//   than the other one would, and the other from then on.
+//   for a crowd that never comes. This is the one until it has a crowd, and the other from then on.
 //
 // Model
 //   small --grow()--> large. The owner asks wants_to_grow() before it files a node, allocates the
-//   room wherever it may, without its lock, and hands it over. All nodes move in that call: the
-//   bound on their number is what limits it. They keep their due ticks and starts.
+//   room wherever it may, without its lock, and hands it over. All nodes move in that call, which is
+//   why there must not be too many. They keep their due ticks and starts.
 //
 // Invariants (see invariant())
 //   G1  All filed nodes are in the one wheel that is in use.
@@ -65,11 +64,12 @@ public:
     /// What it grows into.
     using room = std::unique_ptr<hierarchical_wheel>;
 
-    /// It wants to grow from so many nodes on, which take about as much memory with their waits as the
-    /// room does.
-    static constexpr std::size_t crowd = 192;
-    /// It does not want to with more: then it has missed the time, because it was being drained.
-    static constexpr std::size_t most_moved = 256;
+    /// It wants to grow from so many nodes on. In the service they take nearly as much memory, with their
+    /// waits, as the room does.
+    static constexpr std::size_t crowd = 256;
+    /// It does not want to with more, which only they can have who filed many without asking, or while
+    /// it could not grow.
+    static constexpr std::size_t most_moved = 1024;
 
     /// An empty wheel whose position is `now`.
     explicit growing_wheel(tick now = tick{}) noexcept : small_(now) {}
@@ -212,7 +212,7 @@ public:
 
     /// Lets go of one node and returns it; nullptr if none is left.
     [[nodiscard]] timer_node* pop() noexcept {
-        timer_node* node = small_.pop(); // one of the two was never filled
+        timer_node* node = small_.pop(); // one of the two is empty
         if (node == nullptr)
             node = large_.pop();
         if (node == nullptr && wheel_ != nullptr)

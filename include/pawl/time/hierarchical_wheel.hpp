@@ -96,7 +96,7 @@ public:
         : time_(shape, std::min(now, last_tick).count()), stage_(stage_shape(shape), 0),
           parked_slot_(shape.slots()), slots_(shape.slots() + 1 + stage_.shape().slots()),
           epochs_(std::min(most_epochs, loose_slot / slots_)) {
-        // 12 bits on each level, the most there can be, make 20949 slots.
+        // 12 bits on each level, the most there can be, make 20673 slots.
         assert(epochs_ >= 2);
     }
 

@@ -132,7 +132,7 @@ void backends() {
 void crowd() {
     boost::asio::io_context context;
     std::deque<compact_timer> all;
-    for (int i = 0; i != 200; ++i)
+    for (int i = 0; i != 300; ++i)
         all.emplace_back(context, 2ms).async_wait(ignore);
     shown::compact = &all.front();
     stopped_in("a crowd");
