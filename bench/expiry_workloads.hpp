@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <sys/resource.h>
 #include <thread>
+#include <vector>
 
 namespace bench {
 
@@ -93,6 +94,33 @@ sample expiry_fixed(const plan& what) {
     }
     counting([&] { f.io.run(); });
     return {elapsed / static_cast<double>(what.size), seen, {}};
+}
+
+namespace detail {
+
+struct unit {
+    asio::io_context& io;
+    const std::vector<index>& order;
+    std::size_t at;
+
+    void operator()() const {
+        note_completion(order[at])({});
+        if (at + 1 != order.size())
+            asio::post(io, unit{io, order, at + 1});
+    }
+};
+
+} // namespace detail
+
+/// The same handlers without a timer, each queued by the one before: the floor of whatever runs one
+/// completion in a unit of its own.
+inline sample expiry_posted(const plan& what) {
+    asio::io_context io;
+    seen = {};
+    const stopwatch<thread_cpu> watch;
+    asio::post(io, detail::unit{io, random_order(what.size, 0), 0});
+    io.run();
+    return {watch.elapsed_ns() / static_cast<double>(what.size), seen, {}};
 }
 
 /// The stall is spent spinning: a loop that stalls has usually been busy, and a core that slept

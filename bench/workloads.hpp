@@ -96,7 +96,8 @@ inline std::vector<workload> all_workloads() {
                    {{"asio", expiry_fixed<asio_steady>},
                     {"pawl", expiry_fixed<pawl_default>},
                     {"compact", expiry_fixed<pawl_compact>},
-                    {"ring", expiry_fixed<pawl_ring>}},
+                    {"ring", expiry_fixed<pawl_ring>},
+                    {"post", expiry_posted}},
                    0,
                    3});
 
