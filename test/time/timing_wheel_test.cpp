@@ -1028,8 +1028,8 @@ BOOST_AUTO_TEST_CASE(a_configuration_without_sense_is_refused_with_what_is_allow
                               says({"pawl: timing_wheel_config: ", text}));
     };
 
-    refused(0ns, {6}, "alarm_precision is 0, at least 1");
-    refused(-5ns, {6}, "alarm_precision is -5, at least 1");
+    refused(0ns, {6}, "alarm_precision is 0 s, at least 1 ns is needed");
+    refused(-5ns, {6}, "alarm_precision is -5 ns, at least 1 ns is needed");
     refused(1ns, {}, "level_bits is empty, at least 1 level");
     refused(1ns, {6, 0, 6}, "a level of 0 bits, allowed are 1 to 64");
     refused(1ns, {-1}, "a level of -1 bits, allowed are 1 to 64");

@@ -16,6 +16,8 @@
 #ifndef PAWL_TIME_TIMING_WHEEL_CONFIG_HPP
 #define PAWL_TIME_TIMING_WHEEL_CONFIG_HPP
 
+#include <pawl/time/duration_text.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -59,8 +61,8 @@ public:
         : precision_(alarm_precision), bits_(std::move(level_bits)) {
         using std::to_string;
         if (precision_ < Duration{1})
-            wrong("alarm_precision is " + to_string(precision_.count()) +
-                  ", at least 1 unit of the wheel's duration is needed");
+            wrong("alarm_precision is " + detail::text_of(precision_) + ", at least " +
+                  detail::text_of(Duration{1}) + " is needed");
         if (bits_.empty())
             wrong("level_bits is empty, at least 1 level is needed");
         for (const int bits : bits_) {
