@@ -35,7 +35,7 @@ class manual_clock;
 /// @li rearm_after() and rearm_at() move the deadline of pending waits without completing them.
 /// @li A cancel wins until the handler starts: a wait that has expired, and whose handler is queued
 ///     but has not begun, is still counted by cancel() and told `operation_aborted`.
-/// @li Waits with equal deadlines complete in the order in which they were started.
+/// @li Waits with equal deadlines complete in the order in which they were started or last moved.
 /// @li Starting, moving and cancelling a wait is O(1), whatever the number of timers.
 /// @li A timer that is moved keeps its cancellation slots, and a timer may outlive its context.
 ///

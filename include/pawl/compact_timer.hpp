@@ -19,10 +19,13 @@
 namespace pawl {
 
 /// A steady timer on pawl::time::growing_wheel: its time structure takes 1.2 KB of a context, instead
-/// of the 162 KB of pawl::steady_timer, until 256 timers are filed in it. (One that was cancelled stays
-/// filed until its time has come.) The start of the next one moves them, once and for good, into a
-/// wheel for crowds, which takes 57 KB; it may throw std::bad_alloc for that, with nothing changed.
-/// expire_all() allocates as much for as long as it runs.
+/// of the 162 KB of pawl::steady_timer, until 256 timers are filed in it. The start of the next one
+/// moves them, once and for good, into a wheel for crowds, which takes 57 KB; without memory for that
+/// they stay where they are. A timer is filed once, however many waits it has. If it is cancelled, it
+/// stays filed until its time has come, it is started again, or it is destroyed.
+///
+/// expire_all() allocates 55 KB for as long as it runs.
+///
 /// Members, errors, thread safety and complexity are those of basic_waitable_timer.
 using compact_timer = basic_waitable_timer<
     std::chrono::steady_clock,

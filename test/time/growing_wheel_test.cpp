@@ -420,6 +420,28 @@ BOOST_AUTO_TEST_CASE(a_wheel_that_has_missed_its_time_works_and_wants_to_grow_wh
     BOOST_TEST(both.expire_all(2000) == indices{0});
 }
 
+BOOST_AUTO_TEST_CASE(without_room_it_stays_as_it_is_and_wants_to_grow_with_one_node_more) {
+    pair both(300);
+    both.wheel.grow(nullptr); // too early to matter
+    for (std::size_t i = 0; i != 256; ++i) {
+        BOOST_TEST(!both.wheel.wants_to_grow());
+        both.insert(i, i);
+    }
+    BOOST_TEST(both.wheel.wants_to_grow());
+
+    both.wheel.grow(nullptr);
+
+    BOOST_TEST((both.wheel.may_grow() && !both.wheel.wants_to_grow()));
+    both.erase(0);
+    both.insert(0, 1000);
+    BOOST_TEST(!both.wheel.wants_to_grow());
+    BOOST_TEST(both.insert_and_let_grow(256, 1001) == false);
+    BOOST_TEST(both.wheel.wants_to_grow());
+    BOOST_TEST(both.insert_and_let_grow(257, 1002));
+    BOOST_TEST(both.expire_all(999) == ascending(1, 256));
+    BOOST_TEST(both.expire_all(1002) == (indices{0, 256, 257}));
+}
+
 BOOST_AUTO_TEST_CASE(it_may_grow_with_more_nodes_than_it_wants_to) {
     pair both;
     for (std::size_t i = 0; i != 2000; ++i)

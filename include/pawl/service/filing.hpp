@@ -40,7 +40,7 @@ concept any_backend = time::backend<Backend> || ring_backend<Backend>;
 /// It becomes another one when it has a crowd, and says when: time::growing_wheel.
 template <class Backend>
 concept growing_backend = requires(Backend& b) {
-    { b.wants_to_grow() } -> std::same_as<bool>;
+    { b.wants_to_grow() } noexcept -> std::same_as<bool>;
     b.grow(Backend::make_room());
 };
 
@@ -85,9 +85,8 @@ public:
 
     [[nodiscard]] static constexpr bool refuses(deadline) noexcept { return false; }
 
-    /// Has the wheel grow, if it wants to. What that takes is allocated with `lock` released.
+    /// Has the wheel grow, if it wants to and there is memory. That is allocated with `lock` released.
     /// @return true if the lock was released: look again.
-    /// @throws std::bad_alloc
     template <class Lock>
         requires growing_backend<Backend>
     [[nodiscard]] bool make_room(Lock& lock, const timer_core&, deadline) {

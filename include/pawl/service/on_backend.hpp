@@ -24,6 +24,9 @@ namespace pawl {
 ///
 /// Each combination of clock and traits has a service of its own in a context.
 ///
+/// It comes with each header of a timer. The backend's own header has to be included, too, in this
+/// case <pawl/time/binary_wheel.hpp>.
+///
 /// @tparam Backend models `pawl::time::backend`, or is `pawl::time::timeout_rings`,
 ///         for which <pawl/ring_timer.hpp> has to be included.
 /// @tparam WaitTraits how the clock is waited for, as with Asio.

@@ -37,9 +37,12 @@
 #include <pawl/time/tick.hpp>
 #include <pawl/time/timer_node.hpp>
 
+#include <algorithm>
 #include <cassert>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <new>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -85,22 +88,30 @@ public:
 
     /// Whether grow() should be called before the next node is filed.
     [[nodiscard]] bool wants_to_grow() const noexcept {
-        return may_grow() && small_.size() >= crowd && small_.size() <= most_moved;
+        return may_grow() && small_.size() >= wanted_from_ && small_.size() <= most_moved;
     }
 
     /// Whether grow() may be called: it has not grown, and no detached set has nodes.
     [[nodiscard]] bool may_grow() const noexcept { return !large_ && sets_ == 0; }
 
-    /// Allocates.
-    /// @throws std::bad_alloc
-    [[nodiscard]] static room make_room() {
-        return std::make_unique<hierarchical_wheel>(large_shape());
+    /// Allocates; nullptr if there is no memory.
+    [[nodiscard]] static room make_room() noexcept {
+        try {
+            return std::make_unique<hierarchical_wheel>(large_shape());
+        } catch (const std::bad_alloc&) {
+            return nullptr; // it is as correct without
+        }
     }
 
-    /// Moves all nodes to where a crowd costs less. The caller sees no difference.
+    /// Moves all nodes to where a crowd costs less. The caller sees no difference. Without room it does
+    /// not want to grow until it has one node more.
     /// @pre `may_grow()`
     void grow(room to) noexcept {
         assert(may_grow());
+        if (!to) {
+            wanted_from_ = static_cast<std::uint32_t>(std::max(small_.size() + 1, crowd));
+            return;
+        }
         to->resume(small_.now(), small_.starts());
         binary_wheel::detached all(small_);
         small_.detach_all(all);
@@ -186,8 +197,9 @@ private:
     static geometry large_shape() { return geometry{3}; }
 
     binary_wheel small_;
-    room large_;           // null until it has grown
-    std::size_t sets_ = 0; // detached ones that may have nodes: G2
+    room large_; // null until it has grown
+    std::uint32_t wanted_from_ = crowd;
+    std::uint32_t sets_ = 0; // detached ones that may have nodes: G2
 };
 
 static_assert(sizeof(void*) != 8 || sizeof(growing_wheel) <= 1224);
