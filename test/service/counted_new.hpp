@@ -65,4 +65,20 @@ inline void count() {
     counted_new::release(memory);
 }
 
+// The usual ones for arrays call those above; those of AddressSanitizer do not.
+[[gnu::noinline]] void* operator new[](std::size_t size) { return operator new(size); }
+[[gnu::noinline]] void* operator new[](std::size_t size, std::align_val_t align) {
+    return operator new(size, align);
+}
+[[gnu::noinline]] void operator delete[](void* memory) noexcept { counted_new::release(memory); }
+[[gnu::noinline]] void operator delete[](void* memory, std::size_t) noexcept {
+    counted_new::release(memory);
+}
+[[gnu::noinline]] void operator delete[](void* memory, std::align_val_t) noexcept {
+    counted_new::release(memory);
+}
+[[gnu::noinline]] void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
+    counted_new::release(memory);
+}
+
 #endif // PAWL_TEST_SERVICE_COUNTED_NEW_HPP
