@@ -239,6 +239,7 @@ public:
     }
 
     /// Goes on where another wheel has come to, whose nodes are to be refiled here.
+    /// @param now The position of the other.
     /// @param starts The number of its next start, of which a node keeps the low bits.
     /// @pre `empty()`, and nothing was ever filed here.
     void resume(tick now, std::uint64_t starts) noexcept {
