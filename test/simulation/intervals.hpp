@@ -1,0 +1,82 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// Interval timers, on the steady clock and on one that is set.
+//
+// Model
+//   The grid is the text of pawl::missed_tick_policy: after a tick that is at most 5 ms late, or with
+//   `burst`, the next one follows a period after it; with `delay`, a period after its delivery; with
+//   `skip`, on the first point of the grid that is still to come. Whoever is told of a tick first
+//   moves the grid on.
+
+#ifndef PAWL_TEST_SIMULATION_INTERVALS_HPP
+#define PAWL_TEST_SIMULATION_INTERVALS_HPP
+
+#include "simulation/surroundings.hpp"
+#include "simulation/timers.hpp"
+
+#include <pawl/interval_timer.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace simulation {
+
+class intervals final : public listener {
+public:
+    explicit intervals(surroundings& world) : world_(world) {}
+
+    void perform(const step& s);
+
+    /// That context has nothing left to do. @return how many waits it has.
+    int settled(int context);
+    void leave(int context); ///< it is about to be destroyed
+    void hurry(int context); ///< expire_all() was called there
+    /// How many waits of its own it may have.
+    [[nodiscard]] std::size_t count() const noexcept { return waits_.size(); }
+    void finished() const;
+
+private:
+    struct interval {
+        std::optional<pawl::interval_timer> timer;
+        int context = 0;
+        std::uint64_t number = 0; ///< of the scheduled tick
+        std::int64_t next = 0;    ///< when that is due
+        std::int64_t base = 0;    ///< what it follows, unless it was set
+        bool set = true;
+        std::int64_t period = 1;
+        pawl::missed_tick_policy policy{};
+    };
+    struct wait {
+        int id = 0;
+        int owner = 0; ///< -1: that is gone
+        int context = 0;
+        std::uint64_t number = 0;
+        std::int64_t due = 0;
+        bool cancelled = false;
+        bool hurried = false; ///< by expire_all(): it may have ended
+        const step* what = nullptr;
+    };
+
+    void completed(int id, const error_code& ec, std::uint64_t missed) override;
+    void destroyed(int id) override;
+
+    void make(const step& s);
+    void cancel_all(int owner, std::size_t count, const char* what);
+    void moved(int owner, std::size_t count, const char* what);
+    void follow(interval& i, std::int64_t from);
+    void check(const interval& i) const;
+    std::vector<wait>::iterator find(int id);
+
+    surroundings& world_;
+    std::array<interval, interval_slots> intervals_;
+    std::vector<wait> waits_;
+    int last_id_ = 0;
+};
+
+} // namespace simulation
+
+#endif

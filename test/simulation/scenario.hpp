@@ -1,0 +1,162 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// Purpose
+//   What a simulation does, as data: made of a seed, run by world, shrunk, printed as a program.
+
+#ifndef PAWL_TEST_SIMULATION_SCENARIO_HPP
+#define PAWL_TEST_SIMULATION_SCENARIO_HPP
+
+#include "simulation/clocks.hpp"
+#include "simulation/executors.hpp"
+
+#include <pawl/service/options.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace simulation {
+
+/// What one step does. What a step cannot do, since its timer is not there, say, is left out.
+enum class op : std::uint8_t {
+    // timers
+    make,           ///< a timer of `type` in slot `object`, on `executor` of `context`, by `thread`
+    destroy,        ///< the timer
+    move,           ///< constructs the timer `object` from the timer `other`
+    assign,         ///< assigns the timer `other` to the timer `object`
+    expires_after,  ///< `time`
+    expires_at,     ///< now and `time`
+    expires_within, ///< `time` and `more`
+    rearm_after,
+    rearm_at,
+    rearm_within,
+    wait,       ///< starts one; its handler has an executor of `context` if `bound`
+    cancel,     ///< all
+    cancel_one, ///< the oldest
+    emit,       ///< cancellation of type `more` by `signal`
+    // services
+    expire_all,    ///< all in `context`, with success, or an error if `time` is not 0
+    expire_all_of, ///< likewise, timers of `type` only
+    // limits
+    operation, ///< starts the operation `object` under a limit of `time`; see `limit`
+    complete,  ///< the operation, if it is pending
+    // intervals
+    make_interval, ///< `object`, of the period `time`, with the policy `more`
+    destroy_interval,
+    wait_interval,
+    cancel_interval,
+    reset_interval,
+    reset_interval_after, ///< `time`
+    set_period,           ///< `time`
+    // streams
+    make_stream, ///< `object` in `context`
+    destroy_stream,
+    limit_stream,  ///< idle limit: `time`; read limit: `more`; both none if not positive
+    expire_stream, ///< expires_after(`time`), or never if not positive
+    read,
+    write,
+    feed,  ///< the peer sends a byte
+    drain, ///< the peer takes one
+    close_stream,
+    // clocks
+    pass,            ///< `time` goes by, on all clocks but those that are moved by hand
+    set,             ///< the clock of `type` to now and `time`
+    set_to,          ///< the clock of `type` to `time`
+    advance,         ///< manual_clock::advance(`context`, `time`)
+    advance_to_next, ///< manual_clock::advance_to_next(`context`)
+    // contexts
+    poll,
+    poll_one,
+    run_one, ///< within `time`
+    run_for, ///< `time`
+    stop,
+    restart,
+    shut_down, ///< destroys the context
+    open,      ///< makes a new one in its place
+    // handlers
+    raise, ///< throws
+};
+
+/// How an operation of a limit obeys cancellation, and which kind of limit it is under.
+enum class limit : std::uint8_t { timeout, cancel_after };
+enum class obedience : std::uint8_t { ignores, inline_, posts };
+
+struct step {
+    op what{};
+    int object = 0;
+    int other = 0;
+    int context = 0;
+    kind type{};
+    flavour executor{};
+    bool bound = false;
+    int thread = 0;
+    int signal = -1; ///< of a wait: the cancellation signal that it listens to
+    std::int64_t time = 0;
+    std::int64_t more = 0;
+    limit under{};
+    obedience obeys{};
+    std::vector<step> then{};  ///< what its handler does
+    std::vector<step> dying{}; ///< what its handler does if it is destroyed uncalled
+};
+
+struct ring_setup {
+    std::int64_t delay = 0;
+    std::size_t capacity = 1024;
+};
+
+/// One execution context and the options of its services.
+struct context_setup {
+    int concurrency_hint = -1;
+    std::int64_t precision = 1'000'000;
+    std::vector<int> level_bits{6};
+    unsigned shards = 1;
+    unsigned batch_limit = 256;
+    unsigned completions_per_turn = 1;
+    bool locking = true;
+    bool deliver = false;
+    std::vector<ring_setup> rings{};
+    unsigned marks = 8;
+    pawl::ring_overflow when_full = pawl::ring_overflow::grow;
+    bool round_up = false;
+};
+
+/// Where everything stands at the beginning.
+struct setup {
+    std::vector<context_setup> contexts{};
+    std::vector<kind> types{}; ///< those in use
+    bool threads = false;      ///< timers are made by threads of their own, so that shards fill
+    std::int64_t steady = 0;   ///< readings
+    std::int64_t set = 0;
+    std::int64_t set_milli = 0;
+    std::int64_t mock = 0;
+    std::int64_t manual = 0;
+    std::int64_t edge = 0;
+    mock_wait traits{};
+};
+
+struct scenario {
+    setup begin{};
+    std::vector<step> steps{};
+};
+
+inline constexpr int timer_slots = 6;
+inline constexpr int signal_slots = 4;
+inline constexpr int operation_slots = 3;
+inline constexpr int interval_slots = 2;
+inline constexpr int stream_slots = 2;
+inline constexpr int threads = 8;
+
+/// The scenario of a seed: always the same one.
+/// @param threads whether timers may be made by several threads.
+[[nodiscard]] scenario generate(std::uint64_t seed, bool threads);
+
+/// The step as C++, without what it has by default.
+[[nodiscard]] std::string text_of(const step& s);
+
+/// A C++ program that does the same. @param text stands above it, as a comment.
+[[nodiscard]] std::string program(const scenario& s, const std::string& text);
+
+} // namespace simulation
+
+#endif

@@ -1,0 +1,169 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+#include "simulation/shrink.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+namespace simulation {
+
+namespace {
+
+class shrinker {
+public:
+    shrinker(scenario s, const std::function<bool(const scenario&)>& fails,
+             const std::function<bool()>& goes_on)
+        : best_(std::move(s)), fails_(fails), goes_on_(goes_on) {}
+
+    scenario result() {
+        do {
+            changed_ = false;
+            remove_steps([](scenario& s) -> std::vector<step>& { return s.steps; });
+            for (std::size_t i = 0; i < best_.steps.size(); ++i)
+                shrink_step([i](scenario& s) -> step& { return s.steps[i]; }, 0);
+            shrink_setup();
+        } while (changed_ && goes_on_());
+        return std::move(best_);
+    }
+
+private:
+    /// Keeps what `change` makes of the best scenario if that still fails.
+    template <class Change>
+    bool attempt(Change change) {
+        if (!goes_on_())
+            return false;
+        scenario s = best_;
+        change(s);
+        if (!fails_(s))
+            return false;
+        best_ = std::move(s);
+        changed_ = true;
+        return true;
+    }
+
+    /// As in delta debugging: halves first, single ones last.
+    template <class Where>
+    void remove_steps(Where where) {
+        for (std::size_t size = std::max<std::size_t>(where(best_).size() / 2, 1);; size /= 2) {
+            for (std::size_t end = where(best_).size(); end > 0;) {
+                const std::size_t begin = end - std::min(size, end);
+                attempt([&](scenario& s) {
+                    auto& steps = where(s);
+                    steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(begin),
+                                steps.begin() + static_cast<std::ptrdiff_t>(end));
+                });
+                end = begin;
+            }
+            if (size <= 1)
+                return;
+        }
+    }
+
+    template <class Where>
+    void shrink_step(Where where, int depth) {
+        const step usual;
+        const auto reset = [&](auto member) {
+            if (where(best_).*member != usual.*member)
+                attempt([&](scenario& s) { where(s).*member = usual.*member; });
+        };
+        reset(&step::bound);
+        reset(&step::executor);
+        reset(&step::thread);
+        reset(&step::signal);
+        reset(&step::other);
+        shorten(where, &step::time);
+        shorten(where, &step::more);
+        for (const auto list : {&step::then, &step::dying}) {
+            if ((where(best_).*list).empty())
+                continue;
+            const auto nested = [where, list](scenario& s) -> std::vector<step>& {
+                return where(s).*list;
+            };
+            remove_steps(nested);
+            if (depth == 0) {
+                for (std::size_t i = 0; i < nested(best_).size(); ++i)
+                    shrink_step<std::function<step&(scenario&)>>(
+                        [nested, i](scenario& s) -> step& { return nested(s)[i]; }, 1);
+            }
+        }
+    }
+
+    /// Rounds a time.
+    template <class Where>
+    void shorten(Where where, std::int64_t step::*member) {
+        for (std::int64_t unit = 1'000'000'000'000; unit > 1; unit /= 1000) {
+            const std::int64_t value = where(best_).*member;
+            const std::int64_t rounded = value / unit * unit;
+            if (value != rounded && attempt([&](scenario& s) { where(s).*member = rounded; }))
+                return;
+        }
+    }
+
+    void shrink_setup() {
+        const auto reset = [&](auto member) {
+            const setup usual;
+            if (best_.begin.*member != usual.*member)
+                attempt([&](scenario& s) { s.begin.*member = usual.*member; });
+        };
+        reset(&setup::threads);
+        reset(&setup::steady);
+        reset(&setup::set);
+        reset(&setup::set_milli);
+        reset(&setup::mock);
+        reset(&setup::manual);
+        reset(&setup::edge);
+        reset(&setup::traits);
+        while (best_.begin.contexts.size() > 1 && attempt([](scenario& s) {
+                   s.begin.contexts.pop_back();
+                   const int last = static_cast<int>(s.begin.contexts.size()) - 1;
+                   for (step& each : s.steps)
+                       limit_context(each, last);
+               })) {
+        }
+        for (std::size_t i = 0; i < best_.begin.contexts.size(); ++i) {
+            const auto reset_option = [&](auto member) {
+                const context_setup usual;
+                if (best_.begin.contexts[i].*member != usual.*member)
+                    attempt([&](scenario& s) { s.begin.contexts[i].*member = usual.*member; });
+            };
+            reset_option(&context_setup::concurrency_hint);
+            reset_option(&context_setup::precision);
+            reset_option(&context_setup::level_bits);
+            reset_option(&context_setup::shards);
+            reset_option(&context_setup::batch_limit);
+            reset_option(&context_setup::completions_per_turn);
+            reset_option(&context_setup::locking);
+            reset_option(&context_setup::deliver);
+            reset_option(&context_setup::marks);
+            reset_option(&context_setup::when_full);
+            reset_option(&context_setup::round_up);
+        }
+    }
+
+    static void limit_context(step& s, int last) {
+        s.context = std::min(s.context, last);
+        for (step& each : s.then)
+            limit_context(each, last);
+        for (step& each : s.dying)
+            limit_context(each, last);
+    }
+
+    scenario best_;
+    const std::function<bool(const scenario&)>& fails_;
+    const std::function<bool()>& goes_on_;
+    bool changed_ = false;
+};
+
+} // namespace
+
+scenario shrink(scenario s, const std::function<bool(const scenario&)>& fails,
+                const std::function<bool()>& goes_on) {
+    return shrinker(std::move(s), fails, goes_on).result();
+}
+
+} // namespace simulation

@@ -1,0 +1,255 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+#include "simulation/streams.hpp"
+
+#include "simulation/memory_layer.hpp"
+#include "simulation/report.hpp"
+
+#include <pawl/error.hpp>
+#include <pawl/timeout_stream.hpp>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+
+namespace simulation {
+
+struct streams::stream {
+    explicit stream(const asio::any_io_executor& ex)
+        : stack(ex), layer(stack.next_layer().peer()) {}
+
+    pawl::timeout_stream<memory_layer> stack;
+    memory_layer::state& layer;
+    char data[8] = {};
+    int context = 0;
+    std::int64_t idle = latest; ///< limits; `latest`: none
+    std::int64_t read = latest;
+    std::int64_t total = latest; ///< a point in time
+    std::int64_t moved = latest; ///< when idleness began, at the latest
+    bool hurried = false; ///< by expire_all(): whatever starts then may find its limit expired
+};
+
+streams::streams(surroundings& world) : world_(world) {}
+streams::~streams() = default;
+
+void streams::perform(const step& s) {
+    auto& slot = streams_[static_cast<std::size_t>(s.object)];
+    const std::int64_t now = virtual_time::steady;
+    if (s.what == op::make_stream) {
+        if (slot || !world_.there(s.context))
+            return;
+        world_.serve(s.context, kind::steady);
+        slot = std::make_unique<stream>(world_.executor(s.context, flavour::native));
+        slot->context = s.context;
+        return;
+    }
+    if (!slot)
+        return;
+    stream& t = *slot;
+    const auto doom = [&] {
+        for (operation& o : operations_) {
+            if (o.owner == s.object)
+                o.doomed = true;
+        }
+    };
+    switch (s.what) {
+    case op::destroy_stream:
+        doom();
+        for (operation& o : operations_) {
+            if (o.owner == s.object)
+                o.owner = -1;
+        }
+        slot.reset();
+        break;
+    case op::limit_stream: {
+        pawl::stream_limits l;
+        if (s.time > 0)
+            l.idle = std::chrono::nanoseconds(s.time);
+        if (s.more > 0)
+            l.read = std::chrono::nanoseconds(s.more);
+        l.action = s.bound ? pawl::on_limit::cancel : pawl::on_limit::close;
+        t.stack.set_limits(l);
+        if (s.time <= 0)
+            t.moved = latest;
+        else if (t.idle == latest && t.layer.open)
+            t.moved = now;
+        t.idle = s.time > 0 ? s.time : latest;
+        t.read = s.more > 0 ? s.more : latest;
+        for (operation& o : operations_) {
+            if (o.owner == s.object && o.reads)
+                o.limit = saturating_add(now, t.read);
+        }
+        break;
+    }
+    case op::expire_stream:
+        t.total = s.time > 0 ? saturating_add(now, s.time) : latest;
+        if (s.time > 0)
+            t.stack.expires_after(std::chrono::nanoseconds(s.time));
+        else
+            t.stack.expires_never();
+        break;
+    case op::read:
+        start(s, true);
+        break;
+    case op::write:
+        start(s, false);
+        break;
+    case op::feed:
+    case op::drain: {
+        const bool reads = s.what == op::feed;
+        for (operation& o : operations_) {
+            if (o.owner == s.object && o.reads == reads &&
+                t.layer.pending[reads ? memory_layer::reading : memory_layer::writing])
+                o.served = true;
+        }
+        t.layer.end(reads ? memory_layer::reading : memory_layer::writing, {}, 1);
+        break;
+    }
+    case op::close_stream:
+        doom();
+        t.stack.close();
+        t.moved = latest;
+        break;
+    default:
+        break;
+    }
+}
+
+void streams::start(const step& s, bool reads) {
+    const std::size_t index = static_cast<std::size_t>(s.object);
+    stream& t = *streams_[index];
+    if (!world_.there(t.context))
+        return;
+    for (const operation& o : operations_) {
+        if (o.owner == s.object && o.reads == reads)
+            return; // one at a time
+    }
+    const std::int64_t now = virtual_time::steady;
+    operation o;
+    o.id = ++last_id_;
+    o.owner = s.object;
+    o.context = t.context;
+    o.reads = reads;
+    o.limit = reads && t.read != latest ? saturating_add(now, t.read) : latest;
+    o.doomed = !t.layer.open;
+    o.late_start = t.total <= now || (t.moved != latest && t.idle != latest &&
+                                      saturating_add(t.moved, t.idle) <= now);
+    o.hurried = t.hurried;
+    o.what = &s;
+    operations_.push_back(o);
+    const auto slot = world_.listen(
+        s.signal, {[this, id = o.id] {
+                       return std::any_of(operations_.begin(), operations_.end(),
+                                          [id](const operation& each) { return each.id == id; });
+                   },
+                   [this, id = o.id] {
+                       for (operation& each : operations_) {
+                           if (each.id == id)
+                               each.doomed = true;
+                       }
+                   },
+                   true});
+    if (t.idle != latest && t.moved == latest && t.layer.open)
+        t.moved = now;
+    const auto buffer = asio::buffer(t.data, 1);
+    if (reads)
+        t.stack.async_read_some(buffer, completion(*this, o.id, slot));
+    else
+        t.stack.async_write_some(asio::const_buffer(buffer), completion(*this, o.id, slot));
+}
+
+std::vector<streams::operation>::iterator streams::find(int id) {
+    const auto o = std::find_if(operations_.begin(), operations_.end(),
+                                [id](const operation& each) { return each.id == id; });
+    if (o == operations_.end())
+        fail("stream: a handler is told twice");
+    return o;
+}
+
+void streams::completed(int id, const error_code& ec, std::uint64_t) {
+    const auto found = find(id);
+    const operation o = *found;
+    operations_.erase(found);
+    const std::int64_t now = virtual_time::steady;
+    stream* const t = o.owner >= 0 ? streams_[static_cast<std::size_t>(o.owner)].get() : nullptr;
+    if (!ec) {
+        if (!o.served)
+            fail("stream: an operation succeeds that nobody has served");
+        if (t && t->moved != latest)
+            t->moved = now;
+    } else if (ec == boost::beast::error::timeout) {
+        const bool idled = t && t->moved != latest && t->idle != latest &&
+                           saturating_add(t->moved, t->idle) <= now;
+        const bool due = o.limit <= now || (t && t->total <= now) || idled;
+        if (!due && !o.hurried && !o.late_start && !o.doomed)
+            fail("P1: a limit of a stream is early");
+    } else if (!o.doomed && !world_.dying(o.context)) {
+        // A limit of the other direction closes both.
+        fail("stream: an operation is told " + ec.message());
+    }
+    if (t && ec == boost::beast::error::timeout && !t->layer.open) {
+        t->moved = latest;
+        for (operation& each : operations_) {
+            if (each.owner == o.owner)
+                each.doomed = true;
+        }
+    }
+    world_.go_on(o.what->then);
+}
+
+void streams::destroyed(int id) {
+    const auto o = find(id);
+    if (!world_.dying(o->context) && !o->doomed)
+        fail("stream: a handler is destroyed uncalled");
+    operations_.erase(o);
+}
+
+streams::business streams::settled(int context) {
+    business b;
+    const std::int64_t now = virtual_time::steady;
+    const std::int64_t late = now - world_.precision(context);
+    for (const operation& o : operations_) {
+        if (o.context != context)
+            continue;
+        b.work = true;
+        if (o.served || (o.doomed && o.owner < 0))
+            fail("stream: an operation has ended, and its handler is not invoked");
+        const stream* const t =
+            o.owner >= 0 ? streams_[static_cast<std::size_t>(o.owner)].get() : nullptr;
+        if (o.limit <= late || (t && t->total <= late))
+            fail("P2: a limit of a stream is late");
+    }
+    for (const auto& t : streams_) {
+        if (t && t->context == context)
+            b.perhaps = true;
+    }
+    return b;
+}
+
+void streams::leave(int context) {
+    for (std::size_t i = 0; i < streams_.size(); ++i) {
+        if (streams_[i] && streams_[i]->context == context)
+            perform({.what = op::destroy_stream, .object = static_cast<int>(i)});
+    }
+}
+
+void streams::hurry(int context) {
+    for (operation& o : operations_)
+        o.hurried = o.hurried || o.context == context;
+    for (const auto& t : streams_) {
+        if (t && t->context == context)
+            t->hurried = true;
+    }
+}
+
+void streams::finished() const {
+    if (!operations_.empty())
+        fail("stream: a handler has neither been invoked nor destroyed");
+}
+
+} // namespace simulation

@@ -1,0 +1,48 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+#ifndef PAWL_TEST_SIMULATION_SURROUNDINGS_HPP
+#define PAWL_TEST_SIMULATION_SURROUNDINGS_HPP
+
+#include "simulation/scenario.hpp"
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace simulation {
+
+/// What limits, intervals and streams ask of the world that they are part of.
+class surroundings {
+public:
+    [[nodiscard]] virtual bool there(int context) const = 0;
+    [[nodiscard]] virtual bool running(int context) const = 0;
+    [[nodiscard]] virtual bool dying(int context) const = 0;
+    /// How often expire_all() was called in that place.
+    [[nodiscard]] virtual std::uint64_t hurried(int context) const = 0;
+    [[nodiscard]] virtual std::int64_t precision(int context) const = 0;
+    [[nodiscard]] virtual boost::asio::any_io_executor executor(int context, flavour f) = 0;
+    /// Has the services of timers in that context, with its options.
+    virtual void serve(int context, kind type) = 0;
+    /// What a handler does. May throw.
+    virtual void go_on(const std::vector<step>& steps) = 0;
+
+    /// A cancellation signal that nobody listens to; -1 if there is none. What listens to it now is
+    /// asked whether it still does so, and told of an emission before it happens.
+    struct hearer {
+        std::function<bool()> listens;
+        std::function<void()> told{};
+        bool knows_none = true; ///< cancellation_type::none is no cancellation
+    };
+    virtual boost::asio::cancellation_slot listen(int signal, hearer h) = 0;
+
+protected:
+    ~surroundings() = default;
+};
+
+} // namespace simulation
+
+#endif

@@ -1,0 +1,33 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// Purpose
+//   Time that passes only when a simulation says so, for all that this program is made of: Pawl,
+//   Boost.Asio, the standard library.
+//
+// Model
+//   virtual_time.cpp defines std::chrono::steady_clock::now() and epoll_wait() in place of the
+//   libraries' own. The clock says what `steady` says. epoll_wait() never sleeps: it moves `steady`
+//   to the end of the time that it was asked to wait for. So run_for(1h) takes no time, a poll() does
+//   what it would do at that moment, and a run repeats exactly.
+//   There is no timerfd either: Asio then compares its timers with their clocks each time that it looks
+//   for work.
+
+#ifndef PAWL_TEST_SIMULATION_VIRTUAL_TIME_HPP
+#define PAWL_TEST_SIMULATION_VIRTUAL_TIME_HPP
+
+#include <cstdint>
+
+namespace simulation::virtual_time {
+
+extern std::int64_t steady; ///< what steady_clock::now() counts, in nanoseconds
+
+extern std::uint64_t looks; ///< calls of epoll_wait(), since it was set to 0
+
+/// With more of them something spins: the simulation fails. So it does if a thread would wait for
+/// ever.
+inline constexpr std::uint64_t most_looks = 40'000;
+
+} // namespace simulation::virtual_time
+
+#endif

@@ -1,0 +1,702 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+#include "simulation/world.hpp"
+
+#include "simulation/makers.hpp"
+
+#include <pawl/expire_all.hpp>
+
+#include <boost/asio/cancellation_type.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/system/system_error.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace simulation {
+
+namespace {
+
+constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
+
+/// manual_clock has one time for the process, and no way back: scenarios would depend on those before.
+/// The arguments of an explicit instantiation may name what is private.
+template <auto Member>
+struct opened {
+    friend std::atomic<std::int64_t>& manual_ticks() { return *Member; }
+};
+std::atomic<std::int64_t>& manual_ticks();
+template struct opened<&pawl::manual_clock::ticks_>;
+
+pawl::options options_of(const context_setup& c) {
+    pawl::options o;
+    o.precision = std::chrono::nanoseconds(c.precision);
+    o.level_bits = pawl::time::geometry(c.level_bits);
+    o.shards = c.shards;
+    o.batch_limit = c.batch_limit;
+    o.completions_per_turn = c.completions_per_turn;
+    o.locking = c.locking;
+    o.on_shutdown = c.deliver ? pawl::shutdown_policy::deliver : pawl::shutdown_policy::destroy;
+    for (const ring_setup& r : c.rings)
+        o.rings.delays.push_back({std::chrono::nanoseconds(r.delay), r.capacity});
+    o.rings.marks = c.marks;
+    o.rings.when_full = c.when_full;
+    o.rings.round_up = c.round_up;
+    return o;
+}
+
+const error_code hasty = asio::error::timed_out;
+
+outcome outcome_of(const error_code& ec) {
+    if (!ec)
+        return on_time;
+    if (ec == asio::error::operation_aborted)
+        return aborted;
+    if (ec == asio::error::no_buffer_space)
+        return refused;
+    if (ec == hasty)
+        return expired;
+    fail("P3: a handler is told " + ec.message());
+}
+
+} // namespace
+
+world::world(const setup& begin)
+    : setup_(begin), model_(setup_), contexts_(setup_.contexts.size()) {
+    virtual_time::steady = setup_.steady;
+    edge_clock::ahead = saturating_subtract(setup_.edge, setup_.steady);
+    set_clock_of(kind::set, setup_.set);
+    set_clock_of(kind::set_milli, setup_.set_milli);
+    mock_clock::reading = setup_.mock;
+    mock_traits::mode = setup_.traits;
+    manual_ticks().store(setup_.manual);
+    for (std::size_t i = 0; i < contexts_.size(); ++i)
+        open(static_cast<int>(i));
+}
+
+world::~world() = default;
+
+template <class Function>
+auto world::call(Function&& f) {
+    struct guard {
+        int& calls;
+        ~guard() { --calls; }
+    } const leave{++calls_};
+    return f();
+}
+
+void world::perform(const step& s) {
+    ++totals_.operations;
+    if (trace)
+        std::fprintf(stderr, "%*s%s\n", 2 * depth_, "", text_of(s).c_str());
+    try {
+        perform_one(s);
+    } catch (const raised&) { // by a handler that a call has invoked: that of a limit
+        if (depth_ != 0)
+            throw;
+    }
+}
+
+void world::perform_one(const step& s) {
+    switch (s.what) {
+    case op::make:
+    case op::destroy:
+    case op::move:
+    case op::assign:
+    case op::expires_after:
+    case op::expires_at:
+    case op::expires_within:
+    case op::rearm_after:
+    case op::rearm_at:
+    case op::rearm_within:
+    case op::wait:
+    case op::cancel:
+    case op::cancel_one:
+    case op::emit:
+        return timer_step(s);
+    case op::pass:
+    case op::set:
+    case op::set_to:
+    case op::advance:
+    case op::advance_to_next:
+        return clock_step(s);
+    case op::operation:
+    case op::complete:
+        return limits_.perform(s);
+    case op::make_interval:
+    case op::destroy_interval:
+    case op::wait_interval:
+    case op::cancel_interval:
+    case op::reset_interval:
+    case op::reset_interval_after:
+    case op::set_period:
+        return intervals_.perform(s);
+    case op::make_stream:
+    case op::destroy_stream:
+    case op::limit_stream:
+    case op::expire_stream:
+    case op::read:
+    case op::write:
+    case op::feed:
+    case op::drain:
+    case op::close_stream:
+        return streams_.perform(s);
+    default:
+        return context_step(s);
+    }
+}
+
+// --- timers ---------------------------------------------------------------------------------------
+
+void world::timer_step(const step& s) {
+    auto& timer = timers_[at(s.object)];
+    timer_model& m = model_.timers[at(s.object)];
+    switch (s.what) {
+    case op::make:
+        if (!timer)
+            make(s);
+        return;
+    case op::emit: {
+        const hearer h = hearers_[at(s.signal)];
+        const bool listens = h.listens && h.listens();
+        if (s.more == 0 && listens && !h.knows_none)
+            return;
+        const bool hears = s.more != 0 && listens;
+        if (hears)
+            h.told();
+        call([&] { signals_[at(s.signal)].emit(static_cast<asio::cancellation_type>(s.more)); });
+        if (hears)
+            h.told();
+        return;
+    }
+    default:
+        break;
+    }
+    if (s.what == op::move) {
+        if (timer || !timers_[at(s.other)])
+            return;
+        timer = call([&] { return timers_[at(s.other)]->move(); });
+        model_.moved(s.other, s.object);
+        return;
+    }
+    if (!timer)
+        return;
+    switch (s.what) {
+    case op::destroy: {
+        const std::unique_ptr<any_timer> gone = std::move(timer);
+        model_.timer_left(s.object);
+        call([&] { const_cast<std::unique_ptr<any_timer>&>(gone).reset(); });
+        return;
+    }
+    case op::assign: {
+        auto& from = timers_[at(s.other)];
+        if (!from || model_.timers[at(s.other)].type != m.type || s.object == s.other)
+            return;
+        model_.timer_left(s.object);
+        model_.moved(s.other, s.object);
+        call([&] { timer->assign(*from); });
+        return;
+    }
+    case op::wait:
+        return wait(s);
+    case op::cancel: {
+        const std::size_t n = call([&] { return timer->cancel(); });
+        model_.cancelled(s.object, all, n, "cancel()");
+        return;
+    }
+    case op::cancel_one: {
+        const std::size_t n = call([&] { return timer->cancel_one(); });
+        model_.cancelled(s.object, 1, n, "cancel_one()");
+        return;
+    }
+    default:
+        return set_expiry(s);
+    }
+}
+
+void world::make(const step& s) {
+    const auto& mc = model_.contexts[at(s.context)];
+    if (!there(s.context))
+        return;
+    serve(s.context, s.type);
+    const auto ex = executor(s.context, s.executor);
+    auto& timer = timers_[at(s.object)];
+    const int thread = setup_.threads ? s.thread : 0;
+    if (setup_.threads)
+        makers::instance().run(thread, [&] { timer = make_timer(s.type, ex); });
+    else
+        timer = make_timer(s.type, ex);
+    timer_model m;
+    m.there = true;
+    m.type = s.type;
+    m.context = s.context;
+    m.life = mc.life;
+    m.thread = thread;
+    m.native = s.executor == flavour::native;
+    m.in_strand = s.executor == flavour::strand;
+    model_.timers[at(s.object)] = m;
+}
+
+void world::set_expiry(const step& s) {
+    any_timer& timer = *timers_[at(s.object)];
+    timer_model& m = model_.timers[at(s.object)];
+    const auto& home = model_.contexts[at(m.context)];
+    const bool alive = home.life == m.life && !home.dying;
+    if (!alive && (is_ring(m.type) || !m.waited))
+        return; // nothing tells it that its context has gone
+    const std::int64_t now = now_of(m.type);
+    const std::int64_t before = m.expiry;
+    std::int64_t left = s.time;
+    const bool rearm = s.what >= op::rearm_after;
+    std::size_t n = 0;
+    try {
+        n = call([&]() -> std::size_t {
+            switch (s.what) {
+            case op::expires_after:
+                return timer.expires_after(s.time);
+            case op::rearm_after:
+                return timer.rearm_after(s.time);
+            case op::expires_at:
+                return timer.expires_at(saturating_add(now, s.time));
+            case op::rearm_at:
+                return timer.rearm_at(saturating_add(now, s.time));
+            case op::expires_within:
+                return timer.expires_within(s.time, s.more);
+            default:
+                return timer.rearm_within(s.time, s.more);
+            }
+        });
+    } catch (const std::invalid_argument&) {
+        if (!is_ring(m.type) && s.more >= s.time)
+            throw;
+        n = all; // nothing has changed
+    } catch (const boost::system::system_error& e) {
+        if (e.code() != asio::error::no_buffer_space || !is_ring(m.type))
+            throw;
+        n = all;
+    }
+    if (n == all) {
+        if (timer.expiry() != before)
+            fail("a call that throws has changed the expiry: " + std::to_string(timer.expiry()));
+        return;
+    }
+    m.expiry = timer.expiry();
+    if (s.what == op::expires_within || s.what == op::rearm_within) {
+        if (m.expiry < saturating_add(now, s.time) || m.expiry > saturating_add(now, s.more))
+            fail("expiry: " + std::to_string(m.expiry) + " is not in the range");
+        left = saturating_subtract(m.expiry, now);
+    } else {
+        if (m.expiry != saturating_add(now, s.time))
+            fail("expiry: it is " + std::to_string(m.expiry));
+        if (s.what == op::expires_at || s.what == op::rearm_at)
+            left = saturating_subtract(m.expiry, now);
+    }
+    m.overdue = left <= 0;
+    if (!rearm)
+        model_.cancelled(s.object, all, n, "setting the expiry");
+    else if (alive)
+        model_.rearmed(s.object, n, "a re-arm");
+    else if (n != 0 && !home.dying) // while it ends, its services close one after the other
+        fail("P10: a re-arm finds waits of a context that has gone");
+}
+
+void world::wait(const step& s) {
+    timer_model& m = model_.timers[at(s.object)];
+    const auto& home = model_.contexts[at(m.context)];
+    const bool alive = home.life == m.life;
+    if (!alive && (!m.waited || !m.native))
+        return; // any other executor would be asked for work
+    // What runs functions on the spot runs them in the context of the timer.
+    const int wanted = s.executor == flavour::immediate ? m.context : s.context;
+    const bool bound = s.bound && there(wanted);
+    if (bound && wanted != m.context && (!alive || home.dying))
+        return;
+
+    const int runs_in = bound ? wanted : m.context;
+    const int id = model_.started(s.object, runs_in, !bound || s.executor == flavour::native);
+    m.waited = true;
+    const bool may_throw = is_ring(m.type);
+    if (!alive || home.dying || may_throw)
+        model_.allow(id, dropped, true);
+    if (!alive || home.dying)
+        model_.starts_too_late(id);
+    steps_[id] = &s;
+    const asio::cancellation_slot slot =
+        listen(s.signal, {[this, id] { return model_.pending(id); },
+                          [this, id] { model_.cancelled(id); }, true});
+    try {
+        call([&] {
+            completion handler(*this, id, slot);
+            if (bound) {
+                const auto ex = executor(wanted, s.executor);
+                timers_[at(s.object)]->wait(std::move(handler), &ex);
+            } else {
+                timers_[at(s.object)]->wait(std::move(handler), nullptr);
+            }
+        });
+    } catch (const std::invalid_argument&) {
+        if (!may_throw)
+            throw;
+        model_.not_started(id);
+        return;
+    }
+    if (may_throw && alive && !home.dying)
+        model_.allow(id, dropped, false);
+}
+
+// --- handlers -------------------------------------------------------------------------------------
+
+void world::completed(int id, const error_code& ec, std::uint64_t) {
+    if (calls_ != 0)
+        fail("P3: a handler is invoked within a call");
+    model_.completed(id, outcome_of(ec));
+    go_on(steps_.extract(id).mapped()->then);
+}
+
+void world::go_on(const std::vector<step>& steps) {
+    ++depth_;
+    struct guard {
+        int& depth;
+        ~guard() { --depth; }
+    } const leave{depth_};
+    const auto& m = model_.contexts;
+    for (const step& s : steps) {
+        if (s.what != op::raise)
+            perform(s);
+        else if (std::none_of(m.begin(), m.end(), [](const auto& c) { return c.dying; }))
+            throw raised();
+    }
+}
+
+void world::destroyed(int id) {
+    model_.destroyed(id);
+    const auto entry = steps_.extract(id);
+    const int calls = std::exchange(calls_, 0);
+    ++depth_;
+    for (const step& s : entry.mapped()->dying)
+        perform(s);
+    --depth_;
+    calls_ = calls;
+}
+
+// --- clocks ---------------------------------------------------------------------------------------
+
+void world::set_clock_of(kind k, std::int64_t to) {
+    switch (k) {
+    case kind::set:
+    case kind::set_binary:
+        set_clock::ahead = saturating_subtract(to, virtual_time::steady);
+        break;
+    case kind::set_milli: {
+        const auto steady = std::chrono::nanoseconds(virtual_time::steady);
+        set_milli_clock::ahead =
+            saturating_subtract(to, std::chrono::floor<std::chrono::milliseconds>(steady).count());
+        break;
+    }
+    case kind::mock:
+        mock_clock::reading = to;
+        break;
+    default:
+        break;
+    }
+}
+
+void world::clock_step(const step& s) {
+    switch (s.what) {
+    case op::pass:
+        // Asio adds to the readings of its clock.
+        if (s.time > 0 && virtual_time::steady < latest / 2 - s.time)
+            virtual_time::steady += s.time;
+        break;
+    case op::set:
+    case op::set_to:
+        if (!is_set(s.type))
+            return;
+        set_clock_of(s.type,
+                     s.what == op::set_to ? s.time : saturating_add(now_of(s.type), s.time));
+        model_.clock_set(s.type);
+        if (s.type == kind::set || s.type == kind::set_binary)
+            model_.clock_set(s.type == kind::set ? kind::set_binary : kind::set);
+        break;
+    case op::advance:
+    case op::advance_to_next: {
+        place& c = contexts_[at(s.context)];
+        const auto& mc = model_.contexts[at(s.context)];
+        if (!mc.there || mc.dying)
+            return;
+        const std::int64_t before = now_of(kind::manual);
+        if (s.what == op::advance) {
+            const std::int64_t d = std::min(s.time, saturating_subtract(latest, before));
+            call([&] { pawl::manual_clock::advance(*c.io, std::chrono::nanoseconds(d)); });
+        } else {
+            const std::int64_t next = model_.next_manual(s.context);
+            const auto moved = call([&] { return pawl::manual_clock::advance_to_next(*c.io); });
+            const std::int64_t now = now_of(kind::manual);
+            if (now < next || now - before != moved.count())
+                fail("manual_clock: advance_to_next() moves to " + std::to_string(now) +
+                     ", and the next deadline is at " + std::to_string(next));
+        }
+        model_.clock_moved();
+        model_.manual_looked(s.context);
+        break;
+    }
+    default:
+        break;
+    }
+    model_.clock_moved();
+}
+
+// --- contexts -------------------------------------------------------------------------------------
+
+bool world::there(int context) const {
+    const auto& m = model_.contexts[at(context)];
+    return m.there && !m.dying;
+}
+bool world::running(int context) const { return model_.contexts[at(context)].running != 0; }
+bool world::dying(int context) const { return !there(context); }
+std::uint64_t world::hurried(int context) const { return contexts_[at(context)].hurried; }
+std::int64_t world::precision(int context) const { return setup_.contexts[at(context)].precision; }
+
+void world::serve(int context, kind type) {
+    auto& c = contexts_[at(context)];
+    const auto bit = 1u << static_cast<unsigned>(type);
+    if ((c.services & bit) != 0)
+        return;
+    make_service(type, *c.io, options_of(setup_.contexts[at(context)]));
+    c.services |= bit;
+}
+
+asio::cancellation_slot world::listen(int signal, hearer h) {
+    if (signal < 0)
+        return {};
+    hearer& now = hearers_[at(signal)];
+    if (now.listens && now.listens())
+        return {};
+    now = std::move(h);
+    return signals_[at(signal)].slot();
+}
+
+asio::any_io_executor world::executor(int index, flavour f) {
+    place& c = contexts_[at(index)];
+    const asio::any_io_executor native = c.io->get_executor();
+    switch (f) {
+    case flavour::native:
+        break;
+    case flavour::strand:
+        return *c.strand;
+    case flavour::unknown:
+        return foreign_executor<flavour::unknown>(native, true);
+    case flavour::copying:
+        return foreign_executor<flavour::copying>(native, true);
+    case flavour::immediate:
+        return foreign_executor<flavour::immediate>(native, true);
+    }
+    return native;
+}
+
+void world::open(int index) {
+    place& c = contexts_[at(index)];
+    c.io = std::make_unique<asio::io_context>(setup_.contexts[at(index)].concurrency_hint);
+    c.strand.emplace(c.io->get_executor());
+    // Makes its reactor: a context without one sleeps on a condition variable, by real time.
+    const asio::steady_timer any(*c.io);
+    c.stopped = false;
+    c.services = 0;
+    auto& m = model_.contexts[at(index)];
+    m.there = true;
+    m.looked = 0;
+    m.manual = 0;
+    m.last_ring = virtual_time::steady;
+}
+
+void world::shut_down(int index) {
+    place& c = contexts_[at(index)];
+    for (std::size_t i = 0; i < timers_.size(); ++i) { // Asio's strands must not outlive it
+        const timer_model& t = model_.timers[i];
+        if (t.there && t.in_strand && t.context == index)
+            perform_one({.what = op::destroy, .object = static_cast<int>(i)});
+    }
+    limits_.leave(index);
+    intervals_.leave(index);
+    streams_.leave(index);
+    model_.shutdown_begins(index);
+    // Its strand's implementation and the executors of timers do not touch it any more.
+    c.strand.reset();
+    const int calls = std::exchange(calls_, 0);
+    c.io.reset();
+    calls_ = calls;
+    model_.shutdown_ends(index);
+}
+
+void world::context_step(const step& s) {
+    place& c = contexts_[at(s.context)];
+    const auto& m = model_.contexts[at(s.context)];
+    if (s.what == op::open) {
+        if (!m.there && !m.dying)
+            open(s.context);
+        return;
+    }
+    if (!m.there || m.dying)
+        return;
+    switch (s.what) {
+    case op::expire_all:
+    case op::expire_all_of: {
+        const bool some = s.what == op::expire_all_of;
+        const error_code ec = s.time != 0 ? hasty : error_code();
+        const std::size_t n = call(
+            [&] { return some ? expire_all_of(s.type, *c.io, ec) : pawl::expire_all(*c.io, ec); });
+        model_.expired_all(s.context, some ? &s.type : nullptr, s.time != 0, n,
+                           limits_.count() + intervals_.count() + streams_.count());
+        ++c.hurried;
+        intervals_.hurry(s.context);
+        streams_.hurry(s.context);
+        break;
+    }
+    case op::poll:
+    case op::poll_one:
+    case op::run_one:
+    case op::run_for:
+        run(s);
+        break;
+    case op::stop:
+        c.stopped = true;
+        c.io->stop();
+        break;
+    case op::restart:
+        if (m.running == 0) {
+            c.io->restart();
+            c.stopped = false;
+        }
+        break;
+    case op::shut_down:
+        if (m.running == 0 && !model_.awaited_from_elsewhere(s.context))
+            shut_down(s.context);
+        break;
+    default:
+        break;
+    }
+}
+
+void world::run(const step& s) {
+    place& c = contexts_[at(s.context)];
+    asio::io_context& io = *c.io;
+    const auto& m = model_.contexts[at(s.context)];
+    const bool nested = depth_ != 0;
+    // Asio miscounts the work of a context with that hint if a handler runs it (Boost 1.81).
+    if (m.running != 0 && setup_.contexts[at(s.context)].concurrency_hint == 1)
+        return;
+    if (m.running == 0 && !c.stopped && io.stopped())
+        io.restart();
+    virtual_time::looks = 0;
+    model_.run_begins(s.context);
+    const int calls = std::exchange(calls_, 0);
+    std::size_t units = 0;
+    bool threw = false;
+    // With traits that never wait, Asio looks again and again for as long as it is told to run. So it
+    // does where a clock stands at the end of its range, short of a deadline that is never reached.
+    bool restless = (c.services & (1u << static_cast<unsigned>(kind::mock))) != 0 &&
+                    setup_.traits != mock_wait::longest && setup_.traits != mock_wait::honest;
+    for (const kind k : {kind::set, kind::set_milli, kind::mock, kind::edge})
+        restless = restless || now_of(k) > latest - 8'000'000'000'000;
+    const std::int64_t longest = restless ? 10'000 : 3'600'000'000'000;
+    const std::chrono::nanoseconds d(std::clamp<std::int64_t>(s.time, 1, longest));
+    try {
+        switch (s.what) {
+        case op::poll:
+            units = io.poll();
+            break;
+        case op::poll_one:
+            units = io.poll_one();
+            break;
+        case op::run_one:
+            units = io.run_one_for(d);
+            break;
+        default:
+            units = io.run_for(d);
+            break;
+        }
+    } catch (const raised&) {
+        threw = true;
+    }
+    calls_ = calls;
+    model_.run_ends(s.context);
+    totals_.units += units;
+    if (nested || threw || c.stopped)
+        return;
+    if (s.what != op::poll && !io.stopped())
+        return; // there may be more to do
+    settled(s.context);
+    if (s.what != op::poll)
+        return;
+    // P9, and no hidden cost: what has settled does nothing more until time passes.
+    if (io.stopped())
+        io.restart();
+    model_.run_begins(s.context);
+    const std::size_t more = io.poll();
+    model_.run_ends(s.context);
+    if (more != 0)
+        fail("cost: an idle context runs " + std::to_string(more) + " units");
+}
+
+void world::settled(int index) {
+    const streams::business b = streams_.settled(index);
+    const int work = limits_.settled(index) + intervals_.settled(index) + b.work;
+    model_.settled(index, contexts_[at(index)].io->stopped(), work != 0, b.perhaps);
+}
+
+totals world::end() {
+    for (std::size_t i = 0; i < timers_.size(); ++i) {
+        if (timers_[i]) {
+            model_.timer_left(static_cast<int>(i));
+            const std::unique_ptr<any_timer> gone = std::move(timers_[i]);
+        }
+    }
+    // Those first whose handlers nobody else runs: a context must outlive the waits that go there.
+    for (bool again = true; again;) {
+        again = false;
+        for (std::size_t i = 0; i < contexts_.size(); ++i) {
+            const int index = static_cast<int>(i);
+            if (model_.contexts[i].there && !model_.awaited_from_elsewhere(index)) {
+                shut_down(index);
+                again = true;
+            }
+        }
+        if (!again) {
+            for (std::size_t i = 0; i < contexts_.size(); ++i) {
+                if (model_.contexts[i].there) {
+                    step rest{.what = op::poll, .context = static_cast<int>(i)};
+                    contexts_[i].stopped = false;
+                    run(rest);
+                    again = true;
+                }
+            }
+            if (again && ++ends_ > 20)
+                fail("P3: cancelled waits do not end");
+        }
+    }
+    for (auto& t : timers_) // made by handlers meanwhile
+        t.reset();
+    model_.finished();
+    limits_.finished();
+    intervals_.finished();
+    streams_.finished();
+    totals_.waits = model_.begun();
+    return totals_;
+}
+
+totals run(const scenario& s) {
+    world w(s.begin);
+    for (const step& each : s.steps)
+        w.perform(each);
+    return w.end();
+}
+
+} // namespace simulation

@@ -1,0 +1,122 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// Purpose
+//   Does what the steps of a scenario say, with the library, and tells the model.
+//
+// Model
+//   What a handler does are steps, too: they run within the handler. A world is used by one thread.
+//   Where setup::threads says so, timers are made by threads that do nothing else, one at a time.
+
+#ifndef PAWL_TEST_SIMULATION_WORLD_HPP
+#define PAWL_TEST_SIMULATION_WORLD_HPP
+
+#include "simulation/intervals.hpp"
+#include "simulation/limits.hpp"
+#include "simulation/model.hpp"
+#include "simulation/scenario.hpp"
+#include "simulation/streams.hpp"
+#include "simulation/surroundings.hpp"
+#include "simulation/timers.hpp"
+
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/strand.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace simulation {
+
+/// What a simulation did.
+struct totals {
+    std::uint64_t operations = 0; ///< steps, those of handlers included
+    std::uint64_t waits = 0;
+    std::uint64_t units = 0;
+};
+
+class world final : public listener, private surroundings {
+public:
+    explicit world(const setup& begin);
+    world(const world&) = delete;
+    world& operator=(const world&) = delete;
+    ~world();
+
+    void perform(const step& s);
+
+    /// Destroys all, and checks that everything has ended.
+    totals end();
+
+    /// Prints each step.
+    static inline bool trace = false;
+
+private:
+    struct raised {}; ///< what handlers throw
+
+    /// Where a context is, or was.
+    struct place {
+        std::unique_ptr<asio::io_context> io;
+        std::optional<asio::strand<asio::io_context::executor_type>> strand;
+        bool stopped = false; ///< by a step
+        std::uint32_t services = 0;
+        std::uint64_t hurried = 0;
+    };
+
+    // --- surroundings
+    [[nodiscard]] bool there(int context) const override;
+    [[nodiscard]] bool running(int context) const override;
+    [[nodiscard]] bool dying(int context) const override;
+    [[nodiscard]] std::uint64_t hurried(int context) const override;
+    [[nodiscard]] std::int64_t precision(int context) const override;
+    asio::any_io_executor executor(int index, flavour f) override;
+    void serve(int context, kind type) override;
+    void go_on(const std::vector<step>& steps) override;
+    asio::cancellation_slot listen(int signal, hearer h) override;
+
+    void completed(int id, const error_code& ec, std::uint64_t number) override;
+    void destroyed(int id) override;
+
+    void perform_one(const step& s);
+    void timer_step(const step& s);
+    void set_expiry(const step& s);
+    void make(const step& s);
+    void wait(const step& s);
+    void clock_step(const step& s);
+    void context_step(const step& s);
+    void run(const step& s);
+    void open(int index);
+    void shut_down(int index);
+    void set_clock_of(kind k, std::int64_t to);
+    void settled(int index);
+    /// Handlers must not run within calls of `f`.
+    template <class Function>
+    auto call(Function&& f);
+    static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+    setup setup_;
+    model model_;
+    std::vector<place> contexts_;
+    std::array<asio::cancellation_signal, signal_slots> signals_;
+    std::array<hearer, signal_slots> hearers_;
+    std::array<std::unique_ptr<any_timer>, timer_slots> timers_;
+    std::map<int, const step*> steps_; ///< those that have started the waits, by id
+    limits limits_{*this};
+    intervals intervals_{*this};
+    streams streams_{*this};
+    int calls_ = 0; ///< of the library, in which no handler may run
+    int depth_ = 0;
+    int ends_ = 0;
+    totals totals_;
+};
+
+/// Runs a whole scenario.
+totals run(const scenario& s);
+
+} // namespace simulation
+
+#endif
