@@ -42,6 +42,7 @@ namespace pawl::detail {
 class context_port {
 public:
     /// Has the driver wake all shards at `t`, or earlier.
+    /// @throws std::bad_alloc. The next start in any shard tries again.
     virtual void arm(time::tick t) = 0;
     /// Has the driver wake all shards as soon as the context can.
     virtual void kick() = 0;
@@ -205,28 +206,21 @@ public:
     struct collect_result {
         bool claimed = false; ///< the caller must call turn()
         std::size_t fallen_due = 0;
+        bool arm = false; ///< the caller must have the driver wake all shards at `wake` or earlier
+        time::tick wake = time::tick::never();
     };
 
     /// Collects what is due at `now`.
     /// @param claim the caller offers to run a turn.
-    collect_result collect(time::tick now, bool claim) {
+    /// @throws std::bad_alloc with the driver armed to try again.
+    [[nodiscard]] collect_result collect(time::tick now, bool claim) {
         todo_list todo(shard_);
         unsigned set_backs = 0;
         if constexpr (!Clock::is_steady)
             follow_clock(now, set_backs);
         const auto [claimed, fallen_due] = shard_.collect(now, set_backs, claim, todo);
         go_on(todo);
-        if (todo.arm) {
-            try {
-                port_.arm(todo.wake);
-            } catch (...) {
-                shard_.arm_failed(); // the next start tries again
-                if (claimed)
-                    give_up_turn();
-                throw;
-            }
-        }
-        return {claimed, fallen_due};
+        return {claimed, fallen_due, todo.arm, todo.wake};
     }
 
     /// Instead of turn(): leaves it to a unit that is queued.
@@ -406,7 +400,8 @@ private:
             effects todo;
             auto taken = shard_.take(token, n == per_turn_, false, todo);
             if (taken.behind) {
-                collect(current_tick(), false);
+                if (const auto found = collect(current_tick(), false); found.arm)
+                    port_.arm(found.wake);
                 taken = shard_.take(token, n == per_turn_, true, todo);
             }
             if (taken.retired) {

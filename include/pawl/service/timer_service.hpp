@@ -31,6 +31,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <type_traits>
@@ -101,12 +102,7 @@ public:
 
     /// Looks at the clock now. For clocks that are moved by hand.
     /// @return how many waits have fallen due.
-    std::size_t clock_moved() override {
-        std::size_t count = 0;
-        for (auto& d : dispatchers_)
-            count += d->collect(d->current_tick(), false).fallen_due;
-        return count;
-    }
+    std::size_t clock_moved() override { return collect(nullptr); }
 
     /// A lower bound for the time of the next expiry; `time_point::max()` if no wait is armed.
     [[nodiscard]] time_point next_wake() const override {
@@ -177,8 +173,14 @@ private:
     // --- context_port -------------------------------------------------------------------------
 
     void arm(time::tick t) override {
-        driver_.arm(
-            t, [&] { return wake_time(t); }, [&] { return need(); });
+        try {
+            driver_.arm(
+                t, [&] { return wake_time(t); }, [&] { return need(); });
+        } catch (...) {
+            for (auto& d : dispatchers_)
+                d->state().arm_failed();
+            throw;
+        }
     }
 
     void kick() override { driver_.kick(); }
@@ -223,12 +225,9 @@ private:
     // --- driver_target ------------------------------------------------------------------------
 
     void wake() override {
-        const time::tick now = dispatchers_.front()->current_tick();
         dispatcher* mine = nullptr;
         try {
-            for (auto& d : dispatchers_)
-                if (d->collect(now, !mine).claimed)
-                    mine = d.get();
+            collect(&mine);
         } catch (...) {
             if (mine)
                 mine->give_up_turn();
@@ -238,6 +237,39 @@ private:
         // be a unit itself: a lone expiry costs one, as with Asio.
         if (mine)
             mine->turn();
+    }
+
+    /// Collects what is due in all shards, then arms the driver: once, for the earliest of them. Set
+    /// for one shard after the other it would be cancelled for each that comes earlier, and wake up
+    /// for nothing.
+    /// @param mine set to the shard for which the caller has to run a turn, also if this throws;
+    ///             nullptr if the caller does not offer that.
+    /// @return how many waits have fallen due.
+    /// @throws std::bad_alloc when the other shards have been served, if one lacks memory to follow
+    ///         its clock.
+    std::size_t collect(dispatcher** mine) {
+        const time::tick now = dispatchers_.front()->current_tick();
+        std::size_t count = 0;
+        bool needed = false;
+        time::tick earliest = time::tick::never();
+        std::exception_ptr failure;
+        for (auto& d : dispatchers_) {
+            try {
+                const auto found = d->collect(now, mine && !*mine);
+                if (found.claimed)
+                    *mine = d.get();
+                count += found.fallen_due;
+                needed = needed || found.arm;
+                earliest = std::min(earliest, found.wake);
+            } catch (...) {
+                failure = std::current_exception();
+            }
+        }
+        if (needed)
+            arm(earliest);
+        if (failure)
+            std::rethrow_exception(failure);
+        return count;
     }
 
     const options options_;
