@@ -9,6 +9,8 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <random>
@@ -17,6 +19,7 @@
 
 using namespace std::chrono_literals;
 using pawl::time::tick;
+using pawl::time::tick_origin;
 using pawl::time::tick_scale;
 
 namespace {
@@ -208,6 +211,82 @@ BOOST_AUTO_TEST_CASE(a_floating_clock_passes_through_nanoseconds_and_saturates) 
     BOOST_TEST(scale.ceil(after(std::numeric_limits<double>::quiet_NaN())).count() == 0U);
     BOOST_TEST((scale.time_of(tick::never()) == float_clock::time_point::max()));
     BOOST_TEST(scale.time_of(tick{1500}).time_since_epoch().count() == 1.5,
+               boost::test_tools::tolerance(1e-12));
+}
+
+namespace {
+
+__extension__ using wide = __int128;
+
+/// A scale from the clock's first time point on says of `count` what exact arithmetic says.
+template <class Clock>
+void require_exact(const tick_scale<Clock>& scale, wide divisor, typename Clock::rep count) {
+    using limits = std::numeric_limits<typename Clock::rep>;
+    const auto floor = [divisor](wide n) { return n / divisor - (n % divisor < 0 ? 1 : 0); };
+    const wide first = floor(limits::min());
+    const typename Clock::time_point t{typename Clock::duration{count}};
+    const auto as_tick = [first](wide n) { return tick{static_cast<std::uint64_t>(n - first)}; };
+
+    BOOST_REQUIRE((scale.floor(t) == as_tick(floor(count))));
+    if (count != limits::max()) {
+        const wide up = floor(wide{count} + divisor - 1);
+        BOOST_REQUIRE((scale.ceil(t) == as_tick(up)));
+        BOOST_REQUIRE((scale.time_of(as_tick(up)).time_since_epoch().count() ==
+                       std::min(up * divisor, wide{limits::max()})));
+    }
+    BOOST_REQUIRE((scale.time_of(as_tick(floor(count))).time_since_epoch().count() ==
+                   std::max(floor(count) * divisor, wide{limits::min()})));
+}
+
+} // namespace
+
+BOOST_DATA_TEST_CASE(a_scale_from_the_first_time_point_on_is_exact_at_every_edge,
+                     boost::unit_test::data::make(precisions), precision) {
+    const tick_scale<nano_clock> scale{std::chrono::nanoseconds{precision}, tick_origin::least};
+
+    for (const std::int64_t count : edges(precision)) {
+        require_exact(scale, precision, count);
+        require_exact(scale, precision, -count);
+        require_exact(scale, precision, ~count); // min() among them
+    }
+    BOOST_TEST((scale.ceil(nano_clock::time_point::max()) == tick::never()));
+    BOOST_TEST((scale.time_of(tick::never()) == nano_clock::time_point::max()));
+}
+
+BOOST_AUTO_TEST_CASE(a_scale_from_the_first_time_point_on_is_exact_for_random_numbers) {
+    std::mt19937_64 random(pawl_test::seed());
+
+    for (int i = 0; i != 100'000; ++i) {
+        const std::chrono::nanoseconds precision((1 + random() % 3'600'000'000'000) >>
+                                                 random() % 42);
+        if (precision == 0ns)
+            continue;
+        const std::int64_t ms = std::max<std::int64_t>(precision / 1ms, 1);
+        const auto count = static_cast<std::int64_t>(random()) >> random() % 64;
+        require_exact(tick_scale<nano_clock>{precision, tick_origin::least}, precision.count(),
+                      count);
+        require_exact(tick_scale<short_clock>{precision, tick_origin::least}, ms,
+                      static_cast<std::int32_t>(count));
+        require_exact(tick_scale<unsigned_clock>{precision, tick_origin::least}, precision.count(),
+                      static_cast<std::uint64_t>(count));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_floating_clock_is_told_apart_before_its_epoch_as_well) {
+    const tick_scale<float_clock> scale{1ms, tick_origin::least};
+    const auto after = [](double seconds) {
+        return float_clock::time_point{float_clock::duration{seconds}};
+    };
+    const std::uint64_t epoch = scale.floor(after(0)).count();
+
+    BOOST_TEST(scale.ceil(after(0)).count() == epoch);
+    BOOST_TEST(scale.ceil(after(0.0015)).count() == epoch + 2);
+    BOOST_TEST(scale.floor(after(0.0015)).count() == epoch + 1);
+    BOOST_TEST(scale.ceil(after(-0.0015)).count() == epoch - 1);
+    BOOST_TEST(scale.floor(after(-0.0015)).count() == epoch - 2);
+    BOOST_TEST(scale.floor(after(-1e300)).count() == 0U);
+    BOOST_TEST((scale.ceil(after(1e300)) == tick::never()));
+    BOOST_TEST(scale.time_of(tick{epoch - 1500}).time_since_epoch().count() == -1.5,
                boost::test_tools::tolerance(1e-12));
 }
 

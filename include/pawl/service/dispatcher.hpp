@@ -23,10 +23,11 @@
 #define PAWL_SERVICE_DISPATCHER_HPP
 
 #include <pawl/service/block_thread.hpp>
-#include <pawl/service/clock_ticks.hpp>
 #include <pawl/service/native_executor.hpp>
 #include <pawl/service/saturating.hpp>
 #include <pawl/service/shard.hpp>
+
+#include <pawl/time/tick.hpp>
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/execution_context.hpp>
@@ -64,15 +65,15 @@ public:
     using deadline = typename shard<Backend>::deadline;
 
     dispatcher(boost::asio::execution_context& context, context_port& port, const options& o)
-        : context_(context), port_(port), scale_(o.precision), shard_(o, current_tick(), this),
-          per_turn_(o.completions_per_turn), rings_(o) {}
+        : context_(context), port_(port), scale_(o.precision, origin_of_ticks()),
+          shard_(o, current_tick(), this), per_turn_(o.completions_per_turn), rings_(o) {}
     dispatcher(const dispatcher&) = delete;
     dispatcher& operator=(const dispatcher&) = delete;
 
     [[nodiscard]] const boost::asio::execution_context& context() const noexcept override {
         return context_;
     }
-    [[nodiscard]] const clock_ticks<Clock>& scale() const noexcept { return scale_; }
+    [[nodiscard]] const time::tick_scale<Clock>& scale() const noexcept { return scale_; }
     [[nodiscard]] shard<Backend>& state() noexcept { return shard_; }
 
     [[nodiscard]] const delay_table<Backend>& rings() const noexcept { return rings_; }
@@ -300,6 +301,12 @@ public:
 private:
     ~dispatcher() = default;
 
+    /// A clock that stands, or that may be set, before its epoch needs ticks there.
+    static time::tick_origin origin_of_ticks() {
+        return !Clock::is_steady || Clock::now() < time_point() ? time::tick_origin::least
+                                                                : time::tick_origin::epoch;
+    }
+
     /// What a thread that need not run the context has to do for the shard.
     struct todo_list : effects {
         explicit todo_list(shard<Backend>& s) noexcept : shard_(s) {}
@@ -453,7 +460,7 @@ private:
 
     boost::asio::execution_context& context_; ///< not touched once the shard is closed
     context_port& port_;                      ///< likewise
-    const clock_ticks<Clock> scale_;
+    const time::tick_scale<Clock> scale_;
     shard<Backend> shard_;
     const unsigned per_turn_;
     std::atomic<const native_context*> native_{nullptr};

@@ -10,20 +10,24 @@
 //   clock. Nothing here reads a clock.
 //
 // Model
-//   Tick n is the half-open interval [n, n + 1) precisions after the clock's epoch. An expiry is
-//   rounded up to the first tick that begins at or after it, the present is rounded down to the
-//   tick that has begun. A timer is handed out when floor(present) >= ceil(expiry), hence
+//   Tick n is the half-open interval [n, n + 1) precisions after the clock's epoch; or, for a clock
+//   that stands before its epoch, or may be set there, after the first multiple of the precision
+//   before the clock's range. An expiry is rounded up to the first tick that begins at or after it,
+//   the present is rounded down to the tick that has begun. A timer is handed out when
+//   floor(present) >= ceil(expiry), hence
 //
 //       expiry <= start of ceil(expiry) <= start of floor(present) <= present:
 //
 //   never early, and late by less than one precision.
 //
 // Invariants
-//   T1  time_of(ceil(t)) >= t, and less than one tick after it, unless t is negative or saturates.
-//   T2  time_of(floor(t)) <= t for t >= epoch.
+//   T1  time_of(ceil(t)) >= t, and less than one tick after it, unless t is before tick 0 or
+//       saturates.
+//   T2  time_of(floor(t)) <= t unless t is before tick 0.
 //   T3  ceil and floor are monotonic.
-//   T4  Nothing overflows. Before the epoch is tick 0; time_point::max() and whatever cannot be
-//       rounded up is tick::never(); a tick beyond the clock's range is time_point::max().
+//   T4  Nothing overflows. What is before tick 0 counts as that; time_point::max() and whatever
+//       cannot be rounded up is tick::never(); a tick that begins outside the clock's range is
+//       time_point::min() or max().
 //
 // Cost
 //   A conversion is one multiplication and one shift. See tick_scale::divide for the proof.
@@ -45,16 +49,16 @@
 
 namespace pawl::time {
 
-/// A point on the time line of a backend: a number of precisions since the epoch of the clock.
+/// A point on the time line of a backend: a number of precisions since its origin.
 class tick {
 public:
-    /// The tick in which the clock's epoch lies.
+    /// The first tick.
     constexpr tick() = default;
 
-    /// The tick that begins `count` precisions after the epoch.
+    /// The tick that begins `count` precisions after the origin.
     explicit constexpr tick(std::uint64_t count) noexcept : count_(count) {}
 
-    /// The number of precisions since the epoch.
+    /// The number of precisions since the origin.
     [[nodiscard]] constexpr std::uint64_t count() const noexcept { return count_; }
 
     /// The tick that does not come. Later than every other.
@@ -121,6 +125,12 @@ private:
 
 } // namespace detail
 
+/// Where tick 0 of a clock lies. Ticks begin at multiples of the precision in either case.
+enum class tick_origin {
+    epoch, ///< It begins at the epoch. What is before that counts as tick 0.
+    least, ///< It holds the clock's first time point: all of a 64-bit clock's range is told apart.
+};
+
 /// Converts between the time points of `Clock` and ticks.
 ///
 /// Works in the clock's own unit where the clock counts in integers of up to 64 bits; a tick is
@@ -141,54 +151,63 @@ public:
     static constexpr std::chrono::nanoseconds most_precision = std::chrono::hours{1};
 
     /// @throws std::invalid_argument if `precision` is not within 1 ns .. 1 h.
-    explicit tick_scale(std::chrono::nanoseconds precision)
+    explicit tick_scale(std::chrono::nanoseconds precision, tick_origin origin = tick_origin::epoch)
         : precision_(checked(precision)), units_(units_in(precision)),
-          last_(last_count() / units_.divisor()) {}
+          last_(last_count() / units_.divisor()),
+          epoch_(origin == tick_origin::epoch ? 0 : divided_up(count_before_epoch())) {}
 
     /// The first tick that begins at or after `when`.
     ///
-    /// Once that tick has begun, `when` has been reached. Before the epoch: tick 0.
-    /// `time_point::max()`, and whatever cannot be rounded up: never.
+    /// Once that tick has begun, `when` has been reached. `time_point::max()`, and whatever cannot be
+    /// rounded up: never.
     [[nodiscard]] tick ceil(time_point when) const noexcept {
         if constexpr (exact) {
             const rep count = when.time_since_epoch().count();
             if (count <= 0)
-                return tick{};
+                return epoch_ == 0 ? tick{} : tick{epoch_ - distance(count) / units_.divisor()};
             if (count == std::numeric_limits<rep>::max())
                 return tick::never();
             // n > 0: (n - 1) / d + 1 rounds up and cannot overflow.
-            return tick{divide(static_cast<std::uint64_t>(count) - 1) + 1};
+            return tick{epoch_ + divide(static_cast<std::uint64_t>(count) - 1) + 1};
         } else {
-            const std::uint64_t count = nanoseconds<true>(when);
-            if (count == 0)
-                return tick{};
+            const long double since_epoch = nanoseconds(when);
+            if (since_epoch < 0)
+                return epoch_ == 0 ? tick{}
+                                   : tick{epoch_ - units_.divide(whole<false>(-since_epoch))};
+            const std::uint64_t count = whole<true>(since_epoch);
             if (count == saturated)
                 return tick::never();
-            return tick{units_.divide(count - 1) + 1};
+            return tick{epoch_ + (count == 0 ? 0 : units_.divide(count - 1) + 1)};
         }
     }
 
-    /// The tick in which `when` lies. Before the epoch: tick 0.
+    /// The tick in which `when` lies.
     [[nodiscard]] tick floor(time_point when) const noexcept {
         if constexpr (exact) {
             const rep count = when.time_since_epoch().count();
-            return count <= 0 ? tick{} : tick{divide(static_cast<std::uint64_t>(count))};
+            if (count < 0)
+                return epoch_ == 0 ? tick{} : tick{epoch_ - divided_up(distance(count))};
+            return tick{epoch_ + divide(static_cast<std::uint64_t>(count))};
         } else {
-            return tick{units_.divide(nanoseconds<false>(when))};
+            const long double since_epoch = nanoseconds(when);
+            if (since_epoch < 0)
+                return epoch_ == 0 ? tick{} : tick{epoch_ - divided_up(whole<true>(-since_epoch))};
+            return tick{epoch_ + units_.divide(whole<false>(since_epoch))};
         }
     }
 
-    /// The time point at which `when` begins; `time_point::max()` if the clock cannot say it.
+    /// The time point at which `when` begins; `time_point::max()` or `min()` if the clock cannot say
+    /// it.
     [[nodiscard]] time_point time_of(tick when) const noexcept {
-        if (when.count() > last_)
+        if (when.count() < epoch_)
+            return time_before_epoch(epoch_ - when.count());
+        const std::uint64_t count = when.count() - epoch_;
+        if (count > last_)
             return time_point::max();
-        if constexpr (exact) {
-            return time_point{duration{static_cast<rep>(when.count() * units_.divisor())}};
-        } else {
-            using nano = std::chrono::duration<double, std::nano>;
-            return time_point{std::chrono::duration_cast<duration>(
-                nano{static_cast<double>(when.count() * units_.divisor())})};
-        }
+        if constexpr (exact)
+            return time_point{duration{static_cast<rep>(count * units_.divisor())}};
+        else
+            return time_after_epoch(static_cast<double>(count * units_.divisor()));
     }
 
     /// The precision that was asked for.
@@ -203,7 +222,7 @@ private:
 
     static constexpr bool exact = std::is_integral_v<rep> && sizeof(rep) <= sizeof(std::uint64_t);
 
-    /// What nanoseconds() answers for all that is too late to be counted.
+    /// What whole() answers for all that is too far to be counted.
     static constexpr std::uint64_t saturated = std::numeric_limits<std::int64_t>::max();
 
     static std::chrono::nanoseconds checked(std::chrono::nanoseconds precision) {
@@ -245,22 +264,59 @@ private:
         return units_.divide(count);
     }
 
-    /// Nanoseconds since the epoch, within 0 .. saturated. Not a number counts as the epoch.
-    template <bool Up>
-    static std::uint64_t nanoseconds(time_point when) noexcept {
+    /// The count of units from the first time point to the epoch.
+    static constexpr std::uint64_t count_before_epoch() noexcept {
+        if constexpr (exact)
+            return distance(std::numeric_limits<rep>::min());
+        else
+            return saturated;
+    }
+
+    /// From `count` <= 0 to the epoch.
+    static constexpr std::uint64_t distance(rep count) noexcept {
+        return std::uint64_t{0} - static_cast<std::uint64_t>(count);
+    }
+
+    // Before the epoch without the reciprocal, which does not cover 2^63: the way of few clocks.
+    std::uint64_t divided_up(std::uint64_t count) const noexcept {
+        return count / units_.divisor() + (count % units_.divisor() != 0 ? 1 : 0);
+    }
+
+    time_point time_before_epoch(std::uint64_t ticks) const noexcept {
+        if (ticks > count_before_epoch() / units_.divisor())
+            return time_point::min();
+        const std::uint64_t count = ticks * units_.divisor();
+        if constexpr (exact)
+            return time_point{duration{static_cast<rep>(std::uint64_t{0} - count)}};
+        else
+            return time_after_epoch(-static_cast<double>(count));
+    }
+
+    static time_point time_after_epoch(double nanoseconds) noexcept {
+        using nano = std::chrono::duration<double, std::nano>;
+        return time_point{std::chrono::duration_cast<duration>(nano{nanoseconds})};
+    }
+
+    static long double nanoseconds(time_point when) noexcept {
         using nano = std::chrono::duration<long double, std::nano>;
-        const long double count = std::chrono::duration_cast<nano>(when.time_since_epoch()).count();
+        return std::chrono::duration_cast<nano>(when.time_since_epoch()).count();
+    }
+
+    /// A number of nanoseconds, within 0 .. saturated. Not a number counts as none.
+    template <bool Up>
+    static std::uint64_t whole(long double count) noexcept {
         if (!(count > 0))
             return 0;
         if (count >= static_cast<long double>(saturated))
             return saturated;
-        const auto whole = static_cast<std::uint64_t>(count);
-        return whole + (Up && static_cast<long double>(whole) < count ? 1U : 0U);
+        const auto below = static_cast<std::uint64_t>(count);
+        return below + (Up && static_cast<long double>(below) < count ? 1U : 0U);
     }
 
     std::chrono::nanoseconds precision_;
     detail::reciprocal units_;
-    std::uint64_t last_; // the last tick whose start the clock can say
+    std::uint64_t last_;  // the last tick after the epoch whose start the clock can say
+    std::uint64_t epoch_; // the tick that begins at the epoch
 };
 
 } // namespace pawl::time
