@@ -22,6 +22,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -52,6 +53,8 @@ struct test_wait final : pawl::detail::slotted_wait {
         if (what == action::complete) {
             ++self.completed;
             self.told = self.result();
+            if (self.handler)
+                self.handler();
         } else if (what == action::destroy) {
             ++self.destroyed;
         }
@@ -61,6 +64,7 @@ struct test_wait final : pawl::detail::slotted_wait {
     int destroyed = 0;
     error_code told;
     tick completed_at{};
+    std::function<void()> handler; ///< optional
 };
 
 /// Counts what one call of the shard makes its backend handle.
@@ -107,6 +111,8 @@ public:
     tick now() const { return now_; }
     std::size_t units() const { return units_.size(); }
     const std::optional<tick>& driver() const { return driver_; }
+    std::size_t armings() const { return armings_; } ///< how often the driver was asked for
+    bool over() const { return over_; }              ///< the last user was a slot, and has gone
     const std::vector<test_wait*>& log() const { return log_; }
     const std::vector<wait_operation*>& carriers() const { return carriers_; }
 
@@ -241,11 +247,12 @@ public:
         shard_.cancel(link, out);
         apply(out);
     }
-    void forget(slot_link& link) noexcept override { (void)shard_.forget(link); }
+    void forget(slot_link& link) noexcept override { over_ = shard_.forget(link); }
 
     void apply(const effects& out, bool may_check = true) {
         for (runner_token* t = out.runners; t; t = t->next)
             units_.push_back(t);
+        armings_ += out.arm;
         if (out.arm && (!driver_ || out.wake < *driver_))
             driver_ = out.wake;
         if (out.idle) {
@@ -343,6 +350,8 @@ private:
     std::vector<wait_operation*> carriers_;
     std::vector<timer_core*> users_;
     std::vector<test_wait*> log_;
+    std::size_t armings_ = 0;
+    bool over_ = false;
     bool in_turn_ = false;
     bool closed_ = false;
     bool broken_ = false;

@@ -228,6 +228,46 @@ PAWL_TYPED_CASE(a_wake_up_that_finds_nothing_is_no_runner, Backend, backends) {
     BOOST_CHECK(b.driver().has_value());
 }
 
+// One runner may complete two waits. What falls due while the last handler of its turn runs is not for it.
+PAWL_TYPED_CASE(I1_what_falls_due_during_the_last_handler_of_a_turn_gets_a_unit, Backend,
+                backends) {
+    bench<Backend> b(with(16, 2));
+    crowd<Backend> c(b, 1);
+    crowd<Backend> next(b, 1);
+    c.start(10);
+    next.start(11);
+    std::size_t units = 0;
+    c.waits[0].handler = [&] {
+        b.collect(11);
+        units = b.units();
+    };
+
+    b.collect(10);
+    b.run_all();
+
+    BOOST_CHECK_EQUAL(units, 1u);
+    BOOST_CHECK_EQUAL(next.completed(), 1u);
+}
+
+// The first of its two segments is used up but for one entry when the second one is filled.
+PAWL_TYPED_CASE(I1_there_is_room_for_each_wait_when_a_part_of_the_due_queue_is_used_up, Backend,
+                backends) {
+    bench<Backend> b(with(2000, 1));
+    crowd<Backend> c(b, 600);
+    crowd<Backend> next(b, 935);
+    c.start(10);
+    b.collect(10);
+    for (int i = 0; i < 511; ++i)
+        b.run_unit();
+
+    next.start(20);
+    b.collect(20);
+    b.run_all();
+
+    BOOST_CHECK_EQUAL(c.completed(), 600u);
+    BOOST_CHECK_EQUAL(next.completed(), 935u);
+}
+
 // ---- P6 -------------------------------------------------------------------------------------------
 
 PAWL_TYPED_CASE(P6_no_call_collects_more_than_batch_limit_timers, Backend, backends) {
@@ -544,6 +584,34 @@ PAWL_TYPED_CASE(rearm_moves_due_and_armed_waits_of_one_timer_together, Backend, 
     b.release(t);
 }
 
+PAWL_TYPED_CASE(each_rearm_counts_all_waits_of_its_timer, Backend, backends) {
+    bench<Backend> b;
+    timer_core t;
+    std::deque<test_wait> w(2);
+    b.start(t, w[0], 10);
+    b.start(t, w[1], 10);
+
+    BOOST_CHECK_EQUAL(b.rearm(t, 20), 2u);
+    BOOST_CHECK_EQUAL(b.rearm(t, 30), 2u);
+
+    b.release(t);
+    b.run_all();
+}
+
+PAWL_TYPED_CASE(I2_a_timer_that_goes_is_not_filed_any_more, Backend, backends) {
+    bench<Backend> b;
+    timer_core t;
+    test_wait w;
+    b.start(t, w, 10);
+    b.cancel(t);
+    b.run_all();
+    BOOST_REQUIRE(t.filed()); // cancel does not touch the time structure
+
+    b.release(t);
+
+    BOOST_CHECK(!t.filed());
+}
+
 // I2: cancel leaves the timer filed; a new wait must be due at the new tick, be it earlier or later.
 PAWL_TYPED_CASE(C37_cancel_and_start_again_uses_the_new_deadline, Backend, backends) {
     for (const std::uint64_t due : {20u, 100u, 500u}) {
@@ -591,6 +659,22 @@ PAWL_TYPED_CASE(C31_a_slot_cancels_its_wait_only_in_every_state, Backend, backen
     b.release(t);
 }
 
+PAWL_TYPED_CASE(P3_the_newest_wait_leaves_the_others_to_their_timer, Backend, backends) {
+    bench<Backend> b;
+    timer_core t;
+    std::deque<test_wait> w(2);
+    slot_link link(b.host(), w[1]);
+    b.start(t, w[0], 10);
+    b.start(t, w[1], 10);
+
+    link(boost::asio::cancellation_type::terminal);
+
+    BOOST_REQUIRE(t.newest() == &w[0]);
+    BOOST_CHECK_EQUAL(b.cancel(t), 1u);
+    b.run_all();
+    b.release(t);
+}
+
 PAWL_TYPED_CASE(C32_a_slot_finds_its_wait_after_the_timer_has_moved, Backend, backends) {
     bench<Backend> b;
     timer_core from;
@@ -599,6 +683,7 @@ PAWL_TYPED_CASE(C32_a_slot_finds_its_wait_after_the_timer_has_moved, Backend, ba
     slot_link link(b.host(), w);
     b.start(from, w, 10);
     b.move(from, to);
+    BOOST_REQUIRE(w.owner() == &to);
 
     link(boost::asio::cancellation_type::terminal);
     b.run_all();
@@ -606,6 +691,39 @@ PAWL_TYPED_CASE(C32_a_slot_finds_its_wait_after_the_timer_has_moved, Backend, ba
     BOOST_CHECK_EQUAL(w.told, aborted);
     BOOST_CHECK_EQUAL(b.cancel(to), 0u);
     b.release(to);
+}
+
+// A cancel that is only noted in the due queue leaves the wait as it is: the slot would cancel it again.
+PAWL_TYPED_CASE(C32_a_slot_finds_its_wait_cancelled_after_a_cancel, Backend, backends) {
+    bench<Backend> b;
+    timer_core t;
+    test_wait w;
+    slot_link link(b.host(), w);
+    b.start(t, w, 10);
+
+    BOOST_CHECK_EQUAL(b.cancel(t), 1u);
+
+    BOOST_REQUIRE(w.state.phase() == wait_phase::cancelled);
+    link(boost::asio::cancellation_type::terminal);
+    b.run_all();
+    BOOST_CHECK_EQUAL(w.completed, 1);
+    b.release(t);
+}
+
+PAWL_TYPED_CASE(I5_a_slot_that_goes_last_is_the_last_user, Backend, backends) {
+    bench<Backend> b;
+    timer_core t;
+    test_wait w;
+    auto link = std::make_unique<slot_link>(b.host(), w);
+    b.start(t, w, 10);
+    b.cancel(t);
+    b.run_all();
+
+    BOOST_CHECK(!b.release_service());
+    BOOST_CHECK(!b.release(t));
+    link.reset();
+
+    BOOST_CHECK(b.over());
 }
 
 // ---- order ----------------------------------------------------------------------------------------
@@ -660,6 +778,61 @@ PAWL_TYPED_CASE(I3_the_driver_is_armed_for_the_earliest_wait_only, Backend, back
     BOOST_CHECK(b.driver() == tick{50}); // a stale wake-up instead of a system call
     b.rearm(c.timers[1], 20);
     BOOST_CHECK(b.driver() == tick{20});
+}
+
+PAWL_TYPED_CASE(P8_only_an_earlier_deadline_arms_the_driver, Backend, backends) {
+    bench<Backend> b;
+    crowd<Backend> c(b, 3);
+    b.start(c.timers[0], c.waits[0], 100);
+    BOOST_REQUIRE_EQUAL(b.armings(), 1u);
+
+    b.start(c.timers[1], c.waits[1], 100);
+    b.start(c.timers[2], c.waits[2], 200);
+    b.rearm(c.timers[2], 100);
+
+    BOOST_CHECK_EQUAL(b.armings(), 1u);
+}
+
+// Runners see to it, and collect.
+PAWL_TYPED_CASE(a_start_arms_the_driver_that_could_not_be_armed_before, Backend, backends) {
+    bench<Backend> b;
+    crowd<Backend> c(b, 2);
+    b.start(c.timers[0], c.waits[0], 100);
+    b.state().arm_failed();
+
+    b.start(c.timers[1], c.waits[1], 200);
+
+    BOOST_CHECK_EQUAL(b.armings(), 2u);
+}
+
+PAWL_TYPED_CASE(P9_the_driver_does_not_rest_before_the_last_runner_has_come, Backend, backends) {
+    bench<Backend> b;
+    crowd<Backend> c(b, 1);
+    c.start(10);
+
+    effects out;
+    (void)b.state().collect(tick{10}, b.state().seen().set_backs, false, out);
+
+    BOOST_CHECK(out.runners);
+    BOOST_CHECK(!out.idle);
+    b.apply(out);
+    b.run_all();
+    BOOST_CHECK(!b.driver());
+}
+
+PAWL_TYPED_CASE(P8_a_start_during_a_backlog_does_not_arm_the_driver, Backend, backends) {
+    bench<Backend> b(with(1, 1));
+    crowd<Backend> c(b, 3);
+    crowd<Backend> overdue(b, 1);
+    c.start(10);
+    b.collect(10);
+    const std::size_t armings = b.armings();
+
+    overdue.start(5);
+
+    BOOST_CHECK_EQUAL(b.armings(), armings);
+    b.run_all();
+    BOOST_CHECK_EQUAL(overdue.completed(), 1u);
 }
 
 PAWL_TYPED_CASE(P9_the_driver_rests_when_the_last_wait_is_gone, Backend, backends) {
@@ -1183,6 +1356,23 @@ PAWL_TYPED_CASE(P10_expire_all_completes_every_armed_wait_with_its_code, Backend
     BOOST_CHECK(!b.driver());
 }
 
+PAWL_TYPED_CASE(P10_a_due_wait_keeps_its_result_although_its_timer_has_an_armed_one, Backend,
+                backends) {
+    bench<Backend> b;
+    timer_core t;
+    std::deque<test_wait> w(2);
+    b.start(t, w[0], 10);
+    b.collect(10);
+    b.start(t, w[1], 20);
+
+    BOOST_CHECK_EQUAL(b.expire_all(boost::asio::error::shut_down), 1u);
+    b.run_all();
+
+    BOOST_CHECK_EQUAL(w[0].told, error_code());
+    BOOST_CHECK_EQUAL(w[1].told, error_code(boost::asio::error::shut_down));
+    b.release(t);
+}
+
 PAWL_TYPED_CASE(P6_P10_expire_all_detaches_in_one_step_and_ends_waits_in_batches, Backend,
                 backends) {
     constexpr unsigned batch = 16;
@@ -1302,6 +1492,15 @@ PAWL_TYPED_CASE(a_closed_shard_starts_and_moves_nothing, Backend, backends) {
     BOOST_CHECK(b.state().end_draining() == &w); // it is for whoever drains to destroy
     BOOST_CHECK(!b.state().end_draining());
     BOOST_CHECK(b.state().begin_draining());
+}
+
+PAWL_TYPED_CASE(a_closed_shard_moves_no_wait_that_it_has, Backend, backends) {
+    bench<Backend> b;
+    crowd<Backend> c(b, 1);
+    c.start(10);
+    b.close();
+
+    BOOST_CHECK_EQUAL(b.rearm(c.timers[0], 20), 0u);
 }
 
 // Handlers own other timers, whose destructors cancel waits that have not been drained yet.

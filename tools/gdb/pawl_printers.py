@@ -262,13 +262,15 @@ def handle_of(timer):
     return timer if name.startswith("pawl::detail::timer_handle<") else member(timer, "handle_")
 
 
-def last_look(dispatcher):
-    """The time of the tick that a shard has come to, in seconds since the epoch of the clock."""
-    shift = member(dispatcher, "scale_.shift_")
-    floating = innermost(shift).type.strip_typedefs().code == gdb.TYPE_CODE_FLT
-    unit = Fraction(1, 10**9) if floating else units_of(shift.type)  # as in time::tick_scale
+def last_look(dispatcher, expiry):
+    """The time of the tick that a shard has come to, in seconds since the epoch of the clock, of which
+    `expiry` is a time point."""
+    floating = innermost(expiry).type.strip_typedefs().code == gdb.TYPE_CODE_FLT
+    duration = expiry.type.strip_typedefs().template_argument(1)
+    unit = Fraction(1, 10**9) if floating else units_of(duration)  # as in time::tick_scale
     position = position_of(member(dispatcher, "shard_.files_.backend_"))
-    return position * number(dispatcher, "scale_.scale_.units_.divisor_") * unit - seconds(shift)
+    since_epoch = position - number(dispatcher, "scale_.epoch_")
+    return since_epoch * number(dispatcher, "scale_.units_.divisor_") * unit
 
 
 class Core(Printer):
@@ -308,7 +310,7 @@ class Timer(Core):
         dispatcher = dispatcher_of(handle)
         if dispatcher is None:
             return f"expiry {duration_text(expiry)} after the clock's epoch, service gone"
-        left = expiry - last_look(dispatcher)
+        left = expiry - last_look(dispatcher, member(handle, "expiry_"))
         if left == 0:
             return "expires now"
         if left < 0:

@@ -34,7 +34,11 @@
 #include <boost/system/system_error.hpp>
 
 #include <atomic>
+#include <bit>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <type_traits>
 #include <utility>
 
 namespace pawl::detail {
@@ -62,7 +66,8 @@ class dispatcher final : public wait_host, public runner_host {
     using duration = typename Clock::duration;
 
 public:
-    using deadline = typename shard<Backend>::deadline;
+    using deadline =
+        std::conditional_t<Clock::is_steady, typename shard<Backend>::deadline, settable_deadline>;
 
     dispatcher(boost::asio::execution_context& context, context_port& port, const options& o)
         : context_(context), port_(port), scale_(o.precision, origin_of_ticks()),
@@ -81,12 +86,17 @@ public:
     /// The tick that has begun.
     [[nodiscard]] time::tick current_tick() const { return scale_.floor(Clock::now()); }
 
-    /// Where a timer is filed that expires in tick `due`, when `left` has passed.
-    [[nodiscard]] deadline deadline_of(time::tick due, [[maybe_unused]] duration left) const {
+    /// Where a timer is filed that expires at `t`, when `left` has passed.
+    /// @param overdue that was in the past when it was set, and is.
+    [[nodiscard]] deadline deadline_of(const time_point& t, bool overdue,
+                                       [[maybe_unused]] duration left) const {
+        const time::tick due = overdue ? scale_.floor(t) : scale_.ceil(t);
         if constexpr (ring_backend<Backend>)
             return {due, left > duration::zero() ? rings_.ring_for(left) : deadline::overdue};
-        else
+        else if constexpr (Clock::is_steady)
             return due;
+        else
+            return {due, overdue && due < scale_.ceil(t) ? reading_of(t) : clock_reading{}};
     }
 
     /// A timer with the executor `ex` is made. Its native executor, once found, serves all.
@@ -186,7 +196,7 @@ public:
                 todo_list again(shard_);
                 (void)shard_.rearm(timer, old(), again);
                 shard_.arm_failed();
-                (void)shard_.collect(current_tick(), shard_.seen().set_backs, false, again);
+                (void)collect(current_tick(), false, again);
                 go_on(again);
                 throw;
             }
@@ -216,10 +226,7 @@ public:
     /// @throws std::bad_alloc with the driver armed to try again.
     [[nodiscard]] collect_result collect(time::tick now, bool claim) {
         todo_list todo(shard_);
-        unsigned set_backs = 0;
-        if constexpr (!Clock::is_steady)
-            follow_clock(now, set_backs);
-        const auto [claimed, fallen_due] = shard_.collect(now, set_backs, claim, todo);
+        const auto [claimed, fallen_due] = collect(now, claim, todo);
         go_on(todo);
         return {claimed, fallen_due, todo.arm, todo.wake};
     }
@@ -301,6 +308,19 @@ public:
 private:
     ~dispatcher() = default;
 
+    static clock_reading reading_of(const time_point& t) noexcept {
+        using source = typename duration::rep;
+        constexpr std::uint64_t half = std::uint64_t{1} << 63;
+        if constexpr (std::is_integral_v<source> && sizeof(source) <= sizeof half) {
+            const auto count = static_cast<std::uint64_t>(t.time_since_epoch().count());
+            return clock_reading{std::is_signed_v<source> ? count ^ half : count};
+        } else {
+            const auto count = std::bit_cast<std::uint64_t>(
+                std::chrono::duration<double>(t.time_since_epoch()).count() + 0.0);
+            return clock_reading{(count & half) != 0 ? ~count : count | half};
+        }
+    }
+
     /// A clock that stands, or that may be set, before its epoch needs ticks there.
     static time::tick_origin origin_of_ticks() {
         return !Clock::is_steady || Clock::now() < time_point() ? time::tick_origin::least
@@ -346,20 +366,26 @@ private:
         }
     }
 
+    [[nodiscard]] auto collect(time::tick now, bool claim, effects& out) {
+        if constexpr (Clock::is_steady)
+            return shard_.collect(now, 0, claim, out);
+        else
+            return collect_after_set_backs(claim, out);
+    }
+
     /// For clocks that can be set back: has the shard follow.
-    /// @param now set to the tick that has begun.
-    /// @param set_backs set to how often the clock was seen to be set back before.
     /// @throws std::bad_alloc
-    void follow_clock(time::tick& now, unsigned& set_backs) {
+    [[nodiscard]] auto collect_after_set_backs(bool claim, effects& out) {
         for (;;) {
             // In this order: a reading that is older than another thread's is no set-back.
             const auto seen = shard_.seen();
-            now = current_tick();
-            set_backs = seen.set_backs;
-            if (!(now < seen.now))
-                return;
+            const time_point t = Clock::now();
+            const time::tick now = scale_.floor(t);
+            const clock_reading reading = reading_of(t);
+            if (!(now < seen.now) && !(reading < seen.passed))
+                return shard_.collect(now, seen.set_backs, claim, out, reading);
             try {
-                shard_.set_back(now);
+                shard_.set_back(now, reading);
             } catch (...) {
                 port_.arm(time::tick{}); // try again
                 throw;

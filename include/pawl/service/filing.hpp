@@ -20,7 +20,9 @@
 #include <pawl/time/backend.hpp>
 #include <pawl/time/tick.hpp>
 
+#include <algorithm>
 #include <concepts>
+#include <cstdint>
 #include <utility>
 
 namespace pawl::time {
@@ -36,6 +38,17 @@ concept ring_backend = std::same_as<Backend, time::timeout_rings>;
 
 template <class Backend>
 concept any_backend = time::backend<Backend> || ring_backend<Backend>;
+
+/// A reading of a clock, as a number that compares as the reading does.
+enum class clock_reading : std::uint64_t {};
+
+/// When a timer is due whose clock may be set back.
+struct settable_deadline {
+    time::tick due;
+    /// The expiry, if it had passed, so that `due` is the tick in which it lies, not the next one.
+    /// Then it is due no more if the clock is set back to before it, be it in that tick.
+    clock_reading passed{};
+};
 
 /// It becomes another one when it has a crowd, and says when: time::growing_wheel.
 template <class Backend>
@@ -55,8 +68,10 @@ template <any_backend Backend>
 class filing {
     static_assert(!ring_backend<Backend>, "include <pawl/ring_timer.hpp>");
 
+    using tick = time::tick;
+
 public:
-    using deadline = time::tick;
+    using deadline = tick;
 
     filing(const options& o, time::tick now) : backend_(o.level_bits, now) {}
 
@@ -83,13 +98,55 @@ public:
         return {due, true};
     }
 
-    [[nodiscard]] static constexpr bool refuses(deadline) noexcept { return false; }
+    /// The same for a clock that can be set back.
+    filed file(wait_ledger& waits, timer_core& timer, settable_deadline when, bool alone) noexcept {
+        const bool stays = timer.filed() && !alone;
+        const filed place = file(waits, timer, when.due, alone);
+        if (!stays)
+            note(timer, when);
+        return place;
+    }
+    filed file_anew(wait_ledger& waits, timer_core& timer, settable_deadline when) noexcept {
+        const filed place = file_anew(waits, timer, when.due);
+        note(timer, when);
+        return place;
+    }
+
+    /// The latest expiry of a filed timer whose tick was rounded down since it had passed: while the
+    /// clock reads less, it was set back. May be that of a timer that is not filed any more.
+    [[nodiscard]] clock_reading passed() const noexcept { return passed_; }
+    /// All that is due at a reading that is no earlier has been handed out.
+    void forget_passed() noexcept { passed_ = {}; }
+
+    /// The clock was set back, to tick `now` or before what had passed. All that is filed goes to
+    /// `all`.
+    void set_back(tick now, clock_reading reading, typename Backend::detached& all) noexcept {
+        backend_.detach_all(all);
+        backend_.rewind(std::min(now, backend_.now()));
+        lies_ahead_ = reading < passed_;
+        if (lies_ahead_)
+            forget_passed();
+    }
+
+    /// Files a timer that set_back() has taken.
+    void refile(time::timer_node& node) noexcept {
+        if (lies_ahead_ && (node.user() & rounded_down) != 0) {
+            node.set_user(0, rounded_down);
+            node.due = tick{node.due.count() + 1};
+        }
+        backend_.refile(node);
+    }
+
+    template <class Deadline>
+    [[nodiscard]] static constexpr bool refuses(const Deadline&) noexcept {
+        return false;
+    }
 
     /// Has the wheel grow, if it wants to and there is memory. That is allocated with `lock` released.
     /// @return true if the lock was released: look again.
     template <class Lock>
         requires growing_backend<Backend>
-    [[nodiscard]] bool make_room(Lock& lock, const timer_core&, deadline) {
+    [[nodiscard]] bool make_room(Lock& lock) {
         if (!backend_.wants_to_grow())
             return false;
         lock.unlock();
@@ -119,7 +176,18 @@ public:
     }
 
 private:
+    /// A bit of timer_node::user, besides those of the ledger: filed by the tick in which its
+    /// expiry lies, which is later than the begin of that tick.
+    static constexpr unsigned rounded_down = 4;
+
+    void note(timer_core& timer, const settable_deadline& when) noexcept {
+        timer.set_user(when.passed != clock_reading{} ? rounded_down : 0, rounded_down);
+        passed_ = std::max(passed_, when.passed);
+    }
+
     Backend backend_;
+    clock_reading passed_{};
+    bool lies_ahead_ = false; ///< some of what had passed, for what set_back() has taken
 };
 
 /// What a service knows of delays besides: nothing, unless it has rings.

@@ -66,6 +66,10 @@ public:
         return file(waits, timer, due, true);
     }
 
+    // Clocks of rings are never set back.
+    [[nodiscard]] static constexpr clock_reading passed() noexcept { return {}; }
+    static constexpr void forget_passed() noexcept {}
+
     /// As above, but what is let go of may be the place of a timer that was cancelled: then `node`
     /// is null. One step of a bounded number.
     [[nodiscard]] bool take_any(time::timer_node*& node) noexcept {

@@ -54,6 +54,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -89,12 +90,13 @@ public:
 
     // --- timers -------------------------------------------------------------------------------
 
-    /// Starts a wait of `timer`, whose expiry is `due`. `first` says that the timer is not yet a
-    /// user. It may be over at once if a ring has no room for it.
+    /// Starts a wait of `timer`, whose expiry is `due`: a deadline, or a settable_deadline. `first`
+    /// says that the timer is not yet a user. The wait may be over at once if a ring has no room.
     /// @return false if the shard is closed: the wait is left to end_draining(), and the caller is
     ///         a user.
     /// @throws std::bad_alloc with nothing changed.
-    [[nodiscard]] bool start(timer_core& timer, wait_operation& op, deadline due, bool first,
+    template <class Deadline = deadline>
+    [[nodiscard]] bool start(timer_core& timer, wait_operation& op, Deadline due, bool first,
                              effects& out) {
         std::unique_lock lock(mutex_);
         users_ += first; // also if this fails: the handler may own the timer, and die with it
@@ -198,7 +200,8 @@ public:
     /// it: then `out.refused` is set.
     /// @return how many there are.
     /// @throws std::bad_alloc with nothing changed, if a ring has to grow.
-    [[nodiscard]] std::size_t rearm(timer_core& timer, deadline due,
+    template <class Deadline = deadline>
+    [[nodiscard]] std::size_t rearm(timer_core& timer, Deadline due,
                                     effects& out) noexcept(!ring_backend<Backend>) {
         if constexpr (ring_backend<Backend>) {
             std::unique_lock lock(mutex_);
@@ -246,10 +249,12 @@ public:
     /// Moves at most one batch of timers that are due at `now` into the due queue. If `claim`, and
     /// if a runner is needed, the caller counts as one: it must take().
     /// @param set_backs what seen() said before the clock was read.
-    [[nodiscard]] collect_result collect(tick now, unsigned set_backs, bool claim, effects& out) {
+    /// @param reading what was read, of a clock that may be set back.
+    [[nodiscard]] collect_result collect(tick now, unsigned set_backs, bool claim, effects& out,
+                                         clock_reading reading = latest) {
         const std::scoped_lock lock(mutex_);
         const std::size_t armed = waits_.armed();
-        if (set_backs == set_backs_)
+        if (set_backs == set_backs_ && !(reading < files_.passed()))
             collect_locked(now, out);
         else
             arm(tick{}, out); // `now` was read before the clock was set back: look again
@@ -260,16 +265,15 @@ public:
         return {claim, armed - waits_.armed()};
     }
 
-    /// The time structure has seen a later time than `now`: the clock was set back. Files
-    /// everything anew, in steps.
-    void set_back(tick now) {
+    /// The time structure has seen a later time than `now`, or what had passed has not passed at
+    /// `reading`: the clock was set back. Files everything anew, in steps.
+    void set_back(tick now, clock_reading reading = latest) {
         auto all = std::make_unique<typename Backend::detached>(files_.backend());
         {
             const std::scoped_lock lock(mutex_);
-            if (set_aside_ || !(now < files_.backend().now()))
+            if (set_aside_ || (!(now < files_.backend().now()) && !(reading < files_.passed())))
                 return; // another thread has noticed
-            files_.backend().detach_all(*all);
-            files_.backend().rewind(now);
+            files_.set_back(now, reading, *all);
             ++set_backs_;
             set_aside_ = std::move(all);
         }
@@ -279,7 +283,7 @@ public:
                 time::timer_node* node = set_aside_->pop();
                 more = node != nullptr;
                 if (node)
-                    files_.backend().refile(*node);
+                    files_.refile(*node);
             }
             if (!more)
                 all = std::move(set_aside_);
@@ -288,13 +292,14 @@ public:
     }
 
     struct sight {
-        tick now; ///< the latest time that the time structure has seen
+        tick now;             ///< the latest time that the time structure has seen
+        clock_reading passed; ///< the latest expiry of which it was told that it has passed
         unsigned set_backs = 0;
     };
 
     [[nodiscard]] sight seen() noexcept {
         const std::scoped_lock lock(mutex_);
-        return {files_.backend().now(), set_backs_};
+        return {files_.backend().now(), files_.passed(), set_backs_};
     }
 
     struct taken {
@@ -528,7 +533,10 @@ public:
     }
 
 private:
-    std::size_t rearm_locked(timer_core& timer, deadline due, effects& out) noexcept {
+    static constexpr clock_reading latest{~std::uint64_t{0}}; ///< of a clock that is never set back
+
+    template <class Deadline>
+    std::size_t rearm_locked(timer_core& timer, Deadline due, effects& out) noexcept {
         if (closed_ || (!wait_ledger::sure_of_one(timer) && !timer.newest()))
             return 0;
         const bool idle = waits_.armed() == 0;
@@ -564,10 +572,14 @@ private:
     }
 
     /// @return true if the lock was released.
+    template <class Deadline>
     [[nodiscard]] bool make_filing_room(std::unique_lock<optional_mutex>& lock,
-                                        const timer_core& timer, deadline due) {
-        if constexpr (ring_backend<Backend> || growing_backend<Backend>)
+                                        [[maybe_unused]] const timer_core& timer,
+                                        [[maybe_unused]] const Deadline& due) {
+        if constexpr (ring_backend<Backend>)
             return !closed_ && files_.make_room(lock, timer, due);
+        else if constexpr (growing_backend<Backend>)
+            return !closed_ && files_.make_room(lock);
         else
             return false;
     }
@@ -585,6 +597,8 @@ private:
         }
         const auto [emitted, more] = files_.backend().expire(now, found_);
         backlog_ = more;
+        if (!more)
+            files_.forget_passed();
         for (std::size_t i = 0; i < emitted; ++i) {
             // The timers were just written; their waits lie anywhere in memory.
             if (constexpr std::size_t ahead = 6; i + ahead < emitted)

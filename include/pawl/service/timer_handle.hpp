@@ -218,8 +218,7 @@ private:
     [[nodiscard]] deadline due(const time_point& t, bool overdue, const duration& left) const {
         if constexpr (!Clock::is_steady) // it may have been set back since
             overdue = overdue && !(Clock::now() < t);
-        const auto& scale = home_.get().scale();
-        return home_.get().deadline_of(overdue ? scale.floor(t) : scale.ceil(t), left);
+        return home_.get().deadline_of(t, overdue, left);
     }
 
     void start(dispatcher& d, wait_operation& op) {

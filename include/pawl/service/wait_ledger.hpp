@@ -10,8 +10,8 @@
 /// Invariants
 ///   I1  armed() <= live(). live() is the number of waits that have not begun, and there is room in
 ///       the due queue for each of them.
-///   I2  timer_node::user says what is known of the waits of a timer without looking at them. It
-///       may know less than is true.
+///   I2  Two bits of timer_node::user say what is known of the waits of a timer without looking at
+///       them. They may know less than is true.
 ///
 /// Threads
 ///   Guarded by the lock of the shard, all but armed().
@@ -60,7 +60,7 @@ public:
         op.state.arm();
         const bool alone = !timer.newest();
         timer.append(op);
-        timer.set_user(!alone ? 0 : op.observed() ? one_armed : one_armed | unobserved);
+        timer.set_user(!alone ? 0 : op.observed() ? one_armed : one_armed | unobserved, known);
         ++live_;
         add_armed(1);
         return alone;
@@ -95,10 +95,10 @@ public:
     /// @return how many.
     std::size_t cancel(timer_core& timer, std::size_t limit) noexcept {
         std::size_t count = 0;
-        if (timer.user() == (one_armed | unobserved) && limit != 0) {
+        if ((timer.user() & known) == (one_armed | unobserved) && limit != 0) {
             due_.push(due_entry(*timer.newest(), true)); // the wait itself is not looked at
             timer.set_newest(nullptr);
-            timer.set_user(0);
+            timer.set_user(0, known);
             take_armed(1);
             count = 1;
         }
@@ -146,13 +146,13 @@ public:
                 add_armed(1);
             }
         });
-        timer.set_user(count == 1 ? one_armed : 0);
+        timer.set_user(count == 1 ? one_armed : 0, known);
         return count;
     }
 
     /// armed -> due for the waits of `timer`.
     void fall_due(timer_core& timer) noexcept {
-        timer.set_user(0);
+        timer.set_user(0, known);
         timer.for_each_wait([&](wait_operation& op) {
             if (op.state.phase() != wait_phase::armed)
                 return;
@@ -194,11 +194,12 @@ public:
 private:
     static constexpr unsigned one_armed = 1;  ///< it has one wait, and that is armed
     static constexpr unsigned unobserved = 2; ///< nothing but the timer points at that wait
+    static constexpr unsigned known = 3;      ///< these bits; one more is the filing's
 
     static void detach(wait_operation& op) noexcept {
         timer_core& timer = *op.owner();
         timer.remove(op);
-        timer.set_user(0);
+        timer.set_user(0, known);
     }
 
     [[nodiscard]] wait_operation& next() noexcept {

@@ -82,9 +82,11 @@ public:
     }
     /// To be serialised with the calls of the backend, which write to the same word.
     /// @param value is taken modulo 2^4.
-    void set_user(unsigned value) noexcept {
-        word_ = (word_ & ~(std::uint64_t{low(user_bits)} << slot_bits)) |
-                std::uint64_t{value & low(user_bits)} << slot_bits;
+    /// @param mask which bits of it are set; the others stay.
+    void set_user(unsigned value, unsigned mask = low(user_bits)) noexcept {
+        mask &= low(user_bits);
+        word_ = (word_ & ~(std::uint64_t{mask} << slot_bits)) | std::uint64_t{value & mask}
+                                                                    << slot_bits;
     }
 
     /// Whether some backend, or a set detached from one, holds this node.
