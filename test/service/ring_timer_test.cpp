@@ -705,6 +705,16 @@ BOOST_AUTO_TEST_CASE(R32_a_full_ring_refuses_one_more_and_keeps_the_others) {
     BOOST_TEST(a.outcomes.back().success());
 }
 
+BOOST_AUTO_TEST_CASE(P4_R32_a_refusal_is_final_and_no_wait_of_the_timer_any_more) {
+    full_ring a(ring_overflow::reject);
+    const outcome& refused = a.one_more();
+
+    BOOST_TEST(a.timers.back().cancel() == 0U);
+    a.poll();
+
+    BOOST_TEST((refused.code == asio::error::no_buffer_space));
+}
+
 BOOST_AUTO_TEST_CASE(R32_a_full_ring_expires_one_more_at_once) {
     full_ring a(ring_overflow::expire_now);
     outcome& r = a.one_more();

@@ -73,6 +73,17 @@ void pass(asio::io_context& context, manual_clock::duration d) {
     poll(context);
 }
 
+/// poll() that gives up after more units than anything here takes.
+std::size_t units_of_poll(asio::io_context& context) {
+    constexpr std::size_t many = 20;
+    context.restart();
+    std::size_t units = 0;
+    while (units < many && context.poll_one() != 0)
+        ++units;
+    BOOST_REQUIRE_MESSAGE(units < many, "poll() does not end");
+    return units;
+}
+
 /// Runs `f` on a thread whose stack a recursion over many waits would overflow.
 void with_small_stack(std::function<void()> f) {
     pthread_attr_t attributes;
@@ -746,6 +757,21 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(run_returns)
 
+BOOST_AUTO_TEST_CASE(P2_an_earlier_deadline_that_comes_later_wakes_the_context) {
+    asio::io_context context;
+    pawl::steady_timer late(context, 1h);
+    pawl::steady_timer early(context, 1ms);
+    std::deque<outcome> o(2);
+    late.async_wait(record(o[0]));
+    early.async_wait(record(o[1]));
+
+    while (o[1].pending() && context.run_one_for(patience) != 0) {
+    }
+
+    BOOST_CHECK(o[1].succeeded());
+    BOOST_CHECK(o[0].pending());
+}
+
 BOOST_AUTO_TEST_CASE(P9_a_timer_without_a_wait_is_no_work) {
     asio::io_context context;
     pawl::steady_timer timer(context, 1h);
@@ -859,6 +885,39 @@ BOOST_AUTO_TEST_CASE(C30_a_lone_expiry_and_a_last_cancel_are_one_unit) {
     BOOST_CHECK_EQUAL(run_to_end(context), 1u);
 
     BOOST_CHECK_EQUAL(o.calls, 3);
+}
+
+BOOST_AUTO_TEST_CASE(C30_a_lone_expiry_is_one_unit_on_clocks_that_are_moved_or_set) {
+    asio::io_context context;
+    manual_timer moved(context, 10ms);
+    outcome o[2];
+    moved.async_wait(record(o[0]));
+    BOOST_CHECK_EQUAL(poll(context), none);
+    manual_clock::advance(context, 10ms);
+    BOOST_CHECK_EQUAL(poll(context), 1u);
+
+    asio::io_context other;
+    pawl::system_timer set(other, 2ms);
+    set.async_wait(record(o[1]));
+    BOOST_CHECK_EQUAL(run_to_end(other), 1u);
+
+    BOOST_CHECK(o[0].succeeded() && o[1].succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(C30_a_last_cancel_is_one_unit_on_clocks_that_are_moved_or_set) {
+    asio::io_context context;
+    manual_timer moved(context, 1h);
+    pawl::system_timer set(context, 1h);
+    outcome o[2];
+    moved.async_wait(record(o[0]));
+    moved.cancel();
+    BOOST_CHECK_EQUAL(poll(context), 1u);
+    set.async_wait(record(o[1]));
+    set.cancel();
+    BOOST_CHECK_EQUAL(poll(context), 1u);
+
+    BOOST_CHECK(o[0].aborted() && o[1].aborted());
+    BOOST_CHECK(context.stopped());
 }
 
 BOOST_AUTO_TEST_CASE(C36_waits_survive_stop_and_complete_after_restart) {
@@ -1274,6 +1333,26 @@ BOOST_AUTO_TEST_SUITE_END()
 
 // ---- clocks -------------------------------------------------------------------------------------------
 
+namespace {
+
+/// Like a system clock: it can be set.
+template <int Tag>
+using wall = stepped_clock<std::integral_constant<int, Tag>, false>;
+
+template <class Clock>
+using timer_of = pawl::basic_waitable_timer<Clock>;
+
+/// Has the services of the context look at the clock, as the driver does once a second.
+void look(asio::io_context& context) {
+    asio::use_service<pawl::detail::service_registry>(context).for_each(
+        [](pawl::detail::registered_service& s) { s.clock_moved(); });
+    poll(context);
+}
+
+constexpr auto noon = std::chrono::nanoseconds(1000h);
+
+} // namespace
+
 BOOST_AUTO_TEST_SUITE(clocks)
 
 BOOST_AUTO_TEST_CASE(manual_clock_advance_is_exact_to_the_nanosecond) {
@@ -1327,6 +1406,26 @@ BOOST_AUTO_TEST_CASE(manual_clock_sums_up_steps_smaller_than_a_tick) {
     BOOST_CHECK(manual_clock::now() < expiry + 2ms); // P2
 }
 
+// P2: its tick is rounded down, not up to a tick that begins almost one precision later.
+BOOST_AUTO_TEST_CASE(P2_what_is_overdue_is_due_at_once_also_when_its_timer_has_moved) {
+    asio::io_context context;
+    pawl::options o;
+    o.precision = 1s;
+    pawl::make_timer_service<manual_clock>(context, o);
+    pass(context, 1500ms - manual_clock::now().time_since_epoch() % 1s);
+    manual_timer timer(context, 0ns);
+    manual_timer from(context, 0ns);
+    manual_timer moved(std::move(from));
+    std::deque<outcome> results(2);
+
+    timer.async_wait(record(results[0]));
+    moved.async_wait(record(results[1]));
+    pass(context, 0ns);
+
+    BOOST_CHECK(results[0].succeeded());
+    BOOST_CHECK(results[1].succeeded());
+}
+
 BOOST_AUTO_TEST_CASE(manual_clock_advance_to_next_stops_at_each_deadline) {
     asio::io_context context;
     manual_timer a(context, 5ms);
@@ -1356,6 +1455,22 @@ BOOST_AUTO_TEST_CASE(manual_clock_advance_to_next_stops_at_each_deadline) {
     BOOST_CHECK(o[0].succeeded());
     BOOST_CHECK(manual_clock::advance_to_next(context) == 0ns); // never() is no deadline
     BOOST_CHECK(o[4].pending());
+}
+
+BOOST_AUTO_TEST_CASE(manual_clock_advance_to_next_stops_whichever_service_had_the_wait) {
+    asio::io_context context;
+    pawl::steady_timer other(context, 1h); // its service is the first, and is looked at last
+    manual_timer a(context, 1s);
+    manual_timer b(context, 2s);
+    std::deque<outcome> o(2);
+    a.async_wait(record(o[0]));
+    b.async_wait(record(o[1]));
+
+    BOOST_CHECK(manual_clock::advance_to_next(context) == 1s);
+
+    poll(context);
+    BOOST_CHECK(o[0].succeeded());
+    BOOST_CHECK(o[1].pending());
 }
 
 BOOST_AUTO_TEST_CASE(manual_clock_advance_to_next_of_a_context_that_another_one_has_left_behind) {
@@ -1425,26 +1540,6 @@ BOOST_AUTO_TEST_CASE(manual_clock_runs_are_the_same_twice_over) {
     BOOST_CHECK(first == run());
 }
 
-namespace {
-
-/// Like a system clock: it can be set.
-template <int Tag>
-using wall = stepped_clock<std::integral_constant<int, Tag>, false>;
-
-template <class Clock>
-using timer_of = pawl::basic_waitable_timer<Clock>;
-
-/// Has the services of the context look at the clock, as the driver does once a second.
-void look(asio::io_context& context) {
-    asio::use_service<pawl::detail::service_registry>(context).for_each(
-        [](pawl::detail::registered_service& s) { s.clock_moved(); });
-    poll(context);
-}
-
-constexpr auto noon = std::chrono::nanoseconds(1000h);
-
-} // namespace
-
 BOOST_AUTO_TEST_CASE(P1_C41_a_clock_that_is_set_back_delays_its_waits_and_loses_none) {
     using clock = wall<1>;
     clock::set(noon);
@@ -1495,6 +1590,62 @@ BOOST_AUTO_TEST_CASE(P1_a_clock_that_is_set_back_by_less_than_a_tick_makes_no_wa
     BOOST_CHECK(o.succeeded());
 }
 
+// A wait whose expiry has passed when it is set is filed by the tick in which that lies, to be due at
+// once. A clock that was set back into that tick found it due, before its expiry.
+BOOST_DATA_TEST_CASE(P1_a_wait_that_was_overdue_is_not_early_when_the_clock_is_set_back,
+                     boost::unit_test::data::make({false, true}) *
+                         boost::unit_test::data::make({false, true}),
+                     noticed, with_another) {
+    using clock = wall<93>;
+    clock::set(100s + 500ms);
+    asio::io_context context;
+    pawl::options options;
+    options.precision = 1s;
+    pawl::make_timer_service<clock>(context, options);
+    timer_of<clock> timer(context);
+    std::deque<outcome> o(2);
+    timer.expires_at(clock::time_point(100s + 427ms));
+    timer.async_wait(record(o[0]));
+
+    clock::set(60s);
+    if (noticed)
+        look(context);
+    clock::set(100s + 67ms);
+    if (with_another)
+        timer.async_wait(record(o[1]));
+    look(context);
+    BOOST_CHECK(o[0].pending() && o[1].pending());
+    clock::set(101s);
+    look(context);
+
+    BOOST_CHECK(o[0].succeeded());
+    BOOST_CHECK_EQUAL(o[1].succeeded(), with_another);
+}
+
+BOOST_AUTO_TEST_CASE(P2_a_wait_that_is_overdue_completes_at_once_also_after_a_clock_was_set_back) {
+    using clock = wall<94>;
+    clock::set(100s + 500ms);
+    asio::io_context context;
+    pawl::options options;
+    options.precision = 1s;
+    pawl::make_timer_service<clock>(context, options);
+    timer_of<clock> timer(context);
+    const auto overdue_wait = [&](std::chrono::nanoseconds expiry) {
+        outcome o;
+        timer.expires_at(clock::time_point(expiry));
+        timer.async_wait(record(o));
+        poll(context);
+        return o.succeeded();
+    };
+
+    BOOST_CHECK(overdue_wait(100s + 427ms));
+    clock::set(60s + 500ms); // nothing is filed
+    BOOST_CHECK(overdue_wait(60s + 427ms));
+    clock::set(60s + 400ms); // in the same tick
+    BOOST_CHECK(overdue_wait(60s + 300ms));
+    BOOST_CHECK(overdue_wait(60s + 400ms));
+}
+
 BOOST_AUTO_TEST_CASE(C41_a_clock_that_is_set_forward_makes_waits_due_in_order) {
     using clock = wall<3>;
     clock::set(noon);
@@ -1530,6 +1681,231 @@ BOOST_AUTO_TEST_CASE(C41_a_clock_that_is_set_forward_is_noticed_without_being_to
     run_to_end(context);
 
     BOOST_CHECK(o.succeeded());
+}
+
+namespace {
+
+/// A clock that a test moves, and whose traits have Asio look again after `sleep`, whatever is left:
+/// how many programs fake the time of Asio's timers.
+template <int Tag>
+struct mocked : wall<100 + Tag> {
+    using duration = typename wall<100 + Tag>::duration;
+
+    static duration to_wait_duration(duration) {
+        ++looks;
+        return sleep;
+    }
+
+    static inline duration sleep{0};
+    static inline int looks = 0;
+};
+
+} // namespace
+
+// The driver was armed for a time that had come, by a steady clock, although nothing was due: it woke up
+// again and again, and poll() did not return.
+BOOST_DATA_TEST_CASE(poll_returns_and_looks_at_the_clock_however_short_wait_traits_make_the_sleep,
+                     boost::unit_test::data::make({std::int64_t{0}, std::int64_t{1},
+                                                   std::int64_t{-1},
+                                                   std::numeric_limits<std::int64_t>::min()}),
+                     sleep) {
+    using clock = mocked<1>;
+    clock::sleep = std::chrono::nanoseconds(sleep);
+    clock::set(noon);
+    asio::io_context context;
+    pawl::basic_waitable_timer<wall<101>, clock> timer(context, 10s);
+    outcome o;
+    timer.async_wait(record(o));
+
+    BOOST_CHECK_EQUAL(units_of_poll(context), 0u);
+    clock::set(noon + 10s - 1ns);
+    BOOST_CHECK_EQUAL(units_of_poll(context), 0u);
+    BOOST_CHECK(o.pending());
+    clock::set(noon + 10s);
+    std::this_thread::sleep_for(1ms); // the shortest sleep of a reactor
+    BOOST_CHECK_EQUAL(units_of_poll(context), 1u);
+
+    BOOST_CHECK(o.succeeded());
+    BOOST_CHECK(context.stopped()); // P9
+}
+
+BOOST_AUTO_TEST_CASE(P8_a_clock_that_is_looked_at_often_is_not_once_the_last_wait_has_ended) {
+    using clock = mocked<3>;
+    clock::set(noon);
+    asio::io_context context;
+    pawl::basic_waitable_timer<wall<103>, clock> timer(context, 10s);
+    outcome o;
+    timer.async_wait(record(o));
+    const auto looks = [&] {
+        const int before = clock::looks;
+        std::this_thread::sleep_for(1ms); // the shortest sleep of a reactor
+        units_of_poll(context);
+        return clock::looks - before;
+    };
+    BOOST_CHECK_NE(looks(), 0);
+
+    timer.cancel();
+    units_of_poll(context);
+    const auto other_work = asio::make_work_guard(context);
+
+    BOOST_CHECK(o.aborted());
+    BOOST_CHECK_EQUAL(looks(), 0);
+}
+
+BOOST_AUTO_TEST_CASE(P9_a_driver_on_a_clock_of_its_own_is_cancelled_with_the_last_wait) {
+    using clock = mocked<2>;
+    clock::set(noon);
+    asio::io_context context;
+    pawl::basic_waitable_timer<wall<102>, clock> timer(context, 10s);
+    outcome o[2];
+    timer.async_wait(record(o[0]));
+    units_of_poll(context);
+
+    timer.cancel();
+    run_to_end(context);
+    timer.expires_after(5s);
+    timer.async_wait(record(o[1]));
+    clock::set(noon + 5s);
+    run_to_end(context);
+
+    BOOST_CHECK(o[0].aborted());
+    BOOST_CHECK(o[1].succeeded());
+}
+
+namespace {
+
+/// A clock that a test moves; any `Rep`, and so any range.
+template <class Rep, class Period, int Tag>
+struct moved_clock {
+    using rep = Rep;
+    using period = Period;
+    using duration = std::chrono::duration<rep, period>;
+    using time_point = std::chrono::time_point<moved_clock>;
+    static constexpr bool is_steady = false;
+
+    static time_point now() { return present; }
+    static duration to_wait_duration(duration) { return duration::zero(); } // poll() looks
+
+    static inline time_point present{};
+};
+
+/// A wait of `delay` from `begin` on completes when that has passed, and not before.
+template <class Clock>
+void check_a_wait(typename Clock::time_point begin, typename Clock::duration delay,
+                  typename Clock::duration precision) {
+    Clock::present = begin;
+    asio::io_context context;
+    pawl::basic_waitable_timer<Clock, Clock> timer(context, delay);
+    pawl::basic_waitable_timer<Clock, Clock> within(context);
+    within.expires_within(delay, delay + precision * 5);
+    outcome o[2];
+    timer.async_wait(record(o[0]));
+    within.async_wait(record(o[1]));
+
+    units_of_poll(context);
+    Clock::present = begin + delay - precision;
+    units_of_poll(context);
+    BOOST_CHECK(o[0].pending() && o[1].pending());
+    Clock::present = begin + delay + precision;
+    units_of_poll(context);
+    BOOST_CHECK(o[0].succeeded());
+    Clock::present = begin + delay + precision * 6;
+    units_of_poll(context);
+
+    BOOST_CHECK(o[1].succeeded());
+    BOOST_CHECK(context.stopped());
+}
+
+} // namespace
+
+// Ticks were shifted by half the range, and saturated: waits above were lost, and those below early.
+BOOST_AUTO_TEST_CASE(P1_P2_waits_are_exact_over_the_whole_range_of_a_clock_that_can_be_set) {
+    using clock = moved_clock<std::int64_t, std::nano, 1>;
+    using time_point = clock::time_point;
+    constexpr std::chrono::nanoseconds quarter(std::int64_t{1} << 62);
+
+    for (const time_point begin :
+         {time_point(quarter + 1h), time_point(quarter) - 30s, time_point::max() - 2min,
+          time_point(-quarter - 1h), time_point(-quarter) - 30s, time_point::min(),
+          time_point(-30s), time_point()})
+        check_a_wait<clock>(begin, 60s, 1ms);
+}
+
+BOOST_AUTO_TEST_CASE(P1_P2_waits_are_exact_on_a_clock_of_any_representation) {
+    using narrow = moved_clock<std::int32_t, std::milli, 2>;
+    using natural = moved_clock<std::uint64_t, std::micro, 3>;
+    using small = moved_clock<std::uint32_t, std::milli, 4>;
+    using real = moved_clock<double, std::ratio<1>, 5>;
+
+    check_a_wait<narrow>(narrow::time_point::min(), 60s, 1ms);
+    check_a_wait<narrow>(narrow::time_point::max() - 2min, 60s, 1ms);
+    check_a_wait<natural>(natural::time_point(), std::chrono::seconds(60),
+                          std::chrono::milliseconds(1));
+    check_a_wait<natural>(natural::time_point::max() - std::chrono::minutes(2),
+                          std::chrono::seconds(60), std::chrono::milliseconds(1));
+    check_a_wait<natural>(natural::time_point(natural::duration(std::uint64_t{1} << 63)) -
+                              std::chrono::seconds(30),
+                          std::chrono::seconds(60), std::chrono::milliseconds(1));
+    check_a_wait<small>(small::time_point::max() - std::chrono::minutes(2),
+                        std::chrono::seconds(60), std::chrono::milliseconds(1));
+    check_a_wait<real>(real::time_point(real::duration(-30)), real::duration(60),
+                       real::duration(0.001));
+    check_a_wait<real>(real::time_point(real::duration(1e9)), real::duration(60),
+                       real::duration(0.001));
+}
+
+namespace {
+
+/// Waits that are started at the end of the range, or before, and then find themselves there.
+template <class Timer>
+void check_that_poll_ends(std::chrono::nanoseconds precision) {
+    using clock = typename Timer::clock_type;
+    constexpr auto end = clock::time_point::max();
+    for (const std::chrono::nanoseconds before : {0ns, 1ns, 500'000'000ns, 2'000'000'000ns}) {
+        for (const std::chrono::nanoseconds delay :
+             {1ns, 499'999'999ns, 500'000'000ns, 3'000'000'000ns}) {
+            clock::set(end - before);
+            asio::io_context context;
+            pawl::options o;
+            o.precision = precision;
+            o.rings.delays = {{1ns}, {500ms}, {3s}};
+            o.rings.round_up = true;
+            pawl::make_timer_service<Timer>(context, o);
+            Timer timer(context, delay);
+            outcome told;
+            timer.async_wait(record(told));
+
+            units_of_poll(context);
+            clock::set(end);
+            look(context);
+            units_of_poll(context);
+            if (told.pending()) // its tick does not begin
+                timer.cancel();
+
+            run_to_end(context);
+            BOOST_CHECK_EQUAL(told.calls, 1);
+        }
+    }
+}
+
+} // namespace
+
+// The clock cannot say when the next tick begins. The driver was set for the end of the range, which
+// had come, and woke up for ever.
+BOOST_DATA_TEST_CASE(P8_poll_ends_when_a_clock_has_come_to_the_end_of_its_range,
+                     boost::unit_test::data::make({1ns, 1'000'000ns, 1'000'000'000ns}), precision) {
+    using steady = stepped_clock<struct end_of_range>;
+    using pawl::on_backend;
+    using traits = asio::wait_traits<steady>;
+
+    check_that_poll_ends<timer_of<steady>>(precision);
+    check_that_poll_ends<timer_of<wall<95>>>(precision);
+    check_that_poll_ends<
+        pawl::basic_waitable_timer<steady, on_backend<pawl::time::binary_wheel, traits>>>(
+        precision);
+    check_that_poll_ends<
+        pawl::basic_waitable_timer<steady, on_backend<pawl::time::timeout_rings, traits>>>(
+        precision);
 }
 
 BOOST_AUTO_TEST_CASE(P1_P7_many_waits_keep_their_order_when_the_clock_is_set_back) {
@@ -1728,6 +2104,22 @@ BOOST_AUTO_TEST_CASE(with_several_shards_every_wait_completes_and_the_driver_is_
     BOOST_CHECK_EQUAL(completed, threads * 50 - 1);
 }
 
+BOOST_AUTO_TEST_CASE(threads_take_the_shards_in_turn) {
+    using service = pawl::timer_service<manual_clock>;
+    asio::io_context context;
+    pawl::options o;
+    o.shards = 2;
+    pawl::make_timer_service<manual_clock>(context, o);
+    auto& shards = asio::use_service<service>(context);
+    service::dispatcher* const mine = &shards.enter();
+    service::dispatcher* other = nullptr;
+
+    std::thread([&] { other = &shards.enter(); }).join();
+
+    BOOST_CHECK(other != mine);
+    BOOST_CHECK(&shards.enter() == mine);
+}
+
 BOOST_AUTO_TEST_CASE(P9_with_several_shards_run_returns_when_the_last_of_all_is_cancelled) {
     asio::io_context context;
     pawl::options o;
@@ -1750,7 +2142,118 @@ BOOST_AUTO_TEST_CASE(P9_with_several_shards_run_returns_when_the_last_of_all_is_
     BOOST_CHECK_EQUAL(calls, 8);
 }
 
-// A handler holds up those that fell due before it began, in its unit, but none that falls due later.
+namespace {
+
+/// Makes a timer in the shard of another thread than the first one that made a timer here.
+template <class Timer>
+void make_in_another_shard(std::optional<Timer>& timer, asio::io_context& context) {
+    std::thread([&] { timer.emplace(context); }).join();
+}
+
+/// Two shards, each with a timer.
+template <class Timer>
+struct two_shards {
+    explicit two_shards(std::chrono::nanoseconds precision = 1ns) {
+        pawl::options o;
+        o.precision = precision;
+        o.shards = 2;
+        pawl::make_timer_service<Timer>(context, o);
+        first.emplace(context);
+        make_in_another_shard(second, context);
+    }
+
+    /// Starts `a` in the first shard and `b` in the second one.
+    void start(std::chrono::nanoseconds a, std::chrono::nanoseconds b) {
+        first->expires_after(a);
+        first->async_wait(record(in_first));
+        second->expires_after(b);
+        second->async_wait(record(in_second));
+    }
+
+    asio::io_context context;
+    std::optional<Timer> first, second;
+    outcome in_first, in_second;
+};
+
+} // namespace
+
+// The driver was set for the shards one after the other: a nearer deadline in a later shard cancelled
+// it, so that it woke up at once, for ever.
+BOOST_AUTO_TEST_CASE(P8_the_driver_sleeps_until_the_earliest_wait_of_all_shards) {
+    two_shards<manual_timer> t;
+    t.start(10s, 1s);
+
+    BOOST_CHECK_LE(units_of_poll(t.context), 1u); // the nearer deadline came second
+    BOOST_CHECK_EQUAL(units_of_poll(t.context), 0u);
+    BOOST_CHECK(manual_clock::advance_to_next(t.context) == 1s);
+    BOOST_CHECK_LE(units_of_poll(t.context), 2u);
+    BOOST_CHECK(t.in_second.succeeded());
+    BOOST_CHECK(t.in_first.pending());
+    BOOST_CHECK_EQUAL(units_of_poll(t.context), 0u);
+    BOOST_CHECK(manual_clock::advance_to_next(t.context) == 9s);
+    BOOST_CHECK_LE(units_of_poll(t.context), 2u);
+
+    BOOST_CHECK(t.in_first.succeeded());
+    BOOST_CHECK(t.context.stopped()); // P9
+}
+
+BOOST_AUTO_TEST_CASE(P8_a_steady_clock_with_several_shards_takes_no_units_while_nothing_is_due) {
+    two_shards<pawl::steady_timer> t;
+    t.start(1h, 30min);
+
+    BOOST_CHECK_LE(units_of_poll(t.context), 1u);
+    BOOST_CHECK_EQUAL(units_of_poll(t.context), 0u);
+    t.first->cancel();
+    t.second->cancel();
+    run_to_end(t.context);
+
+    BOOST_CHECK(t.in_first.aborted() && t.in_second.aborted());
+}
+
+// To file its timers anew when the clock was set back, a shard needs memory. That one shard has none
+// must not keep another one from its waits, of which the wake-up has claimed one already.
+BOOST_AUTO_TEST_CASE(
+    P3_a_shard_without_memory_to_follow_its_clock_leaves_no_wait_of_another_behind) {
+    using clock = wall<92>;
+    for (long n = 0;; ++n) {
+        clock::set(100s);
+        two_shards<timer_of<clock>> t;
+        t.start(10s, 20s);
+        outcome passed[2];
+        timer_of<clock> first(t.context);
+        std::optional<timer_of<clock>> second;
+        make_in_another_shard(second, t.context);
+        look(t.context); // sees 100 s
+        clock::set(50s);
+        first.expires_at(clock::time_point(40s)); // has passed, and is due at once
+        first.async_wait(record(passed[0]));
+        second->expires_at(clock::time_point(40s));
+        second->async_wait(record(passed[1]));
+
+        counted_new::fuse = n;
+        bool failed = false;
+        try {
+            t.context.run_one_for(patience);
+        } catch (const std::bad_alloc&) {
+            failed = true;
+        }
+        counted_new::fuse = counted_new::never;
+        units_of_poll(t.context); // tries again
+
+        BOOST_CHECK(passed[0].succeeded());
+        BOOST_CHECK(passed[1].succeeded());
+        BOOST_CHECK(t.in_first.pending() && t.in_second.pending());
+        BOOST_CHECK_EQUAL(units_of_poll(t.context), 0u);
+        clock::set(120s);
+        look(t.context);
+        BOOST_CHECK(t.in_first.succeeded() && t.in_second.succeeded());
+        BOOST_CHECK(failed || n > 1); // each shard needs memory
+        if (!failed)
+            break;
+    }
+}
+
+// A handler that is alone in its unit holds up none that is started while it runs.
 BOOST_DATA_TEST_CASE(a_handler_that_blocks_does_not_hold_up_what_falls_due_meanwhile,
                      boost::unit_test::data::make({1u, 2u, 64u}), per_turn) {
     asio::io_context context;
@@ -1760,11 +2263,12 @@ BOOST_DATA_TEST_CASE(a_handler_that_blocks_does_not_hold_up_what_falls_due_meanw
     std::promise<void> second_has_run;
     bool waited_in_vain = true;
     pawl::steady_timer first(context, 1ms);
-    pawl::steady_timer second(context, 20ms);
+    pawl::steady_timer second(context);
     first.async_wait([&](error_code) {
+        second.expires_after(1ms);
+        second.async_wait([&](error_code) { second_has_run.set_value(); });
         waited_in_vain = second_has_run.get_future().wait_for(60s) != std::future_status::ready;
     });
-    second.async_wait([&](error_code) { second_has_run.set_value(); });
 
     std::thread other([&] { context.run(); });
     context.run();

@@ -205,6 +205,15 @@ BOOST_FIXTURE_TEST_CASE(rearming_to_earlier_stays_within_a_bin_and_relinks_befor
     BOOST_TEST(expire_all(63) == ascending(1));
 }
 
+BOOST_FIXTURE_TEST_CASE(what_is_due_never_is_not_due_at_the_end_of_time_either, fixture) {
+    BOOST_TEST(expire_all(tick::never().count(), 16).empty());
+
+    insert(0, tick::never().count());
+
+    BOOST_TEST(expire_all(tick::never().count(), 16).empty());
+    BOOST_TEST((wheel.next_wake() == tick::never()));
+}
+
 BOOST_FIXTURE_TEST_CASE(many_timers_that_are_never_due_cause_no_wake_up, fixture) {
     for (timer_node& node : nodes)
         wheel.insert(node, tick::never());

@@ -131,6 +131,24 @@ BOOST_FIXTURE_TEST_CASE(many_timers_that_are_never_due_cause_no_wake_up, fixture
     BOOST_TEST(wheel.size() == nodes.size());
 }
 
+BOOST_FIXTURE_TEST_CASE(what_was_due_never_may_become_due, fixture) {
+    wheel.insert(nodes[0], tick::never());
+
+    wheel.rearm(nodes[0], tick{50});
+
+    BOOST_TEST((wheel.next_wake() == tick{50}));
+    BOOST_TEST(expire_all(tick{50}, 16) == ascending(1));
+}
+
+BOOST_FIXTURE_TEST_CASE(what_is_due_never_is_not_due_at_the_end_of_time_either, fixture) {
+    BOOST_TEST(expire_all(tick::never(), 16).empty());
+
+    wheel.insert(nodes[0], tick::never());
+
+    BOOST_TEST(expire_all(tick::never(), 16).empty());
+    BOOST_TEST((wheel.next_wake() == tick::never()));
+}
+
 BOOST_DATA_TEST_CASE_F(fixture, a_crowd_at_one_tick_comes_in_start_order_however_small_the_steps,
                        boost::unit_test::data::make({1, 2, 7, 63, 64, 256, 1999}), limit) {
     for (timer_node& node : nodes)
@@ -343,6 +361,26 @@ BOOST_AUTO_TEST_CASE(more_sets_can_be_drained_at_once_than_slot_numbers_can_tell
     }
     wheel.invariant();
     BOOST_TEST(wheel.size() == count);
+}
+
+// After a set-back nodes are filed anew with the starts that they had, while others are handed out.
+BOOST_FIXTURE_TEST_CASE(a_node_that_is_older_than_what_was_handed_out_of_a_crowd_comes_next,
+                        fixture) {
+    wheel.insert(nodes[0], tick{10});
+    hierarchical_wheel::detached set(wheel);
+    wheel.detach_all(set);
+    for (std::size_t i = 1; i != 200; ++i)
+        wheel.insert(nodes[i], tick{10});
+    wheel.erase(nodes[100]); // the crowd has to be sorted, in the stage
+    std::vector<timer_node*> out(16);
+    while (wheel.expire(tick{10}, out).emitted == 0) {
+    }
+
+    BOOST_REQUIRE(set.pop() == &nodes[0]);
+    wheel.refile(nodes[0]);
+
+    wheel.invariant();
+    BOOST_CHECK_EQUAL(expire_all(tick{10}, 16).at(0), 0U);
 }
 
 BOOST_FIXTURE_TEST_CASE(a_detached_set_that_vanishes_lets_go_of_its_nodes, fixture) {

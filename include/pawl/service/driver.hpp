@@ -9,7 +9,9 @@
 /// Model
 ///   A boost::asio::basic_waitable_timer on an executor of our own that runs its handler where the
 ///   context completes it. That takes public API only, works on every execution context, and leaves
-///   fork and platform to Asio. Moving a deadline later, or cancelling the earliest wait, costs no
+///   fork and platform to Asio. It is a timer on the clock of the service (driver_clock.hpp): one that
+///   is set, or moved by a test, and wait traits that shorten the sleep have Asio look early, and
+///   complete nothing. Moving a deadline later, or cancelling the earliest wait, costs no
 ///   system call, at the price of a wake-up that finds nothing. For an earlier deadline the timer
 ///   is cancelled: its handler then looks at all shards, and sets the timer anew.
 ///
@@ -33,6 +35,7 @@
 #ifndef PAWL_SERVICE_DRIVER_HPP
 #define PAWL_SERVICE_DRIVER_HPP
 
+#include <pawl/service/driver_clock.hpp>
 #include <pawl/service/driver_need.hpp>
 #include <pawl/service/native_executor.hpp>
 #include <pawl/service/optional_mutex.hpp>
@@ -44,7 +47,6 @@
 #include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/execution.hpp>
 #include <boost/asio/execution_context.hpp>
-#include <boost/asio/wait_traits.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -78,11 +80,6 @@ private:
     boost::asio::execution_context* context_;
 };
 
-/// Wait traits of their own give the drivers of one kind of service, of which a context has one, a
-/// timer queue of their own: only the first arming of it can lack memory.
-template <class Service>
-struct driver_wait_traits : boost::asio::wait_traits<std::chrono::steady_clock> {};
-
 /// Called by the driver.
 class driver_target {
 public:
@@ -93,10 +90,13 @@ protected:
     ~driver_target() = default;
 };
 
-template <class Service>
+template <class Clock, class WaitTraits>
 class driver {
+    static constexpr bool steady = keeps_time<Clock, WaitTraits>;
+    using wait_traits = driver_wait_traits<Clock, WaitTraits>;
+
 public:
-    using clock = std::chrono::steady_clock;
+    using clock = std::conditional_t<steady, Clock, driver_clock<Clock>>;
 
     driver(boost::asio::execution_context& context, driver_target& target, bool locking)
         : mutex_(locking), context_(context), target_(target), block_(new block),
@@ -104,17 +104,11 @@ public:
     driver(const driver&) = delete;
     driver& operator=(const driver&) = delete;
 
-    /// Wakes up at the time that `when()` returns, unless it does so at `t` or earlier already, or
-    /// `need()` says that the waits it is for have ended meanwhile.
+    /// Wakes up at `at`, when tick `t` begins, unless it does so at `t` or earlier already, or `need()`
+    /// says that the waits it is for have ended meanwhile.
     /// @throws std::bad_alloc with nothing changed, if it is the first call.
-    template <class When, class Need>
-    void arm(time::tick t, When when, Need need) {
-        {
-            const std::scoped_lock lock(mutex_);
-            if (outstanding_)
-                return hasten(t, need);
-        }
-        const clock::time_point at = when(); // reads a user's clock: unlocked
+    template <class Need>
+    void arm(time::tick t, const typename Clock::time_point& at, Need need) {
         const std::scoped_lock lock(mutex_);
         if (outstanding_)
             return hasten(t, need);
@@ -122,10 +116,13 @@ public:
         case driver_need::nobody:
             break;
         case driver_need::soon:
-            schedule(time::tick{}, clock::now() + a_moment);
+            schedule(time::tick{}, a_moment_from_now());
             break;
         case driver_need::in_time:
-            schedule(t, at);
+            if constexpr (steady)
+                schedule(t, at);
+            else
+                schedule(t, clock::at(at));
             break;
         }
     }
@@ -141,10 +138,9 @@ public:
 
     /// Rests, unless `need()` says, under the driver's lock, that somebody needs it.
     /// @param native what can be done with the context; nullptr if that is not known.
-    /// @param in_time the ticks are those of a clock that nobody sets: what the driver is set for now
-    ///                will do for later ones.
     template <class Need>
-    void rest(const native_context* native, bool in_time, Need need) {
+    void rest(const native_context* native, Need need) {
+        const bool seldom = wait_traits::look_seldom(); // calls a user's traits: unlocked
         const std::scoped_lock lock(mutex_);
         if (!outstanding_ || resting_ || armed_at_ == time::tick{})
             return; // it rests, or wakes up at once and looks for itself
@@ -152,13 +148,14 @@ public:
         if (now == driver_need::in_time)
             return;
         // Elsewhere than in a unit the context might be left without work, and stop: for good, even
-        // if the next wait is started before run() is called.
-        if (now == driver_need::soon || !native || !native->runs_here ||
+        // if the next wait is started before run() is called. And Asio would go on looking at a clock
+        // as often as its traits say.
+        if (now == driver_need::soon || !seldom || !native || !native->runs_here ||
             !native->runs_here(context_))
             return cancel();
         resting_ = native;
-        if (!in_time)
-            armed_at_ = time::tick::never();
+        if (!steady)
+            armed_at_ = time::tick::never(); // the clock may leap before the next wait comes
         native->work_finished(context_);
     }
 
@@ -171,8 +168,14 @@ public:
     }
 
 private:
-    /// Long enough for another thread to come to the end of what it does, without spinning.
-    static constexpr clock::duration a_moment = std::chrono::microseconds(50);
+    /// Long enough for another thread to come to the end of what it does, without spinning. Any
+    /// other clock may stand still.
+    static typename clock::time_point a_moment_from_now() {
+        if constexpr (steady)
+            return clock::now() + std::chrono::microseconds(50);
+        else
+            return clock::time_point::min();
+    }
 
     /// Memory for the one wait on timer_ (I1). Asio frees it before it invokes the handler. A
     /// service that is made while its context is shut down dies before the scheduler that then
@@ -252,7 +255,7 @@ private:
             std::exchange(resting_, nullptr)->work_started(context_);
     }
 
-    void schedule(time::tick t, clock::time_point at) {
+    void schedule(time::tick t, const typename clock::time_point& at) {
         timer_.expires_at(at);
         timer_.async_wait(handler{this, block_.get()});
         armed_at_ = t;
@@ -282,7 +285,7 @@ private:
     const native_context* resting_ = nullptr; ///< and the context does not count it as work
     time::tick armed_at_;                     ///< when; tick 0: as soon as the context can
     std::unique_ptr<block, leave_block> block_;
-    boost::asio::basic_waitable_timer<clock, driver_wait_traits<Service>, inline_executor> timer_;
+    boost::asio::basic_waitable_timer<clock, wait_traits, inline_executor> timer_;
 };
 
 } // namespace pawl::detail

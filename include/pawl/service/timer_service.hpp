@@ -18,7 +18,6 @@
 #include <pawl/service/driver.hpp>
 #include <pawl/service/on_backend.hpp>
 #include <pawl/service/options.hpp>
-#include <pawl/service/saturating.hpp>
 #include <pawl/service/service_cache.hpp>
 #include <pawl/service/service_registry.hpp>
 
@@ -130,12 +129,6 @@ private:
         void operator()(detail::service_life* l) const { l->release(); }
     };
 
-    /// The clock is that of the driver.
-    static constexpr bool keeps_time =
-        std::is_same_v<Clock, std::chrono::steady_clock> &&
-        std::is_same_v<typename detail::backend_choice<WaitTraits>::traits,
-                       boost::asio::wait_traits<Clock>>;
-
     static options default_options() {
         options o;
         if constexpr (requires { Clock::default_precision; })
@@ -174,8 +167,7 @@ private:
 
     void arm(time::tick t) override {
         try {
-            driver_.arm(
-                t, [&] { return wake_time(t); }, [&] { return need(); });
+            driver_.arm(t, dispatchers_.front()->scale().time_of(t), [&] { return need(); });
         } catch (...) {
             for (auto& d : dispatchers_)
                 d->state().arm_failed();
@@ -186,7 +178,7 @@ private:
     void kick() override { driver_.kick(); }
 
     void idle(const detail::native_context* native, unsigned armings) override {
-        driver_.rest(native, keeps_time, [&] {
+        driver_.rest(native, [&] {
             // Mostly there is one shard, and nothing has happened since: no need to lock it again.
             if (dispatchers_.size() == 1 && dispatchers_.front()->state().still_idle(armings))
                 return detail::driver_need::nobody;
@@ -199,27 +191,6 @@ private:
         for (const auto& d : dispatchers_)
             most = std::max(most, d->state().need());
         return most;
-    }
-
-    std::chrono::steady_clock::time_point wake_time(time::tick t) const {
-        using steady = std::chrono::steady_clock;
-        const time_point at = dispatchers_.front()->scale().time_of(t);
-        if constexpr (keeps_time) {
-            return at;
-        } else {
-            // The traits may shorten the sleep; a clock that can jump is looked at every second.
-            const time_point now = Clock::now();
-            if (at <= now)
-                return steady::time_point::min();
-            const auto sleep = WaitTraits::to_wait_duration(detail::saturating_difference(at, now));
-            // Compared as seconds: the units of any two clocks may not convert without overflow.
-            using seconds = std::chrono::duration<double>;
-            constexpr steady::duration cap =
-                Clock::is_steady ? std::chrono::hours(24) : std::chrono::seconds(1);
-            return steady::now() + (seconds(sleep) < seconds(cap)
-                                        ? std::chrono::ceil<steady::duration>(sleep)
-                                        : cap);
-        }
     }
 
     // --- driver_target ------------------------------------------------------------------------
@@ -274,7 +245,7 @@ private:
 
     const options options_;
     const std::unique_ptr<detail::service_life, release_life> life_{&detail::service_life::begin()};
-    detail::driver<timer_service> driver_;
+    detail::driver<Clock, WaitTraits> driver_;
     detail::service_registry& registry_;
     std::atomic<bool> registered_{false};
     std::mutex seats_mutex_;

@@ -76,7 +76,7 @@ struct expire_result {
 ///   were filed too late for it.
 /// - `b.size()` counts the filed nodes, without those of detached sets; `b.empty()`.
 /// - `b.next_wake()` is a tick before which expire() has nothing to emit: exact for a node that is
-///   alone, never() only if no node will ever be due.
+///   alone, unless the last expire() was left incomplete; never() only if no node will ever be due.
 /// - `b.any()` is some filed node; nullptr if there is none. For emptying without allocating.
 /// - `typename B::detached set(b)` makes room for all the nodes that b will ever hold; may throw
 ///   std::bad_alloc, so that the rest cannot fail.
