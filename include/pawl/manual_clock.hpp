@@ -25,8 +25,8 @@ namespace pawl {
 ///
 /// Code under test takes its timer as a template parameter, or as an alias, and gets
 /// pawl::manual_timer in its tests: the same class template as pawl::steady_timer, on this clock.
-/// Pending waits are outstanding work, as on any clock; nobody but advance() wakes them, so a test
-/// uses `poll()` and not `run()`.
+/// Pending waits are outstanding work, as on any clock; no time that passes wakes them, only
+/// advance(), so a test uses `poll()` and not `run()`.
 ///
 /// @code
 /// boost::asio::io_context ctx;
@@ -43,7 +43,8 @@ namespace pawl {
 /// process must not share it.
 ///
 /// @par Thread safety
-/// All members may be called from any thread.
+/// All members may be called from any thread. What a thread has done before it moves the clock happens
+/// before what another thread does once now() or wait_until() has shown it that time.
 class manual_clock {
 public:
     using duration = std::chrono::nanoseconds;                ///< Its unit.
@@ -64,7 +65,7 @@ public:
     static void wait_until(const time_point& t) noexcept {
         for (rep seen = ticks_.load(std::memory_order_acquire); seen < t.time_since_epoch().count();
              seen = ticks_.load(std::memory_order_acquire)) // pairs with advance()
-            ticks_.wait(seen, std::memory_order_acquire);
+            ticks_.wait(seen, std::memory_order_relaxed);   // relaxed: loaded again
     }
 
     /// Moves the clock by `d`, and makes the waits of `context` that are due ready to run. A
@@ -73,7 +74,7 @@ public:
     /// As the expiry of those waits: amortised O(levels) for each.
     static void advance(boost::asio::execution_context& context, duration d) {
         if (d > duration::zero()) {
-            ticks_.fetch_add(d.count(), std::memory_order_acq_rel); // pairs with now()
+            ticks_.fetch_add(d.count(), std::memory_order_release); // pairs with now()
             ticks_.notify_all();
         }
         look(context);
@@ -100,7 +101,7 @@ private:
 } // namespace pawl
 
 /// @cond
-/// Sleeping does not make a manual clock move: the driver of its timers only waits to be told.
+/// Sleeping does not make a manual clock move: there is no need to look at it.
 template <>
 struct boost::asio::wait_traits<pawl::manual_clock> {
     static pawl::manual_clock::duration to_wait_duration(const pawl::manual_clock::duration&) {
@@ -140,10 +141,12 @@ manual_clock::advance_to_next(boost::asio::execution_context& context) {
         for_each([&](const auto& service) { next = std::min(next, service.next_wake()); });
         if (next == time_point::max())
             break;
-        rep seen = ticks_.load(std::memory_order_acquire);
+        rep seen = ticks_.load(std::memory_order_relaxed); // relaxed: compared below
         while (seen < next.time_since_epoch().count() &&
+               // release: pairs with now(). relaxed: tried again.
                !ticks_.compare_exchange_weak(seen, next.time_since_epoch().count(),
-                                             std::memory_order_acq_rel)) { // pairs with now()
+                                             std::memory_order_release,
+                                             std::memory_order_relaxed)) {
         }
         ticks_.notify_all();
     }

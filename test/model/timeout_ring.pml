@@ -23,7 +23,7 @@
  *                         not sleep over one
  *
  * Left out
- *   Spin's memory is sequentially consistent. The orders are argued in the header, and tested by ThreadSanitizer.
+ *   Spin's memory is sequentially consistent. The orders are argued in the header, and explored by test/orders.
  *   has_room(), replace() and the search of more than two blocks.
  *   Time: each visit of the driver closes the sub-period, and this visit or the one after that finds the mark due.
  */

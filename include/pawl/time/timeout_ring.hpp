@@ -70,16 +70,18 @@
 //                                                      behind one that was read before registering
 //                   position: load            acquire  the same
 //                   grow: rmw                 release  registration, sweep: the block
+//                   grow, has_room: load      relaxed  only numbers; compared again by the rmw
 //                   open_at: rmw              release  registration, see R4
 //                   close: rmw                relaxed  carries no data, and keeps what was released
 //   open_from_      open_at: store            relaxed  ordered by tail_: either the rmw in open_at
 //                   registration: load        relaxed  comes later than a registration, and sees it,
 //                                                      or the registration sees open_from_ (R4)
 //   blocks_         grow: rmw                 release  load: the slots are empty
-//                   all: load                 acquire  grow
+//                   all: load                 acquire  grow. Relaxed in the destructor
 //   driver_         exchange                  acquire  the store: marks_ and begin_
 //                   store                     release  the next exchange
 //
+//   test/orders/timeout_ring_test.cpp has a bad execution for each order that is weakened alone.
 //   Nothing needs one order for all variables: the only place where two threads write first and
 //   then read what the other one writes is R4, and there both write tail_.
 //
@@ -251,8 +253,9 @@ public:
     timeout_ring& operator=(const timeout_ring&) = delete;
 
     ~timeout_ring() {
+        // relaxed: whoever destroys the ring knows of all calls.
         for (std::atomic<slot*>& each : blocks_)
-            delete[] each.load(std::memory_order_acquire); // pairs with grow
+            delete[] each.load(std::memory_order_relaxed);
     }
 
     // --- any thread --------------------------------------------------------------------------
@@ -321,7 +324,7 @@ public:
     /// Doubles the capacity of a ring that is full. false: somebody was quicker, or there is room
     /// again, or the ring is closed or can grow no more. The caller tries to register again.
     bool grow(std::unique_ptr<block> room) noexcept {
-        std::uint64_t word = tail_.load(std::memory_order_acquire); // pairs with another grow
+        std::uint64_t word = tail_.load(std::memory_order_relaxed); // relaxed: compared below
         const unsigned next = block_in(word) + 1;
         if ((word & closed_bit) != 0 || next == most_blocks || used(word) < capacity_at(word))
             return false;
@@ -334,9 +337,10 @@ public:
                     none, room->slots_.get(), std::memory_order_release, std::memory_order_relaxed))
                 (void)room->slots_.release(); // kept, even if the growth fails now
         }
-        // acq_rel: hands on the block that another thread may have put in place.
+        // release: pairs with reserve() and find(). Who has read the block that another thread has
+        // put in place hands it on as well.
         // relaxed: on failure nothing is read.
-        return tail_.compare_exchange_strong(word, word + one_block, std::memory_order_acq_rel,
+        return tail_.compare_exchange_strong(word, word + one_block, std::memory_order_release,
                                              std::memory_order_relaxed);
     }
 
@@ -344,7 +348,8 @@ public:
     /// in front of a full ring, as a registration does.
     [[nodiscard]] bool has_room() noexcept {
         for (bool reclaimed = false;; reclaimed = true) {
-            const std::uint64_t word = tail_.load(std::memory_order_acquire); // pairs with grow
+            const std::uint64_t word =
+                tail_.load(std::memory_order_relaxed); // relaxed: only numbers
             if (used(word) < capacity_at(word))
                 return true;
             if (reclaimed)
@@ -355,7 +360,7 @@ public:
 
     /// The most slots that can be in use.
     [[nodiscard]] std::size_t capacity() const noexcept {
-        return capacity_at(tail_.load(std::memory_order_acquire)); // pairs with grow
+        return capacity_at(tail_.load(std::memory_order_relaxed)); // relaxed: only a number
     }
 
     /// The slots in use, those of cancelled timers included.
@@ -470,13 +475,14 @@ public:
         return number_in(ticket.word()) < place.number_;
     }
 
-    /// Gives a running timer another item. The caller serialises this with cancel(ticket) as well.
+    /// Gives a running timer another item. The caller serialises this with its registration and
+    /// cancel(ticket) as well.
     void replace(ring_ticket ticket, T& to) noexcept {
         slot* const where = slot_of(ticket);
-        // acquire: pairs with publish, whose item is replaced.
+        // relaxed: the caller serialises.
         if (where != nullptr &&
-            where->state.load(std::memory_order_acquire) == live(number_in(ticket.word())))
-            where->item.store(&to, std::memory_order_relaxed); // relaxed: the caller serialises
+            where->state.load(std::memory_order_relaxed) == live(number_in(ticket.word())))
+            where->item.store(&to, std::memory_order_relaxed);
     }
 
     /// Checks everything that can be checked. Only while no other call runs.
@@ -698,8 +704,9 @@ private:
         for (std::size_t left = out.size(); left != 0; --left) {
             finding found = find(at, hint);
             if (found.where == nullptr) {
-                // acquire: pairs with reclaim(). Who used the slot again has seen head_ behind it.
-                const std::uint64_t head = head_.load(std::memory_order_acquire);
+                // relaxed: who used the slot again has seen head_ behind it, and find() has
+                // acquired that. What head_ released goes on with the exchange in advance().
+                const std::uint64_t head = head_.load(std::memory_order_relaxed);
                 if (head <= at)
                     break; // not published yet
                 at = head;

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+# Copyright (c) 2026 The Pawl authors
+# SPDX-License-Identifier: BSL-1.0
+"""Copies headers so that their atomics are those of test/support/explored.hpp.
+
+usage: explored_headers.py INCLUDE OUT HEADER... [--sequence TYPE]...
+
+INCLUDE/HEADER becomes OUT/HEADER, line by line. Each std::memory_order_X in code becomes a site: the order with a number.
+OUT/explored_sites.hpp lists all sites, so that none can be left out. TYPE, a member that is not atomic and stands in one
+line of the headers, is checked for data races, too.
+"""
+
+import argparse
+import pathlib
+import re
+import sys
+
+ORDER = re.compile(r"std::memory_order_(\w+)")
+OPERATION = re.compile(r"(load|store|wait|exchange\w*|fetch_\w+|compare_exchange_\w+)\(")
+ATOMIC = re.compile(r"\bstd::atomic<")
+UNKNOWN = re.compile(r"std::(atomic|memory_order)\w*")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("include", type=pathlib.Path)
+    parser.add_argument("out", type=pathlib.Path)
+    parser.add_argument("headers", nargs="+")
+    parser.add_argument("--sequence", action="append", default=[])
+    options = parser.parse_args()
+
+    sites = []
+    replaced = dict.fromkeys(options.sequence, 0)
+    for header in options.headers:
+        lines = []
+        statement = ""  # from the line on that names an operation
+        for number, line in enumerate((options.include / header).read_text().splitlines(), 1):
+            code, slashes, comment = line.partition("//")
+            if "<atomic>" in code:
+                code = '#include "support/explored.hpp"'
+
+            statement = code.strip() if OPERATION.search(code) else f"{statement} {code.strip()}"
+
+            def site(match: re.Match) -> str:
+                sites.append((header.rsplit("/", 1)[1], number, match[1], statement))
+                return f"::explored::order({match[0].replace('std::', '::std::')}, {len(sites) - 1})"
+
+            changed = ATOMIC.sub("::explored::atomic<", ORDER.sub(site, code))
+            if UNKNOWN.search(changed.replace("::std::memory_order_", "")):
+                sys.exit(f"{header}:{number}: the explorer does not know this: {code.strip()}")
+            for sequence in options.sequence:
+                if sequence in changed:
+                    changed = changed.replace(sequence, f"::explored::sequence_data<{sequence}>")
+                    replaced[sequence] += 1
+            lines.append(changed + slashes + comment)
+        copy = options.out / header
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text("\n".join(lines) + "\n")
+
+    for sequence, times in replaced.items():
+        if times != 1:
+            sys.exit(f"{sequence} stands in {times} lines, not in one")
+    table = "".join(
+        f'    {{"{file}", {line}, std::memory_order_{order}, R"code({text})code"}},\n' for file, line, order, text in sites
+    )
+    (options.out / "explored_sites.hpp").write_text(
+        '#include "support/explored.hpp"\n\n'
+        "#include <atomic>\n#include <vector>\n\n"
+        f"inline const std::vector<explored::site> explored_sites{{\n{table}}};\n"
+    )
+
+
+main()

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSL-1.0
+// Copyright (c) 2026 The Pawl authors
+
+// Purpose
+//   Says of every memory order in a header that it is needed: the scenarios find nothing wrong with
+//   the orders as they are written, and a bad execution for each that is weakened alone. An order
+//   that is added later is a site like the others, so that it needs a scenario or has to be relaxed.
+
+#ifndef PAWL_TEST_ORDERS_ORDERS_SUPPORT_HPP
+#define PAWL_TEST_ORDERS_ORDERS_SUPPORT_HPP
+
+#include "support/explored.hpp"
+#include "support/seed.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <cstdint>
+#include <iostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace orders {
+
+struct named_scenario {
+    std::string_view name;
+    explored::scenario body;
+    std::vector<bool> sites{}; ///< that it uses; found out
+};
+
+/// So many deviations from the plain answers are explored in full.
+constexpr unsigned deviations = 3;
+
+/// As written, no scenario has a bad execution.
+inline void all_is_well_as_written(const std::vector<explored::site>& sites,
+                                   const std::vector<named_scenario>& scenarios) {
+    const std::uint64_t seed = pawl_test::seed();
+    const std::uint64_t random = pawl_test::steps(1000);
+    for (const named_scenario& each : scenarios) {
+        const explored::findings found = explored::explore(
+            each.body,
+            {.deviations = deviations, .random = random, .seed = seed, .shortest_first = false},
+            sites);
+        std::cout << each.name << ": " << found.executions << " executions" << std::endl;
+        BOOST_TEST(!found.bad.has_value(), each.name << ": " << found.bad->what << '\n'
+                                                     << found.bad->trace);
+    }
+}
+
+/// The scenario in which this order is needed; its bad execution is printed with
+/// --log_level=message.
+inline std::string_view needed_in(const std::vector<explored::site>& sites,
+                                  const std::vector<named_scenario>& scenarios,
+                                  const explored::weakening& weak, std::string& what) {
+    for (unsigned bound = 0; bound <= deviations; ++bound) {
+        for (const named_scenario& each : scenarios) {
+            if (!each.sites[weak.site])
+                continue;
+            const explored::findings found = explored::explore(
+                each.body, {.deviations = bound, .shortest_first = false}, sites, weak);
+            if (found.bad) {
+                what = found.bad->what + " (deviations: " + std::to_string(bound) + ")";
+                BOOST_TEST_MESSAGE(each.name << ": " << found.bad->what << '\n'
+                                             << found.bad->trace);
+                return each.name;
+            }
+        }
+    }
+    return {};
+}
+
+/// Each order that is weakened alone has a bad execution. Prints the table of them.
+inline void each_order_is_needed(const std::vector<explored::site>& sites,
+                                 std::vector<named_scenario> scenarios) {
+    for (named_scenario& each : scenarios)
+        each.sites = explored::explore(each.body, {.deviations = 2}, sites).sites;
+    for (const explored::weakening& weak : explored::weaknesses(sites)) {
+        const explored::site& where = sites[weak.site];
+        std::string what;
+        const std::string_view scenario = needed_in(sites, scenarios, weak, what);
+        std::cout << where.file << ':' << where.line << ": " << where.text << "\n    "
+                  << explored::name_of(where.written) << " -> " << explored::name_of(weak.to)
+                  << ": " << (scenario.empty() ? "nothing happens" : scenario) << ": " << what
+                  << std::endl;
+        BOOST_TEST(!scenario.empty(), where.file << ':' << where.line << ": no scenario needs "
+                                                 << explored::name_of(where.written)
+                                                 << " rather than " << explored::name_of(weak.to)
+                                                 << ": " << where.text);
+    }
+}
+
+} // namespace orders
+
+#endif
