@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
 
-// The stories told about seed 000, from its text and its defects, replayed on timeout_ring. Those
-// that need threads or handlers are written down below, each under its name; every other one is run
-// by an adapter, and none is left out.
+// The stories told about seed 000, from its text and its defects, replayed on timeout_ring. Steps
+// that are sentences, of threads and handlers, are operations like the others.
 
 #include <pawl/time/timeout_ring.hpp>
 
@@ -14,75 +13,353 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <map>
+#include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
-using pawl::time::ring_registration;
+namespace pawl::time {
+
+struct timeout_ring_probe {
+    template <class T>
+    using reservation = typename timeout_ring<T>::reservation;
+
+    /// The two halves of a registration, between which a thread may be preempted.
+    template <class T>
+    static reservation<T> reserve(timeout_ring<T>& ring) {
+        return ring.reserve();
+    }
+    template <class T>
+    static void publish(timeout_ring<T>& ring, const reservation<T>& mine, T& item) {
+        ring.publish(mine, item);
+    }
+
+    /// The seed's positions. Tickets count from 1.
+    template <class T>
+    static std::uint64_t next_to_clear(const timeout_ring<T>& ring) {
+        return ring.head_.load() - 1;
+    }
+    template <class T>
+    static std::uint64_t next_free(const timeout_ring<T>& ring) {
+        return ring.tail_number() - 1;
+    }
+    /// Where the newest sub-period begins.
+    template <class T>
+    static std::uint64_t open_from(const timeout_ring<T>& ring) {
+        return ring.open_from_.load() - 1;
+    }
+    /// How far the sweep may go at `now`, or has gone.
+    template <class T>
+    static std::uint64_t swept_up_to(const timeout_ring<T>& ring, tick now) {
+        std::uint64_t limit = next_to_clear(ring);
+        for (const auto& mark : ring.marks_) {
+            if (ring.is_due(mark, now))
+                limit = std::max(limit, mark.number - 1);
+        }
+        return limit;
+    }
+};
+
+} // namespace pawl::time
+
+using boost::test_tools::per_element;
 using pawl::time::ring_status;
 using pawl::time::ring_sweep;
 using pawl::time::ring_ticket;
 using pawl::time::tick;
 using pawl::time::timeout_ring;
+using pawl::time::timeout_ring_probe;
+using pawl_test::fields;
+using pawl_test::test_vector;
 using pawl_test::json::array;
 using pawl_test::json::object;
 using pawl_test::json::value;
 
 namespace {
 
-constexpr std::uint64_t tick_length = 100; // the seed's 10 s, so that 0.1 s can be told
+/// Answers that Pawl gives otherwise: none.
+constexpr std::span<const pawl_test::difference> differences;
+
+constexpr std::uint64_t tick_length = 100;  // the seed's 10 s, so that 0.1 s can be told
+constexpr std::chrono::minutes patience{1}; // the guard against hangs, and nothing else
 
 /// The seed: one delay of one tick, two marks, and a handler that is called for what has expired.
 class seed {
 public:
+    explicit seed(const test_vector& story) {
+        fields config(story.config);
+        config.states("tick", {"10 s"});
+        make(config.get<std::size_t>("slots"));
+        config.end();
+    }
+
+    ~seed() {
+        if (driver_.joinable()) // a story that has gone wrong
+            may_end_.set_value();
+    }
+
+    static const pawl_test::operations<seed> operations;
+
+    void invariant() const {
+        const bool half_registered =
+            std::any_of(timers_.begin(), timers_.end(),
+                        [](const auto& each) { return each.second.begun.has_value(); });
+        if (!half_registered && !driver_.joinable())
+            ring_->invariant();
+    }
+
+private:
     struct timer {
         std::string id;
         ring_ticket ticket{};
         std::function<void()> handler = [] {};
+        std::optional<timeout_ring_probe::reservation<timer>> begun{};
     };
+    using ring_type = timeout_ring<timer>;
 
-    explicit seed(std::size_t slots) : ring(tick_length, slots, tick{}, 1) {}
+    void make(std::size_t slots) {
+        slots_ = slots;
+        ring_.emplace(tick_length, slots, tick{}, 1U);
+    }
+
+    timer& named(const std::string& id) {
+        timer& t = timers_[id];
+        t.id = id;
+        return t;
+    }
+    timer& of(fields& step) { return named(step.text("id")); }
+
+    // --- operations --------------------------------------------------------------------------
+
+    value create(fields& step) {
+        if (!timers_.empty())
+            throw pawl_test::bad_vector("'create' is for a ring that has had no timer");
+        make(step.get<std::size_t>("slots"));
+        return nullptr;
+    }
+
+    value begin_register(fields& step) { return begin(of(step)); }
+
+    value finish_register(fields& step) {
+        timer& t = of(step);
+        if (!t.begun)
+            throw pawl_test::bad_vector("'" + t.id + "' was not begun to be registered");
+        timeout_ring_probe::publish(*ring_, *t.begun, t);
+        t.ticket = ring_ticket::from_word(t.begun->word);
+        t.begun.reset();
+        return nullptr;
+    }
+
+    value register_(fields& step) { return add(of(step)); }
+    value cancel(fields& step) { return cancel(of(step)); }
+    value count(fields&) { return ring_->size(); }
+    value tick_(fields&) { return next_tick(); }
+
+    /// R32: all that are registered expire, however young.
+    value flush(fields&) {
+        return handle([&](auto out) { return ring_->force(out); });
+    }
+
+    /// R20.
+    value shutdown(fields&) {
+        ring_->close();
+        return handle([&](auto out) { return ring_->drain(ring_->position(), out); });
+    }
+
+    /// The indexes of the seed, which takes the number of slots off all of them when NxtClear goes
+    /// beyond it.
+    value marks(fields&) {
+        const std::uint64_t clear = timeout_ring_probe::next_to_clear(*ring_);
+        const std::uint64_t laps = clear == 0 ? 0 : (clear - 1) / slots_ * slots_;
+        return object{{"NxtFree", timeout_ring_probe::next_free(*ring_) - laps},
+                      {"T0", timeout_ring_probe::open_from(*ring_) - laps},
+                      {"T10", timeout_ring_probe::swept_up_to(*ring_, tick{now_}) - laps},
+                      {"NxtClear", clear - laps}};
+    }
+
+    // --- sentences about handlers ------------------------------------------------------------
+
+    value register_a(fields&) { return add(named("a")); }
+
+    value own_handler_cancels(fields&) {
+        timer& a = named("a");
+        bool answer = true;
+        a.handler = [&] { answer = cancel(a); };
+        const array fired = two_ticks();
+        a.handler = [] {};
+        if (fired != array{"a"})
+            return fired;
+        return answer ? "cancel returns true" : "cancel returns false at once, no deadlock";
+    }
+
+    value handler_registers(fields&) {
+        timer& a = named("a");
+        a.handler = [this] { (void)add(named("b")); };
+        const array fired = two_ticks();
+        a.handler = [] {};
+        return fired;
+    }
+
+    value two_more_ticks(fields&) { return two_ticks(); }
+
+    // --- sentences about threads -------------------------------------------------------------
+
+    /// The handler runs in a thread of its own, until the next step lets it go.
+    value handler_takes_long(fields&) {
+        named("a").handler = [this] {
+            running_.set_value();
+            may_end_.get_future().wait();
+        };
+        driver_ = std::jthread([this] { fired_ = two_ticks(); });
+        if (running_.get_future().wait_for(patience) != std::future_status::ready)
+            return "the handler does not run";
+        return nullptr;
+    }
+
+    /// As written, the seed sleeps for ever.
+    value cancel_during_handler(fields&) {
+        auto answer = std::async(std::launch::async, [this] { return cancel(named("a")); });
+        const bool prompt = answer.wait_for(patience) == std::future_status::ready;
+        may_end_.set_value();
+        driver_.join();
+        if (fired_ != array{"a"})
+            return fired_;
+        if (!prompt)
+            return "it waits for the handler";
+        return answer.get() ? "true" : "false, within handler time + 100 ms";
+    }
+
+    value eight_cancel(fields&) {
+        constexpr int cancellers = 8;
+        constexpr int rounds = 200;
+        std::atomic<int> handled{0};
+        std::atomic<int> cancelled{0};
+        std::atomic<int> round{0};
+        std::atomic<int> done{0};
+        timer& a = named("a");
+        a.handler = [&] { handled.fetch_add(1); };
+
+        std::vector<std::jthread> threads;
+        for (int i = 0; i != cancellers; ++i) {
+            threads.emplace_back([&] {
+                for (int mine = 1; mine <= rounds; ++mine) {
+                    while (round.load() != mine)
+                        std::this_thread::yield();
+                    cancelled.fetch_add(cancel(a) ? 1 : 0);
+                    done.fetch_add(1);
+                }
+            });
+        }
+        int wrong = 0;
+        for (int i = 1; i <= rounds; ++i) {
+            handled.store(0);
+            cancelled.store(0);
+            done.store(0);
+            if (i != 1) // the first time it was registered by the story
+                (void)add(a);
+            (void)next_tick();
+            round.store(i);
+            (void)next_tick();
+            while (done.load() != cancellers)
+                std::this_thread::yield();
+            wrong += handled.load() + cancelled.load() == 1 ? 0 : 1;
+        }
+        threads.clear();
+        a.handler = [] {};
+        if (wrong != 0)
+            return object{{"rounds with none or both", wrong}};
+        return "exactly one of: one cancel true, or the handler ran; never both";
+    }
+
+    // --- sentences about time ----------------------------------------------------------------
+
+    value late_tick(fields&) {
+        late_tick_ = 180;
+        return nullptr;
+    }
+
+    /// Before the late tick.
+    value register_a_late(fields&) {
+        now_ = 179;
+        return add(named("a"));
+    }
+
+    /// The late tick and the punctual one, then a driver that looks all the time. Pawl's mark is that
+    /// of the late tick; R10 allows 30 s. As written, a expires after 2.1 s.
+    value punctual_tick(fields&) {
+        if (!late_tick_)
+            throw pawl_test::bad_vector("no tick was late");
+        array fired = tell(*late_tick_);
+        for (now_ = 200; now_ <= 300 && fired.empty(); ++now_)
+            fired = tell(now_);
+        if (fired != array{"a"})
+            return fired;
+        if (now_ <= 279)
+            return object{{"a has fired at tenths", now_ - 1}};
+        return "a has not fired; earliest 27.9 s";
+    }
+
+    // -----------------------------------------------------------------------------------------
+
+    static value status_text(ring_status status) {
+        return status == ring_status::full ? "full" : "closed";
+    }
 
     /// What the seed answers: the index of the slot. Pawl may have more slots than it admits timers
     /// to, so the index is counted off here.
-    value add(timer& t) {
-        const ring_registration r = ring.try_register(t);
-        if (r.status != ring_status::registered)
-            return r.status == ring_status::full ? "full" : "closed";
-        t.ticket = r.ticket;
-        return registered_++ % ring.capacity();
+    value next_index() { return registered_++ % slots_; }
+
+    value begin(timer& t) {
+        const auto mine = timeout_ring_probe::reserve(*ring_);
+        if (mine.status != ring_status::registered)
+            return status_text(mine.status);
+        t.ticket = {};
+        t.begun = mine;
+        return next_index();
     }
-    bool cancel(timer& t) { return ring.cancel(t.ticket) != nullptr; }
+
+    value add(timer& t) {
+        const auto r = ring_->try_register(t);
+        if (r.status != ring_status::registered)
+            return status_text(r.status);
+        t.ticket = r.ticket;
+        return next_index();
+    }
+
+    bool cancel(timer& t) { return ring_->cancel(t.ticket) != nullptr; }
 
     /// Tells the time, and handles what has expired. Returns the names.
     array tell(std::uint64_t now) {
-        ring.mark(tick{now}, ring.position());
-        return handle([&](auto out) { return ring.expire(tick{now}, out); });
+        ring_->mark(tick{now}, ring_->position());
+        return handle([&](auto out) { return ring_->expire(tick{now}, out); });
     }
-    array tick_on() { return tell(now_ += tick_length); }
-    array shut_down() {
-        ring.close();
-        return handle([&](auto out) { return ring.drain(ring.position(), out); });
+    array next_tick() { return tell(now_ += tick_length); }
+    array two_ticks() {
+        array fired = next_tick();
+        for (const value& id : next_tick())
+            fired.push_back(id);
+        return fired;
     }
 
-    timeout_ring<timer> ring;
-
-private:
+    /// Ends at a registration that is begun: the seed's head-of-line blocking.
     template <class Sweep>
     array handle(Sweep sweep) {
         array ids;
         std::array<timer*, 2> out{}; // less than most stories need: more calls than one
-        ring_sweep s{0, true, false};
-        while (s.more) {
-            s = sweep(std::span<timer*>(out));
+        for (bool more = true; more;) {
+            const std::uint64_t begin = timeout_ring_probe::next_to_clear(*ring_);
+            const ring_sweep s = sweep(std::span<timer*>(out));
+            more = s.more && begin != timeout_ring_probe::next_to_clear(*ring_);
             for (timer* const t : std::span(out).first(s.emitted)) {
                 ids.emplace_back(t->id);
                 t->handler();
@@ -91,190 +368,54 @@ private:
         return ids;
     }
 
+    std::size_t slots_ = 0;
+    std::optional<ring_type> ring_;
+    std::map<std::string, timer> timers_;
     std::uint64_t now_ = 0;
     std::size_t registered_ = 0;
+    std::optional<std::uint64_t> late_tick_;
+
+    // Of the handler that takes long.
+    std::promise<void> running_;
+    std::promise<void> may_end_;
+    array fired_; // by driver_
+    std::jthread driver_;
 };
 
-/// Runs the steps of a story that one thread can tell.
-class storyteller {
-public:
-    explicit storyteller(std::size_t slots) : seed_(slots) {}
-
-    value run(const object& step) {
-        const std::string op = pawl_test::json::value_to<std::string>(step.at("op"));
-        if (op == "create")
-            return nullptr; // by the constructor, with the same number
-        if (op == "tick")
-            return seed_.tick_on();
-        if (op == "count")
-            return seed_.ring.size();
-        if (op == "shutdown")
-            return seed_.shut_down();
-        seed::timer& timer = timers_[pawl_test::json::value_to<std::string>(step.at("id"))];
-        timer.id = pawl_test::json::value_to<std::string>(step.at("id"));
-        if (op == "register")
-            return seed_.add(timer);
-        if (op == "cancel")
-            return seed_.cancel(timer);
-        throw std::runtime_error("unknown op: " + op);
-    }
-
-private:
-    seed seed_;
-    std::map<std::string, seed::timer> timers_;
+const pawl_test::operations<seed> seed::operations{
+    {"create", &seed::create},
+    {"register", &seed::register_},
+    {"begin_register", &seed::begin_register},
+    {"finish_register", &seed::finish_register},
+    {"cancel", &seed::cancel},
+    {"count", &seed::count},
+    {"marks", &seed::marks},
+    {"tick", &seed::tick_},
+    {"flush", &seed::flush},
+    {"shutdown", &seed::shutdown},
+    {"register a", &seed::register_a},
+    {"expire: the handler cancels a", &seed::own_handler_cancels},
+    {"expire: the handler registers b", &seed::handler_registers},
+    {"two more ticks", &seed::two_more_ticks},
+    {"two ticks: handler of a starts and takes 100 ms", &seed::handler_takes_long},
+    {"another thread cancels a during the handler", &seed::cancel_during_handler},
+    {"8 threads cancel a at once, also at expiry time", &seed::eight_cancel},
+    {"tick at 10 s delayed to 18 s", &seed::late_tick},
+    {"register a at 17.9 s", &seed::register_a_late},
+    {"next tick due at 20 s", &seed::punctual_tick},
 };
 
-// --- stories with threads or handlers ------------------------------------------------------------
-
-/// The handler is still running when another thread cancels: the answer is false, and comes before
-/// the handler ends. As written, the seed sleeps for ever.
-void cancel_during_handler_must_not_hang(std::size_t slots) {
-    seed s(slots);
-    std::atomic<bool> running{false};
-    std::atomic<bool> answered{false};
-    bool answer = true;
-    seed::timer a{"a"};
-    a.handler = [&] {
-        running.store(true);
-        while (!answered.load())
-            std::this_thread::yield();
-    };
-    (void)s.add(a);
-
-    std::thread canceller([&] {
-        while (!running.load())
-            std::this_thread::yield();
-        answer = s.cancel(a);
-        answered.store(true);
-    });
-    BOOST_TEST(s.tick_on().empty());
-    BOOST_TEST(s.tick_on() == (array{"a"}));
-    canceller.join();
-
-    BOOST_TEST(!answer);
-}
-
-/// As written, a self-deadlock.
-void cancel_inside_own_handler(std::size_t slots) {
-    seed s(slots);
-    bool answer = true;
-    seed::timer a{"a"};
-    a.handler = [&] { answer = s.cancel(a); };
-    (void)s.add(a);
-
-    (void)s.tick_on();
-    BOOST_TEST(s.tick_on() == (array{"a"}));
-
-    BOOST_TEST(!answer);
-}
-
-void register_inside_handler(std::size_t slots) {
-    seed s(slots);
-    seed::timer b{"b"};
-    seed::timer a{"a"};
-    a.handler = [&] { (void)s.add(b); };
-    (void)s.add(a);
-    (void)s.tick_on();
-    BOOST_TEST(s.tick_on() == (array{"a"}));
-
-    array both = s.tick_on();
-    for (const value& id : s.tick_on())
-        both.push_back(id);
-
-    BOOST_TEST(both == (array{"b"}));
-}
-
-/// Exactly one of: one cancel is true, or the handler runs. Eight cancel, while a tick expires.
-void cancel_from_many_threads(std::size_t slots) {
-    constexpr int cancellers = 8;
-    constexpr int rounds = 200;
-    seed s(slots);
-    std::atomic<int> handled{0};
-    std::atomic<int> cancelled{0};
-    std::atomic<int> round{0};
-    std::atomic<int> done{0};
-    seed::timer a{"a"};
-    a.handler = [&] { handled.fetch_add(1); };
-
-    std::vector<std::thread> threads;
-    for (int i = 0; i != cancellers; ++i) {
-        threads.emplace_back([&] {
-            for (int mine = 1; mine <= rounds; ++mine) {
-                while (round.load() != mine)
-                    std::this_thread::yield();
-                cancelled.fetch_add(s.cancel(a) ? 1 : 0);
-                done.fetch_add(1);
-            }
-        });
-    }
-    bool exactly_one = true;
-    for (int i = 1; i <= rounds; ++i) {
-        handled.store(0);
-        cancelled.store(0);
-        done.store(0);
-        (void)s.add(a);
-        (void)s.tick_on();
-        round.store(i);
-        (void)s.tick_on();
-        while (done.load() != cancellers)
-            std::this_thread::yield();
-        exactly_one = exactly_one && handled.load() + cancelled.load() == 1;
-    }
-    for (std::thread& t : threads)
-        t.join();
-
-    BOOST_TEST(exactly_one);
-}
-
-/// In tenths of a second. The seed expired a after 2.1 s.
-void late_tick_does_not_shorten(std::size_t slots) {
-    seed s(slots);
-    seed::timer before{"before"};
-    seed::timer a{"a"};
-    (void)s.add(before); // at 0 s
-    (void)s.add(a);      // at 17.9 s
-
-    BOOST_TEST(s.tell(180).empty()); // the tick of 10 s
-    BOOST_TEST(s.tell(200).empty());
-    BOOST_TEST(s.tell(278).empty()); // 27.9 s is the earliest for a
-    BOOST_TEST(s.tell(280) == (array{"before", "a"}));
-}
-
-const std::map<std::string, void (*)(std::size_t)> told_here{
-    {"cancel_during_handler_must_not_hang", cancel_during_handler_must_not_hang},
-    {"cancel_inside_own_handler", cancel_inside_own_handler},
-    {"register_inside_handler", register_inside_handler},
-    {"cancel_from_many_threads", cancel_from_many_threads},
-    {"late_tick_does_not_shorten", late_tick_does_not_shorten},
-};
-
-void check(const pawl_test::test_vector& story) {
-    const auto slots = story.config.at("slots").to_number<std::size_t>();
-    if (const auto at = told_here.find(story.name); at != told_here.end()) {
-        at->second(slots);
-        return;
-    }
-
-    storyteller teller(slots);
-    pawl_test::replay(
-        story, [&](const object& step) { return teller.run(step); },
-        [&](std::size_t step, const std::string& returned, const std::string& expected) {
-            BOOST_ERROR("step " << step << " returned " << returned << " instead of " << expected);
-        });
-    BOOST_TEST(!story.expected.empty());
-}
+const std::vector<test_vector> stories = pawl_test::load_vectors("circular_timeout");
 
 } // namespace
 
-BOOST_DATA_TEST_CASE(the_story_ends_as_told,
-                     boost::unit_test::data::make(pawl_test::load_vectors("timeout_ring.json")),
-                     story) {
-    check(story);
+BOOST_DATA_TEST_CASE(the_story_ends_as_told, boost::unit_test::data::make(stories), story) {
+    for (const std::string& complaint : pawl_test::replay<seed>(story, differences))
+        BOOST_ERROR(complaint);
 }
 
-BOOST_AUTO_TEST_CASE(what_is_told_here_is_a_story) {
-    std::size_t known = 0;
-    for (const pawl_test::test_vector& story : pawl_test::load_vectors("timeout_ring.json"))
-        known += told_here.count(story.name);
-    BOOST_TEST(known == told_here.size());
+BOOST_AUTO_TEST_CASE(every_operation_belongs_to_a_story) {
+    const std::vector<std::string> none;
+    if (pawl_test::vectors_are_ours())
+        BOOST_TEST(pawl_test::unused<seed>(stories) == none, per_element());
 }

@@ -2,24 +2,38 @@
 // Copyright (c) 2026 The Pawl authors
 
 // Purpose
-//   Loads the test vectors of test/vectors/, each of which is a short story about one of the systems
-//   that Pawl takes ideas from: steps, and what some of them return. An adapter, one for each system,
-//   says what a step means.
+//   Loads and replays the test vectors of test/vectors/. A vector is a short story about one of the
+//   systems that Pawl takes ideas from: steps, and what some of them return. An adapter, one for
+//   each system, carries out the steps on Pawl.
 //
 // Model
-//   PAWL_TEST_VECTORS is the directory; CMake defines it. Included by one source file of a program,
-//   since it brings Boost.JSON without its library.
+//   Nothing is skipped. What a file says and the adapter does not know is an error: an operation, a
+//   field of a story, of its configuration or of a step, a step that fails although the story does
+//   not say so. Where Pawl promises something else, the adapter lists the step with both values, the
+//   story's and Pawl's, and the replay asserts both.
+//
+//   PAWL_TEST_VECTORS is the directory of the repository's files; CMake defines it. The environment
+//   variable PAWL_VECTORS names another one. Every *.json file there belongs to the adapter of the
+//   system that it names. The definitions of Boost.JSON are in vectors_json.cpp. This file knows no
+//   test framework: complaints are text.
 
 #ifndef PAWL_TEST_SUPPORT_VECTORS_HPP
 #define PAWL_TEST_SUPPORT_VECTORS_HPP
 
-#include <boost/json/src.hpp>
+#include <boost/json.hpp>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
 #include <map>
 #include <ostream>
+#include <set>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -33,10 +47,66 @@ namespace pawl_test {
 
 namespace json = boost::json;
 
+/// A vector says what its reader does not know.
+class bad_vector : public std::runtime_error {
+public:
+    using std::runtime_error::runtime_error;
+};
+
+/// The fields of an object, and which of them have been read.
+class fields {
+public:
+    explicit fields(const json::object& all) : all_(all) {}
+
+    bool has(const char* name) const { return all_.contains(name); }
+
+    const json::value& at(const char* name) {
+        const json::value* const found = all_.if_contains(name);
+        if (found == nullptr)
+            throw bad_vector(std::string("there is no field '") + name + "'");
+        read_.insert(name);
+        return *found;
+    }
+
+    /// Whatever a field holds, as a T.
+    template <class T>
+    T get(const char* name) {
+        const json::value& found = at(name);
+        const auto converted = json::try_value_to<T>(found);
+        if (!converted)
+            throw bad_vector(std::string("'") + name + "' is " + json::serialize(found) + ": " +
+                             converted.error().message());
+        return *converted;
+    }
+
+    std::string text(const char* name) { return get<std::string>(name); }
+
+    bool flag(const char* name) { return has(name) && get<bool>(name); }
+
+    /// A field that, if it is there, says what the reader takes for granted.
+    void states(const char* name, std::initializer_list<json::value> allowed) {
+        if (has(name) && std::find(allowed.begin(), allowed.end(), at(name)) == allowed.end())
+            throw bad_vector(std::string("'") + name + "' is " + json::serialize(at(name)) +
+                             ", which the adapter does not know");
+    }
+
+    /// All fields must have been read.
+    void end() const {
+        for (const auto& each : all_) {
+            const std::string name(each.key());
+            if (!read_.contains(name))
+                throw bad_vector("the adapter does not know the field '" + name + "'");
+        }
+    }
+
+private:
+    const json::object& all_;
+    std::set<std::string> read_;
+};
+
 /// One story.
 struct test_vector {
     std::string name;
-    std::string kind; ///< port, derived or regression
     json::object config;
     std::vector<json::object> steps;
     std::map<std::size_t, json::value> expected; ///< by the index of the step
@@ -46,43 +116,216 @@ struct test_vector {
     }
 };
 
-/// The stories of one file, such as "timing_wheel.json".
-inline std::vector<test_vector> load_vectors(const std::string& file) {
-    std::ifstream in(PAWL_TEST_VECTORS "/" + file, std::ios::binary);
-    if (!in)
-        throw std::runtime_error("cannot read " PAWL_TEST_VECTORS "/" + file);
-    const std::string text{std::istreambuf_iterator<char>(in), {}};
-    const json::value document = json::parse(text);
-
-    std::vector<test_vector> vectors;
-    for (const json::value& each : document.at("vectors").as_array()) {
-        test_vector v;
-        v.name = json::value_to<std::string>(each.at("name"));
-        v.kind = json::value_to<std::string>(each.at("kind"));
-        v.config = each.at("config").as_object();
-        for (const json::value& step : each.at("steps").as_array())
-            v.steps.push_back(step.as_object());
-        for (const json::value& expectation : each.at("expect").as_array())
-            v.expected.emplace(expectation.at("step").to_number<std::size_t>(),
-                               expectation.at("returns"));
-        vectors.push_back(std::move(v));
+/// One story of a file about `system`.
+inline test_vector read_vector(const json::object& from, const std::string& system) {
+    fields f(from);
+    test_vector v;
+    v.name = f.text("name");
+    try {
+        f.states("system", {json::value_from(system)});
+        (void)f.text("source");
+        (void)f.at("kind");
+        f.states("kind", {"port", "derived", "regression"});
+        if (f.has("note"))
+            (void)f.text("note");
+        v.config = f.get<json::object>("config");
+        v.steps = f.get<std::vector<json::object>>("steps");
+        for (const auto& each : f.get<std::vector<json::object>>("expect")) {
+            fields expectation(each);
+            const auto step = expectation.get<std::size_t>("step");
+            if (step >= v.steps.size())
+                throw bad_vector("step " + std::to_string(step) + " is expected, but not told");
+            if (!v.expected.emplace(step, expectation.at("returns")).second)
+                throw bad_vector("step " + std::to_string(step) + " is expected twice");
+            expectation.end();
+        }
+        if (v.expected.empty())
+            throw bad_vector("nothing is expected");
+        f.end();
+    } catch (const bad_vector& e) {
+        throw bad_vector("story '" + v.name + "': " + e.what());
     }
-    return vectors;
+    return v;
 }
 
-/// Runs all steps. `run(step)` answers what the step returns, as JSON; `report(index, returned,
-/// expected)` is called, with both as text, for each step that should have returned something else.
-template <class Run, class Report>
-void replay(const test_vector& story, Run&& run, Report&& report) {
-    for (std::size_t i = 0; i != story.steps.size(); ++i) {
-        const std::string returned = json::serialize(json::value(run(story.steps[i])));
-        const auto at = story.expected.find(i);
-        if (at == story.expected.end())
-            continue;
-        // As text, for which 1 is 1 whether it is signed or not.
-        if (const std::string expected = json::serialize(at->second); returned != expected)
-            report(i, returned, expected);
+/// The stories of a document, if it is about `system`, added to `to`.
+inline void read_vectors(const json::object& document, const std::string& system,
+                         std::vector<test_vector>& to) {
+    fields f(document);
+    if (f.text("system") != system)
+        return;
+    (void)f.text("format");
+    std::set<std::string> names;
+    for (const auto& each : f.get<std::vector<json::object>>("vectors")) {
+        to.push_back(read_vector(each, system));
+        if (!names.insert(to.back().name).second)
+            throw bad_vector("there are two stories '" + to.back().name + "'");
     }
+    f.end();
+}
+
+/// Whether the stories are those of the repository.
+inline bool vectors_are_ours() { return std::getenv("PAWL_VECTORS") == nullptr; }
+
+/// The files with stories, in the order of their names.
+inline std::vector<std::filesystem::path> vector_files() {
+    const std::filesystem::path folder =
+        vectors_are_ours() ? PAWL_TEST_VECTORS : std::getenv("PAWL_VECTORS");
+    std::vector<std::filesystem::path> files;
+    for (const auto& each : std::filesystem::directory_iterator(folder)) {
+        if (each.path().extension() == ".json")
+            files.push_back(each.path());
+    }
+    std::sort(files.begin(), files.end());
+    return files;
+}
+
+inline json::object parse_file(const std::filesystem::path& path) {
+    std::ifstream in(path, std::ios::binary);
+    if (!in)
+        throw bad_vector("cannot be read");
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    return json::value_to<json::object>(json::parse(text));
+}
+
+/// All stories about one system, such as "hitime".
+inline std::vector<test_vector> load_vectors(const std::string& system) {
+    std::vector<test_vector> stories;
+    for (const std::filesystem::path& path : vector_files()) {
+        try {
+            read_vectors(parse_file(path), system, stories);
+        } catch (const std::exception& e) {
+            throw bad_vector(path.string() + ": " + e.what());
+        }
+    }
+    if (stories.empty())
+        throw bad_vector("no file tells a story about " + system);
+    return stories;
+}
+
+/// A step at which Pawl answers something else.
+struct difference {
+    const char* story;
+    std::size_t step;
+    const char* theirs; ///< what the story expects, as JSON
+    const char* ours;   ///< what Pawl answers, as JSON
+    const char* reason;
+};
+
+/// What an adapter can do, by the names of the operations.
+template <class Adapter>
+using operations = std::map<std::string, json::value (Adapter::*)(fields&)>;
+
+/// Carries out one step.
+template <class Adapter>
+json::value perform(Adapter& adapter, fields& step) {
+    const std::string op = step.text("op");
+    const auto at = Adapter::operations.find(op);
+    if (at == Adapter::operations.end())
+        throw bad_vector("the adapter does not know the operation '" + op + "'");
+    json::value returned = (adapter.*at->second)(step);
+    step.end();
+    return returned;
+}
+
+/// Whether a call has failed, as vectors write it.
+inline bool is_error(const json::value& returned) {
+    return returned.is_string() && returned.as_string().starts_with("error:");
+}
+
+/// What is wrong with one step of a story; empty if nothing is.
+inline std::string judge(const json::value& returned, const json::value* expected,
+                         const difference* listed) {
+    const std::string is = "it returned " + json::serialize(returned);
+    if (listed == nullptr) {
+        if (expected == nullptr)
+            return is_error(returned) ? is : "";
+        return returned == *expected ? "" : is + " instead of " + json::serialize(*expected);
+    }
+    const json::value theirs = json::parse(listed->theirs);
+    const json::value ours = json::parse(listed->ours);
+    if (expected == nullptr)
+        return "it is listed as a difference, but nothing is expected";
+    if (theirs == ours)
+        return "what is listed is no difference";
+    if (*expected != theirs)
+        return json::serialize(*expected) + " is expected; the list of differences says " +
+               listed->theirs;
+    return returned == ours ? ""
+                            : is + "; the list of differences says " + listed->ours + ", because " +
+                                  listed->reason;
+}
+
+/// Replays a story and says what is wrong with it, or with the list of differences.
+template <class Adapter>
+std::vector<std::string> replay(const test_vector& story, std::span<const difference> differences) {
+    std::vector<std::string> complaints;
+    const auto find = [&](std::size_t step) {
+        const auto at =
+            std::find_if(differences.begin(), differences.end(), [&](const difference& d) {
+                return d.story == story.name && d.step == step;
+            });
+        return at == differences.end() ? nullptr : &*at;
+    };
+    std::size_t at = 0;
+    try {
+        Adapter adapter(story);
+        for (; at != story.steps.size(); ++at) {
+            fields step(story.steps[at]);
+            const json::value returned = perform(adapter, step);
+            const auto expected = story.expected.find(at);
+            const std::string wrong = judge(
+                returned, expected == story.expected.end() ? nullptr : &expected->second, find(at));
+            if (!wrong.empty())
+                complaints.push_back("step " + std::to_string(at) + ", " +
+                                     json::serialize(story.steps[at]) + ": " + wrong);
+            adapter.invariant();
+        }
+    } catch (const std::exception& e) {
+        complaints.push_back("step " + std::to_string(at) + ": " + e.what());
+    }
+    for (const difference& d : differences) {
+        if (d.story == story.name && d.step >= story.steps.size())
+            complaints.push_back("step " + std::to_string(d.step) +
+                                 " is listed as a difference, but not told");
+    }
+    return complaints;
+}
+
+/// The listed differences whose story is not told. Other files than the repository's need not tell
+/// every story.
+inline std::vector<std::string> untold(const std::vector<test_vector>& stories,
+                                       std::span<const difference> differences) {
+    std::vector<std::string> names;
+    for (const difference& d : differences) {
+        if (std::none_of(stories.begin(), stories.end(),
+                         [&](const test_vector& v) { return v.name == d.story; }))
+            names.emplace_back(d.story);
+    }
+    return names;
+}
+
+/// The operations that no step uses; those inside the field "do" count.
+template <class Adapter>
+std::vector<std::string> unused(const std::vector<test_vector>& stories) {
+    std::set<std::string> used;
+    const auto note = [&](const json::object& step, const auto& again) -> void {
+        used.insert(json::value_to<std::string>(step.at("op")));
+        if (const json::value* inner = step.if_contains("do"); inner && inner->is_array()) {
+            for (const json::value& each : inner->as_array())
+                again(each.as_object(), again);
+        }
+    };
+    for (const test_vector& story : stories) {
+        for (const json::object& step : story.steps)
+            note(step, note);
+    }
+    std::vector<std::string> names;
+    for (const auto& [name, function] : Adapter::operations) {
+        if (!used.contains(name))
+            names.push_back(name);
+    }
+    return names;
 }
 
 } // namespace pawl_test

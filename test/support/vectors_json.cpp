@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: BSL-1.0
+// Copyright (c) 2026 The Pawl authors
+
+// Boost.JSON without its library, compiled once for all programs that read test vectors.
+
+#include <boost/json/src.hpp>
