@@ -594,6 +594,14 @@ BOOST_FIXTURE_TEST_CASE(a_coroutine_whose_deadline_has_passed_is_not_started, co
     }
 }
 
+BOOST_FIXTURE_TEST_CASE(executors_under_two_deadlines_are_not_equal, coroutines) {
+    const pawl::detail::deadline_guard<manual_clock> one(manual_clock::now() + 1s);
+    const pawl::detail::deadline_guard<manual_clock> other(manual_clock::now() + 2s);
+
+    BOOST_TEST((one.executor(ex) == one.executor(ex)));
+    BOOST_TEST((one.executor(ex) != other.executor(ex)));
+}
+
 BOOST_FIXTURE_TEST_CASE(what_is_left_behind_carries_no_deadline, coroutines) {
     std::optional<asio::any_io_executor> left;
     std::optional<manual_deadline> seen_within;

@@ -327,6 +327,12 @@ BOOST_AUTO_TEST_CASE(a_duration_that_is_not_a_number_means_never) {
         [&](manual_timer&, recorder r) { return pawl::cancel_after(nan, std::move(r)); });
 }
 
+BOOST_AUTO_TEST_CASE(a_duration_below_the_range_of_the_clock_is_the_least_of_that) {
+    using std::chrono::hours;
+    using std::chrono::nanoseconds;
+    BOOST_TEST((pawl::detail::saturating_cast<nanoseconds>(hours::min()) == nanoseconds::min()));
+}
+
 // ---- streams ----------------------------------------------------------------------------------------
 
 /// A layer whose operations are pending until they are cancelled, and then complete in the signal.
@@ -392,6 +398,43 @@ BOOST_AUTO_TEST_CASE(a_write_keeps_its_limit_when_a_handler_has_ended_the_one_th
         stream.next_layer().writer->complete(asio::error::eof, none);
     poll(context);
     BOOST_TEST(context.stopped());
+}
+
+BOOST_AUTO_TEST_CASE(a_transfer_that_succeeds_in_spite_of_its_limit_keeps_its_result) {
+    asio::io_context context;
+    pawl::timeout_stream<obedient_layer, manual_clock> stream(context.get_executor());
+    stream.set_limits({.read = 10s, .action = pawl::on_limit::cancel});
+    auto& reader = stream.next_layer().reader;
+    reader = std::make_unique<obedient_layer::pending_operation>(context.get_executor());
+    std::array<char, 4> data{};
+    error_code told = aborted;
+    std::size_t size = none;
+    stream.async_read_some(asio::buffer(data), [&](error_code ec, std::size_t n) {
+        told = ec;
+        size = n;
+    });
+    pass(context, 10s); // the layer ignores that
+
+    reader->complete({}, 3);
+
+    BOOST_TEST(told == error_code());
+    BOOST_TEST(size == 3u);
+}
+
+BOOST_AUTO_TEST_CASE(after_a_transfer_that_was_abandoned_comes_another) {
+    asio::io_context context;
+    pawl::timeout_stream<obedient_layer, manual_clock> stream(context.get_executor());
+    stream.set_limits({.read = 10s});
+    std::array<char, 4> data{};
+    std::size_t size = none;
+    stream.async_read_some(asio::buffer(data),
+                           [](error_code, std::size_t) { BOOST_ERROR("called"); });
+    stream.next_layer().reader->abandon();
+
+    stream.async_read_some(asio::buffer(data), [&](error_code, std::size_t n) { size = n; });
+    stream.next_layer().reader->complete({}, 3);
+
+    BOOST_TEST(size == 3u);
 }
 
 // Was: did not compile, since the result had no return_type. beast::ssl_stream declares its functions so.

@@ -135,6 +135,34 @@ BOOST_DATA_TEST_CASE(a_connect_ends_when_the_handshake_limit_expires_and_not_bef
     BOOST_TEST(stream.socket().is_open() == (action == on_limit::cancel));
 }
 
+BOOST_AUTO_TEST_CASE(P9_a_read_of_a_socket_that_is_not_open_begins_no_idleness) {
+    manual_stream stream(context);
+    stream.set_limits({.idle = 1h});
+    std::array<char, 4> data{};
+    outcome read;
+
+    stream.async_read_some(asio::buffer(data), read.record());
+    poll();
+
+    BOOST_TEST(read.ended_with(asio::error::bad_descriptor));
+    BOOST_TEST(context.stopped());
+}
+
+BOOST_AUTO_TEST_CASE(a_handshake_limit_that_is_changed_holds_for_a_pending_connect) {
+    pawl::timeout_stream<stalled_socket, manual_clock> stream(context);
+    stream.set_limits({.handshake = 10s});
+    outcome connect;
+    stream.async_connect(loopback, connect.record());
+
+    stream.set_limits({.write = 1s, .handshake = 20s});
+
+    pass(20s - 1ns);
+    BOOST_TEST(connect.pending());
+    pass(1ns);
+    run_until_over(context, connect);
+    BOOST_TEST(connect.timed_out());
+}
+
 BOOST_DATA_TEST_CASE(a_connect_to_a_range_ends_when_the_handshake_limit_expires, actions, action) {
     full_acceptor acceptor(context);
     manual_stream stream(context);
@@ -889,8 +917,8 @@ BOOST_AUTO_TEST_CASE(cancel_and_close_end_what_is_pending_as_aborted) {
         BOOST_TEST(read.aborted());
         BOOST_TEST(c.stream.socket().is_open() == !closes);
     }
-    context.restart();
-    context.run(); // close() has ended the limits, too: nothing is outstanding
+    poll();
+    BOOST_TEST(context.stopped()); // close() has ended the limits, too: nothing is outstanding
 }
 
 BOOST_AUTO_TEST_CASE(operations_of_length_zero_have_no_limits) {

@@ -1,0 +1,413 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// Purpose
+//   What timers cost, counted and never measured: units of the context, wake-ups, settings of the system
+//   timer, requests to the driver, timers that are handled while a lock is held. And how late the system
+//   timer is set at coarse precision, which is the same question asked the other way round.
+
+#define BOOST_TEST_MODULE cost
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include "service_support.hpp"
+#include "shard_bench.hpp"
+
+#include "../support/counted_locks.hpp"
+#include "../support/scripted_clock.hpp"
+#include "../support/system_timer.hpp"
+#include "../support/typed_cases.hpp"
+
+#include <pawl/time/growing_wheel.hpp>
+#include <pawl/time/hierarchical_wheel.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <thread>
+#include <utility>
+
+namespace {
+
+using namespace service_test;
+using pawl::manual_clock;
+using pawl::manual_timer;
+using shard_bench::effects;
+using shard_bench::test_wait;
+using shard_bench::timer_core;
+using wheel = pawl::time::hierarchical_wheel;
+using tick = pawl::time::tick;
+
+template <class Clock>
+using timer_of = pawl::basic_waitable_timer<Clock>;
+
+template <class ClockOrTimer = std::chrono::steady_clock>
+void with_precision(asio::io_context& context, std::chrono::nanoseconds precision) {
+    pawl::options o;
+    o.precision = precision;
+    pawl::make_timer_service<ClockOrTimer>(context, o);
+}
+
+} // namespace
+
+// ---- lateness -----------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(lateness)
+
+namespace {
+
+// One precision is longer than any machine takes for what is between two readings of the clock here.
+const auto coarse = boost::unit_test::data::make(
+    {std::chrono::nanoseconds(1s), std::chrono::nanoseconds(10s), std::chrono::nanoseconds(1min)});
+
+/// The beginning of the third tick from now.
+std::chrono::steady_clock::time_point a_tick(std::chrono::nanoseconds precision) {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::steady_clock::time_point((now / precision + 3) * precision);
+}
+
+} // namespace
+
+BOOST_DATA_TEST_CASE(P2_the_system_timer_is_set_for_the_tick_in_which_a_wait_is_due, coarse,
+                     precision) {
+    for (const auto in_tick : {0ns, 1ns}) { // the best and the worst
+        asio::io_context context;
+        with_precision(context, precision);
+        pawl::steady_timer timer(context);
+        outcome o;
+        timer.expires_at(a_tick(precision) + in_tick);
+        const auto due = a_tick(precision) + (in_tick == 0ns ? 0ns : precision);
+
+        const auto before = std::chrono::steady_clock::now();
+        timer.async_wait(record(o));
+        const auto after = std::chrono::steady_clock::now();
+
+        BOOST_CHECK(system_timer::sleep <= due - before);      // P2
+        BOOST_CHECK(system_timer::sleep >= due - after - 1us); // no wake-up for nothing
+    }
+}
+
+// The system timer is not moved for a later deadline, but for any that is earlier by a tick.
+BOOST_DATA_TEST_CASE(P2_the_system_timer_is_set_anew_for_a_wait_that_is_due_one_tick_earlier,
+                     coarse* boost::unit_test::data::make({false, true}), precision, moved) {
+    asio::io_context context;
+    with_precision(context, precision);
+    const auto due = a_tick(precision);
+    std::deque<outcome> o(3);
+    std::deque<pawl::steady_timer> timers;
+    for (const auto d : {1, 2, moved ? 2 : 0})
+        timers.emplace_back(context, due + d * precision);
+    timers[0].async_wait(record(o[0]));
+    timers[1].async_wait(record(o[1]));
+    if (moved)
+        timers[2].async_wait(record(o[2]));
+    poll(context);
+
+    const auto before = std::chrono::steady_clock::now();
+    if (moved)
+        timers[2].rearm_at(due);
+    else
+        timers[2].async_wait(record(o[2]));
+    poll(context);
+
+    BOOST_CHECK(system_timer::sleep <= due - before);
+}
+
+// On a clock of the user's own that goes forward only. It stands still here, so this is exact.
+BOOST_DATA_TEST_CASE(P2_the_system_timer_is_set_for_the_tick_of_any_clock, coarse, precision) {
+    using clock = pawl_test::scripted_clock<1, true>;
+    clock::set(1000h);
+    asio::io_context context;
+    with_precision<clock>(context, precision);
+    timer_of<clock> timer(context, 2 * precision + 1ns);
+    outcome o;
+
+    timer.async_wait(record(o));
+    poll(context);
+
+    BOOST_CHECK(system_timer::sleep <= 3 * precision);
+}
+
+BOOST_AUTO_TEST_CASE(C41_a_clock_that_can_be_set_is_looked_at_every_second) {
+    using clock = pawl_test::scripted_clock<2>;
+    clock::set(1000h);
+    asio::io_context context;
+    with_precision<clock>(context, 1min);
+    timer_of<clock> timer(context, 1h);
+    outcome o;
+
+    timer.async_wait(record(o));
+    poll(context);
+
+    BOOST_CHECK(system_timer::sleep <= 1s);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// ---- wake-ups and units -------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(wake_ups)
+
+namespace {
+
+template <class Backend>
+using manual_timer_on =
+    pawl::basic_waitable_timer<manual_clock,
+                               pawl::on_backend<Backend, asio::wait_traits<manual_clock>>>;
+using few_timers = pawl_test::types<manual_timer, manual_timer_on<pawl::time::growing_wheel>>;
+
+using eight_delays = std::array<std::chrono::milliseconds, 8>;
+
+/// From less than a slot of the lowest level to more than one of the third; and all in one slot, far away.
+constexpr std::array<eight_delays, 2> cases{
+    eight_delays{999'983ms, 7ms, 61'000ms, 4'095ms, 64ms, 4'097ms, 3ms, 600'011ms},
+    eight_delays{3'600'000ms, 3'600'009ms, 3'600'003ms, 3'600'040ms, 3'600'080ms, 3'600'160ms,
+                 3'600'320ms, 3'601'000ms}};
+
+} // namespace
+
+// A wake-up that completes nothing wakes the processor for nothing.
+PAWL_TYPED_CASE(P8_up_to_eight_timers_cost_one_wake_up_each, Timer, few_timers) {
+    using service_type =
+        pawl::timer_service<typename Timer::clock_type, typename Timer::traits_type>;
+    for (const eight_delays& delays : cases) {
+        for (std::size_t n = 1; n <= delays.size(); ++n) {
+            asio::io_context context;
+            with_precision<Timer>(context, 1ms);
+            auto& service = asio::use_service<service_type>(context);
+            std::deque<Timer> timers;
+            std::size_t completed = 0;
+            for (std::size_t i = 0; i < n; ++i) {
+                timers.emplace_back(context, delays[i]).async_wait([&](error_code) {
+                    ++completed;
+                });
+            }
+            BOOST_CHECK_LE(poll(context), one); // it was set for a later one first
+
+            std::size_t wake_ups = 0;
+            std::size_t units = 0;
+            for (; completed != n && wake_ups < 100; ++wake_ups) {
+                manual_clock::advance(context, service.next_wake() - manual_clock::now());
+                units += poll(context);
+            }
+
+            BOOST_CHECK_EQUAL(wake_ups, n);
+            BOOST_CHECK_LE(units, n);
+            BOOST_CHECK_EQUAL(completed, n);
+            BOOST_CHECK(context.stopped());
+        }
+    }
+}
+
+// Of a crowd some wake-ups may be for the wheel itself; the limit is what the documentation tells.
+BOOST_AUTO_TEST_CASE(P8_a_hundred_timers_cost_few_wake_ups_of_the_wheel_itself) {
+    asio::io_context context;
+    with_precision<manual_clock>(context, 1ms);
+    auto& service = asio::use_service<pawl::timer_service<manual_clock>>(context);
+    std::deque<manual_timer> timers;
+    std::size_t completed = 0;
+    for (int i = 0; i < 100; ++i)
+        timers.emplace_back(context, std::chrono::milliseconds(1'000 + 587 * i))
+            .async_wait([&](error_code) { ++completed; });
+
+    std::size_t wake_ups = 0;
+    for (; completed != 100 && wake_ups < 1000; ++wake_ups) {
+        manual_clock::advance(context, service.next_wake() - manual_clock::now());
+        poll(context);
+    }
+
+    BOOST_CHECK_LE(wake_ups, 110U);
+}
+
+BOOST_AUTO_TEST_CASE(P8_waits_of_one_tick_share_a_wake_up) {
+    asio::io_context context;
+    std::deque<manual_timer> timers;
+    std::size_t completed = 0;
+    for (int i = 0; i < 8; ++i)
+        timers.emplace_back(context, 10ms).async_wait([&](error_code) { ++completed; });
+
+    BOOST_CHECK(manual_clock::advance_to_next(context) == 10ms);
+    BOOST_CHECK_EQUAL(poll(context), 8U);
+
+    BOOST_CHECK_EQUAL(completed, 8U);
+    BOOST_CHECK(context.stopped());
+}
+
+BOOST_AUTO_TEST_CASE(P8_a_context_with_nothing_due_runs_no_unit_and_sets_nothing) {
+    asio::io_context context;
+    std::deque<pawl::steady_timer> timers;
+    std::deque<outcome> o(8);
+    for (std::size_t i = 0; i < 8; ++i)
+        timers.emplace_back(context, std::chrono::hours(1 + i)).async_wait(record(o[i]));
+    poll(context);
+    const std::size_t before = system_timer::settings;
+
+    for (int i = 0; i < 10; ++i)
+        BOOST_CHECK_EQUAL(poll(context), none);
+
+    BOOST_CHECK_EQUAL(system_timer::settings - before, none);
+}
+
+// Neither a deadline that moves later nor one that goes is worth a system call; nor is one that comes
+// while an earlier one is there.
+BOOST_AUTO_TEST_CASE(P8_waits_that_are_moved_and_cancelled_do_not_set_the_system_timer) {
+    asio::io_context context;
+    pawl::steady_timer first(context, 1h);
+    std::deque<outcome> o(3);
+    first.async_wait(record(o[0]));
+    poll(context);
+    const std::size_t before = system_timer::settings;
+
+    std::size_t aborted = 0;
+    pawl::steady_timer timer(context);
+    for (int i = 0; i < 1000; ++i) {
+        timer.expires_after(2h);
+        timer.async_wait([&](error_code) { ++aborted; });
+        first.rearm_after(1h + std::chrono::seconds(i));
+    }
+    timer.cancel();
+    poll(context);
+
+    BOOST_CHECK_EQUAL(aborted, 1000U);
+    BOOST_CHECK_EQUAL(system_timer::settings - before, none);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// ---- the driver ---------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(driver)
+
+namespace {
+
+constexpr std::size_t all = ~std::size_t{0};
+
+effects cancel(pawl::detail::shard<wheel>& s, timer_core& timer, std::size_t expected) {
+    effects out;
+    BOOST_CHECK_EQUAL(s.cancel(timer, all, out), expected);
+    s.told(out);
+    return out;
+}
+
+} // namespace
+
+// To ask it takes the driver's lock, and those of all shards.
+BOOST_AUTO_TEST_CASE(P8_the_driver_is_asked_to_rest_once_and_not_for_each_cancel_of_nothing) {
+    pawl::detail::shard<wheel> s(pawl::options{}, tick{});
+    timer_core timer;
+    test_wait wait;
+    effects out;
+    BOOST_REQUIRE(s.start(timer, wait, tick{10}, true, out));
+    s.told(out);
+    effects ended = cancel(s, timer, 1);
+    BOOST_REQUIRE(ended.runners); // who takes the wait asks
+    effects taken;
+    s.take(ended.runners, true, false, taken).op->complete();
+    s.told(taken);
+    BOOST_CHECK(taken.idle);
+
+    for (int i = 0; i < 10; ++i) {
+        const effects nothing = cancel(s, timer, 0);
+        BOOST_CHECK(!nothing.idle);
+        BOOST_CHECK(!nothing.arm);
+        BOOST_CHECK(!nothing.runners);
+    }
+
+    BOOST_CHECK(!s.release(timer));
+    BOOST_CHECK(s.release());
+}
+
+BOOST_AUTO_TEST_CASE(P8_a_cancel_of_nothing_asks_for_nothing_while_others_wait) {
+    pawl::detail::shard<wheel> s(pawl::options{}, tick{});
+    timer_core timer;
+    timer_core other;
+    test_wait wait;
+    effects out;
+    BOOST_REQUIRE(s.start(timer, wait, tick{10}, true, out));
+    s.told(out);
+    test_wait last;
+    effects again;
+    BOOST_REQUIRE(s.start(other, last, tick{10}, true, again));
+    s.told(again);
+    BOOST_CHECK(!again.arm); // it is armed for that tick
+    effects ended = cancel(s, other, 1);
+    effects taken;
+    s.take(ended.runners, true, false, taken).op->complete();
+    s.told(taken);
+    BOOST_CHECK(!taken.idle);
+
+    const effects nothing = cancel(s, other, 0);
+
+    BOOST_CHECK(!nothing.idle && !nothing.arm && !nothing.runners);
+    ended = cancel(s, timer, 1);
+    effects rest;
+    s.take(ended.runners, true, false, rest).op->complete();
+    s.told(rest);
+    BOOST_CHECK(!s.release(timer));
+    BOOST_CHECK(!s.release(other));
+    BOOST_CHECK(s.release());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// ---- locks ----------------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(locks)
+
+namespace {
+
+/// Notes how many timers were filed anew under one lock.
+class noting_backend : public wheel {
+public:
+    using wheel::wheel;
+
+    class detached : public wheel::detached {
+    public:
+        explicit detached(const noting_backend& b) : wheel::detached(b) {}
+    };
+
+    void refile(pawl::time::timer_node& node) noexcept {
+        if (std::exchange(hold_, counted_locks::taken) != counted_locks::taken)
+            in_hold_ = 0;
+        most = std::max(most, ++in_hold_);
+        wheel::refile(node);
+    }
+
+    static inline std::size_t most = 0;
+
+private:
+    std::size_t hold_ = 0;
+    std::size_t in_hold_ = 0;
+};
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(P6_a_set_back_files_at_most_one_batch_of_timers_under_one_lock) {
+    std::thread([] {}).join(); // from now on locks are taken
+    for (const unsigned batch : {1U, 7U, 256U}) {
+        pawl::options o;
+        o.batch_limit = batch;
+        noting_backend::most = 0;
+        {
+            shard_bench::bench<noting_backend> b(o);
+            std::deque<timer_core> timers(300);
+            std::deque<test_wait> waits(300);
+            for (std::size_t i = 0; i < 300; ++i)
+                b.start(timers[i], waits[i], 2000 + i);
+            b.collect(1000);
+
+            b.state().set_back(tick{10});
+
+            BOOST_CHECK_EQUAL(noting_backend::most, batch);
+            BOOST_CHECK_EQUAL(b.state().armed_count(), 300U);
+            for (timer_core& t : timers)
+                b.release(t);
+            b.run_all();
+        }
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,363 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// Purpose
+//   Clocks that are set while the service is in the middle of something: between a reading and its use,
+//   while the driver rests, for lack of memory. What another thread might do there is done by the clock
+//   itself, in a chosen reading.
+
+#define BOOST_TEST_MODULE set_clock
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include "counted_new.hpp"
+#include "service_support.hpp"
+#include "shard_bench.hpp"
+
+#include "../support/scripted_clock.hpp"
+#include "../support/system_timer.hpp"
+
+#include <pawl/time/hierarchical_wheel.hpp>
+
+#include <boost/asio/post.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <new>
+#include <thread>
+
+namespace {
+
+using namespace service_test;
+using pawl::manual_clock;
+using pawl::manual_timer;
+
+template <int Tag>
+using wall = pawl_test::scripted_clock<Tag>;
+template <class Clock>
+using timer_of = pawl::basic_waitable_timer<Clock>;
+
+constexpr auto noon = std::chrono::nanoseconds(1000h);
+
+/// Has the services of the context look at the clock, as their drivers do.
+void look(asio::io_context& context) {
+    asio::use_service<pawl::detail::service_registry>(context).for_each(
+        [](pawl::detail::registered_service& s) { s.clock_moved(); });
+}
+
+/// All that can be done now, if that has an end. @return how many units.
+std::size_t poll_to_end(asio::io_context& context) {
+    context.restart();
+    std::size_t units = 0;
+    while (context.poll_one() != 0)
+        BOOST_REQUIRE_LT(++units, 1000U);
+    return units;
+}
+
+/// How often the one shard of the service has followed a clock that was set back.
+template <class Clock>
+unsigned set_backs(asio::io_context& context) {
+    return asio::use_service<pawl::timer_service<Clock>>(context).enter().state().seen().set_backs;
+}
+
+} // namespace
+
+// ---- a driver that rests ------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(resting)
+
+// The driver was set for a time that the clock has passed since; nobody told it.
+BOOST_AUTO_TEST_CASE(a_wait_that_starts_while_the_driver_rests_is_due_by_a_clock_that_has_leapt) {
+    asio::io_context context;
+    asio::io_context other;
+    manual_timer timer(context, 1h);
+    outcome cancelled;
+    timer.async_wait(record(cancelled));
+    asio::post(context, [&] { timer.cancel(); });
+    poll_to_end(context);
+    BOOST_REQUIRE(cancelled.aborted());
+    BOOST_REQUIRE(context.stopped()); // it rests
+
+    outcome o;
+    manual_clock::advance(other, 3h);
+    timer.expires_at(manual_clock::now() - 1h); // later than what the driver was set for
+    timer.async_wait(record(o));
+    poll_to_end(context);
+
+    BOOST_CHECK(o.succeeded());
+    BOOST_CHECK(context.stopped());
+}
+
+BOOST_DATA_TEST_CASE(P2_the_system_timer_is_set_anew_for_a_wait_that_starts_while_the_driver_rests,
+                     boost::unit_test::data::make({false, true}), steady) {
+    const auto with_clock = [](auto clock_type) {
+        using clock = decltype(clock_type);
+        clock::set(noon);
+        asio::io_context context;
+        timer_of<clock> timer(context, 900ms);
+        outcome cancelled;
+        timer.async_wait(record(cancelled));
+        asio::post(context, [&] { timer.cancel(); });
+        poll_to_end(context);
+        BOOST_REQUIRE(cancelled.aborted());
+        BOOST_REQUIRE(context.stopped());
+
+        outcome o;
+        clock::set(noon + 10h);
+        timer.expires_after(1ms); // not the rest of those 900
+        timer.async_wait(record(o));
+        poll_to_end(context);
+        BOOST_CHECK(system_timer::sleep <= 1ms);
+        BOOST_CHECK(o.pending());
+        clock::set(noon + 11h);
+        run_to_end(context); // is not told
+
+        BOOST_CHECK(o.succeeded());
+        BOOST_CHECK(context.stopped());
+    };
+    if (steady)
+        with_clock(pawl_test::scripted_clock<1, true>());
+    else
+        with_clock(pawl_test::scripted_clock<1, false>());
+}
+
+BOOST_AUTO_TEST_CASE(P9_a_driver_that_rests_wakes_for_a_clock_that_was_set_back_and_rests_again) {
+    using clock = wall<2>;
+    clock::set(noon);
+    asio::io_context context;
+    timer_of<clock> timer(context, 1h);
+    for (const auto hour : {3h, 1h, 2h}) {
+        outcome cancelled;
+        timer.expires_after(1h);
+        timer.async_wait(record(cancelled));
+        asio::post(context, [&] { timer.cancel(); });
+        poll_to_end(context);
+        BOOST_REQUIRE(context.stopped());
+
+        clock::set(noon + hour);
+        outcome o;
+        timer.expires_after(10min);
+        timer.async_wait(record(o));
+        poll_to_end(context);
+        BOOST_CHECK(o.pending());
+        BOOST_CHECK(!context.stopped());
+        clock::set(noon + hour + 10min);
+        look(context);
+        poll_to_end(context);
+
+        BOOST_CHECK(o.succeeded());
+        BOOST_CHECK(context.stopped());
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// ---- between a reading and its use --------------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(readings)
+
+// A thread that has read the clock is overtaken by one that reads it later. Everything would be filed
+// anew.
+BOOST_AUTO_TEST_CASE(P8_a_reading_that_another_thread_has_overtaken_is_no_set_back) {
+    using clock = wall<10>;
+    clock::set(noon);
+    asio::io_context context;
+    timer_of<clock> timer(context, 1h);
+    outcome o;
+    timer.async_wait(record(o));
+    look(context);
+    BOOST_REQUIRE_EQUAL(set_backs<clock>(context), 0U);
+
+    for (const int n : {1, 2}) {
+        clock::at_reading(n, [&] {
+            clock::set(noon + n * 1min);
+            look(context);
+        });
+        look(context);
+        (void)clock::forget();
+        BOOST_CHECK_EQUAL(set_backs<clock>(context), 0U);
+    }
+
+    clock::set(noon - 1h); // which is one
+    look(context);
+    BOOST_CHECK_EQUAL(set_backs<clock>(context), 1U);
+    look(context);
+    BOOST_CHECK_EQUAL(set_backs<clock>(context), 1U);
+    clock::set(noon + 1h);
+    look(context);
+    poll_to_end(context);
+    BOOST_CHECK(o.succeeded());
+}
+
+// A thread reads the clock; before it uses that reading, the clock is set back, and another thread has
+// followed it.
+BOOST_AUTO_TEST_CASE(P1_a_reading_from_before_a_set_back_makes_no_wait_early) {
+    using clock = wall<11>;
+    for (const int n : {1, 2}) {
+        clock::set(noon);
+        asio::io_context context;
+        timer_of<clock> timer(context, 1h);
+        outcome o;
+        timer.async_wait(record(o));
+        look(context);
+
+        clock::set(noon + 1h);
+        clock::at_reading(n, [&] {
+            clock::set(noon + 30min);
+            look(context); // has seen noon, or noon and one hour
+            clock::set(noon - 1h);
+            look(context);
+        });
+        look(context);
+        const bool too_late = clock::forget(); // it was due when the clock was read last
+        clock::set(noon + 59min);
+        look(context);
+        poll_to_end(context);
+        BOOST_CHECK(o.pending() || too_late);
+
+        clock::set(noon + 1h);
+        look(context);
+        poll_to_end(context);
+        BOOST_CHECK(o.succeeded());
+        BOOST_CHECK(context.stopped());
+    }
+}
+
+// Set forward and back between the readings of one call, nothing is early, lost, or told twice.
+BOOST_AUTO_TEST_CASE(P1_P3_a_clock_that_is_set_in_any_reading_keeps_every_wait) {
+    using clock = wall<12>;
+    for (const auto to : {noon - 5h, noon + 30min, noon + 5h}) {
+        for (int n = 1; n <= 6; ++n) {
+            clock::set(noon);
+            asio::io_context context;
+            std::deque<timer_of<clock>> timers;
+            std::deque<outcome> o(3);
+            bool early = false;
+            const auto wait = [&](std::size_t i) {
+                const auto expiry = timers[i].expiry();
+                timers[i].async_wait([&, i, expiry](error_code ec) {
+                    ++o[i].calls;
+                    o[i].code = ec;
+                    early = early || clock::now() < expiry;
+                });
+            };
+            for (const std::chrono::minutes delay : {10min, 60min, 120min})
+                timers.emplace_back(context, delay);
+            for (std::size_t i = 0; i < 3; ++i)
+                wait(i);
+            clock::at_reading(n, [&] { clock::set(to); });
+            timers[1].rearm_after(90min);
+            look(context);
+            poll_to_end(context);
+            look(context);
+            poll_to_end(context);
+            (void)clock::forget();
+
+            clock::set(noon + 10h);
+            look(context);
+            poll_to_end(context);
+
+            BOOST_CHECK(!early);
+            for (const outcome& each : o)
+                BOOST_CHECK(each.succeeded());
+            BOOST_CHECK(context.stopped());
+        }
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// ---- lack of memory -----------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(faults)
+
+BOOST_AUTO_TEST_CASE(C26_a_set_back_that_finds_no_memory_is_tried_again_by_the_driver) {
+    using clock = wall<20>;
+    int failures = 0;
+    for (long n = 0;; ++n) {
+        BOOST_REQUIRE_LT(n, 20);
+        clock::set(noon);
+        asio::io_context context;
+        std::deque<timer_of<clock>> timers;
+        std::deque<outcome> o(2);
+        for (std::size_t i = 0; i < 2; ++i)
+            timers.emplace_back(context, std::chrono::hours(1 + i)).async_wait(record(o[i]));
+        look(context);
+        poll_to_end(context);
+        clock::set(noon - 1h);
+
+        counted_new::fuse = n;
+        bool failed = false;
+        try {
+            timers[0].rearm_after(30min); // earlier than what the driver is set for
+            poll_to_end(context);
+        } catch (const std::bad_alloc&) {
+            failed = true;
+        }
+        counted_new::fuse = counted_new::never;
+
+        failures += failed;
+        BOOST_CHECK(!context.stopped());
+        poll_to_end(context); // nobody else looks
+        BOOST_CHECK_EQUAL(set_backs<clock>(context), 1U);
+        BOOST_CHECK(o[0].pending() && o[1].pending());
+        BOOST_CHECK(!context.stopped()); // P9
+        clock::set(noon - 30min);
+        look(context);
+        poll_to_end(context);
+        BOOST_CHECK(o[0].succeeded() && o[1].pending());
+        clock::set(noon + 2h);
+        look(context);
+        poll_to_end(context);
+        BOOST_CHECK(o[1].succeeded());
+        if (!failed)
+            break;
+    }
+    BOOST_CHECK_GT(failures, 0);
+}
+
+// Two threads start the first two waits. That of the first may find no memory for the driver, and is taken
+// back alone.
+BOOST_AUTO_TEST_CASE(C26_a_wait_that_starts_while_another_thread_arms_the_driver_arms_it_too) {
+    using namespace shard_bench;
+    std::thread([] {}).join(); // from now on locks are taken
+    pawl::detail::shard<pawl::time::hierarchical_wheel> s(pawl::options{}, tick{});
+    timer_core first;
+    timer_core second;
+    test_wait a;
+    test_wait b;
+    effects of_first;
+    BOOST_REQUIRE(s.start(first, a, tick{10}, true, of_first));
+    BOOST_REQUIRE(of_first.arm);
+
+    effects of_second;
+    BOOST_REQUIRE(s.start(second, b, tick{20}, true, of_second));
+    BOOST_CHECK(of_second.arm);
+    BOOST_CHECK(of_second.wake <= tick{10}); // whichever of the two arms it, it will do for both
+    effects undo;
+    BOOST_CHECK(s.withdraw(first, a, undo)); // no memory
+    s.told(of_first);
+    s.told(undo);
+    s.told(of_second);
+
+    test_wait c;
+    effects later;
+    BOOST_REQUIRE(s.start(first, c, tick{30}, false, later));
+    BOOST_CHECK(later.arm); // after a failure the next start tries again
+    s.told(later);
+    for (timer_core* t : {&first, &second}) {
+        effects out;
+        BOOST_CHECK_EQUAL(s.cancel(*t, 1, out), one);
+        s.told(out);
+        effects taken;
+        s.take(out.runners, true, false, taken).op->complete();
+        s.told(taken);
+        BOOST_CHECK(!s.release(*t));
+    }
+    BOOST_CHECK(s.release());
+}
+
+BOOST_AUTO_TEST_SUITE_END()

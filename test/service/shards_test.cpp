@@ -1,0 +1,477 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// Purpose
+//   A service with several shards, each with timers of its own: whatever is asked of the service holds for
+//   all of them, whichever has what it is about. So each test takes turns, and none has its answer in the
+//   first shard alone.
+
+#define BOOST_TEST_MODULE shards
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include "counted_new.hpp"
+#include "service_support.hpp"
+
+#include "../support/scripted_clock.hpp"
+#include "../support/system_timer.hpp"
+
+#include <boost/asio/post.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <new>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+// Not an unnamed namespace: the cases of Boost.Test that take data are templates with external linkage.
+namespace shards_test {
+
+using namespace service_test;
+using pawl::manual_clock;
+using pawl::manual_timer;
+
+template <class Clock>
+using timer_of = pawl::basic_waitable_timer<Clock>;
+
+const auto shards = boost::unit_test::data::make({2U, 4U});
+
+/// Calls `f(0)` to `f(n - 1)`, each in a thread of its own, while the threads of those before are still
+/// there: each gets a shard of its own.
+template <class Function>
+void in_threads_of_their_own(std::size_t n, Function f, std::size_t i = 0) {
+    std::thread([&] {
+        f(i);
+        if (i + 1 != n)
+            in_threads_of_their_own(n, f, i + 1);
+    }).join();
+}
+
+/// All that can be done now, if that has an end. @return how many units.
+std::size_t poll_to_end(asio::io_context& context) {
+    context.restart();
+    std::size_t units = 0;
+    while (context.poll_one() != 0)
+        BOOST_REQUIRE_LT(++units, 1000U);
+    return units;
+}
+
+/// A timer in each shard, and what became of its wait.
+template <class Timer>
+struct sharded {
+    explicit sharded(unsigned n, pawl::options o = {}) : timers(n), outcomes(n) {
+        if constexpr (requires { Timer::clock_type::default_precision; })
+            o.precision = Timer::clock_type::default_precision;
+        o.shards = n;
+        pawl::make_timer_service<Timer>(context, o);
+        in_threads_of_their_own(n, [&](std::size_t i) { timers[i].emplace(context); });
+    }
+
+    std::size_t size() const { return timers.size(); }
+    Timer& timer(std::size_t i) { return *timers[i]; }
+    outcome& result(std::size_t i) { return outcomes[i]; }
+
+    void start(std::size_t i, typename Timer::duration d) {
+        outcomes[i] = {};
+        timer(i).expires_after(d);
+        timer(i).async_wait(record(outcomes[i]));
+    }
+    void start_at(std::size_t i, std::chrono::nanoseconds since_epoch) {
+        outcomes[i] = {};
+        timer(i).expires_at(typename Timer::time_point(since_epoch));
+        timer(i).async_wait(record(outcomes[i]));
+    }
+
+    asio::io_context context;
+    std::deque<std::optional<Timer>> timers;
+    std::deque<outcome> outcomes;
+};
+
+void look(asio::io_context& context) {
+    asio::use_service<pawl::detail::service_registry>(context).for_each(
+        [](pawl::detail::registered_service& s) { s.clock_moved(); });
+}
+
+} // namespace shards_test
+
+using namespace shards_test;
+
+BOOST_DATA_TEST_CASE(threads_take_the_shards_in_turn_and_keep_them, shards, n) {
+    asio::io_context context;
+    pawl::options o;
+    o.shards = n;
+    pawl::make_timer_service<manual_clock>(context, o);
+    auto& service = asio::use_service<pawl::timer_service<manual_clock>>(context);
+    std::vector<const void*> seats;
+
+    in_threads_of_their_own(2 * n, [&](std::size_t) {
+        seats.push_back(&service.enter());
+        BOOST_REQUIRE(seats.back() == &service.enter());
+    });
+
+    BOOST_REQUIRE_EQUAL(seats.size(), 2 * n);
+    BOOST_CHECK_EQUAL(std::set<const void*>(seats.begin(), seats.end()).size(), n);
+    BOOST_CHECK(std::equal(seats.begin(), seats.begin() + n, seats.begin() + n));
+}
+
+// ---- a clock that is moved by hand --------------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(by_hand)
+
+BOOST_DATA_TEST_CASE(advance_to_next_stops_at_the_next_deadline_whichever_shard_has_it, shards, n) {
+    for (std::size_t first = 0; first != n; ++first) {
+        sharded<manual_timer> s(n);
+        for (std::size_t i = 0; i != n; ++i)
+            s.start((first + i) % n, std::chrono::seconds(1 + i));
+        poll_to_end(s.context);
+
+        for (std::size_t i = 0; i != n; ++i) {
+            BOOST_CHECK(manual_clock::advance_to_next(s.context) == 1s);
+            poll_to_end(s.context);
+            for (std::size_t k = 0; k != n; ++k)
+                BOOST_CHECK_EQUAL(s.result((first + k) % n).calls, k <= i ? 1 : 0);
+        }
+
+        BOOST_CHECK(manual_clock::advance_to_next(s.context) == 0s);
+        BOOST_CHECK(s.context.stopped());
+    }
+}
+
+BOOST_DATA_TEST_CASE(advance_to_next_does_not_move_while_a_wait_is_due_in_any_shard, shards, n) {
+    for (std::size_t due = 0; due != n; ++due) {
+        sharded<manual_timer> s(n);
+        for (std::size_t i = 0; i != n; ++i)
+            s.start(i, i == due ? 1s : 5s);
+        poll_to_end(s.context);
+        manual_clock::advance(s.context, 1s); // nobody has run it yet
+
+        BOOST_CHECK(manual_clock::advance_to_next(s.context) == 0s);
+        poll_to_end(s.context);
+
+        for (std::size_t i = 0; i != n; ++i)
+            BOOST_CHECK_EQUAL(s.result(i).calls, i == due ? 1 : 0);
+        BOOST_CHECK(manual_clock::advance_to_next(s.context) == 4s);
+        poll_to_end(s.context);
+    }
+}
+
+BOOST_DATA_TEST_CASE(a_deadline_that_has_moved_is_found_on_the_way_in_any_shard, shards, n) {
+    for (std::size_t moved = 0; moved != n; ++moved) {
+        sharded<manual_timer> s(n);
+        for (std::size_t i = 0; i != n; ++i)
+            s.start(i, i == moved ? 1s : 5s);
+        s.timer(moved).rearm_after(3s);
+        poll_to_end(s.context);
+
+        BOOST_CHECK(manual_clock::advance_to_next(s.context) == 3s);
+        poll_to_end(s.context);
+
+        BOOST_CHECK(s.result(moved).succeeded());
+    }
+}
+
+BOOST_DATA_TEST_CASE(a_clock_that_moves_makes_the_waits_of_every_shard_due, shards, n) {
+    sharded<manual_timer> s(n);
+    for (std::size_t i = 0; i != n; ++i)
+        s.start(i, 1s);
+    poll_to_end(s.context);
+
+    manual_clock::advance(s.context, 1s);
+
+    BOOST_CHECK_EQUAL(poll_to_end(s.context), n);
+    for (std::size_t i = 0; i != n; ++i)
+        BOOST_CHECK(s.result(i).succeeded());
+    BOOST_CHECK(s.context.stopped());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// ---- one driver for all -------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(one_driver)
+
+BOOST_DATA_TEST_CASE(P8_a_context_with_nothing_due_runs_no_unit_whichever_shard_is_next, shards,
+                     n) {
+    for (std::size_t first = 0; first != n; ++first) {
+        sharded<manual_timer> s(n);
+        for (std::size_t i = 0; i != n; ++i)
+            s.start((first + i) % n, std::chrono::hours(n - i));
+
+        BOOST_CHECK_LE(poll_to_end(s.context), 1U); // a wake-up for deadlines ever earlier
+        for (int i = 0; i < 10; ++i)
+            BOOST_CHECK_EQUAL(poll_to_end(s.context), none);
+    }
+}
+
+BOOST_DATA_TEST_CASE(P8_shards_with_the_same_deadline_share_a_wake_up, shards, n) {
+    sharded<manual_timer> s(n);
+    const auto expiry = (manual_clock::now() + 1h).time_since_epoch();
+    for (std::size_t i = 0; i != n; ++i)
+        s.start_at(i, expiry);
+
+    BOOST_CHECK_EQUAL(poll_to_end(s.context), none);
+
+    BOOST_CHECK(manual_clock::advance_to_next(s.context) == 1h);
+    BOOST_CHECK_EQUAL(poll_to_end(s.context), n);
+}
+
+// Whichever shard has the earliest wait, whether the others have any, and whichever has woken the driver.
+BOOST_DATA_TEST_CASE(P2_after_a_wake_up_the_system_timer_is_set_for_the_earliest_of_all_shards,
+                     shards* boost::unit_test::data::make({false, true}), n, alone) {
+    using clock = pawl_test::scripted_clock<2, true>;
+    clock::set(1000h);
+    for (std::size_t first = 0; first != n; ++first) {
+        for (std::size_t waker = 0; waker != n; ++waker) {
+            sharded<timer_of<clock>> s(n);
+            std::optional<timer_of<clock>> passed;
+            in_threads_of_their_own(n, [&](std::size_t i) {
+                if (i == waker)
+                    passed.emplace(s.context, -1s);
+            });
+            for (std::size_t i = 0; i != n; ++i) {
+                if (i == first || !alone)
+                    s.start(i, i == first ? 5s : 100s);
+            }
+            outcome o;
+            passed->async_wait(record(o));
+
+            poll_to_end(s.context);
+
+            BOOST_CHECK(o.succeeded());
+            BOOST_CHECK(s.result(first).pending());
+            BOOST_CHECK(system_timer::sleep <= 5s + 1ms);
+            BOOST_CHECK(!s.context.stopped());
+        }
+    }
+}
+
+// The driver itself finds them, not the test: its wake-up runs the first one that it finds, and no other.
+BOOST_DATA_TEST_CASE(a_wake_up_completes_what_is_due_in_every_shard, shards, n) {
+    for (std::size_t late = 0; late != n; ++late) {
+        asio::io_context other;
+        sharded<manual_timer> s(n);
+        for (std::size_t i = 0; i != n; ++i)
+            s.start(i, 1s);
+        poll_to_end(s.context);
+        manual_clock::advance(other, 1s); // nobody has told the services of the first one
+
+        outcome o;
+        s.timer(late).async_wait(record(o));
+        s.timer(late).rearm_at(manual_clock::now() - 500ms); // earlier than all: the driver looks
+        BOOST_CHECK_LE(poll_to_end(s.context), n + 2);
+
+        BOOST_CHECK(o.succeeded());
+        for (std::size_t i = 0; i != n; ++i)
+            BOOST_CHECK(s.result(i).succeeded());
+        BOOST_CHECK(s.context.stopped());
+    }
+}
+
+BOOST_DATA_TEST_CASE(P9_run_goes_on_while_any_shard_has_a_wait, shards, n) {
+    for (std::size_t left = 0; left != n; ++left) {
+        sharded<pawl::steady_timer> s(n);
+        for (std::size_t i = 0; i != n; ++i)
+            s.start(i, std::chrono::hours(1 + i));
+        for (std::size_t i = 0; i != n; ++i) {
+            if (i != left)
+                asio::post(s.context, [&s, i] { s.timer(i).cancel(); });
+        }
+        poll_to_end(s.context);
+        BOOST_CHECK(!s.context.stopped());
+        for (std::size_t i = 0; i != n; ++i)
+            BOOST_CHECK_EQUAL(s.result(i).calls, i == left ? 0 : 1);
+
+        asio::post(s.context, [&] { s.timer(left).cancel(); });
+        poll_to_end(s.context);
+        BOOST_CHECK(s.context.stopped());
+        BOOST_CHECK(s.result(left).aborted());
+    }
+}
+
+// A handler that throws leaves behind what it had yet to do: the waits of its own shard, and of others.
+BOOST_DATA_TEST_CASE(C34_a_handler_that_throws_takes_no_wait_of_another_shard_along, shards, n) {
+    for (std::size_t bad = 0; bad != n; ++bad) {
+        sharded<manual_timer> s(n);
+        std::size_t calls = 0;
+        for (std::size_t i = 0; i != n; ++i) {
+            s.timer(i).expires_after(1s);
+            for (int wait = 0; wait < 2; ++wait) {
+                s.timer(i).async_wait([&calls, i, bad](error_code) {
+                    ++calls;
+                    if (i == bad)
+                        throw std::runtime_error("a handler");
+                });
+            }
+        }
+        manual_clock::advance(s.context, 1s);
+
+        for (int thrown = 0; thrown < 2; ++thrown)
+            BOOST_CHECK_THROW(for (int i = 0; i < 100; ++i) s.context.poll_one(),
+                              std::runtime_error);
+        poll_to_end(s.context);
+
+        BOOST_CHECK_EQUAL(calls, 2 * n);
+        BOOST_CHECK(s.context.stopped());
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// ---- all at once --------------------------------------------------------------------------------------
+
+BOOST_DATA_TEST_CASE(P10_expire_all_ends_the_waits_of_every_shard, shards, n) {
+    sharded<manual_timer> s(n);
+    for (std::size_t i = 0; i != n; ++i)
+        s.start(i, std::chrono::hours(1 + i));
+
+    BOOST_CHECK_EQUAL(pawl::expire_all(s.context, asio::error::shut_down), n);
+    poll_to_end(s.context);
+
+    for (std::size_t i = 0; i != n; ++i)
+        BOOST_CHECK_EQUAL(s.result(i).code, asio::error::shut_down);
+    BOOST_CHECK(s.context.stopped());
+}
+
+BOOST_DATA_TEST_CASE(P10_the_end_of_a_context_reaches_the_waits_of_every_shard,
+                     shards* boost::unit_test::data::make({false, true}), n, deliver) {
+    pawl::options o;
+    o.on_shutdown = deliver ? pawl::shutdown_policy::deliver : pawl::shutdown_policy::destroy;
+    auto s = std::make_unique<sharded<manual_timer>>(n, o);
+    const auto alive = std::make_shared<int>();
+    std::size_t told = 0;
+    for (std::size_t i = 0; i != n; ++i) {
+        s->timer(i).expires_after(std::chrono::hours(1 + i));
+        s->timer(i).async_wait([&told, alive](error_code ec) {
+            BOOST_CHECK_EQUAL(ec, asio::error::operation_aborted);
+            ++told;
+        });
+    }
+    const auto timers = std::move(s->timers); // outlive it
+
+    s.reset();
+
+    BOOST_CHECK_EQUAL(told, deliver ? n : none);
+    BOOST_CHECK_EQUAL(alive.use_count(), 1);
+}
+
+// ---- faults -------------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(faults)
+
+namespace {
+
+using wall = pawl_test::scripted_clock<1>;
+constexpr auto noon = std::chrono::nanoseconds(1000h);
+
+/// The clock is set back in the `n`th reading from now on; from then on so many allocations succeed.
+void set_back_in_reading(int n, long allocations) {
+    wall::at_reading(n, [allocations] {
+        wall::set(noon - 1h);
+        counted_new::fuse = allocations;
+    });
+}
+
+} // namespace
+
+// The driver wakes up and looks at one shard after the other. Meanwhile the clock is set back; some shard has
+// to follow it, and lacks memory.
+BOOST_DATA_TEST_CASE(C26_a_clock_that_is_set_back_without_memory_costs_no_wait_of_any_shard, shards,
+                     n) {
+    int failures = 0;
+    for (int reading = 1; reading <= 2 + 3 * static_cast<int>(n); ++reading) {
+        for (long allocations = 0; allocations < 2; ++allocations) {
+            wall::set(noon);
+            sharded<timer_of<wall>> s(n);
+            std::deque<outcome> due(n);
+            for (std::size_t i = 0; i != n; ++i) {
+                s.start(i, 1h);
+                look(s.context);
+                poll_to_end(s.context);
+            }
+            std::deque<timer_of<wall>> others; // in the shard of this thread
+            for (std::size_t i = 0; i != n; ++i) {
+                s.timer(i).async_wait(record(due[i]));
+            }
+            s.timer(n - 1).rearm_at(wall::time_point(noon)); // is due; the driver is to look
+            s.timer(0).rearm_at(wall::time_point(noon));
+
+            set_back_in_reading(reading, allocations);
+            bool failed = false;
+            try {
+                poll_to_end(s.context);
+            } catch (const std::bad_alloc&) {
+                failed = true;
+            }
+            counted_new::fuse = counted_new::never;
+            (void)wall::forget();
+            failures += failed;
+
+            const bool some_pending =
+                std::any_of(due.begin(), due.end(), [](const outcome& o) { return o.pending(); });
+            if (failed) {
+                BOOST_CHECK(!s.context.stopped());
+                poll_to_end(s.context); // tries again
+            }
+            BOOST_CHECK_EQUAL(busy(s.context), some_pending);
+            wall::set(noon + 1h);
+            look(s.context);
+            poll_to_end(s.context);
+
+            for (std::size_t i = 0; i != n; ++i) {
+                BOOST_CHECK(due[i].succeeded());
+                BOOST_CHECK(s.result(i).succeeded());
+            }
+            BOOST_CHECK(s.context.stopped());
+        }
+    }
+    BOOST_CHECK_GT(failures, 0);
+}
+
+// Of the first waits of all, that of one shard finds no memory for the driver.
+BOOST_DATA_TEST_CASE(C26_a_first_wait_without_memory_leaves_those_of_other_shards_alone, shards,
+                     n) {
+    for (std::size_t unlucky = 0; unlucky != n; ++unlucky) {
+        int failures = 0;
+        for (long allocations = 0; allocations < 4; ++allocations) {
+            sharded<manual_timer> s(n);
+            counted_new::fuse = allocations;
+            try {
+                s.start(unlucky, 1s);
+            } catch (const std::bad_alloc&) {
+                ++failures;
+            }
+            counted_new::fuse = counted_new::never;
+            for (std::size_t i = 0; i != n; ++i) {
+                if (i != unlucky)
+                    s.start(i, 2s);
+            }
+            const bool started = s.timer(unlucky).cancel() == 1;
+            poll_to_end(s.context);
+            BOOST_CHECK_EQUAL(s.result(unlucky).calls, started ? 1 : 0);
+            BOOST_CHECK(!s.context.stopped());
+            s.start(unlucky, 1s);
+
+            BOOST_CHECK(manual_clock::advance_to_next(s.context) == 1s);
+            poll_to_end(s.context);
+            BOOST_CHECK(s.result(unlucky).succeeded());
+            BOOST_CHECK(manual_clock::advance_to_next(s.context) == 1s);
+            poll_to_end(s.context);
+
+            for (std::size_t i = 0; i != n; ++i)
+                BOOST_CHECK(s.result(i).succeeded());
+            BOOST_CHECK(s.context.stopped());
+        }
+        BOOST_CHECK_GT(failures, 0);
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
