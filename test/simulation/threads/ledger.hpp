@@ -1,0 +1,170 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// Purpose
+//   What was done with one timer, and what its waits were told: written down while threads are at
+//   work, checked when they have ended.
+//
+// Model
+//   A ledger belongs to the waits of one timer: it goes where they are moved. Whoever uses the timer
+//   holds a mutex, so the ledger has the calls in their order. Handlers come in any order. Each wait
+//   knows the moment when its handler began, each call the moment before it was made.
+//   A handler that began before a call was not counted by it. Of those that began after it had
+//   returned, the call has counted all but those that were `started` (wait_state.hpp) and had not
+//   come to their first line: at most one for each thread that runs a context. In a handler of the
+//   only such thread there is none, and what calls return is checked exactly.
+//
+// Invariants
+//   Moments are relaxed atomics, and waits are written to without a lock: the ledger must not order
+//   what the library has to order itself, or ThreadSanitizer would see less.
+
+#ifndef PAWL_TEST_SIMULATION_THREADS_LEDGER_HPP
+#define PAWL_TEST_SIMULATION_THREADS_LEDGER_HPP
+
+#include "simulation/threads/timers.hpp"
+
+#include <boost/asio/cancellation_signal.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace simulation::threads {
+
+/// The next moment. A call that happens before another one has an earlier moment.
+std::uint64_t moment() noexcept;
+
+/// The error that waits are told by expire_all().
+extern const error_code hasty;
+
+/// Every setting of shared_clock.
+class settings {
+public:
+    /// The clock goes with the steady clock.
+    settings();
+
+    /// Sets the clock. By one thread at a time.
+    void set(std::int64_t ahead);
+
+    /// The latest time that the clock can have said between two moments, the second of which was at
+    /// `steady` by the steady clock.
+    [[nodiscard]] std::int64_t latest(std::uint64_t from, std::uint64_t to,
+                                      std::int64_t steady) const;
+
+private:
+    struct setting {
+        std::uint64_t from;
+        std::int64_t ahead;
+        std::uint64_t to = UINT64_MAX; ///< the clock may have said so until then
+        std::int64_t end = INT64_MAX;  ///< the same, by the steady clock
+    };
+    std::vector<setting> all_;
+};
+
+enum class told : std::uint8_t {
+    nothing,
+    success,
+    aborted,
+    expired,
+    refused,
+    something,
+    destroyed
+};
+
+struct wait final : listener {
+    explicit wait(sort s, std::function<void()> f) : type(s), then(std::move(f)) {}
+
+    void completed(int id, const error_code& ec, std::uint64_t number) override;
+    void destroyed(int id) override;
+
+    [[nodiscard]] bool over() const noexcept { // relaxed: a hint
+        return ends.load(std::memory_order_relaxed) != 0;
+    }
+
+    /// The calling thread is in a handler.
+    static thread_local bool in_handler;
+
+    const sort type;
+    const std::function<void()> then; ///< what its handler does
+    std::atomic<int> ends{0};
+    told what = told::nothing;
+    std::uint64_t began = UINT64_MAX;
+    std::int64_t steady = 0;  ///< when it began
+    std::int64_t reading = 0; ///< the same, by its own clock
+
+    // What the check knows of it.
+    std::int64_t expiry = 0; ///< the earliest that it may have had in the end
+    std::uint64_t armed = 0; ///< it was given that after this moment
+    bool cancelled = false;
+};
+
+enum class act : std::uint8_t { start, rearm, cancel, cancel_one, drop, emit };
+
+/// What may happen besides what was asked for.
+struct rules {
+    bool early = false;     ///< a ring that is full may expire waits
+    bool refuses = false;   ///< or refuse them
+    bool abandoned = false; ///< the context was destroyed with waits pending
+    bool delivers = false;  ///< and they were told
+};
+
+class ledger {
+public:
+    ledger(sort s, rules r, bool strand) : type(s), allowed(r), in_strand(strand) {}
+
+    // --- while the timer is used, by the one who uses it ---------------------------------------
+
+    /// A wait is about to be started.
+    wait& start(std::int64_t expiry, std::function<void()> then, bool listens);
+    /// A call that began at `before` has just returned. @param busy the threads that may be at the
+    /// beginning of a handler.
+    void note(act a, std::uint64_t before, int busy, std::size_t count = 0,
+              std::int64_t expiry = 0);
+    /// Emits the signal, if a wait has listened to it. @return whether it did.
+    bool emit(asio::cancellation_type type, int busy);
+
+    [[nodiscard]] bool can_listen() const { return !listener_ || listener_->over(); }
+
+    const sort type;
+    const rules allowed;
+    const bool in_strand; ///< the executor of the timer
+    asio::cancellation_signal signal;
+
+    // --- when all has ended --------------------------------------------------------------------
+
+    struct totals {
+        std::size_t waits = 0;
+        std::size_t events = 0;
+        std::size_t expired = 0;
+    };
+    /// Fails if a promise is broken.
+    totals check(const settings& clock);
+
+private:
+    struct event {
+        act what;
+        std::uint64_t before, after;
+        int busy;
+        std::size_t count;
+        std::int64_t expiry;
+        wait* subject;
+    };
+
+    void replay(const event& e);
+    void check(const wait& w, const settings& clock) const;
+    /// Fails, and prints all that the ledger holds.
+    [[noreturn]] void broken(const std::string& what) const;
+
+    std::deque<wait> waits_;
+    std::vector<event> events_;
+    wait* listener_ = nullptr;
+    std::vector<wait*> alive_; ///< during the check: what may be pending, in the order of start
+};
+
+} // namespace simulation::threads
+
+#endif

@@ -1,0 +1,568 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+#include "simulation/threads/session.hpp"
+
+#include "simulation/random.hpp"
+#include "simulation/report.hpp"
+#include "simulation/threads/ledger.hpp"
+#include "simulation/threads/timers.hpp"
+
+#include <pawl/expire_all.hpp>
+#include <pawl/manual_clock.hpp>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/system/system_error.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace simulation::threads {
+
+namespace {
+
+constexpr std::int64_t microsecond = 1'000, millisecond = 1'000'000;
+constexpr std::int64_t hour = 3600'000 * millisecond;
+constexpr std::int64_t longest_ring = 2 * millisecond; ///< but for one of an hour
+
+/// How everything ends.
+enum class ending : std::uint8_t {
+    expiry,     ///< all waits expire
+    cancel,     ///< they are cancelled
+    destroy,    ///< the timers are destroyed
+    expire_all, ///< of every context
+    abandon,    ///< the context is stopped and destroyed
+};
+
+/// A timer, or none, and the mutex of those who use it.
+struct place {
+    explicit place(sort s) : type(s) {}
+
+    const sort type;
+    std::mutex mutex;
+    std::unique_ptr<any_timer> timer;
+    ledger* book = nullptr; ///< of the waits of the timer
+    bool closed = false;    ///< nothing is done here any more
+};
+
+/// An execution context and the threads that run it.
+struct arena {
+    explicit arena(random_source& random, bool may_be_pool)
+        : threads(1 + random.below(3)), in_pool(may_be_pool && random.one_in(5)),
+          guarded(threads > 1 || random.one_in(2)) {
+        if (in_pool)
+            pool.emplace(static_cast<std::size_t>(threads));
+        else
+            io.emplace(threads == 1 && random.one_in(2) ? 1 : -1);
+        native = in_pool ? asio::any_io_executor(pool->get_executor())
+                         : asio::any_io_executor(io->get_executor());
+        strand = asio::make_strand(native);
+        options.precision = std::chrono::nanoseconds(
+            random.one_in(60) ? 100 * millisecond
+                              : random.one_of<std::int64_t>({1, 7, microsecond, 5 * microsecond,
+                                                             50 * microsecond, millisecond}));
+        switch (random.below(6)) {
+        case 0:
+            options.level_bits = pawl::time::geometry{1};
+            break;
+        case 1:
+            options.level_bits = pawl::time::geometry{2, 3};
+            break;
+        case 2:
+            options.level_bits = pawl::time::geometry{8, 4};
+            break;
+        default:
+            break;
+        }
+        options.shards = static_cast<unsigned>(random.one_of({1, 2, 2, 3, 4, 8}));
+        options.batch_limit = static_cast<unsigned>(random.one_of({256, 1, 2, 3, 16}));
+        options.completions_per_turn = static_cast<unsigned>(random.one_of({1, 1, 2, 64}));
+        if (random.one_in(3))
+            options.on_shutdown = pawl::shutdown_policy::deliver;
+        const auto capacity = static_cast<std::size_t>(random.one_of({1, 2, 8, 1024}));
+        for (const std::int64_t d : {100 * microsecond, 400 * microsecond, longest_ring, hour})
+            options.rings.delays.push_back({std::chrono::nanoseconds(d), capacity});
+        options.rings.marks = static_cast<unsigned>(random.one_of({8, 1, 2, 9}));
+        options.rings.when_full = static_cast<pawl::ring_overflow>(random.below(4));
+        options.rings.round_up = random.one_in(2);
+    }
+
+    [[nodiscard]] asio::execution_context& context() {
+        return io ? static_cast<asio::execution_context&>(*io) : *pool;
+    }
+
+    const int threads;
+    const bool in_pool;
+    bool guarded; ///< run() does not return before the end
+    pawl::options options;
+    std::optional<asio::io_context> io;
+    std::optional<asio::thread_pool> pool;
+    asio::any_io_executor native, strand;
+    std::optional<asio::executor_work_guard<asio::any_io_executor>> guard;
+    std::vector<std::thread> runners;
+};
+
+class session {
+public:
+    explicit session(std::uint64_t seed) : random_(seed) {
+        last_ = static_cast<ending>(random_.one_of({0, 0, 0, 0, 1, 2, 3, 4}));
+        const int n = last_ == ending::abandon ? 1 : random_.one_of({1, 1, 2});
+        for (int i = 0; i < n; ++i) {
+            arena& a =
+                *arenas_.emplace_back(std::make_unique<arena>(random_, last_ != ending::abandon));
+            a.guarded = a.guarded || last_ == ending::abandon;
+            runners_ += a.threads;
+        }
+        const int kinds = random_.one_of({1, 1, 2, 3});
+        for (int i = 0; i < kinds; ++i) {
+            const auto s = static_cast<sort>(random_.below(sorts));
+            if (std::find(types_.begin(), types_.end(), s) == types_.end())
+                types_.push_back(s);
+        }
+        for (const auto& a : arenas_) {
+            for (const sort s : types_)
+                make_service(s, a->context(), a->options);
+        }
+        expires_all_ = last_ != ending::abandon && random_.one_in(3);
+        workers_ = 2 + random_.below(3);
+        calls_each_ = 20 + random_.below(60);
+        add_places(shared_, 4);
+        own_.resize(static_cast<std::size_t>(workers_));
+        for (places& p : own_)
+            add_places(p, 2);
+        describe();
+    }
+
+    totals run() {
+        for (const auto& a : arenas_)
+            start(*a);
+        {
+            std::vector<std::jthread> threads;
+            for (int i = 0; i < workers_; ++i)
+                threads.emplace_back([this, i, seed = random_.next()] { work(i, seed); });
+            threads.emplace_back([this, seed = random_.next()] { move_clocks(seed); });
+            for (std::size_t i = 0; i + 1 < threads.size(); ++i)
+                threads[i].join();
+            workers_done_.store(true, std::memory_order_relaxed); // a hint
+        }
+        end();
+        if (last_ != ending::abandon) {
+            for (const auto& a : arenas_) {
+                if (a->io)
+                    idle(*a);
+            }
+        }
+        return check();
+    }
+
+private:
+    using places = std::vector<std::unique_ptr<place>>;
+
+    void describe() const {
+        static constexpr std::array ends{"expiry", "cancel", "destroy", "expire_all", "abandon"};
+        about = std::string("ends with ") + ends[static_cast<std::size_t>(last_)] + ", types";
+        for (const sort s : types_)
+            about += std::string(" ") + names[static_cast<std::size_t>(s)];
+        for (const auto& a : arenas_) {
+            const pawl::options& o = a->options;
+            about += (a->in_pool ? "; thread_pool of " : "; io_context of ") +
+                     std::to_string(a->threads) + (a->guarded ? "" : ", unguarded") +
+                     ", precision " + std::to_string(o.precision.count()) + ", shards " +
+                     std::to_string(o.shards) + ", batch_limit " + std::to_string(o.batch_limit) +
+                     ", per turn " + std::to_string(o.completions_per_turn) + ", marks " +
+                     std::to_string(o.rings.marks) + ", capacity " +
+                     std::to_string(o.rings.delays.front().capacity) + ", when_full " +
+                     std::to_string(static_cast<int>(o.rings.when_full)) +
+                     (o.rings.round_up ? ", round_up" : "");
+        }
+    }
+
+    void add_places(places& to, int n) {
+        for (int i = 0; i < n; ++i)
+            to.push_back(std::make_unique<place>(any_of(random_, types_)));
+    }
+
+    template <class T>
+    static T& any_of(random_source& random, std::vector<T>& all) {
+        return all[static_cast<std::size_t>(random.below(static_cast<int>(all.size())))];
+    }
+
+    // --- threads ------------------------------------------------------------------------------
+
+    void start(arena& a) {
+        if (a.guarded || a.in_pool)
+            a.guard.emplace(a.native);
+        if (a.in_pool)
+            return;
+        for (int i = 0; i < a.threads; ++i)
+            a.runners.emplace_back([this, &a] {
+                std::size_t units = 0;
+                while (!a.guarded && !closed_.load(std::memory_order_acquire)) { // pairs with end()
+                    units += a.io->run();
+                    a.io->restart();
+                    std::this_thread::yield();
+                }
+                units += a.io->run();
+                units_.fetch_add(units, std::memory_order_relaxed); // a count
+            });
+    }
+
+    void work(int index, std::uint64_t seed) {
+        random_source random(seed);
+        for (int i = 0; i < calls_each_; ++i) {
+            operate(random, random.one_in(2) ? own_[static_cast<std::size_t>(index)] : shared_);
+            if (random.one_in(5))
+                std::this_thread::sleep_for(std::chrono::microseconds(random.below(200)));
+        }
+    }
+
+    void move_clocks(std::uint64_t seed) {
+        random_source random(seed);
+        while (!workers_done_.load(std::memory_order_relaxed)) { // a hint
+            arena& a = *any_of(random, arenas_);
+            if (random.one_in(2))
+                settings_.set(random.between(-2 * millisecond, 2 * millisecond));
+            if (random.one_in(2))
+                pawl::manual_clock::advance(
+                    a.context(), std::chrono::nanoseconds(random.between(0, millisecond / 2)));
+            else if (random.one_in(4))
+                pawl::manual_clock::advance_to_next(a.context());
+            if (expires_all_ && random.one_in(8))
+                expire_all(a, random.one_in(2) ? &any_of(random, types_) : nullptr);
+            std::this_thread::sleep_for(std::chrono::microseconds(random.below(200)));
+        }
+    }
+
+    void expire_all(arena& a, const sort* type) {
+        const std::size_t n =
+            type ? expire_all_of(*type, a.context(), hasty) : pawl::expire_all(a.context(), hasty);
+        expired_.fetch_add(n, std::memory_order_relaxed); // a count
+    }
+
+    // --- calls --------------------------------------------------------------------------------
+
+    [[nodiscard]] int busy() const { return runners_ - (wait::in_handler ? 1 : 0); }
+
+    ledger* new_ledger(sort s, rules r, bool strand) {
+        const std::scoped_lock lock(ledgers_mutex_);
+        return ledgers_.emplace_back(std::make_unique<ledger>(s, r, strand)).get();
+    }
+
+    void operate(random_source& random, places& among) {
+        place& p = *any_of(random, among);
+        if (random.one_in(12)) {
+            place& q = *any_of(random, among);
+            if (&p != &q && p.type == q.type)
+                assign(p, q);
+            return;
+        }
+        const std::scoped_lock lock(p.mutex);
+        if (p.closed)
+            return;
+        if (!p.timer)
+            make(random, p);
+        switch (random.below(16)) {
+        case 0: // destroy
+            if (random.one_in(2))
+                destroy(p);
+            break;
+        case 1:
+            p.timer = p.timer->move();
+            break;
+        case 2: {
+            const std::uint64_t before = moment();
+            const std::size_t n = p.timer->cancel();
+            p.book->note(act::cancel, before, busy(), n);
+            break;
+        }
+        case 3: {
+            const std::uint64_t before = moment();
+            const std::size_t n = p.timer->cancel_one();
+            p.book->note(act::cancel_one, before, busy(), n);
+            break;
+        }
+        case 4:
+            p.book->emit(
+                random.one_of({asio::cancellation_type::terminal, asio::cancellation_type::partial,
+                               asio::cancellation_type::total}),
+                busy());
+            break;
+        case 5:
+        case 6:
+        case 7:
+            set(random, p, true);
+            break;
+        case 8:
+        case 9:
+        case 10:
+            set(random, p, false);
+            [[fallthrough]];
+        default:
+            begin_wait(random, p);
+            break;
+        }
+    }
+
+    [[nodiscard]] rules rules_of(const arena& a, sort s) const {
+        const pawl::ring_overflow full = a.options.rings.when_full;
+        rules r;
+        r.early = s == sort::ring && (full == pawl::ring_overflow::expire_now ||
+                                      full == pawl::ring_overflow::flush_oldest);
+        r.refuses = s == sort::ring && full == pawl::ring_overflow::reject;
+        r.abandoned = last_ == ending::abandon;
+        r.delivers = a.options.on_shutdown == pawl::shutdown_policy::deliver;
+        return r;
+    }
+
+    void make(random_source& random, place& p) {
+        arena& a = *any_of(random, arenas_);
+        const bool strand = random.one_in(3);
+        p.timer = make_timer(p.type, strand ? a.strand : a.native);
+        p.book = new_ledger(p.type, rules_of(a, p.type), strand);
+        set(random, p, false);
+    }
+
+    /// Destroys the timer.
+    void destroy(place& p) {
+        if (!p.timer)
+            return;
+        const std::uint64_t before = moment();
+        p.timer.reset();
+        p.book->note(act::drop, before, busy());
+    }
+
+    /// Moves the timer at q, with its waits, to p.
+    void assign(place& p, place& q) {
+        const std::scoped_lock lock(p.mutex, q.mutex);
+        if (p.closed || q.closed || !q.timer)
+            return;
+        if (p.timer) {
+            const std::uint64_t before = moment();
+            p.timer->assign(*q.timer);
+            p.book->note(act::drop, before, busy());
+        } else {
+            p.timer = q.timer->move();
+        }
+        p.book = q.book;
+        q.book = new_ledger(q.type, p.book->allowed, p.book->in_strand);
+    }
+
+    std::int64_t duration(random_source& random, sort s) const {
+        if (last_ != ending::expiry && random.one_in(6))
+            return hour;
+        if (s == sort::ring && !random.one_in(4))
+            return random.one_of({100 * microsecond, 400 * microsecond, longest_ring});
+        switch (random.below(8)) {
+        case 0:
+            return random.one_of<std::int64_t>({0, 1, -1});
+        case 1:
+            return random.between(-millisecond, 0);
+        case 2:
+            return 2 * millisecond;
+        default:
+            return random.between(0, 2 * millisecond);
+        }
+    }
+
+    void set(random_source& random, place& p, bool rearm) {
+        any_timer& t = *p.timer;
+        const std::int64_t d = duration(random, p.type);
+        const std::uint64_t before = moment();
+        std::size_t n = 0;
+        try {
+            switch (random.below(4)) {
+            case 0: {
+                const std::int64_t at = now_of(p.type) + d;
+                n = rearm ? t.rearm_at(at) : t.expires_at(at);
+                break;
+            }
+            case 1: {
+                std::int64_t more = d + random.between(0, millisecond / 2);
+                if (p.type == sort::ring && d <= longest_ring)
+                    more = std::min(more, longest_ring); // not the ring of an hour
+                n = rearm ? t.rearm_within(d, more) : t.expires_within(d, more);
+                break;
+            }
+            default:
+                n = rearm ? t.rearm_after(d) : t.expires_after(d);
+                break;
+            }
+        } catch (const std::invalid_argument&) {
+            if (p.type != sort::ring)
+                fail("an expiry is refused");
+            return; // no ring has that delay; nothing has changed
+        } catch (const boost::system::system_error& e) {
+            if (!rearm || !p.book->allowed.refuses || e.code() != asio::error::no_buffer_space)
+                fail("R32: a ring with room refuses");
+            return; // it is full; nothing has changed
+        }
+        p.book->note(rearm ? act::rearm : act::cancel, before, busy(), n, t.expiry());
+    }
+
+    void begin_wait(random_source& random, place& p) {
+        std::function<void()> then;
+        if (random.one_in(4))
+            then = [this, seed = random.next()] {
+                random_source own(seed);
+                operate(own, shared_);
+            };
+        const bool listens = random.one_in(4) && p.book->can_listen();
+        wait& w = p.book->start(p.timer->expiry(), std::move(then), listens);
+        completion handler(w, 0, listens ? p.book->signal.slot() : asio::cancellation_slot());
+        asio::any_io_executor bound;
+        if (random.one_in(3)) {
+            arena& a = *any_of(random, arenas_);
+            bound = random.one_in(2) ? a.strand : a.native;
+        }
+        p.timer->wait(std::move(handler), bound ? &bound : nullptr);
+    }
+
+    // --- the end ------------------------------------------------------------------------------
+
+    /// Calls `f` for each place, while nobody else uses it.
+    template <class Function>
+    void for_each_place(Function&& f) {
+        const auto all = [&](places& ps) {
+            for (const auto& p : ps) {
+                const std::scoped_lock lock(p->mutex);
+                f(*p);
+            }
+        };
+        all(shared_);
+        for (places& p : own_)
+            all(p);
+    }
+
+    void end() {
+        for_each_place([this](place& p) {
+            p.closed = true;
+            if (last_ == ending::destroy) {
+                destroy(p);
+            } else if (last_ == ending::cancel && p.timer) {
+                const std::uint64_t before = moment();
+                const std::size_t n = p.timer->cancel();
+                p.book->note(act::cancel, before, busy(), n);
+            }
+        });
+        for (const auto& a : arenas_) {
+            if (last_ == ending::expire_all)
+                expire_all(*a, nullptr);
+            else if (last_ == ending::expiry)
+                pawl::manual_clock::advance(a->context(),
+                                            std::chrono::seconds(1)); // and precisions
+            else if (last_ == ending::abandon)
+                a->io->stop();
+        }
+        closed_.store(true, std::memory_order_release); // pairs with start()
+        for (const auto& a : arenas_)
+            a->guard.reset();
+        for (const auto& a : arenas_) { // P9: run() returns
+            for (std::thread& t : a->runners)
+                t.join();
+            if (a->in_pool)
+                a->pool->join();
+        }
+        if (last_ == ending::abandon)
+            abandon(*arenas_.front());
+    }
+
+    /// Destroys the context before the timers, but for those in a strand, which must not outlive it.
+    void abandon(arena& a) {
+        for_each_place([this](place& p) {
+            if (p.book && p.book->in_strand)
+                destroy(p);
+        });
+        a.native = nullptr;
+        a.strand = nullptr;
+        a.io.reset();
+    }
+
+    /// No hidden cost: a context whose next deadlines, in two shards, are far away runs no units; and
+    /// run() returns when they are cancelled.
+    void idle(arena& a) {
+        a.io->restart();
+        a.guard.emplace(a.native);
+        places far;
+        const bool later_first = random_.one_in(2);
+        for (const sort s : types_) {
+            const auto wait_long = [&](bool later) {
+                place& p = *far.emplace_back(std::make_unique<place>(s));
+                p.timer = make_timer(s, a.native);
+                p.book = new_ledger(s, rules_of(a, s), false);
+                p.timer->expires_after(later && s != sort::ring ? 2 * hour : hour);
+                wait& w = p.book->start(p.timer->expiry(), {}, false);
+                p.timer->wait(completion(w, 0, {}), nullptr);
+            };
+            wait_long(later_first);
+            std::thread(wait_long, !later_first)
+                .join(); // it has another shard, if there are several
+        }
+        // What was set before may still wake up, and a wheel moves a timer once for each level, at
+        // most 64: it may be the moment for several of them. What spins runs one unit each time.
+        const std::size_t most = 64 * far.size() + 16;
+        std::size_t units = 0;
+        for (std::size_t i = 0; i < 4 * most; ++i)
+            units += a.io->poll();
+        if (units > most)
+            fail("cost: an idle context runs " + std::to_string(units) + " units");
+        for (const auto& p : far) {
+            const std::uint64_t before = moment();
+            const std::size_t n = p->timer->cancel();
+            p->book->note(act::cancel, before, 0, n);
+        }
+        a.guard.reset();
+        a.io->run(); // P9: it returns
+    }
+
+    totals check() {
+        totals all;
+        std::size_t expired = 0;
+        for (const auto& l : ledgers_) {
+            const ledger::totals t = l->check(settings_);
+            all.waits += t.waits;
+            all.calls += t.events;
+            expired += t.expired;
+        }
+        if (const std::size_t n = expired_.load(); last_ != ending::abandon && n != expired)
+            fail("P10: expire_all() counted " + std::to_string(n) + " waits, and " +
+                 std::to_string(expired) + " handlers are told so");
+        all.units = units_.load();
+        return all;
+    }
+
+    random_source random_;
+    ending last_{};
+    std::vector<sort> types_;
+    bool expires_all_ = false;
+    int workers_ = 0, calls_each_ = 0;
+    int runners_ = 0; ///< threads that run contexts
+    settings settings_;
+
+    std::mutex ledgers_mutex_;
+    std::vector<std::unique_ptr<ledger>> ledgers_; // their signals outlive all contexts
+    std::vector<std::unique_ptr<arena>> arenas_;
+    places shared_;
+    std::vector<places> own_;
+
+    std::atomic<bool> workers_done_{false}, closed_{false};
+    std::atomic<std::size_t> expired_{0}, units_{0};
+};
+
+} // namespace
+
+std::string about;
+
+totals run(std::uint64_t seed) { return session(seed).run(); }
+
+} // namespace simulation::threads

@@ -1,0 +1,28 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// What the threads of one seed do. See main.cpp.
+
+#ifndef PAWL_TEST_SIMULATION_THREADS_SESSION_HPP
+#define PAWL_TEST_SIMULATION_THREADS_SESSION_HPP
+
+#include <cstdint>
+#include <string>
+
+namespace simulation::threads {
+
+struct totals {
+    std::uint64_t waits = 0;
+    std::uint64_t calls = 0; ///< on timers, and expire_all()
+    std::uint64_t units = 0; ///< that io_contexts ran
+};
+
+/// What the seed at work has chosen.
+extern std::string about;
+
+/// Runs one seed. Fails if a promise is broken.
+totals run(std::uint64_t seed);
+
+} // namespace simulation::threads
+
+#endif

@@ -1,0 +1,48 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// The timers that several threads use, on clocks that they may read.
+
+#ifndef PAWL_TEST_SIMULATION_THREADS_TIMERS_HPP
+#define PAWL_TEST_SIMULATION_THREADS_TIMERS_HPP
+
+#include "simulation/timers.hpp"
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace simulation::threads {
+
+inline std::int64_t steady_now() noexcept {
+    return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// The steady clock, and `ahead` nanoseconds. It may be set at any time.
+struct shared_clock {
+    using duration = std::chrono::nanoseconds;
+    using rep = duration::rep;
+    using period = duration::period;
+    using time_point = std::chrono::time_point<shared_clock>;
+    static constexpr bool is_steady = false;
+
+    static inline std::atomic<std::int64_t> ahead{0};
+
+    static time_point now() noexcept { // relaxed: a clock orders nothing
+        return time_point(duration(steady_now() + ahead.load(std::memory_order_relaxed)));
+    }
+};
+
+enum class sort : std::uint8_t { steady, compact, ring, manual, shared };
+inline constexpr int sorts = 5;
+inline constexpr std::array names{"steady", "compact", "ring", "manual", "shared"};
+
+std::unique_ptr<any_timer> make_timer(sort s, const asio::any_io_executor& ex);
+void make_service(sort s, asio::execution_context& context, const pawl::options& o);
+std::size_t expire_all_of(sort s, asio::execution_context& context, const error_code& ec);
+std::int64_t now_of(sort s) noexcept;
+
+} // namespace simulation::threads
+
+#endif
