@@ -1,0 +1,450 @@
+#!/usr/bin/env python3
+# Copyright (c) 2026 The Pawl authors
+# SPDX-License-Identifier: BSL-1.0
+
+"""Plants the defects of test/mutants/*.toml in include/pawl, one at a time, and runs the test programs that must notice.
+
+How it works
+  All defects that can be chosen at run time are written into one copy of the headers: an expression becomes
+  (pawl_mutant(N) ? (new) : (old)), a statement if (pawl_mutant(N)) {new} else {old}. The environment variable PAWL_MUTANT
+  chooses one. So each test program is compiled once, and run once for each defect. A defect that cannot be chosen at run
+  time, such as one of a type or of a memory order, says build = "alone", and its programs are compiled for it.
+
+What counts
+  A defect is killed if one of its programs reports a failed check, an exception that no test expects, a failed assertion
+  of the library, or a finding of a sanitizer. A hang is no answer, and a crash is none: both count as survivors. Each
+  program must pass with no defect chosen.
+
+The format of a list
+  [[mutant]]
+  name = "a_cancel_is_lost"         what goes wrong; unique
+  file = "service/shard.hpp"        below include/pawl
+  breaks = "P4: ..."                the promise or the invariant, and what is broken
+  killed_by = ["service_shard_test"]  tests as ctest names them, with the one that is expected to notice first
+  old = '''...'''                   must occur once in the file, or else behind `after`; a statement if it ends with ; or with ; and }
+  new = '''...'''
+  after = '''...'''                 optional: a text that occurs once, before `old`
+  cases = "a_test*"                 optional: for --run_test of the programs
+  build = "alone"                   optional: see above
+  preset = "tsan"                   optional: of CMakePresets.json; debug otherwise
+  equivalent = "why"                optional: no test can notice, for this reason; nothing is run
+"""
+
+import argparse
+import concurrent.futures
+import datetime
+import json
+import os
+import random
+import re
+import shlex
+import subprocess
+import sys
+import threading
+import time
+import tomllib
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+INCLUDE = ROOT / "include" / "pawl"
+LISTS = ROOT / "test" / "mutants"
+BUILD = ROOT / "build" / "mutants"
+PAGE = ROOT / "doc" / "testing.md"
+BEGIN, END = "<!-- mutants: ./dev mutate --table -->\n", "<!-- end of the mutants -->\n"
+
+# What a test program says when it has noticed.
+NOTICED = [
+    (re.compile(r"error: in \"([^\"<]*).*?\": (?!signal: |memory access)(.*)"), "{1} in {0}"),
+    (re.compile(r"(Assertion [`'].*' failed)"), "{0}, by the library"),
+    (re.compile(r"(ERROR: AddressSanitizer: \S+|WARNING: ThreadSanitizer: [\w ]+|runtime error: .*)"), "{0}"),
+    (re.compile(r"(ERROR: LeakSanitizer.*)"), "{0}"),
+]
+
+# Included by each header that has a defect.
+CHOICE = """#ifndef PAWL_MUTANT_HPP
+#define PAWL_MUTANT_HPP
+#include <cstdlib>
+#include <type_traits>
+inline const unsigned long pawl_mutant_chosen = [] {
+    const char* const chosen = std::getenv("PAWL_MUTANT");
+    return chosen ? std::strtoul(chosen, nullptr, 10) : 0UL;
+}();
+constexpr bool pawl_mutant(unsigned long number) noexcept {
+    if (std::is_constant_evaluated())
+        return false;
+    return pawl_mutant_chosen == number;
+}
+#endif
+"""
+
+
+class Bad(Exception):
+    """One sentence that says what is wrong."""
+
+
+@dataclass
+class Mutant:
+    layer: str  # the list that it is in
+    name: str
+    file: str
+    breaks: str
+    old: str
+    new: str
+    killed_by: tuple[str, ...] = ()
+    after: str = ""
+    cases: str = ""
+    build: str = "together"
+    preset: str = "debug"
+    equivalent: str = ""
+
+    @property
+    def number(self) -> int:
+        """Chooses the defect. Does not depend on the others, so that a new one changes its own header only."""
+        return zlib.crc32(self.name.encode()) or 1
+
+    @property
+    def alone(self) -> bool:
+        return self.build == "alone"
+
+    @property
+    def statement(self) -> bool:
+        old = self.old.rstrip()
+        return old.endswith(";") or (old.endswith("}") and ";" in old)
+
+    def span(self, text: str) -> tuple[int, int]:
+        """Where `old` stands in the text of its file."""
+        start = 0
+        if self.after:
+            if text.count(self.after) != 1:
+                raise Bad(f"{self.name}: `after` occurs {text.count(self.after)} times in {self.file}")
+            start = text.index(self.after) + len(self.after)
+        elif text.count(self.old) != 1:
+            raise Bad(f"{self.name}: `old` occurs {text.count(self.old)} times in {self.file}, not once")
+        at = text.find(self.old, start)
+        if at < 0:
+            raise Bad(f"{self.name}: `old` does not occur in {self.file} behind `after`")
+        return at, at + len(self.old)
+
+
+def load() -> list[Mutant]:
+    mutants = []
+    for path in sorted(LISTS.glob("*.toml")):
+        try:
+            entries = tomllib.loads(path.read_text(encoding="utf-8")).get("mutant", [])
+            mutants += [Mutant(layer=path.stem, **(e | {"killed_by": tuple(e.get("killed_by", ()))})) for e in entries]
+        except (tomllib.TOMLDecodeError, TypeError) as e:
+            raise Bad(f"{path.relative_to(ROOT)}: {e}") from None
+    for attribute in "name", "number":
+        seen = [getattr(m, attribute) for m in mutants]
+        if twice := {s for s in seen if seen.count(s) > 1}:
+            raise Bad(f"two mutants have the same {attribute}: {twice.pop()}")
+    for m in mutants:
+        if not (m.killed_by or m.equivalent):
+            raise Bad(f"{m.name}: needs killed_by or equivalent")
+        if m.build not in ("together", "alone"):
+            raise Bad(f"{m.name}: build is {m.build}, allowed is alone")
+        if not (INCLUDE / m.file).is_file():
+            raise Bad(f"{m.name}: there is no {m.file} below include/pawl")
+    separate(mutants)
+    return mutants
+
+
+def separate(mutants: list[Mutant]) -> None:
+    """Checks where each defect stands. One that overlaps another, and is not within it, is built alone."""
+    for file in {m.file for m in mutants}:
+        text = (INCLUDE / file).read_text(encoding="utf-8")
+        here = sorted(((m.span(text), m) for m in mutants if m.file == file), key=lambda h: (h[0][0], -h[0][1]))
+        planted: list[tuple[int, int]] = []
+        for (first, last), m in here:
+            if any(first < end < last for begin, end in planted):
+                m.build = "alone"
+            elif not m.alone:
+                planted.append((first, last))
+
+
+# ---- headers ------------------------------------------------------------------------------------
+
+
+def with_all(file: str, mutants: list[Mutant]) -> str:
+    """The text of a header with all its defects that can be chosen at run time."""
+    text = (INCLUDE / file).read_text(encoding="utf-8")
+    here = [(m.span(text), m) for m in mutants if m.file == file and not m.alone and not m.equivalent]
+    if not here:
+        return text
+    # The outer ones first. One within another goes into the old text of that; equal ones are chained.
+    here.sort(key=lambda h: (h[0][0], -h[0][1]))
+
+    def rewrite(begin: int, end: int, inside: list) -> str:
+        out, at = [], begin
+        while inside:
+            (first, last), m = inside[0]
+            within = [h for h in inside[1:] if h[0][0] < last]
+            inside = inside[1 + len(within) :]
+            out += [text[at:first], switch(m, rewrite(first, last, within))]
+            at = last
+        return "".join([*out, text[at:end]])
+
+    return "#include <pawl_mutant.hpp>\n" + rewrite(0, len(text), here)
+
+
+def switch(m: Mutant, old: str) -> str:
+    if m.statement:
+        return f"if (::pawl_mutant({m.number}UL)) {{ {m.new} }} else {{ {old} }}"
+    return f"(::pawl_mutant({m.number}UL) ? ({m.new}) : ({old}))"
+
+
+def with_one(m: Mutant) -> str:
+    text = (INCLUDE / m.file).read_text(encoding="utf-8")
+    first, last = m.span(text)
+    return text[:first] + m.new + text[last:]
+
+
+def write(path: Path, text: str) -> None:
+    """Leaves a file alone that has this text, so that nothing is compiled again for it."""
+    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def plant(tree: Path, header) -> None:
+    """Makes `tree` a copy of the project whose headers are header(file)."""
+    tree.mkdir(parents=True, exist_ok=True)
+    for name in "CMakeLists.txt", "CMakePresets.json", "cmake", "test":
+        if not (tree / name).is_symlink():
+            (tree / name).symlink_to(ROOT / name)
+    write(tree / "include" / "pawl_mutant.hpp", CHOICE)
+    files = {str(p.relative_to(INCLUDE)) for p in INCLUDE.rglob("*.hpp")}
+    for file in files:
+        write(tree / "include" / "pawl" / file, header(file))
+    for path in (tree / "include" / "pawl").rglob("*.hpp"):
+        if str(path.relative_to(tree / "include" / "pawl")) not in files:
+            path.unlink()
+
+
+# ---- programs -----------------------------------------------------------------------------------
+
+
+def call(*command: str) -> str:
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        raise Bad(f"{shlex.join(command)}:\n{done.stdout[-6000:]}")
+    return done.stdout
+
+
+class Programs:
+    """The test programs of one preset, compiled from one tree."""
+
+    def __init__(self, tree: Path, preset: str) -> None:
+        self.tree, self.preset, self.folder = tree, preset, tree / "build" / preset
+        self.configured = False
+
+    def build(self, names: set[str]) -> None:
+        if not self.configured:
+            # No warnings: in a switch one half is dead. Optimised a little, for the sake of the tests that take long.
+            call("cmake", "-S", str(self.tree), "-B", str(self.folder), "--preset", self.preset,
+                 "-D", "CMAKE_CXX_COMPILER=" + os.environ.get("CXX", "g++"), "-D", "CMAKE_CXX_FLAGS=-w",
+                 *(["-D", "CMAKE_CXX_FLAGS_DEBUG=-O1"] if self.preset == "debug" else []),
+                 "-D", "PAWL_BUILD_EXAMPLES=OFF", "-D", "PAWL_BUILD_BENCH=OFF", "-D", "PAWL_INSTALL=OFF")
+            self.configured = True
+        call("cmake", "--build", str(self.folder), "--parallel", str(os.cpu_count()), "--target", *sorted(names))
+        listed = json.loads(call("ctest", "--test-dir", str(self.folder), "--show-only=json-v1"))
+        self.tests = {t["name"]: t for t in listed["tests"]}
+
+    def command(self, name: str, cases: str) -> list[str]:
+        command = list(self.tests[name]["command"])
+        if self.preset in ("asan+ubsan", "tsan"):
+            command = ["setarch", "-R", *command]  # as in ./dev test
+        if not name.startswith("fuzz_"):
+            command += ["--color_output=no", "--report_level=no", "--detect_memory_leaks=0"]
+            command += [f"--run_test={cases}"] if cases else []
+        return command
+
+    def run(self, name: str, cases: str, number: int, limit: float) -> tuple[str, bool, float]:
+        """@return what it says, whether that is how a defect is to be noticed, and the time that it took."""
+        # Short random walks: a defect is to be noticed by the test that has its promise for a name.
+        environment = {"PAWL_STEPS": "2000"} | os.environ | {"PAWL_MUTANT": str(number)}
+        for p in self.tests[name]["properties"]:
+            if p["name"] == "ENVIRONMENT":
+                environment |= dict(e.split("=", 1) for e in p["value"])
+        begin = time.monotonic()
+        process = subprocess.Popen(self.command(name, cases), env=environment, text=True, errors="replace",
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        late = threading.Event()
+        timer = threading.Timer(limit, lambda: (late.set(), process.kill()))
+        timer.start()
+        try:
+            said = None
+            for line in process.stdout:
+                said = next((form.format(*found.groups()) for pattern, form in NOTICED if (found := pattern.search(line))), None)
+                if said:
+                    break
+            seconds = time.monotonic() - begin
+            if said:
+                process.kill()
+            process.wait()
+        finally:
+            timer.cancel()
+            process.stdout.close()
+        if said:
+            return said, True, seconds
+        if late.is_set():
+            return f"hangs: no answer within {limit:.0f} s", False, seconds
+        if process.returncode:
+            return f"crashes, or fails without a word: status {process.returncode}", False, seconds
+        return "passes", False, seconds
+
+
+# ---- the campaign -------------------------------------------------------------------------------
+
+
+class Campaign:
+    def __init__(self, mutants: list[Mutant], jobs: int) -> None:
+        self.all, self.jobs = mutants, jobs
+        self.together: dict[str, Programs] = {}
+        self.normal: dict[tuple[str, str, str], float] = {}  # how long programs take without a defect
+        self.begin = time.monotonic()
+
+    def say(self, text: str) -> None:
+        print(f"[{time.monotonic() - self.begin:4.0f} s] {text}", flush=True)
+
+    def run(self, chosen: list[Mutant]) -> list[str]:
+        """@return the survivors, a line each."""
+        tree = BUILD / "together"
+        plant(tree, lambda file: with_all(file, self.all))
+        for preset in sorted({m.preset for m in chosen}):
+            of_preset = [m for m in chosen if m.preset == preset]
+            wanted = {name for m in of_preset for name in m.killed_by}
+            self.say(f"{preset}: building {len(wanted)} test programs")
+            self.together[preset] = programs = Programs(tree, preset)
+            programs.build(wanted)
+            runs = sorted({(name, m.cases) for m in of_preset for name in m.killed_by})
+            for (name, cases), (said, _, seconds) in zip(runs, self.each(lambda r: programs.run(*r, 0, 300), runs)):
+                if said != "passes":
+                    raise Bad(f"{name} {cases} must pass without a defect, but: {said}")
+                self.normal[preset, name, cases] = seconds
+            self.say(f"{preset}: they pass without a defect")
+        survivors = []
+        switched = [m for m in chosen if not m.alone]
+        for m in [m for m in chosen if m.alone]:
+            alone = Programs(BUILD / "alone", m.preset)
+            plant(alone.tree, lambda file: with_one(m) if file == m.file else (INCLUDE / file).read_text(encoding="utf-8"))
+            alone.build(set(m.killed_by))
+            survivors += self.verdict(m, alone)
+        for found in self.each(lambda m: self.verdict(m, self.together[m.preset]), switched):
+            survivors += found
+        return survivors
+
+    def each(self, f, items: list) -> list:
+        with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
+            return list(pool.map(f, items))
+
+    def verdict(self, m: Mutant, programs: Programs) -> list[str]:
+        tried = []
+        for name in m.killed_by:
+            limit = max(60, 10 * self.normal[m.preset, name, m.cases])
+            said, noticed, seconds = programs.run(name, m.cases, m.number, limit)
+            if noticed:
+                self.say(f"killed    {m.name}: {name} in {seconds:.1f} s: {said}")
+                return []
+            tried.append(f"{name} {said}")
+        command = " ".join([f"PAWL_MUTANT={m.number}"] * (not m.alone) + [shlex.join(programs.command(m.killed_by[0], m.cases))])
+        self.say(f"SURVIVES  {m.name}")
+        return [f"{m.name} ({m.file}): {'; '.join(tried)}\n    {command}"]
+
+
+def sample(mutants: list[Mutant], count: int, seed: str) -> list[Mutant]:
+    """`count` mutants that need few programs: the programs are drawn, and then what they must kill."""
+    draw = random.Random(seed)
+    groups: dict[tuple, list[Mutant]] = {}
+    for m in mutants:
+        if not m.alone:
+            groups.setdefault((m.preset, m.killed_by[0]), []).append(m)
+    names = sorted(groups)
+    draw.shuffle(names)
+    chosen: list[Mutant] = []
+    for name in names:
+        draw.shuffle(groups[name])
+        chosen += groups[name]
+        if len(chosen) >= count:
+            break
+    return chosen[:count]
+
+
+# ---- the page -----------------------------------------------------------------------------------
+
+
+def table(mutants: list[Mutant]) -> str:
+    def cell(text: str) -> str:
+        return text.replace("|", "\\|").replace("\n", " ")
+
+    killed = [m for m in mutants if not m.equivalent]
+    lines = [f"{len(killed)} defects, each of which a test must notice by a failed check:\n",
+             "| defect | in | breaks | killed by |", "|---|---|---|---|"]
+    for m in killed:
+        by = ", ".join(f"`{name}`" for name in m.killed_by) + (f" ({m.preset})" if m.preset != "debug" else "")
+        lines.append(f"| {cell(m.name.replace('_', ' '))} | `{m.file}` | {cell(m.breaks)} | {by} |")
+    if equivalent := [m for m in mutants if m.equivalent]:
+        lines += ["\nChanges that no test can notice:\n", "| change | in | why |", "|---|---|---|"]
+        lines += [f"| {cell(m.name.replace('_', ' '))} | `{m.file}` | {cell(m.equivalent)} |" for m in equivalent]
+    return "\n".join(lines) + "\n"
+
+
+def page_with_table(mutants: list[Mutant]) -> str:
+    text = PAGE.read_text(encoding="utf-8")
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        raise Bad(f"{PAGE.relative_to(ROOT)} needs the lines {BEGIN.strip()} and {END.strip()} once each")
+    before, rest = text.split(BEGIN)
+    return before + BEGIN + table(mutants) + END + rest.split(END)[1]
+
+
+def check_page(mutants: list[Mutant]) -> None:
+    if PAGE.read_text(encoding="utf-8") != page_with_table(mutants):
+        raise Bad(f"the table of mutants in {PAGE.relative_to(ROOT)} is not that of test/mutants: ./dev mutate --table")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="./dev mutate", description="Plants defects in the headers, which the tests must notice.")
+    parser.add_argument("name", nargs="*", help="mutants (default: all)")
+    parser.add_argument("--layer", help="those of test/mutants/LAYER.toml only")
+    parser.add_argument("--sample", type=int, metavar="N", help="so many of them, of few test programs")
+    parser.add_argument("--seed", default=datetime.date.today().isoformat(), help="of the sample; today's date")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="programs that run at a time")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--list", action="store_true", help="say which there are")
+    what.add_argument("--table", action="store_true", help="write the table in doc/testing.md")
+    what.add_argument("--check", action="store_true", help="check the lists against the headers, and the table against the lists")
+    arguments = parser.parse_args()
+
+    mutants = load()
+    if arguments.table:
+        PAGE.write_text(page_with_table(mutants), encoding="utf-8")
+        return 0
+    if arguments.check:
+        check_page(mutants)
+        return 0
+    chosen = [m for m in mutants if arguments.layer in (None, m.layer) and (not arguments.name or m.name in arguments.name)]
+    if unknown := set(arguments.name) - {m.name for m in mutants}:
+        raise Bad(f"no such mutant: {unknown.pop()}")
+    if arguments.list:
+        for m in chosen:
+            print(f"{m.layer:10} {m.file:30} {m.name}")
+        return 0
+    equivalent = sum(bool(m.equivalent) for m in chosen)
+    chosen = [m for m in chosen if not m.equivalent]
+    if arguments.sample:
+        print(f"seed: {arguments.seed}")
+        chosen = sample(chosen, arguments.sample, arguments.seed)
+    survivors = Campaign(mutants, arguments.jobs).run(chosen)
+    print(f"\n{len(chosen) - len(survivors)} of {len(chosen)} killed; {equivalent} more are equivalent")
+    for line in survivors:
+        print("survives: " + line)
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Bad as e:
+        sys.exit(f"mutate: {e}")
