@@ -295,6 +295,34 @@ BOOST_AUTO_TEST_CASE(a_handler_is_called_on_its_own_context_when_that_of_a_due_l
     BOOST_TEST(here.stopped());
 }
 
+// As above, but then the caller cancels. The handler was called from the signal, and once more from the
+// function that was on its way, out of memory that was free.
+BOOST_AUTO_TEST_CASE(P3_a_signal_does_not_overtake_a_result_that_is_on_its_way_to_its_context) {
+    asio::io_context here;
+    std::optional<asio::io_context> there(std::in_place);
+    std::optional<manual_timer> limit(std::in_place, *there);
+    asio::cancellation_signal signal;
+    operation op(here.get_executor());
+    outcome o;
+    op.async_run(pawl::timeout(
+        *limit, 1s,
+        asio::bind_cancellation_slot(signal.slot(), asio::bind_executor(here, record(o)))));
+    manual_clock::advance(*there, 1s);
+    op.complete({}, 7);
+    poll(here);
+    limit.reset();
+    there.reset();
+    BOOST_TEST(o.pending());
+
+    signal.emit(asio::cancellation_type::all);
+    BOOST_TEST(o.pending());
+    BOOST_TEST(op.signals().empty());
+
+    poll(here);
+    BOOST_TEST(o.ended_with({}, 7), o);
+    BOOST_TEST(here.stopped());
+}
+
 // ---- binders around a limit -------------------------------------------------------------------------
 
 template <class Token>
