@@ -146,9 +146,9 @@ private:
             s.obeys = static_cast<obedience>(random_.below(3));
             add_handler(s, depth);
             if (depth < 2 && random_.one_in(4)) {
-                s.dying.push_back(any_step(2));
-                if (s.dying.back().what == op::raise)
-                    s.dying.clear();
+                step dying = any_step(2);
+                if (is_of_timers(dying.what))
+                    s.dying.push_back(dying);
             }
             break;
         case op::complete:

@@ -313,7 +313,9 @@ public:
             if ((w.allowed & early) == 0 && !(w.seen || now_of(w.type) >= w.expiry))
                 fail("P1: " + text(w) + " is early: its clock says " +
                      std::to_string(now_of(w.type)));
-            if ((w.allowed & early) == 0 && w.expiry == latest && !w.overdue)
+            // A ring tells by the delay, which is 0 there, that its timer is overdue.
+            const bool at_end = is_ring(w.type) && now_of(w.type) == latest;
+            if ((w.allowed & early) == 0 && w.expiry == latest && !w.overdue && !at_end)
                 fail("P1: " + text(w) + " was never to end");
             check_order(w);
         } else if ((w.allowed & how) == 0) {
@@ -371,20 +373,26 @@ public:
             w->counted = counts::perhaps;
         }
     }
-    /// Where advance_to_next() must have moved manual_clock: to the next deadline, unless something is,
-    /// or may be, due already.
-    [[nodiscard]] std::int64_t next_manual(int context) const {
+    /// Where advance_to_next() must move manual_clock: to the next deadline, unless something is, or may
+    /// be, due already.
+    struct range {
+        std::int64_t least, most;
+    };
+    [[nodiscard]] range next_manual(int context) const {
         const std::int64_t now = now_of(kind::manual);
-        std::int64_t next = latest;
+        range next{latest, now};
         for (const wait_model& w : waits_) {
             if (w.over || w.type != kind::manual || w.context != context ||
                 w.life != contexts[at(context)].life)
                 continue;
-            if (may_be_due(w) || w.expiry > latest - 2 * precision(w))
-                return now;
-            next = std::min(next, reached_at(w));
+            if (may_be_due(w))
+                return {now, latest};
+            if (w.expiry > latest - 2 * precision(w))
+                next.most = latest; // nothing says that it is alone: others may have been cancelled
+            else
+                next.least = std::min(next.least, reached_at(w));
         }
-        return next == latest ? now : next;
+        return next.least == latest ? range{now, next.most} : range{next.least, next.least};
     }
     [[nodiscard]] std::uint64_t begun() const noexcept { return begun_; }
 

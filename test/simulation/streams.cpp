@@ -32,6 +32,11 @@ struct streams::stream {
     std::int64_t total = latest; ///< a point in time
     std::int64_t moved = latest; ///< when idleness began, at the latest
     bool hurried = false; ///< by expire_all(): whatever starts then may find its limit expired
+    bool lapsed = false;  ///< a limit may have expired while nothing was pending, and ends the next one
+
+    [[nodiscard]] bool expired(std::int64_t now) const {
+        return total <= now || (moved != latest && idle != latest && saturating_add(moved, idle) <= now);
+    }
 };
 
 streams::streams(surroundings& world) : world_(world) {}
@@ -51,6 +56,7 @@ void streams::perform(const step& s) {
     if (!slot)
         return;
     stream& t = *slot;
+    note_expired(s.object);
     const auto doom = [&] {
         for (operation& o : operations_) {
             if (o.owner == s.object)
@@ -137,8 +143,7 @@ void streams::start(const step& s, bool reads) {
     o.reads = reads;
     o.limit = reads && t.read != latest ? saturating_add(now, t.read) : latest;
     o.doomed = !t.layer.open;
-    o.late_start = t.total <= now || (t.moved != latest && t.idle != latest &&
-                                      saturating_add(t.moved, t.idle) <= now);
+    o.expired = t.lapsed || t.expired(now);
     o.hurried = t.hurried;
     o.what = &s;
     operations_.push_back(o);
@@ -163,6 +168,16 @@ void streams::start(const step& s, bool reads) {
         t.stack.async_write_some(asio::const_buffer(buffer), completion(*this, o.id, slot));
 }
 
+void streams::note_expired(int owner) {
+    stream& t = *streams_[static_cast<std::size_t>(owner)];
+    const std::int64_t now = virtual_time::steady;
+    t.lapsed = t.lapsed || t.expired(now);
+    for (operation& o : operations_) {
+        if (o.owner == owner)
+            o.expired = o.expired || o.limit <= now || t.expired(now);
+    }
+}
+
 std::vector<streams::operation>::iterator streams::find(int id) {
     const auto o = std::find_if(operations_.begin(), operations_.end(),
                                 [id](const operation& each) { return each.id == id; });
@@ -177,16 +192,18 @@ void streams::completed(int id, const error_code& ec, std::uint64_t) {
     operations_.erase(found);
     const std::int64_t now = virtual_time::steady;
     stream* const t = o.owner >= 0 ? streams_[static_cast<std::size_t>(o.owner)].get() : nullptr;
+    if (t)
+        note_expired(o.owner);
     if (!ec) {
         if (!o.served)
             fail("stream: an operation succeeds that nobody has served");
+        if (t)
+            t->lapsed = false;
         if (t && t->moved != latest)
             t->moved = now;
     } else if (ec == boost::beast::error::timeout) {
-        const bool idled = t && t->moved != latest && t->idle != latest &&
-                           saturating_add(t->moved, t->idle) <= now;
-        const bool due = o.limit <= now || (t && t->total <= now) || idled;
-        if (!due && !o.hurried && !o.late_start && !o.doomed)
+        const bool due = o.limit <= now || (t && t->expired(now));
+        if (!due && !o.hurried && !o.expired && !o.doomed)
             fail("P1: a limit of a stream is early");
     } else if (!o.doomed && !world_.dying(o.context)) {
         // A limit of the other direction closes both.

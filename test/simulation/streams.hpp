@@ -53,13 +53,16 @@ private:
         bool doomed = false;     ///< something has ended it that is not a limit
         bool served = false;     ///< its byte is there
         bool hurried = false;    ///< by expire_all()
-        bool late_start = false; ///< it was started after a limit that holds for it
+        bool expired = false; ///< so was a limit that holds for it, when that was last changed
         const step* what = nullptr;
     };
 
     void completed(int id, const error_code& ec, std::uint64_t size) override;
     void destroyed(int id) override;
     void start(const step& s, bool reads);
+    /// Something is about to change that a limit depends on, which may have expired, and may have ended
+    /// operations whose handlers are yet to be told.
+    void note_expired(int owner);
     std::vector<operation>::iterator find(int id);
 
     surroundings& world_;

@@ -119,6 +119,15 @@ public:
         return entry;
     }
 
+    /// For all entries, in order.
+    template <class Function>
+    void for_each(Function f) const {
+        for (segment* s = head_; s != tail_->next; s = s->next) {
+            for (std::size_t position = s->begin; position != s->end; ++position)
+                f(s->at(position));
+        }
+    }
+
 private:
     void append(segment& s) noexcept {
         last_->next = &s;

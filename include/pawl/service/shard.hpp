@@ -503,10 +503,10 @@ public:
     // --- for tests and for clocks under control -----------------------------------------------
 
     /// Waits that are due or cancelled and whose handlers have not begun, the handed over ones not
-    /// counted.
+    /// counted. O(1) for each.
     [[nodiscard]] std::size_t due_count() noexcept {
         const std::scoped_lock lock(mutex_);
-        return waits_.due();
+        return waits_.ready();
     }
 
     [[nodiscard]] std::size_t armed_count() noexcept {

@@ -48,6 +48,15 @@ public:
     /// Entries of the due queue.
     [[nodiscard]] std::size_t due() const noexcept { return due_.size(); }
 
+    /// How many of those are due or cancelled, and not pulled back. O(due())
+    [[nodiscard]] std::size_t ready() const noexcept {
+        std::size_t count = 0;
+        due_.for_each([&](due_entry e) {
+            count += e.cancelled() || e.operation().state.phase() != wait_phase::armed;
+        });
+        return count;
+    }
+
     [[nodiscard]] bool has_room_for_one_more() const noexcept {
         return due_.has_room_for(live_ + 1);
     }
