@@ -87,11 +87,16 @@ public:
     static duration advance_to_next(boost::asio::execution_context& context);
 
 private:
-    /// Has all timers of a context look at the clock. @return how many waits have fallen due.
+    /// Has all timers of a context look at their clocks.
+    /// @return how many waits on this one have fallen due.
     static std::size_t look(boost::asio::execution_context& context) {
         std::size_t count = 0;
         boost::asio::use_service<detail::service_registry>(context).for_each(
-            [&](detail::registered_service& s) { count += s.clock_moved(); });
+            [&](detail::registered_service& s) {
+                const std::size_t fallen_due = s.clock_moved();
+                if (s.clock() == &detail::registered_service_on<manual_clock>::clock_tag)
+                    count += fallen_due;
+            });
         return count;
     }
 

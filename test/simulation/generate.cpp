@@ -146,8 +146,8 @@ private:
             s.obeys = static_cast<obedience>(random_.below(3));
             add_handler(s, depth);
             if (depth < 2 && random_.one_in(4)) {
-                step dying = any_step(2);
-                if (is_of_timers(dying.what))
+                step dying = any_step(2); // here: while the initiating function runs
+                if (dying.what < op::poll)
                     s.dying.push_back(dying);
             }
             break;
@@ -190,6 +190,10 @@ private:
             break;
         case op::set_to:
             s.time = reading();
+            break;
+        case op::approach:
+            s.time = random_.one_in(2) ? random_.between(-2 * longest_, 2 * longest_)
+                                       : random_.between(-1, 1);
             break;
         case op::run_one:
         case op::run_for:
@@ -243,7 +247,7 @@ private:
             return random_.one_in(3) ? op::expire_all_of : op::expire_all;
         if (n < 78)
             return random_.one_of({op::pass, op::pass, op::pass, op::advance, op::advance_to_next,
-                                   op::set, op::set_to});
+                                   op::set, op::set_to, op::approach, op::approach});
         if (n < 98)
             return random_.one_of(
                 {op::poll, op::poll, op::poll, op::poll_one, op::run_one, op::run_for});

@@ -36,6 +36,8 @@ public:
     int settled(int context);
     /// How many waits of its own it may have.
     [[nodiscard]] std::size_t count() const noexcept { return operations_.size(); }
+    /// An operation is invoking a handler, and uses its executor afterwards.
+    [[nodiscard]] bool in_upcall() const noexcept { return upcalls_ != 0; }
     void finished() const;
 
 private:
@@ -51,6 +53,7 @@ private:
     std::vector<std::unique_ptr<operation>> operations_; ///< those whose handlers are still there
     std::array<int, operation_slots> slots_{};           ///< ids
     int last_id_ = 0;
+    int upcalls_ = 0;
 };
 
 } // namespace simulation

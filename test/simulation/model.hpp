@@ -210,6 +210,8 @@ public:
     /// A clock has moved.
     void clock_moved() {
         ++moment_;
+        for (int k = 0; k < kinds; ++k)
+            latest_[at(k)] = std::max(latest_[at(k)], now_of(static_cast<kind>(k)));
         for (wait_model& w : waits_) {
             if (w.over)
                 continue;
@@ -464,6 +466,8 @@ private:
         w.reached = now >= reached_at(w) ? w.armed : 0;
         // What was due keeps its place in the queue.
         w.ahead = w.reached == 0 && !w.seen && !w.overdue;
+        // What is filed before a set-back is noticed has passed for the wheel: the start decides.
+        w.ahead = w.ahead && now >= latest_[at(static_cast<int>(t.type))];
         w.seen = now >= w.expiry && contexts[at(w.context)].running != 0;
         w.handed = false;
         contexts[at(w.context)].last_ring = virtual_time::steady;
@@ -583,6 +587,11 @@ private:
         std::array<std::int64_t, kinds> never;
         never.fill(earliest / 2);
         return never;
+    }();
+    std::array<std::int64_t, kinds> latest_ = [] { // what each clock has shown
+        std::array<std::int64_t, kinds> none;
+        none.fill(earliest);
+        return none;
     }();
     std::uint64_t moment_ = 1;
     std::uint64_t begun_ = 0, completed_ = 0, destroyed_ = 0;

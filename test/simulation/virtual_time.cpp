@@ -15,6 +15,7 @@ namespace simulation::virtual_time {
 
 std::int64_t steady = 0;
 std::uint64_t looks = 0;
+bool (*restless)() = [] { return false; };
 
 } // namespace simulation::virtual_time
 
@@ -31,8 +32,11 @@ extern "C" int timerfd_create(int, int) noexcept { return -1; }
 extern "C" int epoll_ctl(int, int, int, epoll_event*) noexcept { return 0; }
 
 extern "C" int epoll_wait(int, epoll_event*, int, int milliseconds) {
-    if (++time_now::looks > time_now::most_looks)
-        simulation::fail("cost: a context never stops looking for work");
+    if (++time_now::looks > time_now::most_looks) {
+        if (!time_now::restless())
+            simulation::fail("cost: a context never stops looking for work");
+        time_now::steady += 1'000'000'000;
+    }
     // run_for() asks for whole microseconds, and asks again while less than one is left.
     static std::uint64_t patience = 0;
     patience = time_now::looks < patience ? 0 : patience;

@@ -28,6 +28,9 @@ extern std::uint64_t looks; ///< calls of epoll_wait(), since it was set to 0
 /// ever.
 inline constexpr std::uint64_t most_looks = 40'000;
 
+/// Whether some clock gives Asio a reason to look all the time. Then time passes faster instead.
+extern bool (*restless)();
+
 } // namespace simulation::virtual_time
 
 #endif

@@ -9,6 +9,7 @@
 
 #include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/error.hpp>
+#include <boost/asio/multiple_exceptions.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/system/system_error.hpp>
 
@@ -125,6 +126,7 @@ void world::perform_one(const step& s) {
     case op::pass:
     case op::set:
     case op::set_to:
+    case op::approach:
     case op::advance:
     case op::advance_to_next:
         return clock_step(s);
@@ -430,6 +432,20 @@ void world::clock_step(const step& s) {
         if (s.type == kind::set || s.type == kind::set_binary)
             model_.clock_set(s.type == kind::set ? kind::set_binary : kind::set);
         break;
+    case op::approach: {
+        const timer_model& t = model_.timers[at(s.object)];
+        const std::int64_t to = saturating_add(t.expiry, s.time);
+        if (!t.there)
+            return;
+        if (is_set(t.type))
+            return clock_step({.what = op::set_to, .type = t.type, .time = to});
+        const std::int64_t d = saturating_subtract(to, now_of(t.type));
+        if (d <= 0)
+            return;
+        return clock_step(t.type == kind::manual
+                              ? step{.what = op::advance, .context = t.context, .time = d}
+                              : step{.what = op::pass, .time = d});
+    }
     case op::advance:
     case op::advance_to_next: {
         place& c = contexts_[at(s.context)];
@@ -581,7 +597,7 @@ void world::context_step(const step& s) {
         }
         break;
     case op::shut_down:
-        if (m.running == 0 && !model_.awaited_from_elsewhere(s.context))
+        if (m.running == 0 && !limits_.in_upcall() && !model_.awaited_from_elsewhere(s.context))
             shut_down(s.context);
         break;
     default:
@@ -608,8 +624,14 @@ void world::run(const step& s) {
     // does where a clock stands at the end of its range, short of a deadline that is never reached.
     bool restless = (c.services & (1u << static_cast<unsigned>(kind::mock))) != 0 &&
                     setup_.traits != mock_wait::longest;
-    for (const kind k : {kind::set, kind::set_milli, kind::mock, kind::edge})
-        restless = restless || now_of(k) > latest - 8'000'000'000'000;
+    virtual_time::restless = [] { // a handler may set a clock there while the context runs
+        for (const kind k : {kind::set, kind::set_milli, kind::mock, kind::edge}) {
+            if (now_of(k) > latest - 8'000'000'000'000)
+                return true;
+        }
+        return false;
+    };
+    restless = restless || virtual_time::restless();
     const std::int64_t longest = restless ? 10'000 : 3'600'000'000'000;
     const std::chrono::nanoseconds d(std::clamp<std::int64_t>(s.time, 1, longest));
     try {
@@ -628,6 +650,8 @@ void world::run(const step& s) {
             break;
         }
     } catch (const raised&) {
+        threw = true;
+    } catch (const asio::multiple_exceptions&) { // by several handlers in one unit
         threw = true;
     }
     calls_ = calls;
