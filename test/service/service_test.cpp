@@ -1426,6 +1426,41 @@ BOOST_AUTO_TEST_CASE(P2_what_is_overdue_is_due_at_once_also_when_its_timer_has_m
     BOOST_CHECK(results[1].succeeded());
 }
 
+// Was: it stayed where it was until poll() had met what is left of the old deadline.
+BOOST_AUTO_TEST_CASE(manual_clock_advance_to_next_does_not_wait_for_what_was_pulled_back) {
+    asio::io_context context;
+    pawl::manual_timer timer(context, 1ms);
+    outcome o;
+    timer.async_wait(record(o));
+    manual_clock::advance(context, 1ms); // it is due
+
+    timer.rearm_after(20ms);
+    BOOST_CHECK(manual_clock::advance_to_next(context) == 20ms);
+
+    context.poll();
+    BOOST_CHECK(o.succeeded());
+}
+
+// Was: a wait on any other clock that fell due meanwhile ended the search.
+BOOST_AUTO_TEST_CASE(manual_clock_advance_to_next_is_not_held_up_by_another_clock) {
+    asio::io_context context;
+    pawl::steady_timer due(context, 0ms);
+    due.async_wait([](error_code) {});
+    pawl::manual_timer idle(context, 1ms);
+    idle.async_wait([](error_code) {});
+    idle.cancel(); // leaves its place behind, which is looked at on the way
+    pawl::manual_timer timer(context, 20ms);
+    timer.async_wait([](error_code) {});
+    context.poll_one();
+    due.expires_after(0ms);
+    due.async_wait([](error_code) {});
+
+    BOOST_CHECK(manual_clock::advance_to_next(context) == 20ms);
+
+    timer.cancel();
+    context.poll();
+}
+
 BOOST_AUTO_TEST_CASE(manual_clock_advance_to_next_stops_at_each_deadline) {
     asio::io_context context;
     manual_timer a(context, 5ms);

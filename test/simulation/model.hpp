@@ -79,6 +79,7 @@ struct wait_model {
     std::uint64_t reached = 0; ///< when its tick began; 0: it has not
     bool ahead = false;        ///< that was after `armed`
     bool seen = false;         ///< its expiry was reached while its context ran
+    bool queued = false;       ///< perhaps it was due before it was moved: then it keeps its place
     bool handed = false;       ///< its context has nothing left to do with it: it is for the other
 };
 
@@ -120,7 +121,7 @@ public:
         arm(w, t);
         if (const wait_model* peer = first_of(timer)) { // they share its place, or it is due
             w.armed = peer->armed;
-            w.ahead = w.ahead && peer->ahead && peer->reached == 0;
+            w.ahead = w.ahead && peer->ahead && peer->reached == 0 && peer->counted == counts::yes;
         }
         may_overflow(w);
         std::erase_if(waits_, [](const wait_model& v) { return v.over; });
@@ -465,7 +466,8 @@ private:
         w.armed = ++moment_;
         w.reached = now >= reached_at(w) ? w.armed : 0;
         // What was due keeps its place in the queue.
-        w.ahead = w.reached == 0 && !w.seen && !w.overdue;
+        w.queued = w.queued || w.seen;
+        w.ahead = w.reached == 0 && !w.queued && !w.overdue;
         // What is filed before a set-back is noticed has passed for the wheel: the start decides.
         w.ahead = w.ahead && now >= latest_[at(static_cast<int>(t.type))];
         w.seen = now >= w.expiry && contexts[at(w.context)].running != 0;

@@ -60,11 +60,11 @@ enum class op : std::uint8_t {
     drain, ///< the peer takes one
     close_stream,
     // clocks
-    pass,            ///< `time` goes by, on all clocks but those that are moved by hand
-    set,             ///< the clock of `type` to now and `time`
-    set_to,          ///< the clock of `type` to `time`
-    approach,        ///< the clock of the timer `object` to its expiry and `time`; not back if it is steady
-    advance,         ///< manual_clock::advance(`context`, `time`)
+    pass,     ///< `time` goes by, on all clocks but those that are moved by hand
+    set,      ///< the clock of `type` to now and `time`
+    set_to,   ///< the clock of `type` to `time`
+    approach, ///< the clock of the timer `object` to its expiry and `time`; not back if it is steady
+    advance,  ///< manual_clock::advance(`context`, `time`)
     advance_to_next, ///< manual_clock::advance_to_next(`context`)
     // contexts
     poll,

@@ -32,10 +32,12 @@ struct streams::stream {
     std::int64_t total = latest; ///< a point in time
     std::int64_t moved = latest; ///< when idleness began, at the latest
     bool hurried = false; ///< by expire_all(): whatever starts then may find its limit expired
-    bool lapsed = false;  ///< a limit may have expired while nothing was pending, and ends the next one
+    bool lapsed =
+        false; ///< a limit may have expired while nothing was pending, and ends the next one
 
     [[nodiscard]] bool expired(std::int64_t now) const {
-        return total <= now || (moved != latest && idle != latest && saturating_add(moved, idle) <= now);
+        return total <= now ||
+               (moved != latest && idle != latest && saturating_add(moved, idle) <= now);
     }
 };
 

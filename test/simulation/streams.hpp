@@ -49,11 +49,11 @@ private:
         int owner = 0; ///< -1: that is gone
         int context = 0;
         bool reads = false;
-        std::int64_t limit = 0;  ///< when its own limit is reached
-        bool doomed = false;     ///< something has ended it that is not a limit
-        bool served = false;     ///< its byte is there
-        bool hurried = false;    ///< by expire_all()
-        bool expired = false; ///< so was a limit that holds for it, when that was last changed
+        std::int64_t limit = 0; ///< when its own limit is reached
+        bool doomed = false;    ///< something has ended it that is not a limit
+        bool served = false;    ///< its byte is there
+        bool hurried = false;   ///< by expire_all()
+        bool expired = false;   ///< so was a limit that holds for it, when that was last changed
         const step* what = nullptr;
     };
 
