@@ -397,6 +397,10 @@ public:
         }
         return next.least == latest ? range{now, next.most} : range{next.least, next.least};
     }
+    [[nodiscard]] std::size_t pending() const {
+        return static_cast<std::size_t>(std::count_if(waits_.begin(), waits_.end(),
+                                                      [](const wait_model& w) { return !w.over; }));
+    }
     [[nodiscard]] std::uint64_t begun() const noexcept { return begun_; }
 
 private:

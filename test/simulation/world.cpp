@@ -367,6 +367,7 @@ void world::completed(int id, const error_code& ec, std::uint64_t) {
 }
 
 void world::go_on(const std::vector<step>& steps) {
+    ++handlers_;
     ++depth_;
     struct guard {
         int& depth;
@@ -618,6 +619,9 @@ void world::run(const step& s) {
     virtual_time::looks = 0;
     model_.run_begins(s.context);
     const int calls = std::exchange(calls_, 0);
+    const std::uint64_t handlers = handlers_;
+    const std::size_t pending =
+        model_.pending() + limits_.count() + intervals_.count() + streams_.count();
     std::size_t units = 0;
     bool threw = false;
     // With traits that never wait, Asio looks again and again for as long as it is told to run. So it
@@ -657,6 +661,12 @@ void world::run(const step& s) {
     calls_ = calls;
     model_.run_ends(s.context);
     totals_.units += units;
+    const std::uint64_t most = most_units(s.context, handlers_ - handlers, pending);
+    if (units > most)
+        fail("cost: " + std::to_string(units) + " units, and no more than " + std::to_string(most) +
+             " are needed");
+    if (!nested)
+        c.operations = totals_.operations;
     if (nested || threw || c.stopped)
         return;
     if (s.what != op::poll && !io.stopped())
@@ -673,6 +683,12 @@ void world::run(const step& s) {
     model_.run_ends(s.context);
     if (more != 0)
         fail("cost: an idle context runs " + std::to_string(more) + " units");
+}
+
+std::uint64_t world::most_units(int index, std::uint64_t handlers, std::size_t pending) const {
+    // A handler takes a unit, and another one if its executor passes it on, or if it was cancelled. Each
+    // operation may wake the driver, and so may each deadline, once, for nothing.
+    return 2 + 2 * handlers + (totals_.operations - contexts_[at(index)].operations) + pending;
 }
 
 void world::settled(int index) {

@@ -65,6 +65,7 @@ private:
         bool stopped = false; ///< by a step
         std::uint32_t services = 0;
         std::uint64_t hurried = 0;
+        std::uint64_t operations = 0; ///< that had been carried out when it last ran
     };
 
     // --- surroundings
@@ -93,6 +94,9 @@ private:
     void shut_down(int index);
     void set_clock_of(kind k, std::int64_t to);
     void settled(int index);
+    /// How many units a run may take, nested ones included.
+    [[nodiscard]] std::uint64_t most_units(int index, std::uint64_t handlers,
+                                           std::size_t pending) const;
     /// Handlers must not run within calls of `f`.
     template <class Function>
     auto call(Function&& f);
@@ -111,6 +115,7 @@ private:
     int calls_ = 0; ///< of the library, in which no handler may run
     int depth_ = 0;
     int ends_ = 0;
+    std::uint64_t handlers_ = 0; ///< invoked
     totals totals_;
 };
 
