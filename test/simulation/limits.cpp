@@ -112,6 +112,8 @@ struct limits::operation {
         }
         if (!pending)
             return; // its end is on the way
+        // The limit may have come first, and its signal be on the way.
+        either = either || (by_caller && virtual_time::steady >= expiry);
         if (first == who::nobody)
             first = by_caller ? who::caller : who::limit;
         if (obeys == obedience::ignores)
@@ -135,6 +137,7 @@ struct limits::operation {
     bool ended = false; ///< it has invoked the handler that it got
     bool starting = false;
     bool by_caller = false; ///< the caller's signal is being emitted
+    bool either = false;    ///< that was so when the limit had been reached
     bool limited = false;   ///< the limit has asked it to end
     bool abandoned = false;
     who first = who::nobody;
@@ -216,7 +219,8 @@ void limits::completed(int id, const error_code& ec, std::uint64_t) {
     if (o->result && o->first == operation::who::limit && o->under != limit::cancel_after)
         told = pawl::error::timed_out;
     const bool hurried = world_.hurried(o->context) != o->hurried && ec == asio::error::timed_out;
-    if (ec != told && !(hurried && told == pawl::error::timed_out))
+    const bool either = o->either && ec == pawl::error::timed_out;
+    if (ec != told && !either && !(hurried && told == pawl::error::timed_out))
         fail("limit: the handler is told " + ec.message() + ", and not " + told.message());
     const std::vector<step>& steps = o->what->then;
     std::erase_if(operations_, [&](const auto& each) { return each.get() == o; });

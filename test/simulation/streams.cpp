@@ -173,11 +173,12 @@ void streams::start(const step& s, bool reads) {
 void streams::note_expired(int owner) {
     stream& t = *streams_[static_cast<std::size_t>(owner)];
     const std::int64_t now = virtual_time::steady;
-    t.lapsed = t.lapsed || t.expired(now);
-    for (operation& o : operations_) {
-        if (o.owner == owner)
-            o.expired = o.expired || o.limit <= now || t.expired(now);
-    }
+    bool expired = t.expired(now);
+    for (const operation& o : operations_)
+        expired = expired || (o.owner == owner && o.limit <= now);
+    t.lapsed = t.lapsed || expired;
+    for (operation& o : operations_)
+        o.expired = o.expired || (o.owner == owner && expired); // one limit ends them all
 }
 
 std::vector<streams::operation>::iterator streams::find(int id) {
@@ -190,12 +191,12 @@ std::vector<streams::operation>::iterator streams::find(int id) {
 
 void streams::completed(int id, const error_code& ec, std::uint64_t) {
     const auto found = find(id);
+    if (found->owner >= 0)
+        note_expired(found->owner);
     const operation o = *found;
     operations_.erase(found);
     const std::int64_t now = virtual_time::steady;
     stream* const t = o.owner >= 0 ? streams_[static_cast<std::size_t>(o.owner)].get() : nullptr;
-    if (t)
-        note_expired(o.owner);
     if (!ec) {
         if (!o.served)
             fail("stream: an operation succeeds that nobody has served");
