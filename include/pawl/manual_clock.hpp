@@ -83,7 +83,8 @@ public:
     /// Moves the clock to the next deadline of `context`, and makes the waits that it is the
     /// deadline of ready to run.
     /// @return by how much the clock was moved: zero if waits were due already, or if none is
-    /// pending.
+    /// pending. If those that are pending never expire, it may move to the deadline of one that was
+    /// cancelled.
     static duration advance_to_next(boost::asio::execution_context& context);
 
 private:

@@ -459,8 +459,8 @@ private:
         // signal.
         const unsigned before = parties_.fetch_or(outer_party, std::memory_order_acq_rel);
         if ((before & everybody) == 0) { // the result is on its way, see deliver_later()
-            parties_.fetch_and(~outer_party,
-                               std::memory_order_relaxed); // relaxed: nobody else is here
+            // relaxed: no other party is left
+            parties_.fetch_and(~outer_party, std::memory_order_relaxed);
             return;
         }
         const unsigned mine = before & outer_party ? 0 : outer_party; // emitted in an emission

@@ -86,7 +86,7 @@ struct driver_wait_traits {
                                : longest;
     }
 
-    /// The traits do not shorten the sleep: a timer may stay set for nobody.
+    /// The traits do not shorten the sleep: a timer that is not needed may stay set.
     static bool look_seldom() { return to_wait_duration(duration::max()) == longest; }
 
 private:
