@@ -77,10 +77,12 @@ struct limits::operation {
                     if (o && type != asio::cancellation_type::none)
                         o->signalled(*self);
                 });
+            ++self->upcalls_; // the context must not go meanwhile
             struct guard {
                 limits* self;
                 int id;
                 ~guard() {
+                    --self->upcalls_;
                     if (operation* const still = self->find(id))
                         still->starting = false;
                 }

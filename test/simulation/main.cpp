@@ -19,6 +19,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -201,6 +202,9 @@ int main(int argc, char** argv) {
         if (process == 0) {
             mine = &slates[j];
             on_failure = note;
+            // A scenario makes contexts of hundreds of KB and gives them back: keep the pages.
+            mallopt(M_MMAP_THRESHOLD, 1 << 30);
+            mallopt(M_TRIM_THRESHOLD, 1 << 30);
             if (has_threads(first + j))
                 makers::instance(); // from the first scenario on
             const std::uint64_t quota = operations / jobs + 1;

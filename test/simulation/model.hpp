@@ -554,14 +554,15 @@ private:
         return false;
     }
 
-    /// The longest window of a ring has passed, too.
+    /// The longest window of a ring has passed, too, before the clock stood at the end of its range.
     [[nodiscard]] bool in_no_ring(const wait_model& w, const context_model& c) const {
         const context_setup& o = setup_.contexts[at(w.context)];
         std::int64_t longest = 0;
         for (const ring_setup& r : o.rings)
             longest = std::max(longest, r.delay);
-        const std::int64_t window = longest + longest / o.marks + 4 * o.precision;
-        return virtual_time::steady - c.last_ring > window + (o.round_up ? longest : 0);
+        const std::int64_t window =
+            longest + longest / o.marks + 4 * o.precision + (o.round_up ? longest : 0);
+        return virtual_time::steady - c.last_ring > window && w.expiry < latest - window;
     }
 
     /// P7, for what is comparable: one service and shard, no foreign executors, both filed before

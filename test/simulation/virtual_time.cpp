@@ -15,7 +15,7 @@ namespace simulation::virtual_time {
 
 std::int64_t steady = 0;
 std::uint64_t looks = 0;
-bool (*restless)() = [] { return false; };
+std::function<bool()> restless = [] { return false; };
 
 } // namespace simulation::virtual_time
 

@@ -17,6 +17,7 @@
 #define PAWL_TEST_SIMULATION_VIRTUAL_TIME_HPP
 
 #include <cstdint>
+#include <functional>
 
 namespace simulation::virtual_time {
 
@@ -29,7 +30,7 @@ extern std::uint64_t looks; ///< calls of epoll_wait(), since it was set to 0
 inline constexpr std::uint64_t most_looks = 40'000;
 
 /// Whether some clock gives Asio a reason to look all the time. Then time passes faster instead.
-extern bool (*restless)();
+extern std::function<bool()> restless;
 
 } // namespace simulation::virtual_time
 

@@ -626,17 +626,15 @@ void world::run(const step& s) {
     bool threw = false;
     // With traits that never wait, Asio looks again and again for as long as it is told to run. So it
     // does where a clock stands at the end of its range, short of a deadline that is never reached.
-    bool restless = (c.services & (1u << static_cast<unsigned>(kind::mock))) != 0 &&
-                    setup_.traits != mock_wait::longest;
-    virtual_time::restless = [] { // a handler may set a clock there while the context runs
-        for (const kind k : {kind::set, kind::set_milli, kind::mock, kind::edge}) {
-            if (now_of(k) > latest - 8'000'000'000'000)
-                return true;
-        }
-        return false;
-    };
-    restless = restless || virtual_time::restless();
-    const std::int64_t longest = restless ? 10'000 : 3'600'000'000'000;
+    // A handler may make such a service, or set a clock there, while the context runs.
+    const auto outer = std::exchange(virtual_time::restless, [&] {
+        const bool looks_on = (c.services & (1u << static_cast<unsigned>(kind::mock))) != 0 &&
+                              setup_.traits != mock_wait::longest;
+        const auto at_end = [](kind k) { return now_of(k) > latest - 8'000'000'000'000; };
+        return looks_on || at_end(kind::set) || at_end(kind::set_milli) || at_end(kind::mock) ||
+               at_end(kind::edge);
+    });
+    const std::int64_t longest = virtual_time::restless() ? 10'000 : 3'600'000'000'000;
     const std::chrono::nanoseconds d(std::clamp<std::int64_t>(s.time, 1, longest));
     try {
         switch (s.what) {
@@ -658,6 +656,7 @@ void world::run(const step& s) {
     } catch (const asio::multiple_exceptions&) { // by several handlers in one unit
         threw = true;
     }
+    virtual_time::restless = outer;
     calls_ = calls;
     model_.run_ends(s.context);
     totals_.units += units;
@@ -687,8 +686,11 @@ void world::run(const step& s) {
 
 std::uint64_t world::most_units(int index, std::uint64_t handlers, std::size_t pending) const {
     // A handler takes a unit, and another one if its executor passes it on, or if it was cancelled. Each
-    // operation may wake the driver, and so may each deadline, once, for nothing.
-    return 2 + 2 * handlers + (totals_.operations - contexts_[at(index)].operations) + pending;
+    // operation may wake the driver, and so may each deadline, once, for nothing. A unit takes
+    // batch_limit timers, and a wheel that has fallen behind takes one up to once for each bit of a tick.
+    const std::uint64_t moves = pending * 64 / setup_.contexts[at(index)].batch_limit;
+    return 2 + 2 * handlers + (totals_.operations - contexts_[at(index)].operations) + pending +
+           moves;
 }
 
 void world::settled(int index) {
@@ -698,15 +700,15 @@ void world::settled(int index) {
 }
 
 totals world::end() {
-    for (std::size_t i = 0; i < timers_.size(); ++i) {
-        if (timers_[i]) {
-            model_.timer_left(static_cast<int>(i));
-            const std::unique_ptr<any_timer> gone = std::move(timers_[i]);
-        }
-    }
     // Those first whose handlers nobody else runs: a context must outlive the waits that go there.
     for (bool again = true; again;) {
         again = false;
+        for (std::size_t i = 0; i < timers_.size(); ++i) {
+            if (timers_[i]) {
+                model_.timer_left(static_cast<int>(i));
+                const std::unique_ptr<any_timer> gone = std::move(timers_[i]);
+            }
+        }
         for (std::size_t i = 0; i < contexts_.size(); ++i) {
             const int index = static_cast<int>(i);
             if (model_.contexts[i].there && !model_.awaited_from_elsewhere(index)) {
