@@ -323,6 +323,28 @@ BOOST_AUTO_TEST_CASE(P3_a_signal_does_not_overtake_a_result_that_is_on_its_way_t
     BOOST_TEST(here.stopped());
 }
 
+// The limit found that the operation was being started, and left the signal to the initiating function,
+// which threw. It has kept what it got, and that had no limit any more.
+BOOST_AUTO_TEST_CASE(
+    P2_a_limit_that_fires_in_an_initiation_that_throws_cancels_what_that_has_kept) {
+    asio::io_context context;
+    manual_timer limit(context);
+    operation op(context.get_executor(), operation::obedience::completes_in_the_signal, aborted, 5);
+    op.at_start = [&] {
+        pass(context, 1s);
+        throw std::runtime_error("mine");
+    };
+    outcome o;
+    BOOST_CHECK_THROW(op.async_run(pawl::timeout(limit, 1s, record(o))), std::runtime_error);
+    BOOST_TEST(o.pending());
+    BOOST_TEST(op.signals().empty()); // not within the initiating function
+
+    poll(context);
+    BOOST_TEST(op.signals().size() == one);
+    BOOST_TEST(o.ended_with(timed_out, 5), o);
+    BOOST_TEST(context.stopped());
+}
+
 // ---- binders around a limit -------------------------------------------------------------------------
 
 template <class Token>

@@ -293,7 +293,7 @@ private:
         starting_party& operator=(const starting_party&) = delete;
         ~starting_party() {
             if (op_)
-                op_->leave(start_party, false);
+                op_->start_failed();
         }
 
         [[nodiscard]] limited_operation& release() noexcept { return *std::exchange(op_, nullptr); }
@@ -325,6 +325,18 @@ private:
             op.emit_and_leave(op.type_, start_party);
         else
             op.leave(start_party, true);
+    }
+
+    /// The initiating function has thrown. If it has kept the operation nevertheless, a limit that has
+    /// fired meanwhile has left the signal to it.
+    void start_failed() noexcept {
+        if (leave_untouched())
+            return;
+        // acquire: pairs with leave(). The others that may signal run where done_late() does.
+        if (parties_.load(std::memory_order_acquire) & operation_party)
+            call_later(&limited_operation::done_late);
+        else
+            leave(start_party, false);
     }
 
     template <class H, class Fallback, class TimerExecutor, class Limit>
@@ -422,15 +434,18 @@ private:
     }
 
     /// The wait was destroyed with its own context, or in want of memory; the operation has ended.
-    void deliver_later() noexcept {
+    void deliver_later() noexcept { call_later(&limited_operation::deliver_or_destroy); }
+
+    /// Has `f(this, true)` called on the executor of the handler.
+    void call_later(void (*f)(void*, bool)) noexcept {
         const Executor ex = wait_executor();
         try {
-            auto call = deferred(&limited_operation::deliver_or_destroy);
+            auto call = deferred(f);
             if constexpr (requires { boost::asio::post(ex, std::move(call)); })
                 boost::asio::post(ex, std::move(call));
             else // as with any_completion_executor
                 boost::asio::dispatch(ex, std::move(call));
-        } catch (...) { // no memory: the handler was destroyed
+        } catch (...) { // no memory: it was called with false
         }
     }
 
