@@ -1066,6 +1066,22 @@ BOOST_AUTO_TEST_CASE(P10_expire_all_completes_with_success_by_default) {
     BOOST_CHECK_EQUAL(pawl::expire_all(context), none);
 }
 
+BOOST_AUTO_TEST_CASE(P10_expire_all_passes_on_an_error_of_any_category) {
+    for (const error_code& ec : {error_code(pawl::error::timed_out), error_code(asio::error::eof),
+                                 error_code(asio::error::shut_down)}) {
+        asio::io_context context;
+        pawl::steady_timer timer(context, 1h);
+        outcome o;
+        timer.async_wait(record(o));
+
+        BOOST_CHECK_EQUAL(pawl::expire_all(context, ec), one);
+        run_to_end(context);
+
+        BOOST_CHECK_EQUAL(o.calls, 1);
+        BOOST_CHECK_EQUAL(o.code, ec);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(P10_handlers_start_new_waits_and_a_second_expire_all_ends_those) {
     asio::io_context context;
     std::deque<pawl::steady_timer> timers;

@@ -82,6 +82,23 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P1_P2_the_expiry_lies_in_the_range, Timer, timers)
     }
 }
 
+// A tick that has begun is of no use: what expires now or before is due at once.
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_range_that_no_tick_is_to_begin_in_expires_at_its_end, Timer,
+                              timers) {
+    asio::io_context context;
+    with_precision<Timer>(context, 1ms);
+    Timer timer(context);
+    manual_clock::advance(context, 1ms - manual_clock::now().time_since_epoch() % 1ms);
+    for (const auto min : {clock_duration(-5ms), clock_duration::zero()}) {
+        const auto now = manual_clock::now();
+
+        timer.expires_within(min, 500us);
+        BOOST_TEST((timer.expiry() == now + 500us));
+        timer.rearm_within(min, 600us);
+        BOOST_TEST((timer.expiry() == now + 600us));
+    }
+}
+
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_range_is_moved_without_completing_the_wait, Timer, timers) {
     asio::io_context context;
     Timer timer(context);

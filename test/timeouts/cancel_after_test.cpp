@@ -660,6 +660,32 @@ BOOST_AUTO_TEST_CASE(an_operation_that_is_abandoned_ends_its_limit) {
     }
 }
 
+// Looked at with poll(): run() would wait for a limit that is left behind.
+BOOST_AUTO_TEST_CASE(P9_an_operation_that_has_ended_leaves_no_limit_behind) {
+    asio::io_context context;
+    operation op(context.get_executor());
+    outcome completed;
+    outcome abandoned;
+
+    op.async_run(pawl::timeout_at(soon(), record(completed)));
+    poll(context);
+    BOOST_TEST(!context.stopped());
+    op.complete({}, 7);
+    poll(context);
+
+    BOOST_TEST(completed.ended_with({}, 7), completed);
+    BOOST_TEST(context.stopped());
+
+    op.async_run(pawl::timeout_at(soon(), record(abandoned)));
+    poll(context);
+    BOOST_TEST(!context.stopped());
+    op.abandon();
+    poll(context);
+
+    BOOST_TEST(abandoned.pending());
+    BOOST_TEST(context.stopped());
+}
+
 BOOST_AUTO_TEST_CASE(P9_run_returns_when_the_last_operation_has_completed) {
     for (const bool locking : {true, false}) {
         asio::io_context context(locking ? BOOST_ASIO_CONCURRENCY_HINT_SAFE : 1);
