@@ -210,6 +210,24 @@ BOOST_AUTO_TEST_CASE(P1_a_late_driver_makes_no_timer_early) {
     BOOST_TEST(f.success());
 }
 
+BOOST_AUTO_TEST_CASE(P1_a_ring_takes_any_delay_be_it_no_whole_number_of_ticks) {
+    for (const clock_duration delay :
+         {clock_duration(1ns), clock_duration(300us), clock_duration(10'900us)}) {
+        arena a(with({{.delay = delay}}));
+        for (int i = 0; i < 20; ++i) {
+            timer t(a.context, delay);
+            outcome r;
+            const auto start = manual_clock::now();
+            t.async_wait(r.record());
+
+            a.pass(20ms + 50us); // so that the next one begins elsewhere in a tick
+
+            BOOST_TEST_REQUIRE(r.success());
+            BOOST_TEST((r.at >= start + delay));
+        }
+    }
+}
+
 BOOST_AUTO_TEST_CASE(P8_a_sparse_timer_costs_two_wake_ups) {
     arena a;
     const auto& service = service_of(a.context);

@@ -108,6 +108,22 @@ private:
     }
 };
 
+/// Lets another thread do something when a timer was filed anew, at the end of a step of set_back().
+class interrupted : public counting_backend<pawl::time::hierarchical_wheel> {
+    using base = counting_backend<pawl::time::hierarchical_wheel>;
+
+public:
+    using base::base;
+
+    void refile(pawl::time::timer_node& node) noexcept {
+        base::refile(node);
+        if (const auto f = std::exchange(refiled, nullptr))
+            f();
+    }
+
+    static inline std::function<void()> refiled; ///< called once
+};
+
 using wheel = counting_backend<pawl::time::hierarchical_wheel>;
 using oracle = counting_backend<pawl_test::ordered_map_backend>;
 using backends = pawl_test::types<wheel, growing, oracle>;
@@ -1409,6 +1425,38 @@ PAWL_TYPED_CASE(P6_P10_expire_all_detaches_in_one_step_and_ends_waits_in_batches
     BOOST_CHECK_EQUAL(later.completed, 1);
     BOOST_CHECK(!later.told);
     b.release(newcomer);
+}
+
+// One thread files timers anew, one in each step, while another one ends all: the second timer is filed
+// when the first has been taken, and behind the back of that thread. No lock: the one would keep it.
+BOOST_AUTO_TEST_CASE(P10_expire_all_ends_what_a_set_back_files_meanwhile) {
+    pawl::options o = with(1, 1);
+    o.locking = false;
+    bench<interrupted> b(o, tick{10'000});
+    crowd<interrupted> c(b, 3);
+    c.start(20'000);
+    std::promise<void> filed_one;
+    std::promise<void> taken_one;
+    interrupted::refiled = [&] {
+        filed_one.set_value();
+        taken_one.get_future().wait();
+    };
+    std::thread other([&] { b.state().set_back(tick{5'000}); });
+    filed_one.get_future().wait();
+
+    effects out;
+    const std::size_t count = b.state().expire_all(boost::asio::error::shut_down, out, [&] {
+        if (other.joinable()) {
+            taken_one.set_value();
+            other.join();
+        }
+        b.apply(std::exchange(out, effects{}), false);
+    });
+    b.run_all();
+
+    BOOST_CHECK_EQUAL(count, 3u);
+    BOOST_CHECK_EQUAL(c.completed(), 3u);
+    BOOST_CHECK_EQUAL(b.state().armed_count(), 0u);
 }
 
 PAWL_TYPED_CASE(P10_waits_that_never_end_are_expired_as_well, Backend, backends) {

@@ -554,6 +554,19 @@ BOOST_FIXTURE_TEST_CASE(an_empty_wheel_waits_for_ever_at_any_time, fixture) {
     BOOST_TEST((wheel.next_wake() == tick::never()));
 }
 
+// Without room expire() cannot go round in circles about the nodes that it keeps.
+BOOST_FIXTURE_TEST_CASE(the_end_of_time_is_never_reached, fixture) {
+    wheel.insert(nodes[0], tick::never());
+
+    const expire_result result = wheel.expire(tick::never(), {});
+
+    BOOST_TEST(result.emitted == 0U);
+    BOOST_TEST(!result.more);
+    BOOST_TEST((wheel.now() < tick::never()));
+    BOOST_TEST(nodes[0].filed());
+    BOOST_TEST((binary_wheel(tick::never()).now() < tick::never()));
+}
+
 // 7: it began at 0, so that a first timer in milliseconds since boot or 1970 was waited for days.
 BOOST_AUTO_TEST_CASE(the_first_timer_is_waited_for_exactly_however_old_the_clock_is) {
     binary_wheel wheel(tick{1'767'225'600'123});

@@ -722,8 +722,8 @@ BOOST_AUTO_TEST_CASE(R3_a_stamp_never_falls_so_that_nothing_is_early) {
     b.ring.mark(tick{20}, tick{20}, b.ring.position());
     b.add(1);
     b.ring.mark(tick{30}, tick{5}, b.ring.position()); // 1 began long before it was registered
-    b.ring.invariant();
     BOOST_TEST(b.expire(99, 5).emitted == 0U);
+    b.ring.invariant();
     BOOST_TEST(b.expire(100, 5).emitted == 2U);
 }
 

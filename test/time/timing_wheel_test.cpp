@@ -458,15 +458,19 @@ BOOST_FIXTURE_TEST_CASE(what_a_handler_adds_or_moves_fires_in_a_later_call, fixt
 
 BOOST_FIXTURE_TEST_CASE(a_handler_that_adds_for_now_does_not_go_round_in_circles, fixture) {
     add("0", 20ms);
+    add("0", 20ms); // what the first one adds comes after this, so that it is looked at
     advance(25ms);
 
     for (int call = 1; call != 5; ++call) {
-        const std::size_t count =
-            w.fire_past_alarms([&](auto&&) { w.add(w.now(), std::to_string(call)); });
-        BOOST_TEST(count == 1U);
+        int calls = 0;
+        const std::size_t count = w.fire_past_alarms([&](auto&&) {
+            if (++calls < 10)
+                w.add(w.now(), std::to_string(call));
+        });
+        BOOST_TEST(count == 2U);
     }
 
-    BOOST_TEST(fire_past() == names{"4"});
+    BOOST_TEST(fire_past() == (names{"4", "4"}));
 }
 
 BOOST_FIXTURE_TEST_CASE(handlers_of_past_alarms_may_remove_move_and_throw, fixture) {

@@ -960,6 +960,34 @@ BOOST_AUTO_TEST_CASE(each_is_told_what_was_missed_when_it_came_to_it) {
     BOOST_CHECK(since_start(ticks.next_tick()) == 100ms); // by the first
 }
 
+// The first handler moves the tick that is scheduled then. The second wait is for the one before.
+BOOST_AUTO_TEST_CASE(a_change_leaves_the_waits_of_a_tick_that_was_delivered) {
+    const std::array<std::function<std::size_t(interval&)>, 4> changes{
+        [](interval& ticks) { return ticks.set_period(200ms); },
+        [](interval& ticks) { return ticks.reset(); },
+        [](interval& ticks) { return ticks.reset_after(200ms); },
+        [](interval& ticks) { return ticks.reset_at(manual_clock::now() + 200ms); },
+    };
+    for (const auto& change : changes) {
+        interval ticks(context, 200ms);
+        delivery first;
+        delivery second;
+        std::size_t moved = 7;
+        ticks.async_wait([&](error_code code, std::uint64_t missed) {
+            record(first)(code, missed);
+            moved = change(ticks);
+        });
+        ticks.async_wait(record(second));
+
+        poll(context);
+
+        BOOST_CHECK(first.ticked());
+        BOOST_CHECK_EQUAL(moved, none);
+        BOOST_CHECK(second.ticked());
+        BOOST_CHECK(ticks.next_tick() == manual_clock::now() + 200ms);
+    }
+}
+
 /// Each of several users waits again in its own handler: all of them see every tick.
 BOOST_AUTO_TEST_CASE(a_wait_for_the_next_tick_does_not_take_the_peers_along) {
     interval ticks(context, 50ms);

@@ -345,6 +345,28 @@ BOOST_AUTO_TEST_CASE(
     BOOST_TEST(context.stopped());
 }
 
+// The shard of the limit goes in the signal, before the operation completes in it.
+BOOST_AUTO_TEST_CASE(an_operation_does_not_touch_a_limit_that_has_fired_and_gone) {
+    asio::io_context here;
+    std::optional<asio::io_context> there(std::in_place);
+    std::optional<manual_timer> limit(std::in_place, *there);
+    operation op(here.get_executor(), operation::obedience::completes_in_the_signal, aborted, 5);
+    op.at_signal = [&] {
+        limit.reset();
+        there.reset();
+    };
+    outcome o;
+    op.async_run(pawl::timeout(*limit, 1s, asio::bind_executor(here, record(o))));
+
+    pass(*there, 1s);
+    poll(here);
+
+    BOOST_TEST(!there);
+    BOOST_TEST(op.signals().size() == one);
+    BOOST_TEST(o.ended_with(timed_out, 5), o);
+    BOOST_TEST(here.stopped());
+}
+
 // ---- binders around a limit -------------------------------------------------------------------------
 
 template <class Token>
@@ -440,6 +462,7 @@ BOOST_AUTO_TEST_CASE(a_write_keeps_its_limit_when_a_handler_has_ended_the_one_th
     pass(context, 10s);
     BOOST_TEST(read == timed_out);
     BOOST_TEST(first == aborted);
+    BOOST_TEST(stream.next_layer().writer->signals().size() == one); // that of cancel()
     BOOST_TEST(second.pending());
     BOOST_TEST(stream.next_layer().writer->started() == 2);
     pass(context, 10s);

@@ -64,6 +64,20 @@ BOOST_AUTO_TEST_CASE(P8_a_freed_block_is_used_again_without_the_heap) {
     BOOST_TEST(counted_new::calls.load() == before);
 }
 
+// Asio's allocator is not asked: what that takes from the heap is not counted here.
+BOOST_AUTO_TEST_CASE(P8_a_block_of_the_largest_size_is_kept_too) {
+    wait_allocator<sized<block_cache::most_bytes>> alloc;
+    void* const first = alloc.allocate(1);
+    alloc.deallocate(static_cast<sized<block_cache::most_bytes>*>(first), 1);
+    const auto before = counted_new::calls.load();
+
+    void* const again = block_cache::allocate(block_cache::most_bytes);
+
+    BOOST_TEST(again == first);
+    BOOST_TEST(counted_new::calls.load() == before);
+    block_cache::deallocate(again, block_cache::most_bytes);
+}
+
 BOOST_AUTO_TEST_CASE(P8_a_burst_of_waits_is_kept) {
     wait_allocator<sized<56>> alloc;
     std::vector<sized<56>*> blocks(128);
