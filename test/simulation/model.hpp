@@ -51,6 +51,7 @@ enum class counts { yes, perhaps, no };
 /// A timer, while it is there.
 struct timer_model {
     bool there = false;
+    int serial = 0; ///< goes along when it is moved
     kind type{};
     int context = 0;
     int life = 0; ///< which of the contexts that were in that place

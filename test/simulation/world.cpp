@@ -240,6 +240,7 @@ void world::make(const step& s) {
         timer = make_timer(s.type, ex);
     timer_model m;
     m.there = true;
+    m.serial = ++last_timer_;
     m.type = s.type;
     m.context = s.context;
     m.life = mc.life;
@@ -327,6 +328,7 @@ void world::wait(const step& s) {
     const int runs_in = bound ? wanted : m.context;
     const int id = model_.started(s.object, runs_in, !bound || s.executor == flavour::native);
     const bool had_waited = std::exchange(m.waited, true);
+    const int serial = m.serial;
     const bool may_throw = is_ring(m.type);
     if (!alive || home.dying || may_throw)
         model_.allow(id, dropped, true);
@@ -350,7 +352,8 @@ void world::wait(const step& s) {
         if (!may_throw)
             throw;
         model_.not_started(id);
-        m.waited = had_waited;
+        for (timer_model& t : model_.timers) // its handler may have moved it
+            t.waited = t.waited && (t.serial != serial || had_waited);
         return;
     }
     if (may_throw && alive && !home.dying)

@@ -114,6 +114,7 @@ private:
     streams streams_{*this};
     int calls_ = 0; ///< of the library, in which no handler may run
     int depth_ = 0;
+    int last_timer_ = 0;
     int ends_ = 0;
     std::uint64_t handlers_ = 0; ///< invoked
     totals totals_;
