@@ -41,7 +41,7 @@ public:
     [[nodiscard]] std::vector<time::timeout_rings::shape> shapes() const {
         std::vector<time::timeout_rings::shape> all;
         for (const auto& r : rings_) {
-            // Rounded up, so that a ring never hands out early.
+            // Rounded up: no ring has a delay of 0 ticks.
             const auto ticks = r.delay / tick_ + (r.delay % tick_ != nanoseconds::zero());
             all.push_back({static_cast<std::uint64_t>(ticks), r.capacity});
         }
