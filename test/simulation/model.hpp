@@ -498,8 +498,10 @@ private:
                                       setup_.contexts[at(w.context)].precision / unit_of(w.type));
     }
 
-    /// The first tick that begins at its expiry, or after it.
+    /// The first tick that begins at its expiry, or after it; the end of time lies in none.
     [[nodiscard]] std::int64_t tick_of(const wait_model& w) const {
+        if (w.expiry == latest)
+            return latest;
         const std::int64_t p = precision(w);
         const std::int64_t down = w.expiry / p - (w.expiry % p < 0);
         return down + (w.expiry != down * p);
