@@ -1402,6 +1402,34 @@ BOOST_AUTO_TEST_CASE(manual_clock_a_blocking_wait_ends_when_another_thread_has_m
     BOOST_CHECK(seen >= timer.expiry());
 }
 
+// The driver is still set for the time of the waits that are due, and Asio does not know that the clock
+// has passed it.
+BOOST_AUTO_TEST_CASE(manual_clock_P2_what_is_overdue_when_a_handler_starts_it_needs_no_other_advance) {
+    for (const unsigned shards : {1U, 2U}) {
+        asio::io_context context;
+        pawl::options o;
+        o.shards = shards;
+        pawl::make_timer_service<manual_clock>(context, o);
+        manual_timer timer(context, 1ms);
+        manual_timer other(context, 2ms);
+        int ticks = 0;
+        std::function<void(error_code)> again = [&](error_code) {
+            if (++ticks == 10)
+                return;
+            timer.expires_at(timer.expiry() + 1ms);
+            timer.async_wait(again);
+        };
+        timer.async_wait(again);
+        other.async_wait([](error_code) {});
+
+        manual_clock::advance(context, 1h);
+        context.poll();
+
+        BOOST_CHECK_EQUAL(ticks, 10);
+        BOOST_CHECK(context.stopped());
+    }
+}
+
 BOOST_AUTO_TEST_CASE(manual_clock_sums_up_steps_smaller_than_a_tick) {
     asio::io_context context;
     pawl::options o;

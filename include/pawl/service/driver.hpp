@@ -109,9 +109,11 @@ public:
     /// @throws std::bad_alloc with nothing changed, if it is the first call.
     template <class Need>
     void arm(time::tick t, const typename Clock::time_point& at, Need need) {
+        // A clock that was moved may have passed the time for which Asio sleeps, which does not know.
+        const bool overdue = !steady && !(Clock::now() < at);
         const std::scoped_lock lock(mutex_);
         if (outstanding_)
-            return hasten(t, need);
+            return hasten(overdue ? time::tick{} : t, need);
         switch (need()) {
         case driver_need::nobody:
             break;
