@@ -8,8 +8,12 @@
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 
 namespace simulation::virtual_time {
 
@@ -25,13 +29,58 @@ std::chrono::steady_clock::time_point std::chrono::steady_clock::now() noexcept 
     return time_point(duration(time_now::steady));
 }
 
-// Without one, Asio compares its timers with their clocks each time that it looks for work.
-extern "C" int timerfd_create(int, int) noexcept { return -1; }
+namespace {
 
-// Asio watches its own wake-up descriptor only, which one thread does not need.
-extern "C" int epoll_ctl(int, int, int, epoll_event*) noexcept { return 0; }
+/// A timerfd, and where it is watched. Asio makes both in turn, and a thread has few contexts at a time.
+struct alarm {
+    static constexpr std::int64_t off = std::numeric_limits<std::int64_t>::max();
+    std::int64_t expiry = off;
+    int watched_by = -1;
+    epoll_data_t data{};
+};
+constexpr int first_alarm = 1 << 20; // no real descriptor
+std::array<alarm, 1024> alarms;
+std::size_t made = 0;
+std::array<int, 1 << 16> alarm_of{}; // by the epoll descriptor that watches it
 
-extern "C" int epoll_wait(int, epoll_event*, int, int milliseconds) {
+alarm* watched_by(int epoll) {
+    alarm& a = alarms[static_cast<std::size_t>(alarm_of[static_cast<std::size_t>(epoll)])];
+    return a.watched_by == epoll ? &a : nullptr;
+}
+
+} // namespace
+
+extern "C" int timerfd_create(int, int) noexcept {
+    const std::size_t i = made++ % alarms.size();
+    alarms[i] = {};
+    return first_alarm + static_cast<int>(i);
+}
+
+extern "C" int timerfd_settime(int fd, int flags, const itimerspec* to,
+                               itimerspec* before) noexcept {
+    alarm& a = alarms[static_cast<std::size_t>(fd - first_alarm)];
+    const std::int64_t at = to->it_value.tv_sec * 1'000'000'000 + to->it_value.tv_nsec;
+    if (at == 0)
+        a.expiry = alarm::off;
+    else
+        a.expiry = time_now::steady + ((flags & TFD_TIMER_ABSTIME) != 0 ? 0 : at); // 0: at once
+    if (before)
+        *before = {};
+    return 0;
+}
+
+// Asio watches its own wake-up descriptor, too, which one thread does not need.
+extern "C" int epoll_ctl(int epoll, int, int fd, epoll_event* event) noexcept {
+    if (fd >= first_alarm) {
+        alarm& a = alarms[static_cast<std::size_t>(fd - first_alarm)];
+        a.watched_by = epoll;
+        a.data = event->data;
+        alarm_of[static_cast<std::size_t>(epoll)] = fd - first_alarm;
+    }
+    return 0;
+}
+
+extern "C" int epoll_wait(int epoll, epoll_event* events, int, int milliseconds) {
     if (++time_now::looks > time_now::most_looks) {
         if (!time_now::restless())
             simulation::fail("cost: a context never stops looking for work");
@@ -44,8 +93,22 @@ extern "C" int epoll_wait(int, epoll_event*, int, int milliseconds) {
         time_now::steady += 1000;
     if (milliseconds > 0)
         patience = time_now::looks;
-    if (milliseconds < 0)
-        simulation::fail("P9: a context sleeps for ever");
-    time_now::steady += std::int64_t{milliseconds} * 1'000'000;
-    return 0;
+
+    const alarm* const a = watched_by(epoll);
+    const std::int64_t expiry = a ? a->expiry : alarm::off;
+    if (expiry > time_now::steady && milliseconds != 0) {
+        if (milliseconds < 0 && expiry == alarm::off)
+            simulation::fail("P9: a context sleeps for ever");
+        time_now::steady =
+            milliseconds < 0
+                ? expiry
+                : std::min(expiry, time_now::steady + std::int64_t{milliseconds} * 1'000'000);
+    }
+    // Asio says a microsecond where it means at once, if another clock's traits say less than one. So
+    // much time passes anyway.
+    if (expiry > time_now::steady + (milliseconds == 0 ? 1000 : 0))
+        return 0;
+    events[0].events = EPOLLIN;
+    events[0].data = a->data;
+    return 1;
 }

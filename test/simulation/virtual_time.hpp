@@ -6,12 +6,11 @@
 //   Boost.Asio, the standard library.
 //
 // Model
-//   virtual_time.cpp defines std::chrono::steady_clock::now() and epoll_wait() in place of the
-//   libraries' own. The clock says what `steady` says. epoll_wait() never sleeps: it moves `steady`
-//   to the end of the time that it was asked to wait for. So run_for(1h) takes no time, a poll() does
-//   what it would do at that moment, and a run repeats exactly.
-//   There is no timerfd either: Asio then compares its timers with their clocks each time that it looks
-//   for work.
+//   virtual_time.cpp defines std::chrono::steady_clock::now(), epoll_wait() and timerfd_settime() in
+//   place of the libraries' own. The clock says what `steady` says. epoll_wait() never sleeps: it moves
+//   `steady` to the end of the time that it was asked to wait for, or to when the timerfd expires. So
+//   run_for(1h) takes no time, a poll() does what it would do at that moment, and a run repeats exactly.
+//   As in truth, Asio compares its timers with their clocks only when the timerfd has expired.
 
 #ifndef PAWL_TEST_SIMULATION_VIRTUAL_TIME_HPP
 #define PAWL_TEST_SIMULATION_VIRTUAL_TIME_HPP
