@@ -550,9 +550,12 @@ private:
         case kind::mock:
             return reached && setup_.traits != mock_wait::longest &&
                    setup_.traits != mock_wait::honest;
-        case kind::manual:
-            return (w.overdue && late >= 0) ||
-                   (c.looked > w.armed && saturating_subtract(c.manual, w.expiry) >= precision(w));
+        case kind::manual: {
+            // A context that was not told sleeps on, whatever other contexts were told.
+            const std::int64_t told = saturating_subtract(c.manual, w.expiry);
+            return (w.overdue && late >= 0 && told >= 0) ||
+                   (c.looked > w.armed && told >= precision(w));
+        }
         }
         return false;
     }

@@ -86,19 +86,18 @@ extern "C" int epoll_wait(int epoll, epoll_event* events, int, int milliseconds)
             simulation::fail("cost: a context never stops looking for work");
         time_now::steady += 1'000'000'000;
     }
-    // run_for() asks for whole microseconds, and asks again while less than one is left.
+    // run_for() asks for whole microseconds, and asks again while less than one is left. Nor does time
+    // pass by itself where traits never wait.
     static std::uint64_t patience = 0;
     patience = time_now::looks < patience ? 0 : patience;
     if (time_now::looks > patience + 1000)
         time_now::steady += 1000;
-    if (milliseconds > 0)
-        patience = time_now::looks;
-
     const alarm* const a = watched_by(epoll);
     const std::int64_t expiry = a ? a->expiry : alarm::off;
     if (expiry > time_now::steady && milliseconds != 0) {
         if (milliseconds < 0 && expiry == alarm::off)
             simulation::fail("P9: a context sleeps for ever");
+        patience = time_now::looks;
         time_now::steady =
             milliseconds < 0
                 ? expiry
@@ -106,7 +105,7 @@ extern "C" int epoll_wait(int epoll, epoll_event* events, int, int milliseconds)
     }
     // Asio says a microsecond where it means at once, if another clock's traits say less than one. So
     // much time passes anyway.
-    if (expiry > time_now::steady + (milliseconds == 0 ? 1000 : 0))
+    if (!a || expiry > time_now::steady + (milliseconds == 0 ? 1000 : 0))
         return 0;
     events[0].events = EPOLLIN;
     events[0].data = a->data;
