@@ -3,11 +3,12 @@
 # SPDX-License-Identifier: BSL-1.0
 """Copies headers so that their atomics are those of test/support/explored.hpp.
 
-usage: explored_headers.py INCLUDE OUT HEADER... [--sequence TYPE]...
+usage: explored_headers.py INCLUDE OUT HEADER... [--sequence TYPE]... [--member NAME]...
 
 INCLUDE/HEADER becomes OUT/HEADER, line by line. Each std::memory_order_X in code becomes a site: the order with a number.
 OUT/explored_sites.hpp lists all sites, so that none can be left out. TYPE, a member that is not atomic and stands in one
-line of the headers, is checked for data races, too.
+line of the headers, is checked for data races, too. So is each use of the data member NAME, which is declared in one line, and
+whether the object is still there. The name is that of one member, or else of no other one that is used like this one.
 """
 
 import argparse
@@ -18,6 +19,7 @@ import sys
 ORDER = re.compile(r"std::memory_order_(\w+)")
 OPERATION = re.compile(r"(load|store|wait|exchange\w*|fetch_\w+|compare_exchange_\w+)\(")
 ATOMIC = re.compile(r"\bstd::atomic<")
+MEMBER = r"^(\s+)((?!return\b)[\w:]+(?:<[^()]*>)?\*?) {name}(?: = (\w+))?;"
 UNKNOWN = re.compile(r"std::(atomic|memory_order)\w*")
 
 
@@ -27,10 +29,11 @@ def main() -> None:
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("headers", nargs="+")
     parser.add_argument("--sequence", action="append", default=[])
+    parser.add_argument("--member", action="append", default=[])
     options = parser.parse_args()
 
     sites = []
-    replaced = dict.fromkeys(options.sequence, 0)
+    replaced = dict.fromkeys(options.sequence + options.member, 0)
     for header in options.headers:
         lines = []
         statement = ""  # from the line on that names an operation
@@ -52,14 +55,24 @@ def main() -> None:
                 if sequence in changed:
                     changed = changed.replace(sequence, f"::explored::sequence_data<{sequence}>")
                     replaced[sequence] += 1
+            for member in options.member:
+                declared = re.match(MEMBER.format(name=member), changed)
+                if declared:
+                    indent, kind, initial = declared.groups()
+                    rest = f", {initial}" if initial else ""
+                    changed = f'{indent}::explored::member<{kind}> {member}{{"{member}"{rest}}};' + changed[declared.end() :]
+                    replaced[member] += 1
+                else:
+                    changed = re.sub(rf"\b{member}\b(?!\()", f"{member}.used()", changed)
+                    changed = re.sub(rf"(?<![.\w>]){member}\(", f'{member}("{member}", ', changed)
             lines.append(changed + slashes + comment)
         copy = options.out / header
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text("\n".join(lines) + "\n")
 
-    for sequence, times in replaced.items():
+    for what, times in replaced.items():
         if times != 1:
-            sys.exit(f"{sequence} stands in {times} lines, not in one")
+            sys.exit(f"{what} stands in {times} lines, not in one")
     table = "".join(
         f'    {{"{file}", {line}, std::memory_order_{order}, R"code({text})code"}},\n' for file, line, order, text in sites
     )

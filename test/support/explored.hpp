@@ -36,7 +36,8 @@
 //   order of one site can be weakened for an exploration. See weaknesses().
 //
 // Finds
-//   - Data races on explored::data, which stands for memory that is not atomic.
+//   - Data races on explored::data and explored::member, which stand for memory that is not atomic.
+//   - A member that is used after its destruction, by any thread and whatever happens before.
 //   - An atomic that is used before its construction or after its destruction, in happens-before.
 //   - What execution::require() says, and threads that are blocked for good.
 //
@@ -371,6 +372,33 @@ public:
     }
     void touch(plain_memory& memory, bool writes, const void* address);
 
+    // --- for member --------------------------------------------------------------------------
+
+    void begin_member(const void* address, std::string_view name) {
+        if (!running_)
+            return;
+        members_[address] = {fresh(), false};
+        places_[address] = name;
+    }
+    void touch_member(const void* address, bool writes) {
+        const auto found = members_.find(address);
+        if (found == members_.end())
+            return;
+        if (found->second.gone)
+            fail("data is used after its destruction", false, true);
+        touch(found->second.memory, writes, address);
+    }
+    void end_member(const void* address) {
+        touch_member(address, true);
+        if (const auto found = members_.find(address); found != members_.end())
+            found->second.gone = true;
+    }
+
+    // --- for the executors of a test ---------------------------------------------------------
+
+    /// The number of the running thread: 0 is the scenario.
+    [[nodiscard]] static std::size_t current_thread() { return active_->current_; }
+
 private:
     using word = detail::word;
     using moment = detail::moment;
@@ -467,6 +495,11 @@ private:
     std::unordered_map<const void*, location*> locations_;
     std::deque<location> pool_;
     std::size_t pooled_ = 0;
+    struct member_memory {
+        plain_memory memory;
+        bool gone;
+    };
+    std::unordered_map<const void*, member_memory> members_;
     struct promise {
         location* at;
         std::size_t thread;
@@ -572,6 +605,7 @@ inline void explorer::run(const scenario& body) {
     places_.clear();
     locations_.clear();
     pooled_ = 0;
+    members_.clear();
     promise_.reset();
     current_ = 0;
     started_ = 0;
@@ -1042,6 +1076,9 @@ public:
     T fetch_or(T bits, order o) noexcept {
         return change("fetch_or", o, [bits](T old) { return static_cast<T>(old | bits); });
     }
+    T fetch_and(T bits, order o) noexcept {
+        return change("fetch_and", o, [bits](T old) { return static_cast<T>(old & bits); });
+    }
 
     bool compare_exchange_strong(T& expected, T desired, order success, order failing) noexcept {
         return exchange_if(false, expected, desired, success, failing);
@@ -1123,6 +1160,43 @@ private:
 
     T value_;
     mutable explorer::plain_memory seen_;
+};
+
+/// A data member of a class under test. What is known of it outlives it, so that its memory must not
+/// be used again within an execution.
+template <class T>
+class member {
+public:
+    /// @param name as it is printed, a literal.
+    template <class... Args>
+    explicit member(std::string_view name, Args&&... args) : value_(std::forward<Args>(args)...) {
+        if (explorer::active() != nullptr)
+            explorer::active()->begin_member(this, name);
+    }
+    member(const member&) = delete;
+    member& operator=(const member&) = delete;
+    ~member() {
+        if (explorer::active() != nullptr)
+            explorer::active()->end_member(this);
+    }
+
+    /// Not const: as if it was written.
+    [[nodiscard]] T& used() {
+        touch(true);
+        return value_;
+    }
+    [[nodiscard]] const T& used() const {
+        touch(false);
+        return value_;
+    }
+
+private:
+    void touch(bool writes) const {
+        if (explorer::active() != nullptr)
+            explorer::active()->touch_member(this, writes);
+    }
+
+    T value_;
 };
 
 /// A sequence that is not atomic, such as a boost::circular_buffer.

@@ -228,8 +228,8 @@ public:
 
     void wait_ended(const boost::system::error_code& ec) {
         if (ec != boost::asio::error::operation_aborted) {
-            // acq_rel: pairs with done() and done_late()
-            const unsigned before = parties_.fetch_or(fired, std::memory_order_acq_rel);
+            // acquire: pairs with done(). What this thread has done is released when it leaves.
+            const unsigned before = parties_.fetch_or(fired, std::memory_order_acquire);
             if (before & operation_party) {
                 judge(verdict::who::limit, ec);
                 if (!(before & start_party))
@@ -319,8 +319,8 @@ private:
         auto& op = *static_cast<limited_operation*>(object);
         if (!called)
             return op.leave(start_party, false);
-        // acquire: pairs with wait_ended()
-        const unsigned parties = op.parties_.load(std::memory_order_acquire);
+        // relaxed: wait_ended() runs on the same executor
+        const unsigned parties = op.parties_.load(std::memory_order_relaxed);
         if ((parties & fired) && (parties & operation_party))
             op.emit_and_leave(op.type_, start_party);
         else
@@ -332,8 +332,9 @@ private:
     void start_failed() noexcept {
         if (leave_untouched())
             return;
-        // acquire: pairs with leave(). The others that may signal run where done_late() does.
-        if (parties_.load(std::memory_order_acquire) & operation_party)
+        // The others that may signal run where done_late() does.
+        // relaxed: done_late() looks again, and leave() acquires
+        if (parties_.load(std::memory_order_relaxed) & operation_party)
             call_later(&limited_operation::done_late);
         else
             leave(start_party, false);
@@ -392,16 +393,18 @@ private:
                 parties_.store(others, std::memory_order_relaxed);
             return leaves;
         }
-        // acq_rel: pairs with operation_ended(), leave() and wait_ended()
-        return parties_.compare_exchange_strong(untouched, others, std::memory_order_acq_rel,
-                                                std::memory_order_acquire);
+        // release: pairs with operation_ended(), leave() and wait_ended(). relaxed: until it leaves,
+        // this thread uses nothing that the others have written
+        return parties_.compare_exchange_strong(untouched, others, std::memory_order_release,
+                                                std::memory_order_relaxed);
     }
 
     /// Ends the wait, if it can be, on behalf of the operation.
     /// @return the parties that leave.
     [[nodiscard]] unsigned leave_with_wait() {
-        // acquire: pairs with leave(). Once the limit has fired, its shard may be gone.
-        const unsigned parties = parties_.load(std::memory_order_acquire);
+        // Once the limit has fired, its shard may be gone.
+        // relaxed: the lock of the shard decides who has the wait
+        const unsigned parties = parties_.load(std::memory_order_relaxed);
         if ((parties & (wait_party | fired)) == wait_party && timer_.end(*this))
             return operation_party | wait_party;
         return operation_party;
@@ -470,9 +473,9 @@ private:
     }
 
     void forward(boost::asio::cancellation_type_t type) {
-        // acq_rel: as in leave(). The operation may complete in emit(), and must not free the
-        // signal.
-        const unsigned before = parties_.fetch_or(outer_party, std::memory_order_acq_rel);
+        // The operation may complete in emit(), and must not free the signal.
+        // relaxed: this runs on the executor after the start; leave() releases
+        const unsigned before = parties_.fetch_or(outer_party, std::memory_order_relaxed);
         if ((before & everybody) == 0) { // the result is on its way, see deliver_later()
             // relaxed: no other party is left
             parties_.fetch_and(~outer_party, std::memory_order_relaxed);
