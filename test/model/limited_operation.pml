@@ -116,7 +116,7 @@ inline withdraw() {                     /* wait_ledger::withdraw; with: the wait
 
 inline leave_with_wait() {              /* leave_with_wait */
     touch();
-    wait_is_there = ((parties & WAIT) && !(parties & FIRED));
+    wait_is_there = ((parties & WAIT) != 0);
     atomic {
         with = 0;
         if

@@ -8,6 +8,7 @@
 
 #define BOOST_TEST_MODULE limited_operation_orders
 
+#include <pawl/limit/limit_timer.hpp>
 #include <pawl/limit/limited_operation.hpp>
 
 #include "explored_sites.hpp"
@@ -187,25 +188,35 @@ private:
     strand* strand_;
 };
 
-/// The shard with the wait for the limit; see wait/wait_state.hpp.
+/// The shard with the wait for the limit; see wait/wait_state.hpp. It destroys itself when its last
+/// user leaves.
 class limit_shard final : public pawl::detail::wait_host {
 public:
-    void start(pawl::detail::wait_operation& op) {
+    explicit limit_shard(bool& is_gone) noexcept : is_gone_(is_gone) {}
+    ~limit_shard() { is_gone_ = true; }
+
+    void start(pawl::detail::wait_operation& op, unsigned users) {
         lock_.pass();
+        users_ += users;
         op_ = &op;
         phase_ = phase::armed;
     }
-    [[nodiscard]] bool end(pawl::detail::wait_operation& op) {
+    /// Ends the wait, and a user leaves.
+    [[nodiscard]] bool leave(pawl::detail::wait_operation& op) {
         lock_.pass();
-        if (phase_ == phase::armed) {
-            phase_ = phase::idle;
-            return true;
-        }
+        const bool is_withdrawn = phase_ == phase::armed;
         if (phase_ == phase::due) {
             op.set_result(asio::error::operation_aborted);
             phase_ = phase::cancelled;
+        } else if (is_withdrawn) {
+            phase_ = phase::idle;
         }
-        return false;
+        drop_user();
+        return is_withdrawn;
+    }
+    void release() {
+        lock_.pass();
+        drop_user();
     }
 
     /// The limit is reached, in a thread that runs the context of the timer.
@@ -214,15 +225,17 @@ public:
         if (phase_ != phase::armed)
             return;
         phase_ = phase::due;
+        ++users_; // the carrier
         op_->hand_over(*this);
     }
     /// The context of the timer is destroyed.
     void shut_down() {
         lock_.pass();
-        if (phase_ != phase::armed)
-            return;
-        phase_ = phase::started;
-        op_->destroy();
+        if (phase_ == phase::armed) {
+            phase_ = phase::started;
+            op_->destroy();
+        }
+        release();
     }
 
     [[nodiscard]] const asio::execution_context& context() const noexcept override {
@@ -231,6 +244,7 @@ public:
     [[nodiscard]] bool arrive(pawl::detail::wait_operation&) noexcept override {
         lock_.pass();
         phase_ = phase::started;
+        drop_user();
         return true;
     }
     [[nodiscard]] bool park(pawl::detail::wait_operation&) noexcept override { return true; }
@@ -241,6 +255,7 @@ public:
         lock_.pass();
         phase_ = phase::started;
         op.destroy();
+        release();
     }
     void cancel(pawl::detail::slot_link&) override {}
     void forget(pawl::detail::slot_link&) noexcept override {}
@@ -249,19 +264,45 @@ public:
 private:
     enum class phase { idle, armed, due, cancelled, started };
 
+    void drop_user() {
+        if (--users_ == 0)
+            this->~limit_shard();
+    }
+
+    bool& is_gone_;
     mutex_word lock_;
+    unsigned users_ = 1; ///< the context
     phase phase_ = phase::idle;
     pawl::detail::wait_operation* op_ = nullptr;
 };
 
-class limit_timer {
+/// With the limit.
+class callers_timer {
+    class handle {
+    public:
+        explicit handle(limit_shard& home) noexcept : home_(home) {}
+        [[nodiscard]] limit_shard& home() const noexcept { return home_; }
+        void wait(pawl::detail::wait_operation& op, unsigned users) { home_.start(op, users); }
+
+    private:
+        limit_shard& home_;
+    };
+
 public:
-    limit_timer(limit_shard* shard, int) : shard_(shard) {}
-    void start(pawl::detail::wait_operation& op) { shard_->start(op); }
-    [[nodiscard]] bool end(pawl::detail::wait_operation& op) { return shard_->end(op); }
+    explicit callers_timer(limit_shard& home) noexcept : handle_(home) {}
 
 private:
-    limit_shard* shard_;
+    friend pawl::detail::timer_access;
+
+    handle handle_;
+};
+
+struct limit {
+    struct {
+        template <class Handle>
+        void set(Handle&) const {}
+    } time;
+    callers_timer* timer;
 };
 
 class world;
@@ -310,8 +351,9 @@ struct report {
     static void invoke(callers_handler&& handler, const verdict& v, int) { handler(v); }
 };
 
-using operation = pawl::detail::limited_operation<limit_timer, report, callers_handler,
-                                                  strand_executor, std::tuple<int>>;
+using operation =
+    pawl::detail::limited_operation<pawl::detail::callers_limit_timer<callers_timer>, report,
+                                    callers_handler, strand_executor, std::tuple<int>>;
 using inner_handler = pawl::detail::limited_handler<operation>;
 
 /// What is started under the limit does, when it is signalled:
@@ -330,7 +372,7 @@ class world {
 public:
     world(execution& e, choices c) : e_(e), chosen_(c) {
         e.name_place(strand_.place(), "strand");
-        e.name_place(shard_.place(), "shard");
+        e.name_place(shard_->place(), "shard");
         e.name_place(&started_, "started");
         e.name_place(&begun_, "what the initiating thread did");
         e.name_place(&result_, "what the operation did");
@@ -342,7 +384,7 @@ public:
         begun_.write(1);
         initiating_ = true;
         try {
-            operation::launch(callers_handler(*this), 0, 0, &shard_,
+            operation::launch(callers_handler(*this), 0, 0, limit{{}, &timer_},
                               asio::cancellation_type::terminal, [this](inner_handler&& inner) {
                                   listen(std::move(inner));
                                   initiating_ = false;
@@ -356,7 +398,7 @@ public:
         strand_.run_leftovers();
     }
     void fire() {
-        shard_.fire();
+        shard_->fire();
         strand_.run_leftovers();
     }
     /// The operation completes once it was started.
@@ -388,7 +430,8 @@ public:
     }
     /// The context of the timer is destroyed.
     void destroy_limit() {
-        shard_.shut_down();
+        started_.wait(false, std::memory_order_acquire);
+        std::exchange(shard_, nullptr)->shut_down();
         strand_.run_leftovers();
     }
     /// That of the handler is.
@@ -403,6 +446,9 @@ public:
         check(invoked_ + destroyed_ == 1, "the handler is neither invoked nor destroyed");
         check(may_be_lost || invoked_ == 1, "the handler is not invoked");
         check(allocated_ == freed_, "the memory is not freed");
+        if (shard_)
+            shard_->release();
+        check(is_shard_gone_, "the shard is not freed");
         signal_.emit(asio::cancellation_type::all);
         e_.require(wrong_.empty(), wrong_);
         e_.outcome(std::to_string(invoked_) + " by " + std::to_string(verdict_) + " after " +
@@ -483,7 +529,9 @@ private:
     choices chosen_;
     arena memory_;
     strand strand_{memory_};
-    limit_shard shard_;
+    bool is_shard_gone_ = false;
+    limit_shard* shard_ = ::new (memory_.allocate(sizeof(limit_shard))) limit_shard(is_shard_gone_);
+    callers_timer timer_{*shard_};
     asio::cancellation_signal signal_;
     explored::atomic<bool> started_{false};
     std::optional<inner_handler> inner_; ///< as it is in the queue of a real operation
@@ -699,6 +747,38 @@ const std::vector<orders::named_scenario> scenarios{
          world w(e, {});
          w.start();
          e.together([&] { w.complete(); }, [&] { w.destroy_limit(); });
+         w.end();
+     }},
+    {"the limit fires, and its context is destroyed, while the operation completes",
+     [](execution& e) {
+         world w(e, {});
+         w.start();
+         e.together([&] { w.complete(); },
+                    [&] {
+                        w.fire();
+                        w.destroy_limit();
+                    });
+         w.end();
+     }},
+    {"the limit fires, and its context is destroyed, while the operation completes elsewhere",
+     [](execution& e) {
+         world w(e, {.anywhere = true});
+         w.start();
+         e.together([&] { w.complete(); },
+                    [&] {
+                        w.fire();
+                        w.destroy_limit();
+                    });
+         w.end();
+     }},
+    {"the limit fires during the start, and its context is destroyed in the signal",
+     [](execution& e) {
+         world w(e, {.obeys = obedience::completes_later});
+         e.together([&] { w.start(); },
+                    [&] {
+                        w.fire();
+                        w.destroy_limit();
+                    });
          w.end();
      }},
     {"the limit is destroyed with its context while the operation completes elsewhere",

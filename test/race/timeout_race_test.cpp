@@ -285,6 +285,31 @@ BOOST_AUTO_TEST_CASE(P9_the_context_may_go_when_run_has_returned) {
     BOOST_CHECK_EQUAL(t.succeeded + t.timed_out, 3 * rounds);
 }
 
+// The timer of the caller's that keeps the limit goes with its context, just when the operation
+// completes in another one.
+BOOST_AUTO_TEST_CASE(the_context_of_a_limit_may_go_while_the_operation_completes) {
+    constexpr int rounds = 2'000;
+    tally t;
+    arena working(1);
+    std::mt19937_64 random(pawl_test::seed());
+    const auto soon = [&] { return std::chrono::microseconds(random() % 40); };
+    std::deque<pawl::steady_timer> timers;
+    for (int round = 0; round < rounds; ++round) {
+        asio::io_context keeping;
+        pawl::steady_timer limit(keeping);
+        timers.emplace_back(working.context, soon())
+            .async_wait(pawl::timeout(limit, 1h, asio::bind_executor(working.context, t.record())));
+        const auto until = std::chrono::steady_clock::now() + soon();
+        while (std::chrono::steady_clock::now() < until) {
+        }
+    }
+    while (t.all() < rounds)
+        std::this_thread::yield();
+
+    // Allowed: each completes once, with success.
+    BOOST_CHECK_EQUAL(t.succeeded, rounds);
+}
+
 // What a coroutine has left behind asks for its deadline, while that ends in another thread.
 BOOST_DATA_TEST_CASE(a_deadline_ends_while_others_ask_for_it, runners, threads) {
     constexpr int calls = 500;

@@ -1280,6 +1280,27 @@ PAWL_TYPED_CASE(I5_a_timer_that_leaves_after_the_service_is_the_last_user, Backe
     BOOST_CHECK(b.state().all_told());
 }
 
+PAWL_TYPED_CASE(I5_a_limit_that_ends_after_its_timer_and_the_service_is_the_last_user, Backend,
+                backends) {
+    bench<Backend> b;
+    timer_core t;
+    test_wait w;
+    effects started;
+    BOOST_REQUIRE(b.state().start(t, w, tick{10}, 2, started));
+    b.apply(started);
+    b.cancel(t);
+    b.run_all();
+    BOOST_CHECK(!b.state().release(t));
+    BOOST_CHECK(!b.release_service());
+
+    effects out;
+    bool last_user = false;
+    BOOST_CHECK(!b.state().withdraw(w, out, &last_user)); // it is over
+    BOOST_CHECK(last_user);
+    BOOST_CHECK(!out.runners);
+    BOOST_CHECK(b.state().all_told());
+}
+
 // ---- a clock that is set back ------------------------------------------------------------------------
 
 PAWL_TYPED_CASE(P1_P7_after_a_set_back_waits_keep_their_deadlines_and_their_order, Backend,

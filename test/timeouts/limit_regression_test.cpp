@@ -345,7 +345,7 @@ BOOST_AUTO_TEST_CASE(
     BOOST_TEST(context.stopped());
 }
 
-// The shard of the limit goes in the signal, before the operation completes in it.
+// The timer and its context go in the signal, before the operation completes in it.
 BOOST_AUTO_TEST_CASE(an_operation_does_not_touch_a_limit_that_has_fired_and_gone) {
     asio::io_context here;
     std::optional<asio::io_context> there(std::in_place);

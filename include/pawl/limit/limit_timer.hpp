@@ -19,6 +19,8 @@
 #include <boost/asio/wait_traits.hpp>
 
 #include <chrono>
+#include <type_traits>
+#include <utility>
 
 namespace pawl::detail {
 
@@ -79,23 +81,33 @@ private:
 /// The timer of a limit that belongs to the caller, who may move it, cancel it, and destroy it.
 template <class Timer>
 class callers_limit_timer {
-    using handle = timer_handle<typename Timer::clock_type, typename Timer::traits_type>;
+    using handle = std::remove_reference_t<decltype(timer_access::handle(std::declval<Timer&>()))>;
+    using home = std::remove_reference_t<decltype(std::declval<handle&>().home())>;
 
 public:
     template <class Limit, class Executor>
     callers_limit_timer(const Limit& limit, const Executor&)
-        : handle_(timer_access::handle(*limit.timer)), home_(handle_.home()) {
+        : handle_(timer_access::handle(*limit.timer)) {
         limit.time.set(handle_);
     }
+    callers_limit_timer(const callers_limit_timer&) = delete;
+    callers_limit_timer& operator=(const callers_limit_timer&) = delete;
+    ~callers_limit_timer() {
+        if (home_)
+            home_->release();
+    }
 
-    void start(wait_operation& op) { handle_.wait(op); }
-
-    /// The wait has not ended, so that the timer, or the due queue, keeps its shard alive.
-    [[nodiscard]] bool end(wait_operation& op) { return home_.withdraw(op); }
+    /// The limit is a user of the shard of its own: another thread may destroy the timer, and the
+    /// context, while this one is about to end the wait.
+    void start(wait_operation& op) {
+        home_ = &handle_.home();
+        handle_.wait(op, 1);
+    }
+    [[nodiscard]] bool end(wait_operation& op) { return std::exchange(home_, nullptr)->leave(op); }
 
 private:
     handle& handle_; ///< not touched once the wait has been started
-    std::remove_reference_t<decltype(std::declval<handle&>().home())>& home_;
+    home* home_ = nullptr;
 };
 
 /// A limit that is kept by a timer of the operation's own.

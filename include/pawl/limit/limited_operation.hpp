@@ -402,10 +402,9 @@ private:
     /// Ends the wait, if it can be, on behalf of the operation.
     /// @return the parties that leave.
     [[nodiscard]] unsigned leave_with_wait() {
-        // Once the limit has fired, its shard may be gone.
         // relaxed: the lock of the shard decides who has the wait
         const unsigned parties = parties_.load(std::memory_order_relaxed);
-        if ((parties & (wait_party | fired)) == wait_party && timer_.end(*this))
+        if ((parties & wait_party) && timer_.end(*this))
             return operation_party | wait_party;
         return operation_party;
     }

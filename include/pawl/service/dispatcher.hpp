@@ -111,12 +111,12 @@ public:
 
     /// Starts a wait; takes ownership of it.
     /// The timer, and this, may be gone when it returns.
-    /// @param first the timer is not yet a user of this dispatcher.
-    void start(timer_core& timer, wait_operation& op, deadline due, bool first) {
+    /// @param users of this dispatcher that come with it: the timer, if it is not yet one, and a limit.
+    void start(timer_core& timer, wait_operation& op, deadline due, unsigned users) {
         todo_list todo(shard_);
         bool started = false;
         try {
-            started = shard_.start(timer, op, due, first, todo);
+            started = shard_.start(timer, op, due, users, todo);
         } catch (...) {
             drop(op);
             throw;
@@ -146,27 +146,19 @@ public:
         }
     }
 
-    /// Ends a held wait.
+    /// Ends a held wait, whose limit is a user.
     /// @return true if it is the caller's alone; false if its carrier will come.
-    [[nodiscard]] bool withdraw(wait_operation& op) {
-        todo_list todo(shard_);
-        const bool withdrawn = shard_.withdraw(op, todo);
-        go_on(todo);
-        return withdrawn;
+    [[nodiscard]] bool leave(wait_operation& op) {
+        return leave(
+            [&](effects& todo, bool& last_user) { return shard_.withdraw(op, todo, &last_user); });
     }
 
     /// Ends a held wait together with its timer.
-    /// @return as withdraw().
+    /// @return as above.
     [[nodiscard]] bool leave(timer_core& timer, wait_operation& op) {
-        bool last_user = false;
-        bool withdrawn = false;
-        {
-            todo_list todo(shard_);
-            withdrawn = shard_.leave(timer, op, todo, last_user);
-            go_on(todo);
-        }
-        delete_if(last_user);
-        return withdrawn;
+        return leave([&](effects& todo, bool& last_user) {
+            return shard_.leave(timer, op, todo, last_user);
+        });
     }
 
     /// Cancels waits.
@@ -391,6 +383,20 @@ private:
                 throw;
             }
         }
+    }
+
+    /// @param end has the shard do it.
+    template <class End>
+    [[nodiscard]] bool leave(End end) {
+        bool last_user = false;
+        bool withdrawn = false;
+        {
+            todo_list todo(shard_);
+            withdrawn = end(todo, last_user);
+            go_on(todo);
+        }
+        delete_if(last_user);
+        return withdrawn;
     }
 
     void delete_if(bool last_user) noexcept {

@@ -27,7 +27,7 @@
 ///       arms the driver.
 ///   I4  Nothing that the shard calls under its lock is foreign code (P5).
 ///   I5  The shard is alive while users_ > 0: its service, every timer that ever waited, every
-///       carrier.
+///       carrier, every limit on a timer of the caller's.
 ///
 /// Threads
 ///   Every call locks, but for what is asked of atomics. Timers are shared with the expiry side only
@@ -90,16 +90,17 @@ public:
 
     // --- timers -------------------------------------------------------------------------------
 
-    /// Starts a wait of `timer`, whose expiry is `due`: a deadline, or a settable_deadline. `first`
-    /// says that the timer is not yet a user. The wait may be over at once if a ring has no room.
+    /// Starts a wait of `timer`, whose expiry is `due`: a deadline, or a settable_deadline. So many
+    /// `users` come with it: the timer if it is not yet one, and a limit that is going to
+    /// withdraw() it. The wait may be over at once if a ring has no room.
     /// @return false if the shard is closed: the wait is left to end_draining(), and the caller is
     ///         a user.
     /// @throws std::bad_alloc with nothing changed.
     template <class Deadline = deadline>
-    [[nodiscard]] bool start(timer_core& timer, wait_operation& op, Deadline due, bool first,
+    [[nodiscard]] bool start(timer_core& timer, wait_operation& op, Deadline due, unsigned users,
                              effects& out) {
         std::unique_lock lock(mutex_);
-        users_ += first; // also if this fails: the handler may own the timer, and die with it
+        users_ += users; // also if this fails: the handler may own the timer, and die with it
         do {
             while (!waits_.has_room_for_one_more())
                 make_due_room(lock);
@@ -149,10 +150,15 @@ public:
     }
 
     /// Ends a held wait.
-    /// @return true if nothing here points at it any more; false if its carrier will come.
-    [[nodiscard]] bool withdraw(wait_operation& op, effects& out) noexcept {
+    /// @param last_user if not null, a user leaves; set if the caller must delete the shard.
+    /// @return true if nothing here points at the wait any more; false if its carrier will come.
+    [[nodiscard]] bool withdraw(wait_operation& op, effects& out,
+                                bool* last_user = nullptr) noexcept {
         const std::scoped_lock lock(mutex_);
-        return withdraw_locked(op, out);
+        const bool withdrawn = withdraw_locked(op, out);
+        if (last_user)
+            *last_user = drop_user();
+        return withdrawn;
     }
 
     /// Ends a held wait together with its timer, which has no other.

@@ -150,8 +150,9 @@ public:
     [[nodiscard]] dispatcher& home() const noexcept { return home_.get(); }
 
     /// Starts a wait whose memory the caller keeps.
+    /// @param users of the shard that come with it, besides the timer. They stay if this throws.
     /// @throws std::bad_alloc after the wait was told that it is destroyed.
-    void wait(wait_operation& op) { start(home_.get(), op); }
+    void wait(wait_operation& op, unsigned users = 0) { start(home_.get(), op, users); }
 
     /// Ends such a wait, the only one, and leaves the shard.
     /// @return true if the wait is the caller's again; false if its carrier will come.
@@ -221,12 +222,12 @@ private:
         return home_.get().deadline_of(t, overdue, left);
     }
 
-    void start(dispatcher& d, wait_operation& op) {
+    void start(dispatcher& d, wait_operation& op, unsigned users = 0) {
         const deadline when = due();
-        const bool first = !home_.used();
+        users += home_.used() ? 0U : 1U;
         home_.set_used(true);
         // From here on the wait may complete in another thread, and its handler destroy the timer.
-        d.start(core_, op, when, first);
+        d.start(core_, op, when, users);
     }
 
     std::size_t cancel(std::size_t limit) {
