@@ -7,8 +7,8 @@ usage: explored_headers.py INCLUDE OUT HEADER... [--sequence TYPE]... [--member 
 
 INCLUDE/HEADER becomes OUT/HEADER, line by line. Each std::memory_order_X in code becomes a site: the order with a number.
 OUT/explored_sites.hpp lists all sites, so that none can be left out. TYPE, a member that is not atomic and stands in one
-line of the headers, is checked for data races, too. So is each use of the data member NAME, which is declared in one line, and
-whether the object is still there. The name is that of one member, or else of no other one that is used like this one.
+line of the headers, is checked for data races, too. So is each use of the data member NAME, and whether its object is still
+there. NAME is declared in one line, and no other member of that name is used.
 """
 
 import argparse

@@ -192,8 +192,14 @@ private:
 /// user leaves.
 class limit_shard final : public pawl::detail::wait_host {
 public:
-    explicit limit_shard(bool& is_gone) noexcept : is_gone_(is_gone) {}
-    ~limit_shard() { is_gone_ = true; }
+    /// What became of it, which outlives it.
+    struct history {
+        bool is_reached = false; ///< the wait has ended for no other reason
+        bool is_gone = false;
+    };
+
+    explicit limit_shard(history& h) noexcept : history_(h) {}
+    ~limit_shard() { history_.is_gone = true; }
 
     void start(pawl::detail::wait_operation& op, unsigned users) {
         lock_.pass();
@@ -243,6 +249,7 @@ public:
     }
     [[nodiscard]] bool arrive(pawl::detail::wait_operation&) noexcept override {
         lock_.pass();
+        history_.is_reached = phase_ == phase::due;
         phase_ = phase::started;
         drop_user();
         return true;
@@ -269,7 +276,7 @@ private:
             this->~limit_shard();
     }
 
-    bool& is_gone_;
+    history& history_;
     mutex_word lock_;
     unsigned users_ = 1; ///< the context
     phase phase_ = phase::idle;
@@ -441,6 +448,8 @@ public:
     /// @param may_be_lost that the handler may have been destroyed.
     void end(bool may_be_lost = false) {
         strand_.run_leftovers();
+        check(!inner_ || !limit_.is_reached || by_limit_ + by_caller_ != 0 || may_be_lost,
+              "the signal is lost");
         if (inner_)
             complete();
         check(invoked_ + destroyed_ == 1, "the handler is neither invoked nor destroyed");
@@ -448,7 +457,7 @@ public:
         check(allocated_ == freed_, "the memory is not freed");
         if (shard_)
             shard_->release();
-        check(is_shard_gone_, "the shard is not freed");
+        check(limit_.is_gone, "the shard is not freed");
         signal_.emit(asio::cancellation_type::all);
         e_.require(wrong_.empty(), wrong_);
         e_.outcome(std::to_string(invoked_) + " by " + std::to_string(verdict_) + " after " +
@@ -474,7 +483,6 @@ public:
         check(allocated_ == freed_, "the handler is invoked before the memory is freed");
         check(strand_.runs_here() || completing_ == explorer::current_thread(),
               "the handler is invoked elsewhere than on its executor");
-        check(v.by != verdict::who::limit || by_limit_ <= 1, "a verdict without a signal");
         verdict_ = static_cast<int>(v.by);
         (void)begun_.read();
         (void)result_.read();
@@ -529,8 +537,8 @@ private:
     choices chosen_;
     arena memory_;
     strand strand_{memory_};
-    bool is_shard_gone_ = false;
-    limit_shard* shard_ = ::new (memory_.allocate(sizeof(limit_shard))) limit_shard(is_shard_gone_);
+    limit_shard::history limit_;
+    limit_shard* shard_ = ::new (memory_.allocate(sizeof(limit_shard))) limit_shard(limit_);
     callers_timer timer_{*shard_};
     asio::cancellation_signal signal_;
     explored::atomic<bool> started_{false};
