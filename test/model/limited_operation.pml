@@ -25,7 +25,7 @@
  *                         if it is signalled
  *
  * Left out
- *   The caller's timer and its shard (the lifetime of what end() calls), and lack of memory.
+ *   The caller's timer and its shard, which orders/limited_operation_test.cpp has, and lack of memory.
  */
 
 #define OPERATION 1

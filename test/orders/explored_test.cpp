@@ -11,9 +11,11 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <new>
 #include <optional>
 #include <set>
 #include <string>
@@ -506,6 +508,51 @@ BOOST_AUTO_TEST_CASE(an_atomic_that_is_not_there_is_found) {
     BOOST_TEST_REQUIRE(found.bad.has_value());
     BOOST_TEST(found.bad->what ==
                "an atomic is used that is not there: a null pointer, or freed memory");
+}
+
+BOOST_AUTO_TEST_CASE(a_member_that_two_threads_use_is_a_race_if_one_of_them_writes) {
+    const auto used = [](bool writes) {
+        return all_of([=](execution& e) {
+            explored::member<int> m("m", 1);
+            const explored::member<int>& same = m;
+            e.together([&] { (void)same.used(); },
+                       [&] {
+                           if (writes)
+                               m.used() = 2;
+                           else
+                               (void)same.used();
+                       });
+        });
+    };
+
+    BOOST_TEST(!used(false).bad.has_value());
+    BOOST_TEST_REQUIRE(used(true).bad.has_value());
+    BOOST_TEST(used(true).bad->what.starts_with("data race: data is "));
+}
+
+BOOST_AUTO_TEST_CASE(a_member_that_is_used_after_its_destruction_is_found) {
+    alignas(explored::member<int>) std::array<std::byte, sizeof(explored::member<int>)> memory{};
+    const findings found = all_of([&](execution& e) {
+        e.together([&] {
+            auto* const m = ::new (memory.data()) explored::member<int>("m", 1);
+            m->~member();
+            (void)m->used();
+        });
+    });
+
+    BOOST_TEST_REQUIRE(found.bad.has_value());
+    BOOST_TEST(found.bad->what == "data is used after its destruction");
+}
+
+BOOST_AUTO_TEST_CASE(a_bit_that_is_cleared_is_the_only_one) {
+    const findings found = all_of([](execution& e) {
+        atomic<unsigned> x{7};
+        e.together([&] { (void)x.fetch_and(~1U, relaxed); },
+                   [&] { (void)x.fetch_and(~2U, relaxed); });
+        e.require(x.load(relaxed) == 4, "another bit");
+    });
+
+    BOOST_TEST(!found.bad.has_value());
 }
 
 BOOST_AUTO_TEST_CASE(a_wait_without_a_notification_blocks_for_good) {

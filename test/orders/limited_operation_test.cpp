@@ -182,7 +182,7 @@ public:
     void defer(Function&& f, const Allocator&) const {
         strand_->post(std::forward<Function>(f));
     }
-    friend bool operator==(const strand_executor&, const strand_executor&) noexcept = default;
+    bool operator==(const strand_executor&) const noexcept = default;
 
 private:
     strand* strand_;
