@@ -193,8 +193,7 @@ void limits::start(const step& s) {
                                                [this, id] {
                                                    if (operation* const o = find(id))
                                                        o->by_caller = !o->by_caller;
-                                               },
-                                               false});
+                                               }});
     const std::chrono::nanoseconds d(s.time);
     const operation::initiation initiation{this, id, ex};
     const auto launch = [&](auto token) {

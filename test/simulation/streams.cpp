@@ -159,8 +159,7 @@ void streams::start(const step& s, bool reads) {
                            if (each.id == id)
                                each.doomed = true;
                        }
-                   },
-                   true});
+                   }});
     if (t.idle != latest && t.moved == latest && t.layer.open)
         t.moved = now;
     const auto buffer = asio::buffer(t.data, 1);

@@ -35,7 +35,6 @@ public:
     struct hearer {
         std::function<bool()> listens;
         std::function<void()> told{};
-        bool knows_none = true; ///< cancellation_type::none is no cancellation
     };
     virtual boost::asio::cancellation_slot listen(int signal, hearer h) = 0;
 

@@ -171,8 +171,6 @@ void world::timer_step(const step& s) {
             return;
         const hearer h = hearers_[at(s.signal)];
         const bool listens = h.listens && h.listens();
-        if (s.more == 0 && listens && !h.knows_none)
-            return;
         const bool hears = s.more != 0 && listens;
         if (hears)
             h.told();
@@ -336,8 +334,8 @@ void world::wait(const step& s) {
         model_.starts_too_late(id);
     steps_[id] = &s;
     const asio::cancellation_slot slot =
-        listen(s.signal, {[this, id] { return model_.pending(id); },
-                          [this, id] { model_.cancelled(id); }, true});
+        listen(s.signal,
+               {[this, id] { return model_.pending(id); }, [this, id] { model_.cancelled(id); }});
     try {
         call([&] {
             completion handler(*this, id, slot);

@@ -17,10 +17,14 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include <array>
 #include <limits>
@@ -508,6 +512,21 @@ BOOST_AUTO_TEST_CASE(after_a_transfer_that_was_abandoned_comes_another) {
     stream.next_layer().reader->complete({}, 3);
 
     BOOST_TEST(size == 3u);
+}
+
+// Was: counted as the caller's cancellation, so that the limit was not told as one.
+BOOST_AUTO_TEST_CASE(an_emission_that_cancels_nothing_leaves_the_limit_its_verdict) {
+    asio::io_context context;
+    asio::steady_timer never(context, 1h);
+    asio::cancellation_signal signal;
+    error_code told;
+    never.async_wait(pawl::timeout(
+        1ms, asio::bind_cancellation_slot(signal.slot(), [&](error_code ec) { told = ec; })));
+
+    signal.emit(asio::cancellation_type::none);
+    context.run();
+
+    BOOST_TEST((told == pawl::error::timed_out));
 }
 
 // Was: did not compile, since the result had no return_type. beast::ssl_stream declares its functions so.

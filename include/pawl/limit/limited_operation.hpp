@@ -275,7 +275,7 @@ private:
         }
 
         void operator()(boost::asio::cancellation_type_t type) {
-            if (op_)
+            if (op_ && type != boost::asio::cancellation_type::none)
                 op_->forward(type); // this may be gone when it returns
         }
 
