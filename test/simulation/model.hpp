@@ -245,6 +245,9 @@ public:
     void manual_looked(int context) {
         contexts[at(context)].looked = ++moment_;
         contexts[at(context)].manual = now_of(kind::manual);
+        perhaps_looked(context);
+    }
+    void perhaps_looked(int context) {
         for (wait_model& w : waits_) {
             if (!w.over && w.context == context && now_of(w.type) >= w.expiry)
                 w.seen = true; // it has the services of other clocks look, too

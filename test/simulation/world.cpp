@@ -465,8 +465,10 @@ void world::clock_step(const step& s) {
             if (now < least || now > most || now - before != moved.count())
                 fail("manual_clock: advance_to_next() moves to " + std::to_string(now) +
                      ", and the next deadline is at " + std::to_string(least));
-            if (moved.count() == 0)
-                break; // for waits that are due already it does not look
+            if (moved.count() == 0) { // for waits that are due already it need not look
+                model_.perhaps_looked(s.context);
+                break;
+            }
         }
         model_.clock_moved();
         model_.manual_looked(s.context);
