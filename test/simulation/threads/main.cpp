@@ -78,9 +78,11 @@ void watch(const std::stop_token& stop) {
 
 int main(int argc, char** argv) {
     std::uint64_t seeds = 1000, one = 0, first = 0;
+    std::int64_t seconds = 0;
 
     CLI::App app{"Random programs of several threads on Pawl."};
     app.add_option("--seeds", seeds, "how many runs")->capture_default_str();
+    app.add_option("--seconds", seconds, "instead: for how long");
     auto* const alone = app.add_option("--seed", one, "all of them with that seed");
     auto* const from = app.add_option("--from", first, "the first seed; default: one of the day");
     CLI11_PARSE(app, argc, argv);
@@ -96,13 +98,18 @@ int main(int argc, char** argv) {
     if (*alone)
         first = one;
     simulation::on_failure = report;
-    std::printf("simulation_threads: %llu runs from seed %llu on\n", static_cast<number>(seeds),
-                static_cast<number>(first));
+    if (seconds > 0)
+        seeds = UINT64_MAX;
+    std::printf("simulation_threads: from seed %llu on\n", static_cast<number>(first));
     std::fflush(stdout);
 
     const std::jthread watchdog(watch);
     simulation::threads::totals all;
+    const auto begin = std::chrono::steady_clock::now();
     for (std::uint64_t i = 0; i < seeds; ++i) {
+        if (seconds > 0 &&
+            std::chrono::steady_clock::now() - begin >= std::chrono::seconds(seconds))
+            break;
         current = *alone ? one : first + i;
         ++runs;
         const auto t = simulation::threads::run(current);
@@ -110,7 +117,8 @@ int main(int argc, char** argv) {
         all.calls += t.calls;
         all.units += t.units;
     }
-    std::printf("simulation_threads: %llu calls, %llu waits, %llu units; no promise is broken\n",
-                static_cast<number>(all.calls), static_cast<number>(all.waits),
-                static_cast<number>(all.units));
+    std::printf("simulation_threads: %llu seeds, %llu calls, %llu waits, %llu units; no promise is "
+                "broken\n",
+                static_cast<number>(runs.load()), static_cast<number>(all.calls),
+                static_cast<number>(all.waits), static_cast<number>(all.units));
 }
