@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// What timers.hpp declares, for one kind. Each is compiled by itself.
+// What timers.hpp declares, for one type of timer and for one kind. Each kind is compiled by itself.
 
 #ifndef PAWL_TEST_SIMULATION_TIMER_IMPL_HPP
 #define PAWL_TEST_SIMULATION_TIMER_IMPL_HPP
@@ -14,15 +14,14 @@
 
 namespace simulation {
 
-template <kind K>
+template <class Timer>
 class some_timer final : public any_timer {
-    using timer = timer_of<K>;
-    using duration = typename timer::duration;
-    using time_point = typename timer::time_point;
+    using duration = typename Timer::duration;
+    using time_point = typename Timer::time_point;
 
 public:
     explicit some_timer(const asio::any_io_executor& ex) : timer_(ex) {}
-    explicit some_timer(timer&& from) : timer_(std::move(from)) {}
+    explicit some_timer(Timer&& from) : timer_(std::move(from)) {}
 
     std::int64_t expiry() override { return timer_.expiry().time_since_epoch().count(); }
     std::size_t expires_after(std::int64_t d) override { return timer_.expires_after(duration(d)); }
@@ -55,12 +54,12 @@ public:
     }
 
 private:
-    timer timer_;
+    Timer timer_;
 };
 
 template <kind K>
 std::unique_ptr<any_timer> timers_of<K>::make(const asio::any_io_executor& ex) {
-    return std::make_unique<some_timer<K>>(ex);
+    return std::make_unique<some_timer<timer_of<K>>>(ex);
 }
 
 template <kind K>

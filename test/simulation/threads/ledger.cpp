@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace simulation::threads {
 
@@ -42,7 +43,20 @@ std::int64_t settings::latest(std::uint64_t from, std::uint64_t to, std::int64_t
 
 // --- handlers --------------------------------------------------------------------------------
 
-thread_local bool wait::in_handler = false;
+thread_local bool in_handler = false;
+
+void run_handler(const home& at, const std::function<void()>& f) {
+    const bool alone = at.strand && !at.anywhere;
+    if (alone && std::exchange(at.of->in_strand, true))
+        fail("two handlers run in one strand");
+    if (f) {
+        in_handler = true;
+        f();
+        in_handler = false;
+    }
+    if (alone)
+        at.of->in_strand = false;
+}
 
 void wait::completed(int, const error_code& ec, std::uint64_t) {
     const std::uint64_t now = moment();
@@ -56,11 +70,8 @@ void wait::completed(int, const error_code& ec, std::uint64_t) {
            : ec == hasty                          ? told::expired
            : ec == asio::error::no_buffer_space   ? told::refused
                                                   : told::something;
-    if (then) {
-        in_handler = true;
-        then();
-        in_handler = false;
-    }
+    in_place = at.here();
+    run_handler(at, then);
 }
 
 void wait::destroyed(int) {
@@ -71,8 +82,8 @@ void wait::destroyed(int) {
 
 // --- while the timer is used ------------------------------------------------------------------
 
-wait& ledger::start(std::int64_t expiry, std::function<void()> then, bool listens) {
-    wait& w = waits_.emplace_back(type, std::move(then));
+wait& ledger::start(std::int64_t expiry, home h, std::function<void()> then, bool listens) {
+    wait& w = waits_.emplace_back(type, h, std::move(then));
     events_.push_back({act::start, moment(), 0, 0, 0, expiry, &w});
     if (listens)
         listener_ = &w;
@@ -212,6 +223,8 @@ void ledger::replay(const event& e) {
 }
 
 void ledger::check(const wait& w, const settings& clock) const {
+    if (!w.in_place && !(allowed.abandoned && allowed.delivers))
+        broken("a handler is not invoked on its executor");
     switch (w.what) {
     case told::nothing:
         broken("P3, P9: a handler was neither invoked nor destroyed");

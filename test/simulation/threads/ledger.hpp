@@ -21,6 +21,7 @@
 #ifndef PAWL_TEST_SIMULATION_THREADS_LEDGER_HPP
 #define PAWL_TEST_SIMULATION_THREADS_LEDGER_HPP
 
+#include "simulation/threads/arena.hpp"
 #include "simulation/threads/timers.hpp"
 
 #include <boost/asio/cancellation_signal.hpp>
@@ -75,8 +76,13 @@ enum class told : std::uint8_t {
     destroyed
 };
 
+/// The calling thread is in a handler.
+extern thread_local bool in_handler;
+/// What the handlers of waits have in common: they do `f`, if any, one at a time in a strand.
+void run_handler(const home& at, const std::function<void()>& f);
+
 struct wait final : listener {
-    explicit wait(sort s, std::function<void()> f) : type(s), then(std::move(f)) {}
+    wait(sort s, home h, std::function<void()> f) : type(s), at(h), then(std::move(f)) {}
 
     void completed(int id, const error_code& ec, std::uint64_t number) override;
     void destroyed(int id) override;
@@ -85,13 +91,12 @@ struct wait final : listener {
         return ends.load(std::memory_order_relaxed) != 0;
     }
 
-    /// The calling thread is in a handler.
-    static thread_local bool in_handler;
-
     const sort type;
+    const home at;                    ///< the executor of its handler
     const std::function<void()> then; ///< what its handler does
     std::atomic<int> ends{0};
     told what = told::nothing;
+    bool in_place = true; ///< the handler was invoked on its executor
     std::uint64_t began = UINT64_MAX;
     std::int64_t steady = 0;  ///< when it began
     std::int64_t reading = 0; ///< the same, by its own clock
@@ -114,12 +119,12 @@ struct rules {
 
 class ledger {
 public:
-    ledger(sort s, rules r, bool strand) : type(s), allowed(r), in_strand(strand) {}
+    ledger(sort s, rules r, home h) : type(s), allowed(r), on(h) {}
 
     // --- while the timer is used, by the one who uses it ---------------------------------------
 
     /// A wait is about to be started.
-    wait& start(std::int64_t expiry, std::function<void()> then, bool listens);
+    wait& start(std::int64_t expiry, home h, std::function<void()> then, bool listens);
     /// A call that began at `before` has just returned. @param busy the threads that may be at the
     /// beginning of a handler.
     void note(act a, std::uint64_t before, int busy, std::size_t count = 0,
@@ -131,7 +136,7 @@ public:
 
     const sort type;
     const rules allowed;
-    const bool in_strand; ///< the executor of the timer
+    const home on; ///< the executor of the timer
     asio::cancellation_signal signal;
 
     // --- when all has ended --------------------------------------------------------------------

@@ -3,18 +3,15 @@
 
 #include "simulation/threads/session.hpp"
 
-#include "simulation/random.hpp"
 #include "simulation/report.hpp"
+#include "simulation/threads/arena.hpp"
 #include "simulation/threads/ledger.hpp"
 #include "simulation/threads/timers.hpp"
 
 #include <pawl/expire_all.hpp>
 #include <pawl/manual_clock.hpp>
 
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/strand.hpp>
-#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/system_executor.hpp>
 #include <boost/system/system_error.hpp>
 
 #include <algorithm>
@@ -31,10 +28,6 @@
 namespace simulation::threads {
 
 namespace {
-
-constexpr std::int64_t microsecond = 1'000, millisecond = 1'000'000;
-constexpr std::int64_t hour = 3600'000 * millisecond;
-constexpr std::int64_t longest_ring = 2 * millisecond; ///< but for one of an hour
 
 /// How everything ends.
 enum class ending : std::uint8_t {
@@ -56,71 +49,13 @@ struct place {
     bool closed = false;    ///< nothing is done here any more
 };
 
-/// An execution context and the threads that run it.
-struct arena {
-    explicit arena(random_source& random, bool may_be_pool)
-        : threads(1 + random.below(3)), in_pool(may_be_pool && random.one_in(5)),
-          guarded(threads > 1 || random.one_in(2)) {
-        if (in_pool)
-            pool.emplace(static_cast<std::size_t>(threads));
-        else
-            io.emplace(threads == 1 && random.one_in(2) ? 1 : -1);
-        native = in_pool ? asio::any_io_executor(pool->get_executor())
-                         : asio::any_io_executor(io->get_executor());
-        strand = asio::make_strand(native);
-        options.precision = std::chrono::nanoseconds(
-            random.one_in(60) ? 100 * millisecond
-                              : random.one_of<std::int64_t>({1, 7, microsecond, 5 * microsecond,
-                                                             50 * microsecond, millisecond}));
-        switch (random.below(6)) {
-        case 0:
-            options.level_bits = pawl::time::geometry{1};
-            break;
-        case 1:
-            options.level_bits = pawl::time::geometry{2, 3};
-            break;
-        case 2:
-            options.level_bits = pawl::time::geometry{8, 4};
-            break;
-        default:
-            break;
-        }
-        options.shards = static_cast<unsigned>(random.one_of({1, 2, 2, 3, 4, 8}));
-        options.batch_limit = static_cast<unsigned>(random.one_of({256, 1, 2, 3, 16}));
-        options.completions_per_turn = static_cast<unsigned>(random.one_of({1, 1, 2, 64}));
-        if (random.one_in(3))
-            options.on_shutdown = pawl::shutdown_policy::deliver;
-        const auto capacity = static_cast<std::size_t>(random.one_of({1, 2, 8, 1024}));
-        for (const std::int64_t d : {100 * microsecond, 400 * microsecond, longest_ring, hour})
-            options.rings.delays.push_back({std::chrono::nanoseconds(d), capacity});
-        options.rings.marks = static_cast<unsigned>(random.one_of({8, 1, 2, 9}));
-        options.rings.when_full = static_cast<pawl::ring_overflow>(random.below(4));
-        options.rings.round_up = random.one_in(2);
-    }
-
-    [[nodiscard]] asio::execution_context& context() {
-        return io ? static_cast<asio::execution_context&>(*io) : *pool;
-    }
-
-    const int threads;
-    const bool in_pool;
-    bool guarded; ///< run() does not return before the end
-    pawl::options options;
-    std::optional<asio::io_context> io;
-    std::optional<asio::thread_pool> pool;
-    asio::any_io_executor native, strand;
-    std::optional<asio::executor_work_guard<asio::any_io_executor>> guard;
-    std::vector<std::thread> runners;
-};
-
 class session {
 public:
     explicit session(std::uint64_t seed) : random_(seed) {
         last_ = static_cast<ending>(random_.one_of({0, 0, 0, 0, 1, 2, 3, 4}));
         const int n = last_ == ending::abandon ? 1 : random_.one_of({1, 1, 2});
         for (int i = 0; i < n; ++i) {
-            arena& a =
-                *arenas_.emplace_back(std::make_unique<arena>(random_, last_ != ending::abandon));
+            arena& a = *arenas_.emplace_back(std::make_unique<arena>(random_));
             a.guarded = a.guarded || last_ == ending::abandon;
             runners_ += a.threads;
         }
@@ -135,6 +70,7 @@ public:
                 make_service(s, a->context(), a->options);
         }
         expires_all_ = last_ != ending::abandon && random_.one_in(3);
+        stops_ = last_ != ending::abandon && random_.one_in(3);
         workers_ = 2 + random_.below(3);
         calls_each_ = 20 + random_.below(60);
         add_places(shared_, 4);
@@ -214,6 +150,11 @@ private:
                     std::this_thread::yield();
                 }
                 units += a.io->run();
+                // Each stop() ends run() once, or came too late for that.
+                for (int n = 0; n != a.stops.load(std::memory_order_relaxed); ++n) {
+                    a.meeting->arrive_and_wait();
+                    units += a.io->run();
+                }
                 units_.fetch_add(units, std::memory_order_relaxed); // a count
             });
     }
@@ -240,8 +181,16 @@ private:
                 pawl::manual_clock::advance_to_next(a.context());
             if (expires_all_ && random.one_in(8))
                 expire_all(a, random.one_in(2) ? &any_of(random, types_) : nullptr);
+            if (stops_ && a.io && random.one_in(8))
+                stop(a);
             std::this_thread::sleep_for(std::chrono::microseconds(random.below(200)));
         }
+    }
+
+    static void stop(arena& a) {
+        a.stops.fetch_add(
+            1, std::memory_order_relaxed); // run() returns after it, by a mutex of its own
+        a.io->stop();
     }
 
     void expire_all(arena& a, const sort* type) {
@@ -252,11 +201,11 @@ private:
 
     // --- calls --------------------------------------------------------------------------------
 
-    [[nodiscard]] int busy() const { return runners_ - (wait::in_handler ? 1 : 0); }
+    [[nodiscard]] int busy() const { return runners_ - (in_handler ? 1 : 0); }
 
-    ledger* new_ledger(sort s, rules r, bool strand) {
+    ledger* new_ledger(sort s, rules r, home at) {
         const std::scoped_lock lock(ledgers_mutex_);
-        return ledgers_.emplace_back(std::make_unique<ledger>(s, r, strand)).get();
+        return ledgers_.emplace_back(std::make_unique<ledger>(s, r, at)).get();
     }
 
     void operate(random_source& random, places& among) {
@@ -327,9 +276,9 @@ private:
 
     void make(random_source& random, place& p) {
         arena& a = *any_of(random, arenas_);
-        const bool strand = random.one_in(3);
-        p.timer = make_timer(p.type, strand ? a.strand : a.native);
-        p.book = new_ledger(p.type, rules_of(a, p.type), strand);
+        const destination d = a.executor(random);
+        p.timer = make_timer(p.type, d.ex);
+        p.book = new_ledger(p.type, rules_of(a, p.type), d.at);
         set(random, p, false);
     }
 
@@ -355,7 +304,7 @@ private:
             p.timer = q.timer->move();
         }
         p.book = q.book;
-        q.book = new_ledger(q.type, p.book->allowed, p.book->in_strand);
+        q.book = new_ledger(q.type, p.book->allowed, p.book->on);
     }
 
     std::int64_t duration(random_source& random, sort s) const {
@@ -410,6 +359,13 @@ private:
         p.book->note(rearm ? act::rearm : act::cancel, before, busy(), n, t.expiry());
     }
 
+    /// An executor for a handler.
+    destination bound_to(random_source& random) {
+        if (random.one_in(8))
+            return {asio::system_executor(), {nullptr, false, true}}; // where the timer is told
+        return any_of(random, arenas_)->executor(random);
+    }
+
     void begin_wait(random_source& random, place& p) {
         std::function<void()> then;
         if (random.one_in(4))
@@ -418,14 +374,11 @@ private:
                 operate(own, shared_);
             };
         const bool listens = random.one_in(4) && p.book->can_listen();
-        wait& w = p.book->start(p.timer->expiry(), std::move(then), listens);
+        const bool binds = random.one_in(3);
+        const destination bound = binds ? bound_to(random) : destination{{}, p.book->on};
+        wait& w = p.book->start(p.timer->expiry(), bound.at, std::move(then), listens);
         completion handler(w, 0, listens ? p.book->signal.slot() : asio::cancellation_slot());
-        asio::any_io_executor bound;
-        if (random.one_in(3)) {
-            arena& a = *any_of(random, arenas_);
-            bound = random.one_in(2) ? a.strand : a.native;
-        }
-        p.timer->wait(std::move(handler), bound ? &bound : nullptr);
+        p.timer->wait(std::move(handler), binds ? &bound.ex : nullptr);
     }
 
     // --- the end ------------------------------------------------------------------------------
@@ -462,7 +415,7 @@ private:
                 pawl::manual_clock::advance(a->context(),
                                             std::chrono::seconds(1)); // and precisions
             else if (last_ == ending::abandon)
-                a->io->stop();
+                a->io ? a->io->stop() : a->pool->stop();
         }
         closed_.store(true, std::memory_order_release); // pairs with start()
         for (const auto& a : arenas_)
@@ -480,12 +433,13 @@ private:
     /// Destroys the context before the timers, but for those in a strand, which must not outlive it.
     void abandon(arena& a) {
         for_each_place([this](place& p) {
-            if (p.book && p.book->in_strand)
+            if (p.book && p.book->on.strand)
                 destroy(p);
         });
         a.native = nullptr;
-        a.strand = nullptr;
+        a.strand.reset();
         a.io.reset();
+        a.pool.reset();
     }
 
     /// No hidden cost: a context whose next deadlines, in two shards, are far away runs no units; and
@@ -499,9 +453,9 @@ private:
             const auto wait_long = [&](bool later) {
                 place& p = *far.emplace_back(std::make_unique<place>(s));
                 p.timer = make_timer(s, a.native);
-                p.book = new_ledger(s, rules_of(a, s), false);
+                p.book = new_ledger(s, rules_of(a, s), home{&a, false, false});
                 p.timer->expires_after(later && s != sort::ring ? 2 * hour : hour);
-                wait& w = p.book->start(p.timer->expiry(), {}, false);
+                wait& w = p.book->start(p.timer->expiry(), p.book->on, {}, false);
                 p.timer->wait(completion(w, 0, {}), nullptr);
             };
             wait_long(later_first);
@@ -544,7 +498,7 @@ private:
     random_source random_;
     ending last_{};
     std::vector<sort> types_;
-    bool expires_all_ = false;
+    bool expires_all_ = false, stops_ = false;
     int workers_ = 0, calls_each_ = 0;
     int runners_ = 0; ///< threads that run contexts
     settings settings_;

@@ -3,56 +3,11 @@
 
 #include "simulation/threads/timers.hpp"
 
-#include <pawl/expire_all.hpp>
-
-#include <boost/asio/bind_executor.hpp>
+#include "simulation/timer_impl.hpp"
 
 namespace simulation::threads {
 
 namespace {
-
-template <class Timer>
-class timer_on final : public any_timer {
-    using duration = typename Timer::duration;
-    using time_point = typename Timer::time_point;
-
-public:
-    explicit timer_on(const asio::any_io_executor& ex) : timer_(ex) {}
-    explicit timer_on(Timer&& from) : timer_(std::move(from)) {}
-
-    std::int64_t expiry() override { return timer_.expiry().time_since_epoch().count(); }
-    std::size_t expires_after(std::int64_t d) override { return timer_.expires_after(duration(d)); }
-    std::size_t expires_at(std::int64_t t) override {
-        return timer_.expires_at(time_point(duration(t)));
-    }
-    std::size_t expires_within(std::int64_t min, std::int64_t max) override {
-        return timer_.expires_within(duration(min), duration(max));
-    }
-    std::size_t rearm_after(std::int64_t d) override { return timer_.rearm_after(duration(d)); }
-    std::size_t rearm_at(std::int64_t t) override {
-        return timer_.rearm_at(time_point(duration(t)));
-    }
-    std::size_t rearm_within(std::int64_t min, std::int64_t max) override {
-        return timer_.rearm_within(duration(min), duration(max));
-    }
-    std::size_t cancel() override { return timer_.cancel(); }
-    std::size_t cancel_one() override { return timer_.cancel_one(); }
-    void wait(completion handler, const asio::any_io_executor* bound) override {
-        if (bound)
-            timer_.async_wait(asio::bind_executor(*bound, std::move(handler)));
-        else
-            timer_.async_wait(std::move(handler));
-    }
-    std::unique_ptr<any_timer> move() override {
-        return std::make_unique<timer_on>(std::move(timer_));
-    }
-    void assign(any_timer& from) override {
-        timer_ = std::move(static_cast<timer_on&>(from).timer_);
-    }
-
-private:
-    Timer timer_;
-};
 
 /// Calls `f.template operator()<Timer>()` for the timers of a sort.
 template <class Function>
@@ -76,7 +31,7 @@ decltype(auto) with_timer(sort s, Function&& f) {
 
 std::unique_ptr<any_timer> make_timer(sort s, const asio::any_io_executor& ex) {
     return with_timer(s, [&]<class Timer>() -> std::unique_ptr<any_timer> {
-        return std::make_unique<timer_on<Timer>>(ex);
+        return std::make_unique<some_timer<Timer>>(ex);
     });
 }
 void make_service(sort s, asio::execution_context& context, const pawl::options& o) {
