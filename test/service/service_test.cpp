@@ -1186,6 +1186,36 @@ BOOST_AUTO_TEST_CASE(P10_under_the_deliver_policy_every_handler_is_told_operatio
     BOOST_CHECK(!elsewhere);
 }
 
+// They were destroyed: only the carrier in the queue of the strand knew them. Found by ./dev simulate threads.
+BOOST_AUTO_TEST_CASE(P10_under_the_deliver_policy_handlers_that_a_strand_holds_are_invoked_too) {
+    std::deque<outcome> outcomes(3);
+    std::deque<manual_timer> timers; // outlive the context
+    {
+        asio::io_context context;
+        pawl::options o;
+        o.precision = 1ns;
+        o.completions_per_turn = 3;
+        o.on_shutdown = pawl::shutdown_policy::deliver;
+        pawl::make_timer_service<manual_clock>(context, o);
+        auto strand = asio::make_strand(context);
+        for (outcome& out : outcomes)
+            timers.emplace_back(context, 1ms).async_wait(asio::bind_executor(strand, record(out)));
+        asio::post(strand, [&] {
+            std::jthread([&] { // it hands them over to a strand that is busy
+                manual_clock::advance(context, 1ms);
+                context.poll_one();
+            });
+            timers[1].cancel();
+            timers[2].rearm_after(1h);
+        });
+        context.run_one();
+    }
+
+    BOOST_CHECK(outcomes[0].succeeded());
+    BOOST_CHECK(outcomes[1].aborted());
+    BOOST_CHECK(outcomes[2].aborted());
+}
+
 BOOST_AUTO_TEST_CASE(P10_C37_a_million_handlers_that_own_their_timers_end_without_recursion) {
     auto alive = std::make_shared<int>();
     with_small_stack([&] {

@@ -244,6 +244,8 @@ public:
 
     /// Destroys, or delivers, every wait.
     void shutdown(shutdown_policy policy) {
+        // relaxed: whoever parks after close() sees it, by the lock of the shard
+        delivers_.store(policy == shutdown_policy::deliver, std::memory_order_relaxed);
         shard_.close();
         // A wait may have been run by another thread, and have ended the context, before the call
         // that started it has returned. None of these waits for a handler.
@@ -284,8 +286,12 @@ public:
 
     void abandon(wait_operation& op) noexcept override {
         bool last_user = false;
-        if (!shard_.park(op, last_user))
-            op.destroy();
+        if (!shard_.park(op, last_user)) {
+            if (delivers_.load(std::memory_order_relaxed)) // see shutdown()
+                op.complete();
+            else
+                op.destroy();
+        }
         delete_if(last_user);
     }
 
@@ -495,6 +501,7 @@ private:
     const time::tick_scale<Clock> scale_;
     shard<Backend> shard_;
     const unsigned per_turn_;
+    std::atomic<bool> delivers_{false}; ///< the context has gone, and its handlers are invoked
     std::atomic<const native_context*> native_{nullptr};
     [[no_unique_address]] const delay_table<Backend> rings_;
 };

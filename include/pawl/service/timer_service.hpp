@@ -24,6 +24,7 @@
 #include <pawl/time/tick.hpp>
 
 #include <boost/asio/execution_context.hpp>
+#include <boost/asio/strand.hpp>
 #include <boost/asio/wait_traits.hpp>
 
 #include <algorithm>
@@ -65,6 +66,9 @@ public:
         : boost::asio::execution_context::service(context), options_(validated(o)),
           driver_(context, *this, o.locking),
           registry_(boost::asio::use_service<detail::service_registry>(context)) {
+        // So that strands are shut down after this service, and handlers that they hold are invoked.
+        if (o.on_shutdown == shutdown_policy::deliver)
+            (void)boost::asio::strand<detail::inline_executor>(detail::inline_executor(context));
         dispatchers_.reserve(o.shards);
         for (unsigned i = 0; i < o.shards; ++i)
             dispatchers_.emplace_back(new dispatcher(context, *this, o));
