@@ -5,7 +5,9 @@
 
 #include "simulation/report.hpp"
 #include "simulation/threads/arena.hpp"
+#include "simulation/threads/intervals.hpp"
 #include "simulation/threads/ledger.hpp"
+#include "simulation/threads/limits.hpp"
 #include "simulation/threads/timers.hpp"
 
 #include <pawl/expire_all.hpp>
@@ -17,6 +19,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -65,12 +68,9 @@ public:
             if (std::find(types_.begin(), types_.end(), s) == types_.end())
                 types_.push_back(s);
         }
-        for (const auto& a : arenas_) {
-            for (const sort s : types_)
-                make_service(s, a->context(), a->options);
-        }
         expires_all_ = last_ != ending::abandon && random_.one_in(3);
         stops_ = last_ != ending::abandon && random_.one_in(3);
+        keep_company();
         workers_ = 2 + random_.below(3);
         calls_each_ = 20 + random_.below(60);
         add_places(shared_, 4);
@@ -105,9 +105,34 @@ public:
 private:
     using places = std::vector<std::unique_ptr<place>>;
 
+    /// Limits and intervals, and the services.
+    void keep_company() {
+        company c;
+        c.hastens = expires_all_ || last_ == ending::expire_all;
+        c.abandoned = last_ == ending::abandon;
+        c.delivers =
+            c.abandoned && arenas_.front()->options.on_shutdown == pawl::shutdown_policy::deliver;
+        c.then = [this](random_source& random) { return next_step(random); };
+        c.bound = [this](random_source& random) { return bound_to(random); };
+        c.duration = [this](random_source& random) { return duration(random, sort::steady); };
+        if (random_.one_in(2))
+            limits_.emplace(c);
+        if (random_.one_in(3))
+            intervals_.emplace(c);
+        for (const auto& a : arenas_) {
+            for (const sort s : types_)
+                make_service(s, a->context(), a->options);
+            if ((limits_ || intervals_) &&
+                std::find(types_.begin(), types_.end(), sort::steady) == types_.end())
+                make_service(sort::steady, a->context(), a->options);
+        }
+    }
+
     void describe() const {
         static constexpr std::array ends{"expiry", "cancel", "destroy", "expire_all", "abandon"};
-        about = std::string("ends with ") + ends[static_cast<std::size_t>(last_)] + ", types";
+        about = std::string("ends with ") + ends[static_cast<std::size_t>(last_)] +
+                (limits_ ? ", limits" : "") + (intervals_ ? ", intervals" : "") +
+                (expires_all_ ? ", expire_all" : "") + (stops_ ? ", stop" : "") + ", types";
         for (const sort s : types_)
             about += std::string(" ") + names[static_cast<std::size_t>(s)];
         for (const auto& a : arenas_) {
@@ -209,6 +234,12 @@ private:
     }
 
     void operate(random_source& random, places& among) {
+        if (limits_ && random.one_in(4))
+            return limits_->operate(random, *any_of(random, arenas_));
+        if (intervals_ && random.one_in(4))
+            return intervals_->operate(random, *any_of(random, arenas_));
+        if (expires_all_ && random.one_in(40))
+            return expire_all(*any_of(random, arenas_), &any_of(random, types_));
         place& p = *any_of(random, among);
         if (random.one_in(12)) {
             place& q = *any_of(random, among);
@@ -359,6 +390,16 @@ private:
         p.book->note(rearm ? act::rearm : act::cancel, before, busy(), n, t.expiry());
     }
 
+    /// What a handler does, or nothing.
+    std::function<void()> next_step(random_source& random) {
+        if (!random.one_in(4))
+            return {};
+        return [this, seed = random.next()] {
+            random_source own(seed);
+            operate(own, shared_);
+        };
+    }
+
     /// An executor for a handler.
     destination bound_to(random_source& random) {
         if (random.one_in(8))
@@ -367,12 +408,7 @@ private:
     }
 
     void begin_wait(random_source& random, place& p) {
-        std::function<void()> then;
-        if (random.one_in(4))
-            then = [this, seed = random.next()] {
-                random_source own(seed);
-                operate(own, shared_);
-            };
+        std::function<void()> then = next_step(random);
         const bool listens = random.one_in(4) && p.book->can_listen();
         const bool binds = random.one_in(3);
         const destination bound = binds ? bound_to(random) : destination{{}, p.book->on};
@@ -408,6 +444,14 @@ private:
                 p.book->note(act::cancel, before, busy(), n);
             }
         });
+        if (intervals_)
+            intervals_->close(last_ == ending::cancel    ? intervals::ending::cancel
+                              : last_ == ending::destroy ? intervals::ending::destroy
+                                                         : intervals::ending::nothing);
+        if (limits_)
+            limits_->close(last_ == ending::abandon  ? limits::ending::nothing
+                           : last_ == ending::expiry ? limits::ending::endless
+                                                     : limits::ending::everything);
         for (const auto& a : arenas_) {
             if (last_ == ending::expire_all)
                 expire_all(*a, nullptr);
@@ -436,6 +480,10 @@ private:
             if (p.book && p.book->on.strand)
                 destroy(p);
         });
+        if (limits_)
+            limits_->leave();
+        if (intervals_)
+            intervals_->leave();
         a.native = nullptr;
         a.strand.reset();
         a.io.reset();
@@ -481,14 +529,24 @@ private:
 
     totals check() {
         totals all;
-        std::size_t expired = 0;
+        std::size_t expired = 0, perhaps = 0;
+        if (intervals_) {
+            const intervals::totals t = intervals_->check();
+            all.waits += t.waits;
+            expired += t.expired;
+        }
+        if (limits_) {
+            all.waits += limits_->check();
+            perhaps = 2 * limits_->check(); // of a limit nobody needs to be told
+        }
         for (const auto& l : ledgers_) {
             const ledger::totals t = l->check(settings_);
             all.waits += t.waits;
             all.calls += t.events;
             expired += t.expired;
         }
-        if (const std::size_t n = expired_.load(); last_ != ending::abandon && n != expired)
+        if (const std::size_t n = expired_.load();
+            last_ != ending::abandon && (n < expired || n > expired + perhaps))
             fail("P10: expire_all() counted " + std::to_string(n) + " waits, and " +
                  std::to_string(expired) + " handlers are told so");
         all.units = units_.load();
@@ -505,7 +563,9 @@ private:
 
     std::mutex ledgers_mutex_;
     std::vector<std::unique_ptr<ledger>> ledgers_; // their signals outlive all contexts
+    std::optional<limits> limits_;                 // the same
     std::vector<std::unique_ptr<arena>> arenas_;
+    std::optional<intervals> intervals_;
     places shared_;
     std::vector<places> own_;
 

@@ -1,0 +1,29 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// What limits and intervals need of their session.
+
+#ifndef PAWL_TEST_SIMULATION_THREADS_COMPANY_HPP
+#define PAWL_TEST_SIMULATION_THREADS_COMPANY_HPP
+
+#include "simulation/random.hpp"
+#include "simulation/threads/arena.hpp"
+
+#include <cstdint>
+#include <functional>
+
+namespace simulation::threads {
+
+struct company {
+    bool hastens = false;   ///< expire_all() is called
+    bool abandoned = false; ///< the context is destroyed with waits pending
+    bool delivers = false;  ///< and they are told
+
+    std::function<std::function<void()>(random_source&)> then; ///< what a handler does, or null
+    std::function<destination(random_source&)> bound;          ///< for a handler
+    std::function<std::int64_t(random_source&)> duration;      ///< in nanoseconds
+};
+
+} // namespace simulation::threads
+
+#endif

@@ -1,0 +1,377 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+#include "simulation/threads/limits.hpp"
+
+#include "simulation/report.hpp"
+#include "simulation/threads/ledger.hpp"
+
+#include <pawl/cancel_after.hpp>
+#include <pawl/steady_timer.hpp>
+#include <pawl/timeout.hpp>
+
+#include <boost/asio/any_completion_handler.hpp>
+#include <boost/asio/associated_cancellation_slot.hpp>
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/prefer.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace simulation::threads {
+
+namespace {
+
+std::int64_t after(std::int64_t d) { return steady_now() + std::max<std::int64_t>(d, 0); }
+
+} // namespace
+
+struct limits::operation final : listener {
+    enum class who { nobody, limit, caller };
+    enum class obedience { at_once, later, never };
+    using handler_type = asio::any_completion_handler<void(error_code)>;
+
+    /// What is given to async_initiate().
+    struct initiation {
+        using executor_type = asio::any_io_executor;
+        executor_type get_executor() const noexcept { return *self->a.strand; }
+
+        void operator()(handler_type handler) const {
+            self->work = asio::prefer(self->bound.ex, asio::execution::outstanding_work.tracked);
+            auto slot = asio::get_associated_cancellation_slot(handler);
+            handler.swap(self->pending); // its move assignment recurses for ever in Boost 1.81
+            if (slot.is_connected())
+                slot.assign([self = self](asio::cancellation_type) { self->signalled(); });
+        }
+
+        operation* self;
+    };
+
+    operation(const company& c, arena& on) : all(c), a(on) {}
+
+    // --- by the thread that starts it ----------------------------------------------------------
+
+    void start() {
+        started = true;
+        limit_due = after(limit);
+        if (wait)
+            wait_due = after(length);
+        if (wait)
+            wait->expires_after(std::chrono::nanoseconds(length));
+        completion handler(*this, 0, listens ? signal.slot() : asio::cancellation_slot());
+        if (!wait)
+            begin(asio::bind_executor(bound.ex, std::move(handler)), [this](auto token) {
+                asio::async_initiate<decltype(token), void(error_code)>(initiation{this}, token);
+            });
+        else if (clock)
+            begin(asio::bind_executor(bound.ex, std::move(handler)),
+                  [this](auto token) { wait->async_wait(std::move(token)); });
+        else
+            begin(std::move(handler), [this](auto token) { wait->async_wait(std::move(token)); });
+    }
+
+    template <class Handler, class Launch>
+    void begin(Handler handler, Launch launch) {
+        const std::chrono::nanoseconds d(limit);
+        if (clock && reports)
+            launch(pawl::timeout(*clock, d, std::move(handler)));
+        else if (clock)
+            launch(pawl::cancel_after(*clock, d, std::move(handler)));
+        else if (reports)
+            launch(pawl::timeout(d, std::move(handler)));
+        else
+            launch(pawl::cancel_after(d, std::move(handler)));
+    }
+
+    // --- in the strand -------------------------------------------------------------------------
+
+    /// It ends, unless it has.
+    void end(bool posts, const error_code& ec) {
+        if (!pending)
+            return;
+        result = ec;
+        auto handler = std::move(pending);
+        const auto last = std::move(work);
+        if (!posts) {
+            ended = true;
+            return std::move(handler)(ec);
+        }
+        asio::post(bound.ex, [this, ec, h = std::move(handler)]() mutable {
+            ended = true;
+            std::move(h)(ec);
+        });
+    }
+
+    /// In the slot that an operation gets.
+    void signalled() {
+        if (ended)
+            broken("an operation that has ended is cancelled");
+        if (!bound.at.here())
+            broken("it is emitted outside of the strand");
+        if (!emitting) {
+            if (std::exchange(limited, true))
+                broken("it is emitted twice");
+            if (lifted)
+                broken("it is emitted, and was lifted");
+            if (!all.hastens && steady_now() < limit_due)
+                broken("P1: it is early");
+        }
+        if (!pending)
+            return; // its end is on the way
+        if (first == who::nobody)
+            first = emitting ? who::caller : who::limit;
+        if (obeys != obedience::never)
+            end(obeys == obedience::later, asio::error::operation_aborted);
+    }
+
+    /// The caller's signal.
+    void emit(asio::cancellation_type type) {
+        emitting = true;
+        signal.emit(type);
+        emitting = false;
+        // The limit cannot have been the first, unless it is so early that signalled() says so.
+        if (listens && !over() && steady_now() < limit_due)
+            caller_first = true;
+    }
+
+    void cancel_wait() { cancelled = cancelled || (wait && wait->cancel() != 0); }
+    void move_wait(std::int64_t d) {
+        const std::int64_t due = after(d);
+        if (wait && wait->rearm_after(std::chrono::nanoseconds(d)) != 0)
+            wait_due = due;
+    }
+    void move_limit(std::int64_t d) {
+        const std::int64_t due = after(d);
+        if (clock && clock->rearm_after(std::chrono::nanoseconds(d)) != 0)
+            limit_due = due;
+    }
+    void lift() { lifted = (clock && clock->cancel() != 0) || lifted; }
+
+    void completed(int, const error_code& ec, std::uint64_t) override {
+        const std::int64_t now = steady_now();
+        if (ends.fetch_add(1, std::memory_order_relaxed) != 0) // relaxed: it is a count
+            broken("P3: a handler is invoked a second time");
+        if (!bound.at.here() && !all.delivers)
+            broken("a handler is not invoked on its executor");
+        if (waits)
+            check_wait(ec, now);
+        else
+            check_told(ec);
+        wait.reset();
+        clock.reset();
+        run_handler(bound.at, then);
+    }
+
+    void destroyed(int) override {
+        if (ends.fetch_add(1, std::memory_order_relaxed) != 0) // as above
+            broken("P3: a handler is destroyed a second time");
+        if (!all.abandoned)
+            broken("P3: a handler is destroyed uncalled");
+    }
+
+    void check_told(const error_code& ec) const {
+        if (!ended)
+            broken("a handler is invoked before its operation has ended");
+        const bool by_limit =
+            reports && first == who::limit && result == asio::error::operation_aborted;
+        const error_code right = by_limit ? make_error_code(pawl::error::timed_out) : result;
+        const bool hasted = by_limit && all.hastens && ec == hasty;
+        // Then the limit may have come first, and its signal be on the way.
+        const bool either = copies && reports && first == who::caller &&
+                            result == asio::error::operation_aborted &&
+                            (ec == hasty ? all.hastens : ec == pawl::error::timed_out) &&
+                            (all.hastens || steady_now() >= limit_due);
+        if (ec != right && !hasted && !either)
+            broken("a handler is told " + ec.message() + ", and not " + right.message());
+    }
+
+    void check_wait(const error_code& ec, std::int64_t now) const {
+        const bool limit_may = all.hastens || (!lifted && now >= limit_due);
+        if (!ec) {
+            if (now < wait_due)
+                broken("P1: a wait under a limit is early");
+        } else if (ec == pawl::error::timed_out) {
+            if (!reports || !limit_may || (caller_first && !all.hastens))
+                broken("it is told timed_out");
+        } else if (ec == asio::error::operation_aborted) {
+            if (!cancelled && !caller_first && !asked && (reports || !limit_may) && !all.delivers)
+                broken("it is told operation_aborted, and nobody has cancelled it");
+        } else if (ec != hasty || !all.hastens) {
+            broken("it is told " + ec.message());
+        }
+    }
+
+    [[nodiscard]] bool over() const noexcept { // relaxed: a hint, but for its own strand
+        return ends.load(std::memory_order_relaxed) != 0;
+    }
+
+    [[noreturn]] void broken(const std::string& what) const {
+        fail("limit: " + what + "\nof " + std::to_string(limit) + " ns, " +
+             (reports ? "timeout" : "cancel_after") + (clock ? " by a timer" : "") +
+             (waits ? ", on a wait of " + std::to_string(length) + " ns" : "") + ", obeys " +
+             std::to_string(static_cast<int>(obeys)) + ", first " +
+             std::to_string(static_cast<int>(first)) + (copies ? ", copying" : "") +
+             (asked ? ", asked" : "") + (cancelled ? ", cancelled" : "") +
+             (lifted ? ", lifted" : "") + (limited ? ", limited" : "") + ", due in " +
+             std::to_string(limit_due - steady_now()) + " ns");
+    }
+
+    const company& all;
+    arena& a;
+    destination bound{};
+    bool reports = false; ///< pawl::timeout, or else pawl::cancel_after
+    bool listens = false; ///< to the caller's signal
+    bool copies = false;  ///< its executor is one more step
+    bool waits = false;   ///< it is a wait on a timer
+    obedience obeys{};
+    std::int64_t limit = 0, length = 0;
+    std::function<void()> then;
+    std::atomic<int> ends{0};
+
+    std::optional<pawl::steady_timer> wait, clock; ///< the operation; the limit
+    handler_type pending;
+    asio::any_io_executor work;
+    asio::cancellation_signal signal;
+    bool started = false;
+    std::int64_t limit_due = 0, wait_due = 0; ///< not before that
+    bool emitting = false, limited = false, lifted = false, ended = false;
+    bool asked = false;     ///< the caller's signal was emitted
+    bool cancelled = false; ///< the wait was, by a member of its timer
+    bool caller_first = false;
+    who first{};
+    error_code result;
+};
+
+limits::limits(company c) : company_(std::move(c)) {}
+limits::~limits() = default;
+
+limits::operation& limits::make(random_source& random, arena& a) {
+    const std::scoped_lock lock(mutex_);
+    operation& op = *operations_.emplace_back(std::make_unique<operation>(company_, a));
+    const asio::any_io_executor strand = *a.strand;
+    op.bound = {strand, {&a, true, false}};
+    op.reports = random.one_in(2);
+    op.listens = random.one_in(2);
+    op.obeys = static_cast<operation::obedience>(random.one_of({0, 0, 1, 1, 2}));
+    op.limit = company_.duration(random);
+    op.length = company_.duration(random);
+    op.then = company_.then(random);
+    op.waits = random.one_in(3);
+    if (op.waits)
+        op.wait.emplace(strand);
+    if (random.one_in(2))
+        op.clock.emplace(strand);
+    if (op.wait && !op.clock)
+        return op; // that of the timer
+    switch (random.below(4)) {
+    case 0:
+        op.bound.ex = foreign_executor<flavour::unknown>(strand, true);
+        break;
+    case 1:
+        op.bound.ex = foreign_executor<flavour::copying>(strand, true);
+        op.copies = true;
+        break;
+    default:
+        break;
+    }
+    return op;
+}
+
+void limits::operate(random_source& random, arena& a) {
+    place& p = places_[static_cast<std::size_t>(random.below(static_cast<int>(places_.size())))];
+    const std::scoped_lock lock(p.mutex);
+    if (p.closed)
+        return;
+    if (!p.last || p.last->over() || random.one_in(4)) {
+        operation& op = *(p.last = &make(random, a));
+        if (!in_handler && random.one_in(2)) // in the strand it might invoke the handler here
+            op.start();
+        else
+            asio::post(*a.strand, [&op] { op.start(); });
+        return;
+    }
+    operation& op = *p.last;
+    const auto later = [&](auto f) {
+        asio::post(*op.a.strand, [&op, f] {
+            if (!op.over())
+                f(op);
+        });
+    };
+    const std::int64_t d = company_.duration(random);
+    switch (random.below(7)) {
+    case 0:
+    case 1:
+        later([posts = random.one_in(2),
+               ec = random.one_in(2) ? error_code() : error_code(asio::error::connection_reset)](
+                  operation& o) { o.end(posts, ec); });
+        break;
+    case 2:
+        later([](operation& o) { o.cancel_wait(); });
+        break;
+    case 3:
+        later([d](operation& o) { o.move_wait(d); });
+        break;
+    case 4:
+        later([d](operation& o) { o.move_limit(d); });
+        break;
+    case 5:
+        later([](operation& o) { o.lift(); });
+        break;
+    default:
+        asio::post(*op.a.strand, [&op, type = random.one_of({asio::cancellation_type::terminal,
+                                                             asio::cancellation_type::partial,
+                                                             asio::cancellation_type::total})] {
+            op.asked = op.asked || op.listens;
+            op.emit(type); // also when it has ended
+        });
+        break;
+    }
+}
+
+void limits::close(ending what) {
+    for (place& p : places_) {
+        const std::scoped_lock lock(p.mutex);
+        p.closed = true;
+    }
+    if (what == ending::nothing)
+        return;
+    const bool all = what == ending::everything;
+    for (const auto& each : operations_) { // by now nobody adds to them
+        operation& op = *each;
+        if (!op.over())
+            asio::post(*op.a.strand, [&op, all] {
+                if (all)
+                    op.cancel_wait();
+                if (all || op.lifted || op.obeys == operation::obedience::never)
+                    op.end(false, {});
+            });
+    }
+}
+
+void limits::leave() {
+    for (const auto& each : operations_) {
+        operation& op = *each;
+        op.cancelled = true;
+        op.wait.reset();
+        op.clock.reset();
+        op.pending = nullptr;
+        op.work = nullptr;
+        op.bound.ex = nullptr;
+    }
+}
+
+std::size_t limits::check() const {
+    for (const auto& op : operations_)
+        if (!op->over() && (op->started || !company_.abandoned))
+            op->broken("P3, P9: a handler was neither invoked nor destroyed");
+    return operations_.size();
+}
+
+} // namespace simulation::threads
