@@ -367,10 +367,12 @@ void limits::leave() {
     }
 }
 
-std::size_t limits::check() const {
-    for (const auto& op : operations_)
+std::size_t limits::check() {
+    for (const auto& op : operations_) {
+        op->bound.ex = nullptr; // the strand must not outlive its context
         if (!op->over() && (op->started || !company_.abandoned))
             op->broken("P3, P9: a handler was neither invoked nor destroyed");
+    }
     return operations_.size();
 }
 

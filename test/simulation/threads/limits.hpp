@@ -42,7 +42,7 @@ public:
     /// Destroys the operations that have not ended, as I/O objects are before their context.
     void leave();
     /// All threads have ended. @return how many operations there were.
-    std::size_t check() const;
+    std::size_t check();
 
 private:
     struct operation;

@@ -536,8 +536,9 @@ private:
             expired += t.expired;
         }
         if (limits_) {
-            all.waits += limits_->check();
-            perhaps = 2 * limits_->check(); // of a limit nobody needs to be told
+            const std::size_t n = limits_->check();
+            all.waits += n;
+            perhaps = 2 * n; // the operations are not told of each
         }
         for (const auto& l : ledgers_) {
             const ledger::totals t = l->check(settings_);
