@@ -13,8 +13,12 @@
 //   timers, and how all ends (session.cpp). Two to four threads make calls on timers: on those of
 //   their own, which nobody else touches, and on shared ones, each behind a mutex. Handlers make
 //   calls on the shared ones, too. One more thread sets the settable clock to and fro, advances
-//   manual_clock, and calls expire_all(). Each timer has a ledger of what was called and of what was
-//   told (ledger.hpp), which is checked when all threads have ended.
+//   manual_clock, and stops contexts, which their threads then restart. All of them call
+//   expire_all(). Each timer has a ledger of what was called and of what was told (ledger.hpp),
+//   which is checked when all threads have ended.
+//   Timers and handlers have executors of several kinds (arena.hpp): each handler looks whether it
+//   runs there, and alone if that is a strand. Beside the timers there may be operations under limits
+//   (limits.hpp) and intervals (intervals.hpp).
 //   Time is real, and delays are short. No check depends on how long anything takes, but that a
 //   thread of this program ends it if a seed takes half a minute: then something hangs.
 //   A seed chooses the calls, not their order: one that fails may have to be run many times.
@@ -24,6 +28,7 @@
 //   A new call on a timer: make it in session::operate(), and tell the ledger: an act, and what it
 //   means in ledger::replay(). A new outcome of a wait: a value of `told`, and when it is allowed in
 //   ledger::check(). A new type of timer: a sort, in timers.cpp. An option: the constructor of arena.
+//   What is no timer: a class like limits, with operate(), close(), leave() and check().
 
 #include "simulation/report.hpp"
 #include "simulation/threads/session.hpp"
