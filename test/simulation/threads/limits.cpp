@@ -23,6 +23,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 namespace simulation::threads {
@@ -44,11 +45,15 @@ struct limits::operation final : listener {
         executor_type get_executor() const noexcept { return *self->a.strand; }
 
         void operator()(handler_type handler) const {
+            self->starting = true;
+            if (self->pause != 0) // the limit may be reached meanwhile
+                std::this_thread::sleep_for(std::chrono::microseconds(self->pause));
             self->work = asio::prefer(self->bound.ex, asio::execution::outstanding_work.tracked);
             auto slot = asio::get_associated_cancellation_slot(handler);
             handler.swap(self->pending); // its move assignment recurses for ever in Boost 1.81
             if (slot.is_connected())
                 slot.assign([self = self](asio::cancellation_type) { self->signalled(); });
+            self->starting = false;
         }
 
         operation* self;
@@ -113,7 +118,9 @@ struct limits::operation final : listener {
     void signalled() {
         if (ended)
             broken("an operation that has ended is cancelled");
-        if (!bound.at.here())
+        if (starting)
+            broken("it is emitted while the operation is being started");
+        if (!bound.at.here() && !all.delivers) // what is delivered runs where its context ends
             broken("it is emitted outside of the strand");
         if (!emitting) {
             if (std::exchange(limited, true))
@@ -239,7 +246,8 @@ struct limits::operation final : listener {
     handler_type pending;
     asio::any_io_executor work;
     asio::cancellation_signal signal;
-    bool started = false;
+    bool started = false, starting = false;
+    int pause = 0;                            ///< while it is being started, in microseconds
     std::int64_t limit_due = 0, wait_due = 0; ///< not before that
     bool emitting = false, limited = false, lifted = false, ended = false;
     bool asked = false;     ///< the caller's signal was emitted
@@ -263,6 +271,8 @@ limits::operation& limits::make(random_source& random, arena& a) {
     op.limit = company_.duration(random);
     op.length = company_.duration(random);
     op.then = company_.then(random);
+    if (random.one_in(4))
+        op.pause = random.below(300);
     op.waits = random.one_in(3);
     if (op.waits)
         op.wait.emplace(strand);
