@@ -46,13 +46,13 @@ struct limits::operation final : listener {
 
         void operator()(handler_type handler) const {
             self->starting = true;
-            if (self->pause != 0) // the limit may be reached meanwhile
-                std::this_thread::sleep_for(std::chrono::microseconds(self->pause));
+            self->sleep();
             self->work = asio::prefer(self->bound.ex, asio::execution::outstanding_work.tracked);
             auto slot = asio::get_associated_cancellation_slot(handler);
             handler.swap(self->pending); // its move assignment recurses for ever in Boost 1.81
             if (slot.is_connected())
                 slot.assign([self = self](asio::cancellation_type) { self->signalled(); });
+            self->sleep();
             self->starting = false;
         }
 
@@ -93,6 +93,12 @@ struct limits::operation final : listener {
             launch(pawl::timeout(d, std::move(handler)));
         else
             launch(pawl::cancel_after(d, std::move(handler)));
+    }
+
+    /// The limit may be reached meanwhile.
+    void sleep() const {
+        if (pause != 0)
+            std::this_thread::sleep_for(std::chrono::microseconds(pause));
     }
 
     // --- in the strand -------------------------------------------------------------------------
@@ -272,7 +278,7 @@ limits::operation& limits::make(random_source& random, arena& a) {
     op.length = company_.duration(random);
     op.then = company_.then(random);
     if (random.one_in(4))
-        op.pause = random.below(300);
+        op.pause = random.below(200);
     op.waits = random.one_in(3);
     if (op.waits)
         op.wait.emplace(strand);
