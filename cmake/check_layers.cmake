@@ -15,7 +15,8 @@ set(may_include_wait ${may_include_time} wait error.hpp)
 set(may_include_service ${may_include_wait} service)
 set(may_include_limit ${may_include_service} limit)
 set(may_include_stream ${may_include_service} stream [^/]+\\.hpp)
-set(may_include_. ${may_include_service} limit stream [^/]+\\.hpp)
+set(may_include_queue ${may_include_service} queue [^/]+\\.hpp)
+set(may_include_. ${may_include_service} limit stream queue [^/]+\\.hpp)
 
 # What no line may say: below service/ nobody reads a clock or owns a lock, and time/ knows no Asio and no thread.
 set(not_in_wait "<mutex>" "<shared_mutex>" "<condition_variable>" "::now *\\(")

@@ -14,6 +14,7 @@
 #include <pawl/compact_timer.hpp>
 #include <pawl/deadline.hpp>
 #include <pawl/error.hpp>
+#include <pawl/event_queue.hpp>
 #include <pawl/expire_all.hpp>
 #include <pawl/high_resolution_timer.hpp>
 #include <pawl/interval_timer.hpp>

@@ -1,0 +1,195 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   One timer of an event queue: its schedule, its function, and what is in the queue of it.
+///
+/// Model
+///   armed --disarm()--> ending --last event is taken--> ended
+///     `--------- one-off is emitted ----^                 ^
+///     `--------------------- destroy() -------------------'
+///   `ending` is the mark MFD of luamockit, and the last event carries its MOD: no event of the timer
+///   comes behind it. Events that are in the queue before keep what they were when they were emitted.
+///
+/// Threads
+///   All members but `phase` and `wait` are guarded by the lock of the queue. `wait`, which is a timer
+///   of Pawl's like any other, is guarded by `wait_mutex`. Where both are locked, that one is first.
+#ifndef PAWL_QUEUE_QUEUE_TIMER_HPP
+#define PAWL_QUEUE_QUEUE_TIMER_HPP
+
+#include <pawl/basic_waitable_timer.hpp>
+
+#include <pawl/service/interval_grid.hpp>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/intrusive/list_hook.hpp>
+#include <boost/system/error_code.hpp>
+
+#include <atomic>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace pawl {
+
+/// What the function of a timer of an event queue is told of the event that it handles.
+template <class Clock>
+struct basic_timer_event {
+    /// When it was due, a point of the interval's grid.
+    typename Clock::time_point scheduled;
+    /// When the timer put it into the queue.
+    typename Clock::time_point emitted;
+    /// How many further ticks of the interval it stands for: those that were missed and left out,
+    /// merged into it, or dropped before it.
+    std::uint64_t overruns = 0;
+};
+
+namespace detail {
+
+template <class Clock, class WaitTraits>
+class queue_core;
+
+/// Memory for one object at a time, and the heap for what is larger.
+struct wait_block {
+    static constexpr std::size_t size = 256;
+    alignas(std::max_align_t) std::byte bytes[size];
+};
+
+template <class T>
+class wait_block_allocator {
+public:
+    using value_type = T;
+
+    explicit wait_block_allocator(wait_block& block) noexcept : block_(&block) {}
+    template <class U>
+    wait_block_allocator(const wait_block_allocator<U>& other) noexcept : block_(other.block_) {}
+
+    [[nodiscard]] T* allocate(std::size_t n) {
+        if (n * sizeof(T) <= wait_block::size && alignof(T) <= alignof(std::max_align_t))
+            return reinterpret_cast<T*>(block_->bytes);
+        return std::allocator<T>().allocate(n);
+    }
+    void deallocate(T* p, std::size_t n) noexcept {
+        if (static_cast<void*>(p) != block_->bytes)
+            std::allocator<T>().deallocate(p, n);
+    }
+    template <class U>
+    bool operator==(const wait_block_allocator<U>& other) const noexcept {
+        return block_ == other.block_;
+    }
+
+private:
+    template <class>
+    friend class wait_block_allocator;
+
+    wait_block* block_;
+};
+
+template <class Clock, class WaitTraits>
+struct queue_timer : std::enable_shared_from_this<queue_timer<Clock, WaitTraits>> {
+    using core_type = queue_core<Clock, WaitTraits>;
+    using event_type = basic_timer_event<Clock>;
+    using time_point = typename Clock::time_point;
+    using wait_type = basic_waitable_timer<Clock, WaitTraits, boost::asio::any_io_executor>;
+
+    enum class phase_type : unsigned char { armed, ending, ended };
+
+    queue_timer(std::shared_ptr<core_type> c, const boost::asio::any_io_executor& ex)
+        : core(std::move(c)), wait(ex) {}
+    queue_timer(const queue_timer&) = delete;
+    queue_timer& operator=(const queue_timer&) = delete;
+    virtual ~queue_timer() = default;
+
+    /// Calls the function. @pre it has not been dropped.
+    virtual void invoke(const event_type& event) = 0;
+    /// Destroys the function.
+    virtual void drop() noexcept = 0;
+
+    const std::shared_ptr<core_type> core;
+
+    std::atomic<phase_type> phase{phase_type::armed}; ///< written under the lock of the queue
+    std::optional<interval_grid<Clock>> grid;         ///< of an interval
+    time_point due{};                                 ///< of a one-off
+    bool running = false;                             ///< its function is
+    std::size_t slots = 0;             ///< of the queue that are, or were, its events
+    std::size_t ticks = 0;             ///< among them, to be handled
+    bool last_counts = false;          ///< the last one is to be handled
+    std::uint64_t owed = 0;            ///< ticks that the next event stands for
+    std::shared_ptr<queue_timer> self; ///< while it is listed
+    bool over = false;                 ///< it is listed to be let go
+    boost::intrusive::list_member_hook<> listed;
+    boost::intrusive::list_member_hook<> parked; ///< it waits for room
+
+    std::mutex wait_mutex;
+    wait_type wait;
+    bool starting = false; ///< a wait is being started
+    bool refused = false;  ///< it was destroyed meanwhile
+    wait_block block;      ///< of that wait
+};
+
+template <class Clock, class WaitTraits, class Function>
+class queue_timer_for final : public queue_timer<Clock, WaitTraits> {
+    using base = queue_timer<Clock, WaitTraits>;
+
+public:
+    template <class F>
+    queue_timer_for(std::shared_ptr<typename base::core_type> core,
+                    const boost::asio::any_io_executor& ex, F&& f)
+        : base(std::move(core), ex), function_(std::in_place, std::forward<F>(f)) {}
+
+    void invoke(const typename base::event_type& event) override {
+        if constexpr (std::invocable<Function&, const typename base::event_type&>)
+            std::invoke(*function_, event);
+        else
+            std::invoke(*function_);
+    }
+    void drop() noexcept override { function_.reset(); }
+
+private:
+    std::optional<Function> function_;
+};
+
+/// What a timer waits with. Destroyed without having been called, its context is gone.
+template <class Clock, class WaitTraits>
+class queue_wait_handler {
+    using timer = queue_timer<Clock, WaitTraits>;
+
+public:
+    using allocator_type = wait_block_allocator<void>;
+
+    explicit queue_wait_handler(timer& t) : timer_(t.shared_from_this()), block_(&t.block) {}
+    queue_wait_handler(queue_wait_handler&&) noexcept = default;
+    queue_wait_handler& operator=(queue_wait_handler&&) = delete;
+    ~queue_wait_handler() {
+        if (!timer_)
+            return;
+        if (timer_->starting)
+            timer_->refused = true;
+        else
+            timer_->core->wait_destroyed(*timer_);
+    }
+
+    [[nodiscard]] allocator_type get_allocator() const noexcept { return allocator_type(*block_); }
+
+    void operator()(const boost::system::error_code& ec) {
+        const auto t = std::exchange(timer_, nullptr);
+        t->core->wait_ended(*t, ec);
+    }
+
+private:
+    std::shared_ptr<timer> timer_;
+    wait_block* block_;
+};
+
+} // namespace detail
+
+} // namespace pawl
+
+#endif // PAWL_QUEUE_QUEUE_TIMER_HPP

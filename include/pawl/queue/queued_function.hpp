@@ -1,0 +1,98 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   A function that waits in a queue: any callable that can be moved, invoked once or destroyed.
+///
+/// Cost
+///   What fits into 48 bytes and is trivially copyable, such as a lambda with a few references, stands
+///   in the object itself. Anything else takes a block, of those that threads keep
+///   (wait/wait_allocator.hpp) if it is not too large. So to move the object calls nothing of the
+///   function's: it may be done under a lock.
+#ifndef PAWL_QUEUE_QUEUED_FUNCTION_HPP
+#define PAWL_QUEUE_QUEUED_FUNCTION_HPP
+
+#include <pawl/wait/allocated.hpp>
+#include <pawl/wait/wait_allocator.hpp>
+
+#include <cstddef>
+#include <cstring>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace pawl::detail {
+
+class queued_function {
+public:
+    /// @throws std::bad_alloc, and what the function's own constructor throws.
+    template <class F>
+        requires(!std::is_same_v<std::decay_t<F>, queued_function>)
+    explicit queued_function(F&& f) {
+        using function = std::decay_t<F>;
+        if constexpr (is_small<function>) {
+            ::new (static_cast<void*>(room_)) function(std::forward<F>(f));
+            does_ = &here<function>;
+        } else {
+            allocated_block<function, wait_allocator<function>> memory{wait_allocator<function>()};
+            ::new (static_cast<void*>(room_))
+                function*(::new (memory.address()) function(std::forward<F>(f)));
+            memory.release();
+            does_ = &elsewhere<function>;
+        }
+    }
+
+    queued_function(queued_function&& other) noexcept : does_(std::exchange(other.does_, nullptr)) {
+        std::memcpy(room_, other.room_, room_bytes);
+    }
+    queued_function& operator=(queued_function&& other) noexcept {
+        if (this != &other) {
+            if (does_)
+                does_->destroy(room_);
+            does_ = std::exchange(other.does_, nullptr);
+            std::memcpy(room_, other.room_, room_bytes);
+        }
+        return *this;
+    }
+    ~queued_function() {
+        if (does_)
+            does_->destroy(room_);
+    }
+
+    /// @pre it has not been moved from.
+    void operator()() { does_->invoke(room_); }
+
+private:
+    static constexpr std::size_t room_bytes = 48;
+
+    struct operations {
+        void (*invoke)(void*);
+        void (*destroy)(void*) noexcept;
+    };
+
+    template <class F>
+    static constexpr bool is_small =
+        sizeof(F) <= room_bytes && alignof(F) <= alignof(std::max_align_t) &&
+        std::is_trivially_copyable_v<F>;
+
+    template <class F>
+    static constexpr operations here{[](void* room) { std::move (*static_cast<F*>(room))(); },
+                                     [](void*) noexcept {}};
+
+    /// The room has a pointer to the function.
+    template <class F>
+    static constexpr operations elsewhere{
+        [](void* room) { std::move (**static_cast<F**>(room))(); },
+        [](void* room) noexcept {
+            const allocated_object<F, wait_allocator<F>> last(wait_allocator<F>(),
+                                                              **static_cast<F**>(room));
+        }};
+
+    const operations* does_;
+    alignas(std::max_align_t) std::byte room_[room_bytes];
+};
+
+} // namespace pawl::detail
+
+#endif // PAWL_QUEUE_QUEUED_FUNCTION_HPP

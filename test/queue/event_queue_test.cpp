@@ -1,0 +1,1133 @@
+// SPDX-License-Identifier: BSL-1.0
+// Copyright (c) 2026 The Pawl authors
+
+// pawl::event_queue: what a host that polls is promised.
+
+#define BOOST_TEST_MODULE event_queue
+#include <boost/test/unit_test.hpp>
+
+#include <pawl/event_queue.hpp>
+#include <pawl/expire_all.hpp>
+#include <pawl/manual_clock.hpp>
+#include <pawl/steady_timer.hpp>
+#include <pawl/timeout.hpp>
+
+#include "../service/service_support.hpp"
+#include "../support/scripted_clock.hpp"
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/connect_pipe.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/readable_pipe.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/writable_pipe.hpp>
+
+#include <poll.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+using boost::system::error_code;
+using pawl::manual_clock;
+using pawl::missed_tick_policy;
+using pawl::overflow_policy;
+using manual_queue = pawl::basic_event_queue<manual_clock>;
+using event = manual_queue::event;
+
+namespace {
+
+/// The timers of a queue that keeps them itself expire when somebody looks.
+void move_on(const manual_queue& queue, manual_clock::duration d) {
+    manual_clock::advance(queue.timer_context(), d);
+    (void)queue.pending();
+}
+
+[[nodiscard]] bool readable(int fd, int ms = 0) {
+    ::pollfd one{fd, POLLIN, 0};
+    return ::poll(&one, 1, ms) == 1;
+}
+
+/// A context that another thread runs.
+class running_context {
+public:
+    ~running_context() {
+        work_.reset();
+        thread_.join();
+    }
+    asio::io_context context;
+
+private:
+    asio::executor_work_guard<asio::io_context::executor_type> work_{context.get_executor()};
+    std::thread thread_{[this] { context.run(); }};
+};
+
+/// Counts the copies of a function that are there.
+class token {
+public:
+    explicit token(int& count) : count_(&count) { ++*count_; }
+    token(const token& other) : count_(other.count_) { ++*count_; }
+    token& operator=(const token&) = delete;
+    ~token() { --*count_; }
+
+private:
+    int* count_;
+};
+
+template <class F>
+[[nodiscard]] std::string text_of(F f) {
+    try {
+        f();
+    } catch (const std::exception& e) {
+        return e.what();
+    }
+    return "nothing was thrown";
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(processing)
+
+BOOST_AUTO_TEST_CASE(nothing_runs_until_the_host_says_so_and_then_in_its_thread) {
+    running_context other;
+    pawl::event_queue queue(other.context);
+    std::vector<std::thread::id> ran;
+    const auto here = [&] { ran.push_back(std::this_thread::get_id()); };
+    queue.once(1ms, here);
+    asio::post(other.context, asio::bind_executor(queue.get_executor(), here));
+
+    while (queue.pending() != 2)
+        std::this_thread::yield();
+
+    BOOST_TEST(ran.empty());
+    BOOST_TEST(queue.process_events() == 2U);
+    BOOST_TEST((ran == std::vector<std::thread::id>(2, std::this_thread::get_id())));
+}
+
+BOOST_AUTO_TEST_CASE(what_comes_while_events_are_handled_stays_for_the_next_call) {
+    pawl::event_queue queue;
+    int ran = 0;
+    const std::function<void()> again = [&] {
+        ++ran;
+        asio::post(queue, again);
+        queue.once_at({}, again);
+    };
+    asio::post(queue, again);
+
+    BOOST_TEST(queue.process_events() == 1U);
+    BOOST_TEST(queue.process_events() == 2U);
+    BOOST_TEST(queue.process_events() == 4U);
+    BOOST_TEST(ran == 7);
+}
+
+BOOST_AUTO_TEST_CASE(as_many_are_handled_as_were_asked_for) {
+    pawl::event_queue queue;
+    std::vector<int> ran;
+    for (int i = 0; i != 200; ++i)
+        asio::post(queue, [&ran, i] { ran.push_back(i); });
+
+    BOOST_TEST(queue.process_events(0) == 0U);
+    BOOST_TEST(queue.process_one() == 1U);
+    BOOST_TEST(queue.process_events(70) == 70U);
+    BOOST_TEST(queue.pending() == 129U);
+    BOOST_TEST(queue.process_events() == 129U);
+    BOOST_TEST(queue.process_one() == 0U);
+    for (int i = 0; i != 200; ++i)
+        BOOST_TEST(ran[static_cast<std::size_t>(i)] == i);
+}
+
+BOOST_AUTO_TEST_CASE(functions_and_timers_are_handled_in_the_order_in_which_they_came) {
+    manual_queue queue;
+    std::string order;
+    asio::post(queue, [&] { order += 'a'; });
+    queue.once(2ms, [&] { order += 'c'; });
+    queue.once(1ms, [&] { order += 'b'; });
+    move_on(queue, 2ms);
+    BOOST_TEST(queue.pending() == 3U);
+    asio::post(queue, [&] { order += 'd'; });
+
+    queue.process_events();
+
+    BOOST_TEST(order == "abcd");
+}
+
+BOOST_AUTO_TEST_CASE(a_function_that_throws_loses_no_other_event) {
+    manual_queue queue;
+    int ran = 0;
+    for (int i = 0; i != 3; ++i) {
+        asio::post(queue, [&ran] {
+            ++ran;
+            throw std::runtime_error("of the host");
+        });
+        queue.once(1ms, [&ran] {
+            ++ran;
+            throw std::runtime_error("of the host");
+        });
+    }
+    const auto every = queue.every(1ms, [&ran] {
+        ++ran;
+        throw std::runtime_error("of the host");
+    });
+    move_on(queue, 1ms);
+
+    for (int i = 1; i != 8; ++i) {
+        BOOST_TEST(text_of([&] { queue.process_events(); }) == "of the host");
+        BOOST_TEST(ran == i);
+        BOOST_TEST(queue.inqueue() == static_cast<std::size_t>(7 - i));
+    }
+    BOOST_TEST(queue.process_events() == 0U);
+    move_on(queue, 1ms);
+    BOOST_TEST(queue.pending() == 1U); // the interval goes on
+    BOOST_TEST(every.armed());
+}
+
+BOOST_AUTO_TEST_CASE(processing_within_a_function_is_an_error_that_says_so_and_loses_nothing) {
+    pawl::event_queue queue;
+    std::string said;
+    bool later = false;
+    asio::post(queue, [&] { said = text_of([&] { queue.process_events(); }); });
+    asio::post(queue, [&] { later = true; });
+
+    BOOST_TEST(queue.process_events() == 2U);
+
+    BOOST_TEST(said ==
+               "pawl: process_events() within a function that it has called: return from that "
+               "first");
+    BOOST_TEST(later);
+}
+
+BOOST_AUTO_TEST_CASE(a_second_thread_that_processes_gets_an_error_that_says_so) {
+    pawl::event_queue queue;
+    std::string said;
+    asio::post(queue,
+               [&] { std::thread([&] { said = text_of([&] { queue.process_one(); }); }).join(); });
+
+    queue.process_events();
+
+    BOOST_TEST(said == "pawl: process_events() while another thread processes events of the queue: "
+                       "only one may at a time");
+    BOOST_TEST(queue.process_events() == 0U);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(schedule)
+
+BOOST_AUTO_TEST_CASE(a_one_off_emits_one_event_and_has_ended_with_it) {
+    manual_queue queue;
+    int functions = 0;
+    int ran = 0;
+    const auto timer = queue.once(30ms, [&ran, t = token(functions)] { ++ran; });
+    move_on(queue, 30ms - 1ns);
+    BOOST_TEST(queue.pending() == 0U);
+    BOOST_TEST(timer.armed());
+
+    move_on(queue, 1ns);
+    BOOST_TEST(queue.pending() == 1U);
+    BOOST_TEST(queue.inqueue() == 1U);
+    BOOST_TEST(!timer.armed());
+    BOOST_TEST(!timer.ended());
+    BOOST_TEST(queue.timers() == 1U);
+    queue.process_events();
+    move_on(queue, 1h);
+
+    BOOST_TEST(queue.process_events() == 0U);
+    BOOST_TEST(ran == 1);
+    BOOST_TEST(functions == 0);
+    BOOST_TEST(timer.ended());
+    BOOST_TEST(queue.timers() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(an_interval_keeps_to_its_grid_and_does_not_drift) {
+    manual_queue queue;
+    const auto start = manual_clock::now();
+    std::vector<event> events;
+    queue.every(10ms, [&](const event& e) { events.push_back(e); });
+
+    for (int i = 0; i != 6000; ++i) { // a minute, in steps that are no multiple of the period
+        move_on(queue, 9ms + (i % 7) * 300us);
+        queue.process_events();
+    }
+
+    const auto elapsed = manual_clock::now() - start;
+    BOOST_TEST(events.size() == static_cast<std::size_t>(elapsed / 10ms));
+    for (std::size_t i = 0; i != events.size(); ++i) {
+        BOOST_TEST((events[i].scheduled == start + (i + 1) * 10ms));
+        BOOST_TEST((events[i].emitted >= events[i].scheduled));
+        BOOST_TEST(events[i].overruns == 0U);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(ticks_that_were_missed_come_at_once_or_are_left_out_as_the_policy_says) {
+    const auto after_35ms = [](missed_tick_policy policy) {
+        manual_queue queue;
+        const auto start = manual_clock::now();
+        std::vector<std::pair<manual_clock::duration, std::uint64_t>> told;
+        queue.every(
+            10ms, [&](const event& e) { told.emplace_back(e.scheduled - start, e.overruns); },
+            policy);
+        move_on(queue, 37ms);
+        queue.process_events();
+        move_on(queue, 5ms);
+        queue.process_events();
+        move_on(queue, 5ms);
+        queue.process_events();
+        return told;
+    };
+    using told = std::vector<std::pair<manual_clock::duration, std::uint64_t>>;
+
+    BOOST_TEST((after_35ms(missed_tick_policy::burst) ==
+                told{{10ms, 0}, {20ms, 0}, {30ms, 0}, {40ms, 0}}));
+    BOOST_TEST((after_35ms(missed_tick_policy::skip) == told{{10ms, 2}, {40ms, 0}}));
+    BOOST_TEST((after_35ms(missed_tick_policy::delay) == told{{10ms, 2}, {47ms, 0}}));
+}
+
+BOOST_AUTO_TEST_CASE(an_interval_may_begin_at_any_time) {
+    manual_queue queue;
+    const auto start = manual_clock::now();
+    std::vector<manual_clock::duration> ticks;
+    queue.every_from(start, 10ms, [&](const event& e) { ticks.push_back(e.scheduled - start); });
+    queue.process_events();
+    move_on(queue, 10ms);
+    queue.process_events();
+
+    BOOST_TEST((ticks == std::vector<manual_clock::duration>{0ms, 10ms}));
+}
+
+BOOST_AUTO_TEST_CASE(a_burst_of_many_ticks_lets_other_timers_between) {
+    manual_queue queue;
+    std::string order;
+    queue.every(1us, [&] { order += 'i'; });
+    queue.every(1ms, [&] { order += 'o'; });
+    move_on(queue, 2ms);
+
+    while (queue.process_events() != 0)
+        ;
+
+    BOOST_TEST(order.size() == 2002U);
+    BOOST_TEST(order.find('o') < 200U);
+}
+
+BOOST_AUTO_TEST_CASE(the_longest_durations_never_come) {
+    manual_queue queue;
+    queue.once(manual_clock::duration::max(), [] {});
+    queue.every(manual_clock::duration::max(), [] {});
+    queue.once_at(manual_clock::time_point::max(), [] {});
+    move_on(queue, 24h);
+
+    BOOST_TEST(queue.pending() == 0U);
+    BOOST_TEST(queue.timers() == 3U);
+}
+
+BOOST_AUTO_TEST_CASE(a_clock_that_is_set_back_makes_nothing_early_and_loses_nothing) {
+    using clock = pawl_test::scripted_clock<901>;
+    clock::set(1000s);
+    asio::io_context context;
+    pawl::basic_event_queue<clock> queue(context);
+    std::vector<clock::time_point> ticks;
+    queue.every(10s, [&](const auto& e) {
+        BOOST_TEST((e.emitted >= e.scheduled));
+        ticks.push_back(e.scheduled);
+    });
+    const auto at = [&](std::chrono::seconds t) {
+        clock::set(t);
+        asio::use_service<pawl::detail::service_registry>(context).for_each(
+            [](pawl::detail::registered_service& s) { s.clock_moved(); });
+        context.restart();
+        while (context.poll_one() != 0)
+            ;
+        queue.process_events();
+    };
+
+    at(1010s);
+    at(500s);
+    at(1019s);
+    BOOST_TEST(ticks.size() == 1U);
+    at(1020s);
+    at(1040s);
+
+    const auto second = [](int n) { return clock::time_point(std::chrono::seconds(n)); };
+    BOOST_TEST((ticks == std::vector{second(1010), second(1020), second(1030), second(1040)}));
+}
+
+BOOST_AUTO_TEST_CASE(with_several_shards_and_coarse_ticks_nothing_is_early_and_all_comes) {
+    for (const unsigned shards : {1U, 2U, 4U}) {
+        asio::io_context context;
+        pawl::options o;
+        o.shards = shards;
+        o.precision = 5ms;
+        pawl::make_timer_service<manual_clock>(context, o);
+        manual_queue queue(context);
+        int ran = 0;
+        const auto count = [&](const event& e) {
+            BOOST_TEST((e.emitted >= e.scheduled));
+            ++ran;
+        };
+        for (unsigned t = 0; t != 4; ++t)
+            std::thread([&] {
+                for (int i = 0; i != 10; ++i)
+                    queue.once(i * 3ms, count);
+                queue.every(10ms, count);
+            }).join();
+
+        for (int i = 0; i != 21; ++i) { // with one for the tick that the last one is rounded up to
+            manual_clock::advance(context, 5ms);
+            context.poll();
+            queue.process_events();
+        }
+
+        BOOST_TEST(ran == 4 * (10 + 10));
+        BOOST_TEST(queue.timers() == 4U);
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(termination)
+
+BOOST_AUTO_TEST_CASE(after_disarm_what_is_there_is_handled_and_one_last_event_is_skipped) {
+    manual_queue queue;
+    int functions = 0;
+    int ran = 0;
+    auto timer = queue.every(10ms, [&ran, t = token(functions)] { ++ran; });
+    move_on(queue, 25ms);
+
+    BOOST_TEST(timer.disarm());
+    BOOST_TEST(queue.pending() == 2U);
+    BOOST_TEST(queue.inqueue() == 3U); // at once, not at the end of the interval
+    BOOST_TEST(!timer.disarm());
+    move_on(queue, 1h);
+    BOOST_TEST(queue.inqueue() == 3U);
+    BOOST_TEST(queue.timers() == 1U);
+
+    BOOST_TEST(queue.process_events() == 2U);
+    BOOST_TEST(ran == 2);
+    BOOST_TEST(functions == 0);
+    BOOST_TEST(queue.inqueue() == 0U);
+    BOOST_TEST(timer.ended());
+    BOOST_TEST(queue.timers() == 0U);
+    BOOST_TEST(!timer.disarm());
+}
+
+BOOST_AUTO_TEST_CASE(a_one_off_is_disarmed_like_an_interval) {
+    manual_queue queue;
+    int ran = 0;
+    auto before = queue.once(10ms, [&] { ++ran; });
+    auto after = queue.once(5ms, [&] { ++ran; });
+    move_on(queue, 5ms);
+
+    BOOST_TEST(before.disarm());
+    BOOST_TEST(!after.disarm()); // its only event is there already, and is handled
+    move_on(queue, 1h);
+
+    BOOST_TEST(queue.inqueue() == 2U);
+    BOOST_TEST(queue.process_events() == 1U);
+    BOOST_TEST(ran == 1);
+    BOOST_TEST(queue.timers() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(destroy_skips_what_is_there_and_leaves_nothing) {
+    manual_queue queue;
+    int functions = 0;
+    int ran = 0;
+    auto interval = queue.every(10ms, [&ran, t = token(functions)] { ++ran; });
+    auto disarmed = queue.every(10ms, [&ran, t = token(functions)] { ++ran; });
+    auto one_off = queue.once(10ms, [&ran, t = token(functions)] { ++ran; });
+    auto early = queue.once(1h, [&ran, t = token(functions)] { ++ran; });
+    move_on(queue, 45ms);
+    disarmed.disarm();
+    asio::post(queue, [&] { ran += 100; });
+    BOOST_TEST(queue.inqueue() == 4U + 5U + 1U + 1U);
+    BOOST_TEST(queue.pending() == 4U + 4U + 1U + 1U);
+
+    interval.destroy();
+    BOOST_TEST(queue.inqueue() == 5U + 1U + 1U);
+    disarmed.destroy();
+    BOOST_TEST(queue.inqueue() == 1U + 1U);
+    one_off.destroy();
+    BOOST_TEST(early.destroy_for(0s));
+    BOOST_TEST(functions == 0);
+    BOOST_TEST(queue.inqueue() == 1U);
+    BOOST_TEST(queue.pending() == 1U);
+    BOOST_TEST(queue.timers() == 0U);
+    for (auto* t : {&interval, &disarmed, &one_off, &early}) {
+        t->destroy();
+        BOOST_TEST(t->ended());
+        BOOST_TEST(!t->disarm());
+    }
+
+    move_on(queue, 2h);
+    BOOST_TEST(queue.process_events() == 1U);
+    BOOST_TEST(ran == 100);
+}
+
+BOOST_AUTO_TEST_CASE(a_timer_may_end_itself_and_others_within_functions) {
+    manual_queue queue;
+    int functions = 0;
+    int ran = 0;
+    manual_queue::timer itself;
+    manual_queue::timer other;
+    manual_queue::timer last;
+    itself = queue.every(10ms, [&, t = token(functions)] {
+        ++ran;
+        other.destroy();
+        BOOST_TEST(functions == 2);
+        itself.destroy();
+        BOOST_TEST(functions == 2); // its own goes when it has returned
+        last.disarm();
+    });
+    other = queue.every(10ms, [&, t = token(functions)] { ran += 100; });
+    last = queue.every(10ms, [&, t = token(functions)] { ran += 10; });
+    move_on(queue, 30ms);
+
+    BOOST_TEST(queue.process_events() == 4U);
+    BOOST_TEST(functions == 1);
+    BOOST_TEST(queue.process_events() == 0U); // what was emitted meanwhile: the last one of `last`
+
+    BOOST_TEST(ran == 1 + 3 * 10);
+    BOOST_TEST(functions == 0);
+    BOOST_TEST(queue.timers() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(destroy_waits_until_the_function_has_returned_or_its_limit_is_over) {
+    pawl::event_queue queue;
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool inside = false;
+    bool may_go = false;
+    bool gone = false;
+    auto timer = queue.once_at({}, [&] {
+        std::unique_lock lock(mutex);
+        inside = true;
+        changed.notify_all();
+        changed.wait(lock, [&] { return may_go; });
+        gone = true;
+    });
+    std::thread other([&] {
+        std::unique_lock lock(mutex);
+        changed.wait(lock, [&] { return inside; });
+        lock.unlock();
+        BOOST_TEST(!timer.destroy_for(1ms));
+        BOOST_TEST(timer.ended());
+        lock.lock();
+        may_go = true;
+        changed.notify_all();
+        lock.unlock();
+        timer.destroy();
+        lock.lock();
+        BOOST_TEST(gone);
+    });
+
+    while (queue.process_events() == 0)
+        ;
+    other.join();
+}
+
+BOOST_AUTO_TEST_CASE(a_handle_of_no_timer_and_one_that_outlives_its_queue_do_nothing) {
+    pawl::event_queue::timer timer;
+    BOOST_TEST(timer.ended());
+    BOOST_TEST(!timer.armed());
+    BOOST_TEST(!timer.disarm());
+    timer.destroy();
+    {
+        pawl::event_queue queue;
+        timer = queue.every(1s, [] {});
+        BOOST_TEST(timer.armed());
+    }
+    BOOST_TEST(timer.ended());
+    BOOST_TEST(!timer.disarm());
+    BOOST_TEST(timer.destroy_for(0s));
+}
+
+BOOST_AUTO_TEST_CASE(a_timer_goes_on_without_its_handle) {
+    manual_queue queue;
+    int ran = 0;
+    (void)queue.every(1ms, [&] { ++ran; });
+    move_on(queue, 5ms);
+
+    queue.process_events();
+
+    BOOST_TEST(ran == 5);
+}
+
+BOOST_AUTO_TEST_CASE(expire_all_ends_the_timers_of_a_context_with_their_last_event) {
+    asio::io_context context;
+    manual_queue queue(context);
+    int ran = 0;
+    auto interval = queue.every(1h, [&] { ++ran; });
+    auto one_off = queue.once(1h, [&] { ++ran; });
+
+    pawl::expire_all(context, asio::error::operation_aborted);
+    context.poll();
+
+    BOOST_TEST(queue.inqueue() == 2U);
+    BOOST_TEST(queue.pending() == 0U);
+    queue.process_events();
+    BOOST_TEST(ran == 0);
+    BOOST_TEST(interval.ended());
+    BOOST_TEST(one_off.ended());
+}
+
+BOOST_AUTO_TEST_CASE(a_context_that_goes_before_its_queue_ends_the_timers) {
+    std::optional<asio::io_context> context(std::in_place);
+    manual_queue queue(*context);
+    int functions = 0;
+    auto timer = queue.every(1h, [t = token(functions)] {});
+    context.reset();
+
+    BOOST_TEST(!timer.armed());
+    BOOST_TEST(queue.inqueue() == 1U);
+    queue.process_events();
+    BOOST_TEST(timer.ended());
+    BOOST_TEST(functions == 0);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(overflow)
+
+BOOST_AUTO_TEST_CASE(block_makes_intervals_wait_for_room_and_loses_nothing) {
+    manual_queue queue({.capacity = 3, .overflow = overflow_policy::block});
+    const auto start = manual_clock::now();
+    std::vector<manual_clock::duration> ticks;
+    auto timer = queue.every(10ms, [&](const event& e) { ticks.push_back(e.scheduled - start); });
+    move_on(queue, 65ms);
+    BOOST_TEST(queue.pending() == 3U);
+
+    while (queue.process_events() != 0)
+        ;
+    move_on(queue, 10ms);
+    queue.process_events();
+
+    BOOST_TEST(
+        (ticks == std::vector<manual_clock::duration>{10ms, 20ms, 30ms, 40ms, 50ms, 60ms, 70ms}));
+    BOOST_TEST(timer.armed());
+    BOOST_TEST(queue.dropped() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_blocked_interval_goes_on_as_its_policy_says) {
+    manual_queue queue({.capacity = 1, .overflow = overflow_policy::block});
+    std::vector<std::uint64_t> overruns;
+    queue.every(
+        10ms, [&](const event& e) { overruns.push_back(e.overruns); }, missed_tick_policy::skip);
+    move_on(queue, 10ms);
+    move_on(queue, 55ms); // four more ticks than there is room for
+    queue.process_events();
+    queue.process_events();
+    move_on(queue, 5ms);
+    queue.process_events();
+
+    BOOST_TEST((overruns == std::vector<std::uint64_t>{0, 4, 0}));
+}
+
+BOOST_AUTO_TEST_CASE(a_blocked_interval_can_be_disarmed_and_destroyed) {
+    manual_queue queue({.capacity = 1, .overflow = overflow_policy::block});
+    int ran = 0;
+    auto first = queue.every(10ms, [&] { ++ran; });
+    auto second = queue.every(10ms, [&] { ++ran; });
+    auto third = queue.every(10ms, [&] { ++ran; });
+    move_on(queue, 25ms);
+    BOOST_TEST(queue.inqueue() == 1U);
+
+    second.disarm();
+    third.destroy();
+    BOOST_TEST(queue.inqueue() == 2U); // the last event has room
+    first.destroy();
+
+    BOOST_TEST(queue.process_events() == 0U);
+    BOOST_TEST(ran == 0);
+    BOOST_TEST(queue.timers() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(room_that_a_destroyed_timer_leaves_is_given_to_one_that_waits) {
+    manual_queue queue({.capacity = 2, .overflow = overflow_policy::block});
+    int ran = 0;
+    auto first = queue.every(10ms, [&] { ran += 100; });
+    move_on(queue, 20ms);
+    queue.every(5ms, [&] { ++ran; });
+    move_on(queue, 9ms);
+    BOOST_TEST(queue.pending() == 2U);
+
+    first.destroy();
+
+    BOOST_TEST(queue.pending() == 1U);
+    queue.process_events();
+    BOOST_TEST(ran == 1);
+}
+
+BOOST_AUTO_TEST_CASE(drop_oldest_keeps_the_newest_and_tells_how_many_went) {
+    manual_queue queue({.capacity = 3, .overflow = overflow_policy::drop_oldest});
+    const auto start = manual_clock::now();
+    std::vector<std::pair<manual_clock::duration, std::uint64_t>> told;
+    bool posted = false;
+    bool fired = false;
+    asio::post(queue, [&] { posted = true; });
+    queue.once(5ms, [&] { fired = true; });
+    queue.every(10ms, [&](const event& e) { told.emplace_back(e.scheduled - start, e.overruns); });
+    move_on(queue, 1000ms);
+
+    BOOST_TEST(queue.pending() == 5U);
+    BOOST_TEST(queue.dropped() == 97U);
+    queue.process_events();
+
+    BOOST_TEST(posted);
+    BOOST_TEST(fired);
+    BOOST_TEST((told == std::vector<std::pair<manual_clock::duration, std::uint64_t>>{
+                            {980ms, 97}, {990ms, 0}, {1000ms, 0}}));
+}
+
+BOOST_AUTO_TEST_CASE(coalesce_keeps_one_event_of_each_timer_and_counts) {
+    manual_queue queue({.overflow = overflow_policy::coalesce});
+    const auto start = manual_clock::now();
+    std::vector<std::pair<manual_clock::duration, std::uint64_t>> told;
+    const auto tell = [&](const event& e) { told.emplace_back(e.scheduled - start, e.overruns); };
+    queue.every(10ms, tell);
+    queue.every(100ms, tell);
+    move_on(queue, 55ms);
+    BOOST_TEST(queue.pending() == 1U);
+    move_on(queue, 50ms);
+    BOOST_TEST(queue.pending() == 2U);
+    queue.process_events();
+    move_on(queue, 5ms);
+    queue.process_events();
+
+    BOOST_TEST((told == std::vector<std::pair<manual_clock::duration, std::uint64_t>>{
+                            {10ms, 9}, {100ms, 0}, {110ms, 0}}));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(waiting)
+
+BOOST_AUTO_TEST_CASE(a_wait_returns_when_something_is_there_and_no_leftover_counts) {
+    running_context other;
+    pawl::event_queue own;
+    pawl::event_queue given(other.context);
+    for (auto* queue : {&own, &given}) {
+        for (int i = 0; i != 3; ++i)
+            queue->once(1ms, [] {});
+        while (queue->timers() != 0) {
+            BOOST_TEST(queue->wait_for(1h));
+            queue->process_events();
+        }
+
+        const auto start = std::chrono::steady_clock::now();
+        BOOST_TEST(!queue->wait_for(20ms));
+        BOOST_TEST((std::chrono::steady_clock::now() - start >= 20ms));
+        BOOST_TEST(!queue->wait_for(-1h));
+        BOOST_TEST(!queue->wait_until({}));
+        asio::post(*queue, [] {});
+        BOOST_TEST(queue->wait_for(0s));
+        queue->wait();
+        queue->process_events();
+        auto timer = queue->every(1h, [] {});
+        timer.disarm();
+        queue->wait(); // for the last event
+        BOOST_TEST(queue->process_events() == 0U);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(threads_that_wait_are_all_woken) {
+    running_context other;
+    pawl::event_queue own;
+    pawl::event_queue given(other.context);
+    for (auto* queue : {&own, &given}) {
+        std::atomic<int> woken{0};
+        std::vector<std::thread> threads;
+        for (int i = 0; i != 4; ++i)
+            threads.emplace_back([&] {
+                queue->wait();
+                woken += queue->wait_for(1h);
+            });
+        queue->once(5ms, [] {});
+        for (auto& t : threads)
+            t.join();
+        BOOST_TEST(woken == 4);
+        BOOST_TEST(queue->process_events() == 1U);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_timer_that_another_thread_makes_wakes_a_wait_that_sleeps_for_a_later_one) {
+    pawl::event_queue queue;
+    queue.once(1h, [] {});
+    std::thread other([&] {
+        std::this_thread::sleep_for(5ms);
+        queue.once(1ms, [] {});
+    });
+    queue.wait();
+    other.join();
+    BOOST_TEST(queue.process_events() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(waits_of_async_wait_complete_while_something_is_there) {
+    asio::io_context context;
+    manual_queue queue(context);
+    std::vector<error_code> told;
+    const auto tell = [&](error_code ec) { told.push_back(ec); };
+    const auto poll = [&] {
+        context.restart();
+        context.poll();
+    };
+    queue.async_wait(tell);
+    poll();
+    BOOST_TEST(told.empty());
+
+    asio::post(queue, [] {});
+    BOOST_TEST(told.empty());
+    poll();
+    BOOST_TEST((told == std::vector<error_code>{{}}));
+
+    queue.async_wait(tell); // it is there still
+    poll();
+    BOOST_TEST(told.size() == 2U);
+
+    queue.async_wait(tell);
+    queue.process_events(); // gone before the handler has begun
+    poll();
+    BOOST_TEST(told.size() == 2U);
+    queue.once(1s, [] {});
+    manual_clock::advance(context, 1s);
+    poll();
+    BOOST_TEST(told.size() == 3U);
+    BOOST_TEST(!told.back());
+}
+
+BOOST_AUTO_TEST_CASE(a_wait_of_async_wait_is_cancelled_by_its_slot_and_by_the_end_of_the_queue) {
+    asio::io_context context;
+    std::vector<error_code> told;
+    asio::cancellation_signal signal;
+    {
+        pawl::event_queue queue(context);
+        queue.async_wait(asio::bind_cancellation_slot(signal.slot(),
+                                                      [&](error_code ec) { told.push_back(ec); }));
+        queue.async_wait([&](error_code ec) { told.push_back(ec); });
+        signal.emit(asio::cancellation_type::total);
+        context.poll();
+        BOOST_TEST(told.size() == 1U);
+    }
+    context.restart();
+    context.poll();
+
+    BOOST_TEST((told == std::vector<error_code>(2, asio::error::operation_aborted)));
+}
+
+BOOST_AUTO_TEST_CASE(a_coroutine_may_be_the_host) {
+    asio::io_context context;
+    pawl::event_queue queue(context);
+    int ran = 0;
+    queue.every(1ms, [&] { ++ran; });
+    asio::co_spawn(
+        context,
+        [&]() -> asio::awaitable<void> {
+            while (ran < 3) {
+                co_await queue.async_wait(asio::use_awaitable);
+                queue.process_events();
+            }
+        },
+        asio::detached);
+
+    while (ran < 3)
+        context.run_one();
+
+    BOOST_TEST(ran >= 3);
+}
+
+BOOST_AUTO_TEST_CASE(the_descriptor_is_readable_exactly_while_something_is_there) {
+    asio::io_context context;
+    manual_queue queue(context);
+    asio::post(queue, [] {});
+    const int fd = queue.native_handle();
+    BOOST_TEST(queue.native_handle() == fd);
+    BOOST_TEST(readable(fd));
+    asio::post(queue, [] {});
+    queue.process_one();
+    BOOST_TEST(readable(fd));
+    queue.process_one();
+    BOOST_TEST(!readable(fd));
+
+    auto timer = queue.every(1s, [] {});
+    BOOST_TEST(!readable(fd));
+    manual_clock::advance(context, 1s);
+    context.poll();
+    BOOST_TEST(readable(fd));
+    timer.destroy();
+    BOOST_TEST(!readable(fd));
+
+    timer = queue.every(1s, [] {});
+    timer.disarm();
+    BOOST_TEST(readable(fd));
+    queue.process_events();
+    BOOST_TEST(!readable(fd));
+
+    bool within = true;
+    asio::post(queue, [&] { within = readable(fd); });
+    queue.process_events();
+    BOOST_TEST(!within); // what is being handled is not there any more
+
+    asio::post(queue, [] { throw 1; });
+    asio::post(queue, [] {});
+    BOOST_CHECK_THROW(queue.process_events(), int);
+    BOOST_TEST(readable(fd));
+    queue.process_events();
+    BOOST_TEST(!readable(fd));
+}
+
+BOOST_AUTO_TEST_CASE(the_descriptor_of_a_queue_with_its_own_timers_becomes_readable_by_time) {
+    pawl::event_queue queue;
+    const int fd = queue.native_handle();
+    BOOST_TEST(!readable(fd));
+    int ran = 0;
+    queue.once(1h, [&] { ran += 100; });
+    BOOST_TEST(!readable(fd));
+    auto timer = queue.every(5ms, [&] { ++ran; });
+    const auto start = std::chrono::steady_clock::now();
+    while (ran < 3) {
+        BOOST_REQUIRE(readable(fd, -1));
+        queue.process_events();
+    }
+    BOOST_TEST((std::chrono::steady_clock::now() - start >= 15ms));
+    timer.destroy();
+    BOOST_TEST(!readable(fd));
+    asio::post(queue, [] {});
+    BOOST_TEST(readable(fd));
+    queue.process_events();
+    BOOST_TEST(!readable(fd));
+}
+
+BOOST_AUTO_TEST_CASE(no_descriptor_follows_a_clock_that_does_not_follow_real_time) {
+    manual_queue queue;
+    BOOST_TEST(text_of([&] { (void)queue.native_handle(); }).find("give the queue a context") !=
+               std::string::npos);
+    try {
+        (void)queue.native_handle();
+    } catch (const boost::system::system_error& e) {
+        BOOST_TEST((e.code() == asio::error::operation_not_supported));
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(executor)
+
+static_assert(asio::execution::is_executor_v<pawl::event_queue::executor_type>);
+static_assert(std::is_convertible_v<pawl::event_queue::executor_type, asio::any_io_executor>);
+
+BOOST_AUTO_TEST_CASE(any_operation_completes_in_the_queue_of_its_handlers_executor) {
+    running_context other;
+    pawl::event_queue queue(other.context);
+    const auto host = std::this_thread::get_id();
+    int done = 0;
+    const auto here = [&](auto&&...) {
+        BOOST_TEST((std::this_thread::get_id() == host));
+        ++done;
+    };
+    asio::steady_timer asios(other.context, 1ms);
+    asios.async_wait(asio::bind_executor(queue.get_executor(), here));
+    pawl::steady_timer pawls(other.context, 1ms);
+    pawls.async_wait(asio::bind_executor(queue.get_executor(), here));
+    asio::readable_pipe in(other.context);
+    asio::writable_pipe out(other.context);
+    asio::connect_pipe(in, out);
+    std::array<char, 1> byte{};
+    in.async_read_some(asio::buffer(byte), asio::bind_executor(queue.get_executor(), here));
+    out.write_some(asio::buffer("x", 1));
+    asio::readable_pipe silent(other.context);
+    asio::writable_pipe unused(other.context);
+    asio::connect_pipe(silent, unused);
+    std::array<char, 1> nothing{};
+    silent.async_read_some(
+        asio::buffer(nothing),
+        pawl::timeout(1ms, asio::bind_executor(queue.get_executor(), [&](error_code ec, auto) {
+                          BOOST_TEST((ec == pawl::error::timed_out));
+                          here();
+                      })));
+
+    while (done != 4) {
+        queue.wait();
+        queue.process_events();
+    }
+}
+
+BOOST_AUTO_TEST_CASE(executors_of_any_type_strands_and_coroutines_run_in_the_queue) {
+    pawl::event_queue queue;
+    const asio::any_io_executor any = queue.get_executor();
+    BOOST_TEST((&asio::query(any, asio::execution::context) == &queue));
+    BOOST_TEST((queue.get_executor() == queue.get_executor()));
+    int ran = 0;
+    asio::post(any, [&] { ++ran; });
+    asio::post(asio::make_strand(queue.get_executor()), [&] { ++ran; });
+    asio::post(asio::make_strand(any), [&] { ++ran; });
+    asio::co_spawn(
+        queue.get_executor(),
+        [&]() -> asio::awaitable<void> {
+            ++ran;
+            co_await asio::post(asio::use_awaitable);
+            ++ran;
+        },
+        asio::detached);
+    asio::dispatch(any, [&] { ++ran; });
+    BOOST_TEST(ran == 0);
+
+    while (queue.process_events() != 0)
+        ;
+
+    BOOST_TEST(ran == 6);
+}
+
+BOOST_AUTO_TEST_CASE(functions_of_any_size_and_those_that_only_move_are_run_and_destroyed_once) {
+    pawl::event_queue queue;
+    int there = 0;
+    int ran = 0;
+    for (int i = 0; i != 2; ++i) {
+        asio::post(queue, [&ran, t = token(there)] { ++ran; });
+        asio::post(queue,
+                   [&ran, t = token(there), big = std::array<char, 4000>()] { ran += 1 + big[0]; });
+        asio::post(queue, [&ran, t = token(there), p = std::make_unique<int>(1)] { ran += *p; });
+        if (i == 0)
+            queue.process_events();
+    }
+
+    BOOST_TEST(ran == 3);
+    BOOST_TEST(there == 3);
+    queue.process_events(1);
+    BOOST_TEST(there == 2);
+    {
+        pawl::event_queue dies;
+        asio::post(dies, [t = token(there)] {});
+        BOOST_TEST(there == 3);
+    }
+    BOOST_TEST(there == 2);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(destruction)
+
+BOOST_AUTO_TEST_CASE(a_queue_that_goes_destroys_all_functions_and_ends_all_timers) {
+    asio::io_context context;
+    int functions = 0;
+    std::optional<manual_queue> own(std::in_place);
+    std::optional<manual_queue> given(std::in_place, context);
+    for (auto* queue : {&own, &given}) {
+        auto a = (*queue)->every(1ms, [t = token(functions)] {});
+        auto b = (*queue)->once(1ms, [t = token(functions)] {});
+        auto c = (*queue)->once(1h, [t = token(functions)] {});
+        auto d = (*queue)->every(1ms, [t = token(functions)] {});
+        asio::post(**queue, [t = token(functions)] {});
+        move_on(**queue, 5ms);
+        context.poll();
+        d.disarm();
+        BOOST_TEST(functions == 5);
+        queue->reset();
+        BOOST_TEST(functions == 0);
+        for (const auto& t : {a, b, c, d})
+            BOOST_TEST(t.ended());
+    }
+    context.restart();
+    context.poll();
+}
+
+BOOST_AUTO_TEST_CASE(a_queue_may_be_destroyed_by_its_own_functions) {
+    for (const bool by_timer : {false, true}) {
+        auto queue = std::make_unique<manual_queue>();
+        int functions = 0;
+        int ran = 0;
+        const auto destroy = [&ran, &queue, &functions, t = token(functions)] {
+            ++ran;
+            queue.reset();
+            BOOST_TEST(functions >= 1); // this one is still there
+        };
+        functions = 0; // `destroy` itself does not count
+        if (by_timer)
+            queue->every(1ms, [destroy] { destroy(); });
+        else
+            asio::post(*queue, [destroy] { destroy(); });
+        for (int i = 0; i != 3; ++i)
+            asio::post(*queue, [&ran, t = token(functions)] { ++ran; });
+        queue->once(1h, [t = token(functions)] {});
+        move_on(*queue, 3ms);
+        auto& raw = *queue;
+
+        BOOST_TEST(raw.process_events() == (by_timer ? 4U : 1U));
+
+        BOOST_TEST(ran == (by_timer ? 4 : 1));
+        BOOST_TEST(functions == 0);
+        functions = 1; // for the destructor of `destroy`
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_thread_that_waits_is_told_that_the_queue_was_destroyed) {
+    running_context other;
+    for (const bool own : {true, false}) {
+        auto queue = own ? std::make_unique<pawl::event_queue>()
+                         : std::make_unique<pawl::event_queue>(other.context);
+        std::atomic<int> inside{0};
+        std::atomic<int> told{0};
+        std::vector<std::thread> threads;
+        for (int i = 0; i != 2; ++i)
+            threads.emplace_back([&, &q = *queue] {
+                ++inside;
+                try {
+                    q.wait();
+                } catch (const boost::system::system_error& e) {
+                    told += e.code() == asio::error::operation_aborted;
+                }
+            });
+        while (inside != 2)
+            std::this_thread::yield();
+        std::this_thread::sleep_for(5ms); // in wait(), as a rule
+        queue.reset();
+        for (auto& t : threads)
+            t.join();
+        BOOST_TEST(told == 2);
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(bad_input)
+
+BOOST_AUTO_TEST_CASE(what_is_out_of_range_is_refused_with_its_value_and_the_range) {
+    BOOST_TEST(text_of([] { pawl::event_queue({.capacity = 0}); }) ==
+               "pawl: event_queue_options::capacity of 0: must be 1 at least");
+    BOOST_TEST(text_of([] { pawl::event_queue({.overflow = static_cast<overflow_policy>(7)}); }) ==
+               "pawl: event_queue_options::overflow of 7: there is no such policy");
+
+    pawl::event_queue queue;
+    BOOST_TEST(text_of([&] { queue.once(-5ms, [] {}); }) ==
+               "pawl: a one-off timer after -5 ms: must be 0 at least");
+    BOOST_TEST(text_of([&] { queue.every(0s, [] {}); }) ==
+               "pawl: a period of 0 s for an interval: must be greater than zero");
+    BOOST_TEST(text_of([&] { queue.every(-2s, [] {}); }) ==
+               "pawl: a period of -2 s for an interval: must be greater than zero");
+    BOOST_TEST(text_of([&] { queue.once(1s, std::function<void()>()); }) ==
+               "pawl: the function of a timer is empty");
+    BOOST_TEST(text_of([&] { queue.every(1s, static_cast<void (*)()>(nullptr)); }) ==
+               "pawl: the function of a timer is empty");
+    BOOST_TEST(queue.timers() == 0U);
+    BOOST_TEST(queue.inqueue() == 0U);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
