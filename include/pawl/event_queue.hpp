@@ -75,7 +75,7 @@ namespace pawl {
 ///
 /// @par Cost
 /// A timer takes one allocation, and an event of one that is armed none, unless the queue has to grow.
-/// A function of an executor takes none if it is trivially copyable, of 48 bytes at most.
+/// A function of an executor takes none if it is trivially copyable, of 40 bytes at most.
 ///
 /// @tparam Clock, WaitTraits as with basic_waitable_timer.
 template <class Clock, class WaitTraits = boost::asio::wait_traits<Clock>>

@@ -30,7 +30,7 @@
 ///
 /// Cost
 ///   A push: one lock. An event of a timer: three. No allocation but for growth of the buffer, which
-///   doubles, and for functions beyond 48 bytes.
+///   doubles, and for functions beyond 40 bytes.
 #ifndef PAWL_QUEUE_QUEUE_CORE_HPP
 #define PAWL_QUEUE_QUEUE_CORE_HPP
 
@@ -415,6 +415,8 @@ private:
         std::uint64_t number;
         std::variant<queued_function, tick, last, dead> what;
     };
+
+    static_assert(sizeof(void*) != 8 || sizeof(duration) > 8 || sizeof(slot) <= 64);
 
     /// Whom to tell, after the lock, that something is there: bits.
     using wakes = unsigned;

@@ -140,9 +140,9 @@ class queue_timer_for final : public queue_timer<Clock, WaitTraits> {
 
 public:
     template <class F>
-    queue_timer_for(std::shared_ptr<typename base::core_type> core,
+    queue_timer_for(std::shared_ptr<typename base::core_type> c,
                     const boost::asio::any_io_executor& ex, F&& f)
-        : base(std::move(core), ex), function_(std::in_place, std::forward<F>(f)) {}
+        : base(std::move(c), ex), function_(std::in_place, std::forward<F>(f)) {}
 
     void invoke(const typename base::event_type& event) override {
         if constexpr (std::invocable<Function&, const typename base::event_type&>)

@@ -6,7 +6,7 @@
 ///   A function that waits in a queue: any callable that can be moved, invoked once or destroyed.
 ///
 /// Cost
-///   What fits into 48 bytes and is trivially copyable, such as a lambda with a few references, stands
+///   What fits into 40 bytes and is trivially copyable, such as a lambda with a few references, stands
 ///   in the object itself. Anything else takes a block, of those that threads keep
 ///   (wait/wait_allocator.hpp) if it is not too large. So to move the object calls nothing of the
 ///   function's: it may be done under a lock.
@@ -64,7 +64,7 @@ public:
     void operator()() { does_->invoke(room_); }
 
 private:
-    static constexpr std::size_t room_bytes = 48;
+    static constexpr std::size_t room_bytes = 40; ///< a slot of a queue is a cache line then
 
     struct operations {
         void (*invoke)(void*);
@@ -73,8 +73,7 @@ private:
 
     template <class F>
     static constexpr bool is_small =
-        sizeof(F) <= room_bytes && alignof(F) <= alignof(std::max_align_t) &&
-        std::is_trivially_copyable_v<F>;
+        sizeof(F) <= room_bytes && alignof(F) <= alignof(void*) && std::is_trivially_copyable_v<F>;
 
     template <class F>
     static constexpr operations here{[](void* room) { std::move (*static_cast<F*>(room))(); },
@@ -90,7 +89,7 @@ private:
         }};
 
     const operations* does_;
-    alignas(std::max_align_t) std::byte room_[room_bytes];
+    alignas(void*) std::byte room_[room_bytes];
 };
 
 } // namespace pawl::detail
