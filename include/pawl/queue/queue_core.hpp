@@ -451,9 +451,11 @@ private:
     /// Room for one slot more, beside what is reserved.
     /// @throws std::bad_alloc
     void make_room() {
-        const std::size_t needed = slots_.size() + reserved_ + 1;
-        if (needed > slots_.capacity())
-            slots_.set_capacity(std::max<std::size_t>(64, 2 * needed));
+        const auto needed = [this] { return slots_.size() + reserved_ + 1; };
+        if (needed() > slots_.capacity() && dead_ > slots_.size() / 4)
+            sweep();
+        if (needed() > slots_.capacity())
+            slots_.set_capacity(std::max<std::size_t>(64, 2 * needed()));
     }
 
     /// One event more will be there.
@@ -553,7 +555,7 @@ private:
         ++dropped_;
         slots_[oldest_].what.template emplace<dead>();
         ++dead_;
-        sweep();
+        sweep_if_many();
     }
 
     [[nodiscard]] static bool is_live_tick(const slot& s) noexcept {
@@ -588,13 +590,15 @@ private:
         t.ticks = 0;
         if (t.parked.is_linked())
             parked_.erase(parked_.iterator_to(t));
-        sweep();
+        sweep_if_many();
     }
 
     /// Takes dead slots away when they are most of all, so that each costs O(1).
+    void sweep_if_many() noexcept {
+        if (dead_ > 64 && dead_ > slots_.size() / 2)
+            sweep();
+    }
     void sweep() noexcept {
-        if (dead_ <= 64 || dead_ <= slots_.size() / 2)
-            return;
         std::size_t kept = 0;
         for (std::size_t i = 0; i != slots_.size(); ++i) {
             if (is_dead(slots_[i]))

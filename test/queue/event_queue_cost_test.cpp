@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSL-1.0
+// Copyright (c) 2026 The Pawl authors
+
+// What an event queue costs, counted: allocations, units of the context; and what becomes of it when the
+// n-th allocation fails, for every n.
+
+#define BOOST_TEST_MODULE event_queue_cost
+#include <boost/test/unit_test.hpp>
+
+#include "../service/counted_new.hpp"
+
+#include <pawl/event_queue.hpp>
+#include <pawl/manual_clock.hpp>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <string>
+#include <vector>
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+using pawl::manual_clock;
+using pawl::overflow_policy;
+using manual_queue = pawl::basic_event_queue<manual_clock>;
+
+namespace {
+
+template <class F>
+[[nodiscard]] std::size_t allocations(F f) {
+    const std::size_t before = counted_new::calls;
+    f();
+    return counted_new::calls - before;
+}
+
+void move_on(asio::io_context& context, manual_clock::duration d) {
+    manual_clock::advance(context, d);
+    context.poll();
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(P8_an_event_of_an_armed_timer_costs_no_allocation_nor_does_its_end) {
+    for (const auto overflow :
+         {overflow_policy::block, overflow_policy::drop_oldest, overflow_policy::coalesce}) {
+        asio::io_context context;
+        manual_queue queue(context, {.capacity = 20, .overflow = overflow});
+        std::uint64_t ran = 0;
+        std::vector<manual_queue::timer> timers;
+        for (int i = 0; i != 10; ++i)
+            timers.push_back(queue.every(10ms, [&ran] { ++ran; }));
+        const auto tick = [&] {
+            move_on(context, 10ms);
+            queue.process_events();
+        };
+        tick();
+
+        BOOST_TEST(allocations([&] {
+                       for (int i = 0; i != 100; ++i)
+                           tick();
+                       move_on(context, 100ms); // more than there is room for
+                       queue.process_events();
+                       for (std::size_t i = 0; i != timers.size(); ++i) {
+                           if (i % 2 == 0)
+                               timers[i].disarm();
+                           else
+                               timers[i].destroy();
+                       }
+                       queue.process_events();
+                   }) == 0U);
+        BOOST_TEST(ran > 1000U);
+        BOOST_TEST(queue.timers() == 0U);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(P8_a_small_function_costs_no_allocation_and_a_large_one_one_block_at_most) {
+    asio::io_context context;
+    pawl::event_queue queue(context);
+    const auto ex = queue.get_executor();
+    std::uint64_t sum = 0;
+    const auto round = [&](auto load) {
+        for (int i = 0; i != 64; ++i)
+            ex.execute([&sum, load] { sum += load.front(); });
+        queue.process_events();
+    };
+    round(std::array<std::uint64_t, 4>{1});
+
+    BOOST_TEST(allocations([&] { round(std::array<std::uint64_t, 4>{1}); }) == 0U);
+    BOOST_TEST(allocations([&] { round(std::array<std::uint64_t, 100>{1}); }) <= 64U);
+    BOOST_TEST(sum == 3 * 64U);
+}
+
+BOOST_AUTO_TEST_CASE(P8_a_queue_costs_its_context_nothing_until_a_timer_is_due) {
+    asio::io_context context;
+    manual_queue queue(context);
+    BOOST_TEST(context.poll() == 0U);
+    BOOST_TEST(context.stopped()); // no work
+    context.restart();
+
+    auto timer = queue.once(1h, [] {});
+    asio::post(queue, [] {});
+    BOOST_TEST(queue.process_events() == 1U);
+    BOOST_TEST(context.poll() == 0U);
+    BOOST_TEST(!context.stopped()); // the timer is work
+    timer.destroy();
+    context.poll();
+    BOOST_TEST(context.stopped());
+}
+
+// What was said to the caller holds: what was refused is not there, and what was accepted is handled.
+BOOST_AUTO_TEST_CASE(P3_whichever_allocation_fails_nothing_is_lost) {
+    long fails_at = 0;
+    for (bool failed = true; failed; ++fails_at) {
+        failed = false;
+        asio::io_context context;
+        manual_queue queue(context);
+        manual_queue own;
+        queue.once(0s, [] {}); // the service is there
+        own.once(0s, [] {});
+        std::size_t ran = 0;
+        std::size_t accepted = 0;
+        std::size_t timers = 2;
+        counted_new::fuse = fails_at;
+        const auto attempt = [&](auto f) {
+            try {
+                f();
+                return true;
+            } catch (const std::bad_alloc&) {
+                failed = true;
+                return false;
+            }
+        };
+        for (int i = 0; i != 100; ++i) {
+            for (manual_queue* q : {&queue, &own}) {
+                accepted += attempt([&] { asio::post(*q, [&ran] { ++ran; }); });
+                accepted += attempt(
+                    [&] { asio::post(*q, [&ran, big = std::string(100, 'x')] { ++ran; }); });
+                timers += attempt([&] { q->once(1ms, [&ran] { ++ran; }); });
+            }
+        }
+        counted_new::fuse = counted_new::never;
+
+        manual_clock::advance(context, 1ms);
+        manual_clock::advance(own.timer_context(), 1ms);
+        context.poll();
+        queue.process_events();
+        own.process_events();
+
+        BOOST_TEST(ran == accepted + timers - 2);
+        BOOST_TEST(queue.timers() + own.timers() == 0U);
+    }
+    BOOST_TEST(fails_at > 100);
+}
+
+BOOST_AUTO_TEST_CASE(P3_ticks_for_which_there_is_no_memory_come_later) {
+    for (long fails_at = 0; fails_at != 8; ++fails_at) {
+        asio::io_context context;
+        manual_queue queue(context);
+        std::size_t ran = 0;
+        for (int i = 0; i != 30; ++i)
+            queue.every(10ms, [&ran] { ++ran; });
+        counted_new::fuse = fails_at;
+        try {
+            manual_clock::advance(context, 100ms);
+            context.poll();
+        } catch (const std::bad_alloc&) { // of the service; the context goes on
+        }
+        counted_new::fuse = counted_new::never;
+
+        for (int i = 0; i != 20; ++i) {
+            context.poll();
+            manual_clock::advance(context, 0ms);
+            queue.process_events();
+        }
+
+        BOOST_TEST(ran == 30U * 10);
+    }
+}
