@@ -1,0 +1,701 @@
+// SPDX-License-Identifier: BSL-1.0
+// Copyright (c) 2026 The Pawl authors
+
+// Purpose
+//   event_queue and a model of it, in lockstep: each call is made on both, and counts and events must
+//   be the same, in the same order, with the same times and overruns.
+//
+// Model
+//   The model has no lock, no dead slot and no wait: its events are a deque, and what is destroyed is
+//   erased. It knows two things of a context: that waits fall due in the order of their deadlines, and,
+//   if those are equal, of their starts; and that what has fallen due runs when the context does, before
+//   what is started meanwhile.
+//
+//   Choices are drawn while the queue calls a function, too: so functions destroy timers, start them,
+//   throw, and destroy the queue.
+//
+//   What holds without the model is asserted as well: points of the grid, and that no tick is lost.
+
+#ifndef PAWL_TEST_SUPPORT_EVENT_QUEUE_LOCKSTEP_HPP
+#define PAWL_TEST_SUPPORT_EVENT_QUEUE_LOCKSTEP_HPP
+
+#include <pawl/event_queue.hpp>
+#include <pawl/manual_clock.hpp>
+
+#include "lockstep.hpp"
+
+#include <boost/asio/io_context.hpp>
+
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace pawl_test {
+
+class event_queue_model {
+public:
+    using clock = pawl::manual_clock;
+    using duration = clock::duration;
+    using time_point = clock::time_point;
+    using event = pawl::basic_timer_event<clock>;
+    using policy = pawl::missed_tick_policy;
+    using overflow = pawl::overflow_policy;
+
+    enum class phase { armed, ending, ended };
+    enum class place { nowhere, waits, ready, parked };
+
+    struct timer {
+        std::size_t id;
+        duration period; ///< none: a one-off
+        policy missed;
+        time_point due;
+        phase is = phase::armed;
+        place at = place::nowhere;
+        std::uint64_t start = 0;   ///< of its wait: a number
+        std::size_t ticks = 0;     ///< in the queue
+        std::uint64_t owed = 0;    ///< ticks that its next event stands for
+        std::uint64_t emitted = 0; ///< ticks that have fallen due, whatever has become of them
+        std::uint64_t skipped = 0; ///< those that destroy() has
+    };
+    /// An event: a tick, the last one of a timer, or a function.
+    struct slot {
+        std::uint64_t number;
+        timer* of;         ///< none: a function
+        bool last;         ///< of its timer
+        bool counts;       ///< it is to be handled
+        event what;        ///< of a timer
+        std::size_t which; ///< the function
+    };
+
+    explicit event_queue_model(const pawl::event_queue_options& o) : options_(o) {}
+
+    void start(timer& t) { wait(t); }
+    bool disarm(timer& t) {
+        if (t.is != phase::armed)
+            return false;
+        push_last(t, false, {});
+        return true;
+    }
+    void destroy(timer& t) {
+        if (t.is != phase::ended) {
+            for (const slot& s : slots_)
+                t.skipped += s.of == &t && !s.last ? 1 + s.what.overruns : 0;
+            t.skipped += std::exchange(t.owed, 0);
+            std::erase_if(slots_, [&](const slot& s) { return s.of == &t; });
+            ticks_ -= std::exchange(t.ticks, 0);
+            take_away(t);
+            t.is = phase::ended;
+        }
+        unpark();
+    }
+    void submit(std::size_t which) {
+        slots_.push_back({next_number_++, nullptr, false, true, {}, which});
+    }
+
+    /// The clock has moved: what is due is ready to run.
+    void look() {
+        std::vector<timer*> due;
+        for (timer* const t : waiting_)
+            if (t->due <= clock::now())
+                due.push_back(t);
+        std::erase_if(waiting_, [](const timer* t) { return t->due <= clock::now(); });
+        std::sort(due.begin(), due.end(), [](const timer* a, const timer* b) {
+            return std::pair(a->due, a->start) < std::pair(b->due, b->start);
+        });
+        for (timer* const t : due) {
+            t->at = place::ready;
+            ready_.push_back(t);
+        }
+    }
+    /// The context runs. @return how many waits have ended.
+    std::size_t run() {
+        std::size_t count = 0;
+        for (;;) {
+            if (ready_.empty())
+                look();
+            if (ready_.empty())
+                return count;
+            for (std::size_t wave = ready_.size(); wave != 0 && !ready_.empty(); --wave, ++count) {
+                timer& t = *ready_.front();
+                ready_.pop_front();
+                t.at = place::nowhere;
+                emit(t);
+            }
+        }
+    }
+    /// Whether a wait was started when it was due, and the context has not run since.
+    [[nodiscard]] bool overdue() const {
+        return std::any_of(waiting_.begin(), waiting_.end(),
+                           [](const timer* t) { return t->due <= clock::now(); });
+    }
+    /// Timers that wait for room go on, if there is some. After a function has thrown there can be, until
+    /// the host comes again.
+    void unpark() {
+        while (!parked_.empty() && ticks_ < options_.capacity) {
+            timer& t = *parked_.front();
+            parked_.pop_front();
+            t.at = place::nowhere;
+            emit(t);
+        }
+    }
+
+    // --- process_events() ----------------------------------------------------------------------
+
+    void begin(std::size_t most) {
+        unpark();
+        left_ = most;
+        end_ = next_number_;
+    }
+    /// The next event that is handled, if there is one more.
+    std::optional<slot> next() {
+        unpark();
+        while (left_ != 0 && !slots_.empty() && slots_.front().number < end_) {
+            slot s = slots_.front();
+            slots_.pop_front();
+            if (s.of && s.last) {
+                s.of->is = phase::ended;
+            } else if (s.of) {
+                --ticks_;
+                --s.of->ticks;
+            }
+            if (s.counts) {
+                if (s.of)
+                    s.what.overruns += std::exchange(s.of->owed, 0);
+                --left_;
+                return s;
+            }
+            unpark();
+        }
+        return {};
+    }
+
+    // -------------------------------------------------------------------------------------------
+
+    [[nodiscard]] std::size_t inqueue() const { return slots_.size(); }
+    [[nodiscard]] std::size_t pending() const {
+        return static_cast<std::size_t>(
+            std::count_if(slots_.begin(), slots_.end(), [](const slot& s) { return s.counts; }));
+    }
+    [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
+    /// The earliest deadline, if nothing is due.
+    [[nodiscard]] std::optional<time_point> next_deadline() const {
+        if (waiting_.empty() || !ready_.empty())
+            return {};
+        return (*std::min_element(waiting_.begin(), waiting_.end(),
+                                  [](const timer* a, const timer* b) { return a->due < b->due; }))
+            ->due;
+    }
+
+private:
+    static constexpr duration tolerance = std::chrono::milliseconds(5);
+
+    void wait(timer& t) {
+        t.start = starts_++;
+        t.at = place::waits;
+        waiting_.push_back(&t);
+    }
+    void take_away(timer& t) {
+        for (std::deque<timer*>* const from : {&waiting_, &ready_, &parked_})
+            std::erase(*from, &t);
+        t.at = place::nowhere;
+    }
+
+    void push_last(timer& t, bool counts, const event& what) {
+        take_away(t);
+        t.is = phase::ending;
+        slots_.push_back({next_number_++, &t, true, counts, what, 0});
+    }
+
+    void emit(timer& t) {
+        const time_point now = clock::now();
+        if (t.period == duration::zero()) {
+            push_last(t, true, {t.due, now, 0});
+            return;
+        }
+        for (int n = 0; n != 64 && t.due <= now; ++n) {
+            if (options_.overflow == overflow::block && ticks_ >= options_.capacity) {
+                t.at = place::parked;
+                parked_.push_back(&t);
+                return;
+            }
+            const time_point due = t.due;
+            const duration late = now - due;
+            std::uint64_t missed = 0;
+            t.due = due + t.period;
+            if (late > tolerance && t.missed != policy::burst) {
+                missed = static_cast<std::uint64_t>(late / t.period);
+                t.due = (t.missed == policy::delay ? now : now - late % t.period) + t.period;
+            }
+            t.emitted += 1 + missed;
+            if (options_.overflow == overflow::coalesce && t.ticks != 0) {
+                t.owed += 1 + missed;
+                continue;
+            }
+            if (options_.overflow == overflow::drop_oldest && ticks_ == options_.capacity)
+                drop_oldest();
+            slots_.push_back({next_number_++, &t, false, true, {due, now, missed}, 0});
+            ++ticks_;
+            ++t.ticks;
+        }
+        wait(t);
+    }
+
+    void drop_oldest() {
+        const auto oldest = std::find_if(slots_.begin(), slots_.end(),
+                                         [](const slot& s) { return s.of && !s.last; });
+        oldest->of->owed += 1 + oldest->what.overruns;
+        --oldest->of->ticks;
+        --ticks_;
+        ++dropped_;
+        slots_.erase(oldest);
+    }
+
+    const pawl::event_queue_options options_;
+    std::deque<slot> slots_;
+    std::uint64_t next_number_ = 0;
+    std::size_t ticks_ = 0;
+    std::uint64_t dropped_ = 0;
+    std::deque<timer*> waiting_;
+    std::deque<timer*> ready_;
+    std::deque<timer*> parked_;
+    std::uint64_t starts_ = 0;
+    std::size_t left_ = 0;  ///< of the events that process_events() may handle
+    std::uint64_t end_ = 0; ///< of those
+};
+
+template <class Choices>
+class event_queue_lockstep {
+    using model = event_queue_model;
+    using clock = model::clock;
+    using duration = model::duration;
+    using time_point = model::time_point;
+    using phase = model::phase;
+    using queue = pawl::basic_event_queue<clock>;
+
+public:
+    explicit event_queue_lockstep(Choices& choices)
+        : choices_(choices), options_(draw_options()), own_(below(2) == 0), model_(options_) {
+        if (own_)
+            queue_.emplace(options_);
+        else
+            queue_.emplace(io_, options_);
+        trace(own_ ? "own context" : "given context", "capacity", options_.capacity, "overflow",
+              static_cast<int>(options_.overflow));
+        if (!own_ && below(4) == 0)
+            descriptor_ = queue_->native_handle();
+    }
+    event_queue_lockstep(const event_queue_lockstep&) = delete;
+    event_queue_lockstep& operator=(const event_queue_lockstep&) = delete;
+
+    /// Whether the queue has not been destroyed.
+    [[nodiscard]] bool goes_on() const { return queue_.has_value(); }
+
+    /// One call, or a few that belong together. @pre goes_on()
+    void step() {
+        const std::uint64_t dice = below(64);
+        if (dice < 12)
+            start();
+        else if (dice < 32)
+            pass(draw_distance());
+        else if (dice < 42)
+            run();
+        else if (dice < 43)
+            disarm();
+        else if (dice < 44)
+            destroy();
+        else if (dice < 47)
+            submit();
+        else
+            process();
+        check();
+    }
+
+    /// Handles what is there; then all timers end.
+    void finish() {
+        for (int rounds = 0; goes_on() && rounds != 200; ++rounds) {
+            run();
+            process();
+            check();
+        }
+        if (goes_on()) {
+            check_no_tick_is_lost();
+            for (one& t : all_)
+                expect(t.handle.disarm() == model_.disarm(t.as_model), "disarm()", t.as_model.id);
+            while (goes_on() && model_.inqueue() != 0) {
+                process();
+                check();
+            }
+        }
+        if (goes_on()) {
+            for (one& t : all_) {
+                t.handle.destroy();
+                model_.destroy(t.as_model);
+            }
+            check();
+            destroy_queue();
+        }
+        io_.restart();
+        io_.poll();
+        check_ended();
+    }
+
+private:
+    /// What a function throws that is told to.
+    struct thrown : std::exception {};
+
+    struct one {
+        model::timer as_model;
+        bool one_off;
+        time_point first;
+        queue::timer handle{};
+        std::weak_ptr<int> function{};       ///< of the queue
+        std::optional<time_point> handled{}; ///< its last event that was
+        std::uint64_t counted = 0;           ///< handled events, and their overruns
+    };
+
+    std::uint64_t below(std::uint64_t bound) { return choices_.below(bound); }
+
+    pawl::event_queue_options draw_options() {
+        static constexpr std::array<std::size_t, 8> capacities{1, 2, 3, 5, 8, 30, 200, 65536};
+        pawl::event_queue_options o;
+        o.capacity = capacities[below(capacities.size())];
+        o.overflow = static_cast<pawl::overflow_policy>(below(3));
+        return o;
+    }
+
+    // --- the clock and the context -------------------------------------------------------------
+
+    duration draw_distance() {
+        const auto ms = [](std::uint64_t n) { return std::chrono::milliseconds(n); };
+        switch (below(8)) {
+        case 0:
+            if (const auto next = model_.next_deadline();
+                next && *next - clock::now() < ms(1'000'000))
+                return std::max(*next - clock::now(), duration::zero());
+            return ms(0);
+        case 1:
+            return duration(below(1000));
+        case 2:
+            return ms(below(100));
+        case 3:
+            return ms(below(32) == 0 ? 1000 : 20);
+        default:
+            return ms(below(10));
+        }
+    }
+    void pass(duration d) {
+        trace("pass", d.count());
+        clock::advance(queue_->timer_context(), d);
+        model_.look();
+    }
+    void run() {
+        if (!own_) {
+            trace("run the context");
+            io_.restart();
+            io_.poll();
+            model_.run();
+        }
+    }
+
+    /// In which order waits come that were due when they started, and others that have fallen due
+    /// meanwhile, is not promised: so a given context runs before they meet.
+    void run_overdue() {
+        if (model_.overdue())
+            run();
+    }
+
+    // --- timers --------------------------------------------------------------------------------
+
+    void start() {
+        if (std::count_if(all_.begin(), all_.end(),
+                          [](const one& t) { return t.as_model.is != phase::ended; }) >= 12)
+            return;
+        const auto id = all_.size();
+        const bool one_off = below(3) == 0;
+        const auto missed = static_cast<pawl::missed_tick_policy>(below(3));
+        auto token = std::make_shared<int>();
+        const std::weak_ptr<int> function = token;
+        const auto f = [this, id, token](const queue::event& e) { on_event(id, e); };
+        const auto ms = [](std::uint64_t n) { return duration(std::chrono::milliseconds(n)); };
+        const duration offset = below(4) == 0 ? duration(below(100)) : duration::zero();
+        const duration period = one_off ? duration::zero() : ms(1 + below(40)) + offset;
+        const time_point now = clock::now();
+        time_point first = now + period;
+        queue::timer handle;
+        switch (below(4)) {
+        case 0: // at a point of time that may have passed
+            first = now - ms(20) + ms(below(60)) + offset;
+            handle =
+                one_off ? queue_->once_at(first, f) : queue_->every_from(first, period, f, missed);
+            break;
+        case 1: // wrong, and at the end of time
+            if (one_off) {
+                expect_throw<std::invalid_argument>([&] { queue_->once(-ms(1) - offset, f); },
+                                                    "a negative time was accepted");
+                first = time_point::max();
+                handle = queue_->once(duration::max(), f);
+                break;
+            }
+            expect_throw<std::invalid_argument>([&] { queue_->every(-offset, f); },
+                                                "no period was accepted");
+            [[fallthrough]];
+        default:
+            if (one_off)
+                first += ms(below(60)) + offset;
+            handle = one_off ? queue_->once(first - now, f) : queue_->every(period, f, missed);
+        }
+        trace(one_off ? "once" : "every", id, "first", first.time_since_epoch().count(), "period",
+              period.count(), "policy", static_cast<int>(missed));
+        all_.push_back({{id, period, missed, first}, one_off, first});
+        all_.back().handle = handle;
+        all_.back().function = function;
+        model_.start(all_.back().as_model);
+        run_overdue();
+    }
+
+    /// One of the last, whatever has become of it.
+    one* some() {
+        return all_.empty()
+                   ? nullptr
+                   : &all_[all_.size() - 1 - below(std::min<std::size_t>(all_.size(), 20))];
+    }
+
+    void disarm() {
+        if (one* const t = some()) {
+            trace("disarm", t->as_model.id);
+            expect(t->handle.disarm() == model_.disarm(t->as_model), "disarm()", t->as_model.id);
+            check(*t);
+        }
+    }
+    void destroy() {
+        if (one* const t = some()) {
+            trace("destroy", t->as_model.id);
+            if (below(2) == 0)
+                t->handle.destroy();
+            else
+                expect(t->handle.destroy_for(std::chrono::nanoseconds(0)), "destroy_for()",
+                       t->as_model.id);
+            model_.destroy(t->as_model);
+            check(*t);
+        }
+    }
+
+    void submit() {
+        const std::size_t id = submitted_++;
+        trace("submit", id);
+        if (below(2) == 0)
+            queue_->get_executor().execute([this, id] { on_function(id); });
+        else // too large to stand in a slot
+            queue_->get_executor().execute(
+                [this, id, token = std::make_shared<int>()] { on_function(id); });
+        model_.submit(id);
+    }
+
+    // --- events --------------------------------------------------------------------------------
+
+    void process() {
+        std::size_t most = std::numeric_limits<std::size_t>::max();
+        if (const std::uint64_t dice = below(4); dice == 0)
+            most = 1;
+        else if (dice == 1)
+            most = below(6);
+        trace("process", most);
+        if (own_)
+            model_.run();
+        model_.begin(most);
+        handled_ = 0;
+        std::optional<std::size_t> said;
+        bool has_thrown = false;
+        try {
+            said = most == 1 ? queue_->process_one() : queue_->process_events(most);
+        } catch (const thrown&) {
+            has_thrown = true;
+        }
+        expect(has_thrown == std::exchange(throws_, false), "thrown", has_thrown);
+        expect(has_thrown || *said == handled_, "process_events()", said.value_or(0), handled_);
+        running_ = nullptr;
+        if (goes_on() && !has_thrown)
+            expect(!model_.next(), "an event was not handled");
+    }
+
+    void on_event(std::size_t id, const queue::event& e) {
+        trace("event of", id, "scheduled", e.scheduled.time_since_epoch().count(), "overruns",
+              e.overruns);
+        const auto next = model_.next();
+        expect(next && next->of && next->of->id == id, "event of another timer", id);
+        expect(e.scheduled == next->what.scheduled, "scheduled", id,
+               e.scheduled.time_since_epoch().count(),
+               next->what.scheduled.time_since_epoch().count());
+        expect(e.emitted == next->what.emitted, "emitted", id, e.emitted.time_since_epoch().count(),
+               next->what.emitted.time_since_epoch().count());
+        expect(e.overruns == next->what.overruns, "overruns", id, e.overruns, next->what.overruns);
+
+        one& t = all_[id];
+        running_ = &t;
+        check_grid(t, e);
+        ++handled_;
+        act();
+    }
+    void on_function(std::size_t id) {
+        trace("function", id);
+        const auto next = model_.next();
+        expect(next && !next->of && next->which == id, "another function", id);
+        running_ = nullptr;
+        ++handled_;
+        act();
+    }
+
+    /// What a function does.
+    void act() {
+        switch (below(64)) {
+        case 0:
+            return disarm();
+        case 1:
+            return destroy();
+        case 2:
+        case 3:
+        case 4:
+            return start();
+        case 5:
+            return submit();
+        case 6:
+            throws_ = true;
+            throw thrown();
+        case 7:
+            return check();
+        case 8:
+            return expect_throw<std::logic_error>([&] { queue_->process_events(); },
+                                                  "process_events() within a function");
+        case 9:
+            if (below(24) == 23)
+                destroy_queue();
+            return;
+        case 10: // the function of a timer that destroys itself
+            if (running_) {
+                trace("destroy", running_->as_model.id, "by itself");
+                running_->handle.destroy();
+                model_.destroy(running_->as_model);
+                check(*running_);
+            }
+            return;
+        default:
+            return;
+        }
+    }
+
+    void destroy_queue() {
+        trace("destroy the queue");
+        queue_.reset();
+    }
+
+    // --- what holds -----------------------------------------------------------------------------
+
+    void check_grid(one& t, const queue::event& e) {
+        expect(e.scheduled <= e.emitted && e.emitted <= clock::now(), "early", t.as_model.id);
+        expect(!t.handled || *t.handled < e.scheduled, "twice", t.as_model.id);
+        if (t.one_off)
+            expect(e.scheduled == t.first && e.overruns == 0, "one-off", t.as_model.id);
+        else if (t.as_model.missed != pawl::missed_tick_policy::delay)
+            expect((e.scheduled - t.first) % t.as_model.period == duration::zero(), "off the grid",
+                   t.as_model.id);
+        t.handled = e.scheduled;
+        t.counted += 1 + e.overruns;
+    }
+
+    /// @pre nothing is left to be handled, unless there is too much
+    void check_no_tick_is_lost() {
+        if (model_.pending() != 0)
+            return;
+        for (const one& t : all_) {
+            const model::timer& m = t.as_model;
+            if (t.one_off)
+                continue;
+            expect(m.emitted == t.counted + m.owed + m.skipped || m.is == phase::ended, "lost",
+                   m.id, m.emitted, t.counted, m.owed, m.skipped);
+            if (m.is != phase::armed || m.at != model::place::waits ||
+                m.missed == pawl::missed_tick_policy::delay || t.first > clock::now())
+                continue;
+            const auto were_due = (clock::now() - t.first) / m.period + 1;
+            expect(static_cast<std::uint64_t>(were_due) == t.counted + m.owed,
+                   "ticks that were due", m.id, were_due, t.counted, m.owed);
+        }
+    }
+
+    void check(const one& t) {
+        const phase is = t.as_model.is;
+        expect(t.handle.armed() == (is == phase::armed), "armed()", t.as_model.id);
+        expect(t.handle.ended() == (is == phase::ended), "ended()", t.as_model.id);
+        expect(t.function.expired() == (is == phase::ended && running_ != &t), "its function",
+               t.as_model.id, t.function.expired());
+    }
+    void check() {
+        if (!goes_on())
+            return;
+        if (own_) { // a call looks at so many timers at a time
+            for (std::size_t left = model_.run() / 16; left != 0; --left)
+                (void)queue_->pending();
+        }
+        expect(queue_->pending() == model_.pending(), "pending()", queue_->pending(),
+               model_.pending());
+        expect(queue_->inqueue() == model_.inqueue(), "inqueue()", queue_->inqueue(),
+               model_.inqueue());
+        expect(queue_->dropped() == model_.dropped(), "dropped()", queue_->dropped(),
+               model_.dropped());
+        std::size_t timers = 0;
+        for (const one& t : all_)
+            timers += t.as_model.is != phase::ended;
+        expect(queue_->timers() == timers, "timers()", queue_->timers(), timers);
+        for (std::size_t n = std::min<std::size_t>(all_.size(), 20); n != 0; --n)
+            check(all_[all_.size() - n]);
+        if (descriptor_) {
+            ::pollfd fd{*descriptor_, POLLIN, 0};
+            expect((::poll(&fd, 1, 0) == 1) == (model_.inqueue() != 0), "readable",
+                   model_.inqueue());
+        }
+        if (below(8) == 0) {
+            model_.unpark();
+            expect(queue_->wait_for(std::chrono::nanoseconds(0)) == (model_.inqueue() != 0),
+                   "wait_for()", model_.inqueue());
+        }
+        run_overdue();
+    }
+    /// The queue is gone. What is left of it are handles.
+    void check_ended() {
+        for (one& t : all_) {
+            expect(t.handle.ended() && !t.handle.armed() && !t.handle.disarm(), "after the queue",
+                   t.as_model.id);
+            t.handle.destroy();
+            expect(t.function.expired(), "a function outlives the queue", t.as_model.id);
+        }
+    }
+
+    Choices& choices_;
+    const pawl::event_queue_options options_;
+    const bool own_;
+    boost::asio::io_context io_;
+    std::optional<queue> queue_;
+    std::optional<int> descriptor_;
+
+    model model_;
+    std::deque<one> all_;
+    std::size_t submitted_ = 0;
+    std::size_t handled_ = 0; ///< by process_events() so far
+    bool throws_ = false;     ///< a function has
+    one* running_ = nullptr;  ///< the timer whose function runs
+};
+
+} // namespace pawl_test
+
+#endif
