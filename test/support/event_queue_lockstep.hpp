@@ -135,6 +135,7 @@ public:
             }
         }
     }
+    [[nodiscard]] bool has_ready_and_parked() const { return !ready_.empty() && !parked_.empty(); }
     /// Whether a wait was started when it was due, and the context has not run since.
     [[nodiscard]] bool overdue() const {
         return std::any_of(waiting_.begin(), waiting_.end(),
@@ -410,7 +411,12 @@ private:
     }
 
     /// In which order waits come that were due when they started, and others that have fallen due
-    /// meanwhile, is not promised: so a given context runs before they meet.
+    /// meanwhile, is not promised: so a given context runs before they meet. So it does before a call
+    /// that lets parked timers go on.
+    void run_ready() {
+        if (model_.has_ready_and_parked())
+            run();
+    }
     void run_overdue() {
         if (model_.overdue())
             run();
@@ -437,6 +443,8 @@ private:
         switch (below(4)) {
         case 0: // at a point of time that may have passed
             first = now - ms(20) + ms(below(60)) + offset;
+            if (first <= now)
+                run();
             handle =
                 one_off ? queue_->once_at(first, f) : queue_->every_from(first, period, f, missed);
             break;
@@ -454,6 +462,8 @@ private:
         default:
             if (one_off)
                 first += ms(below(60)) + offset;
+            if (first == now)
+                run();
             handle = one_off ? queue_->once(first - now, f) : queue_->every(period, f, missed);
         }
         trace(one_off ? "once" : "every", id, "first", first.time_since_epoch().count(), "period",
@@ -482,6 +492,7 @@ private:
     void destroy() {
         if (one* const t = some()) {
             trace("destroy", t->as_model.id);
+            run_ready();
             if (below(2) == 0)
                 t->handle.destroy();
             else
@@ -514,6 +525,7 @@ private:
         trace("process", most);
         if (own_)
             model_.run();
+        run_ready();
         model_.begin(most);
         handled_ = 0;
         std::optional<std::size_t> said;
@@ -585,6 +597,7 @@ private:
         case 10: // the function of a timer that destroys itself
             if (running_) {
                 trace("destroy", running_->as_model.id, "by itself");
+                run_ready();
                 running_->handle.destroy();
                 model_.destroy(running_->as_model);
                 check(*running_);
@@ -665,6 +678,7 @@ private:
                    model_.inqueue());
         }
         if (below(8) == 0) {
+            run_ready();
             model_.unpark();
             expect(queue_->wait_for(std::chrono::nanoseconds(0)) == (model_.inqueue() != 0),
                    "wait_for()", model_.inqueue());
