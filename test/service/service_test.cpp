@@ -1434,7 +1434,8 @@ BOOST_AUTO_TEST_CASE(manual_clock_a_blocking_wait_ends_when_another_thread_has_m
 
 // The driver is still set for the time of the waits that are due, and Asio does not know that the clock
 // has passed it.
-BOOST_AUTO_TEST_CASE(manual_clock_P2_what_is_overdue_when_a_handler_starts_it_needs_no_other_advance) {
+BOOST_AUTO_TEST_CASE(
+    manual_clock_P2_what_is_overdue_when_a_handler_starts_it_needs_no_other_advance) {
     for (const unsigned shards : {1U, 2U}) {
         asio::io_context context;
         pawl::options o;
