@@ -211,6 +211,7 @@ public:
     // --- timers --------------------------------------------------------------------------------
 
     /// A timer that emits one event, `d` from now, saturating.
+    /// @param d from 0 on.
     /// @param f called with the event, or without an argument, when the host handles it.
     /// @throws std::invalid_argument if `d` is negative, or `f` is empty; std::bad_alloc. Nothing is left.
     /// @par Complexity
@@ -232,6 +233,7 @@ public:
 
     /// A timer that emits an event each `period`, the first one after one period: on the points of a
     /// grid, as pawl::interval_timer ticks. So nothing adds up.
+    /// @param period the distance of ticks.
     /// @param f called with the event, or without an argument, when the host handles it.
     /// @param policy what is done about ticks that come due late, because nobody has run the context,
     ///               or because the queue was full.
