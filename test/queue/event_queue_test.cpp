@@ -627,6 +627,16 @@ BOOST_AUTO_TEST_CASE(block_makes_intervals_wait_for_room_and_loses_nothing) {
     BOOST_TEST(queue.dropped() == 0U);
 }
 
+BOOST_AUTO_TEST_CASE(room_that_a_function_leaves_that_throws_is_given_to_an_interval_that_waits) {
+    manual_queue queue({.capacity = 1, .overflow = overflow_policy::block});
+    queue.every(10ms, [] { throw 1; });
+    move_on(queue, 25ms);
+
+    BOOST_CHECK_THROW(queue.process_events(), int);
+
+    BOOST_TEST(queue.pending() == 1U);
+}
+
 BOOST_AUTO_TEST_CASE(a_blocked_interval_goes_on_as_its_policy_says) {
     manual_queue queue({.capacity = 1, .overflow = overflow_policy::block});
     std::vector<std::uint64_t> overruns;

@@ -141,8 +141,7 @@ public:
         return std::any_of(waiting_.begin(), waiting_.end(),
                            [](const timer* t) { return t->due <= clock::now(); });
     }
-    /// Timers that wait for room go on, if there is some. After a function has thrown there can be, until
-    /// the host comes again.
+    /// Timers that wait for room go on, if there is some.
     void unpark() {
         while (!parked_.empty() && ticks_ < options_.capacity) {
             timer& t = *parked_.front();
@@ -538,7 +537,9 @@ private:
         expect(has_thrown == std::exchange(throws_, false), "thrown", has_thrown);
         expect(has_thrown || *said == handled_, "process_events()", said.value_or(0), handled_);
         running_ = nullptr;
-        if (goes_on() && !has_thrown)
+        if (goes_on() && has_thrown)
+            model_.unpark();
+        else if (goes_on())
             expect(!model_.next(), "an event was not handled");
     }
 

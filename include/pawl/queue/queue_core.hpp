@@ -34,6 +34,7 @@
 #ifndef PAWL_QUEUE_QUEUE_CORE_HPP
 #define PAWL_QUEUE_QUEUE_CORE_HPP
 
+#include <pawl/queue/queue_options.hpp>
 #include <pawl/queue/queue_timer.hpp>
 #include <pawl/queue/queued_function.hpp>
 #include <pawl/queue/ready_descriptor.hpp>
@@ -70,26 +71,6 @@
 #include <variant>
 
 namespace pawl {
-
-/// What becomes of a tick of an interval when the queue is full.
-enum class overflow_policy {
-    /// The interval waits for room, and goes on as its missed_tick_policy says. Nothing is lost.
-    block,
-    /// The oldest tick in the queue is dropped. The next event of its timer counts it as an overrun.
-    drop_oldest,
-    /// No timer has more than one tick in the queue: further ones are counted as its overruns. So the
-    /// number of timers is what bounds the queue, and the capacity has no meaning.
-    coalesce,
-};
-
-/// Options of an event queue.
-struct event_queue_options {
-    /// How many ticks of intervals there is room for: 1 at least. One-offs, the last events of timers
-    /// and functions of executors always have room.
-    std::size_t capacity = 65536;
-    /// What becomes of a tick for which there is none.
-    overflow_policy overflow = overflow_policy::block;
-};
 
 namespace detail {
 
@@ -825,16 +806,25 @@ private:
             }
         }
         wake_up(wake);
-        if (t) {
-            const run_end end_of_run{*this, *t};
-            if (event) {
-                ++handled;
-                t->invoke(*event);
-            }
+        try {
+            if (t)
+                run(*t, event, handled);
+        } catch (...) {
+            unpark();
+            bury();
+            throw;
         }
         unpark();
         bury();
         return true;
+    }
+
+    void run(timer_type& t, const std::optional<event_type>& event, std::size_t& handled) {
+        const run_end end_of_run{*this, t};
+        if (event) {
+            ++handled;
+            t.invoke(*event);
+        }
     }
 
     void take_functions(std::uint64_t end, std::size_t most) noexcept {

@@ -20,6 +20,8 @@
 
 #include <pawl/basic_waitable_timer.hpp>
 
+#include <pawl/queue/queue_options.hpp>
+
 #include <pawl/service/interval_grid.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -38,18 +40,6 @@
 #include <utility>
 
 namespace pawl {
-
-/// What the function of a timer of an event queue is told of the event that it handles.
-template <class Clock>
-struct basic_timer_event {
-    /// When it was due, a point of the interval's grid.
-    typename Clock::time_point scheduled;
-    /// When the timer put it into the queue.
-    typename Clock::time_point emitted;
-    /// How many further ticks of the interval it stands for: those that were missed and left out,
-    /// merged into it, or dropped before it.
-    std::uint64_t overruns = 0;
-};
 
 namespace detail {
 
