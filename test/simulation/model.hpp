@@ -571,7 +571,7 @@ private:
             longest = std::max(longest, r.delay);
         const std::int64_t window =
             longest + longest / o.marks + 4 * o.precision + (o.round_up ? longest : 0);
-        return virtual_time::steady - c.last_ring > window && w.expiry < latest - window;
+        return virtual_time::steady - c.last_ring > window && now_of(w.type) < latest;
     }
 
     /// P7, for what is comparable: one service and shard, no foreign executors, both filed before
