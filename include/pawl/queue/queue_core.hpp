@@ -277,7 +277,7 @@ public:
             if (batch_at_ != batch_end_) {
                 run_function();
                 ++count;
-            } else if (!take(end, most - count, count)) {
+            } else if (!take(end, count)) {
                 break;
             }
         }
@@ -767,7 +767,7 @@ private:
 
     /// Takes the first slot, or several functions, if they were pushed before number `end`.
     /// @return whether there was one.
-    bool take(std::uint64_t end, std::size_t most, std::size_t& handled) {
+    bool take(std::uint64_t end, std::size_t& handled) {
         timer_ptr t;
         std::optional<event_type> event;
         wakes wake = 0;
@@ -777,7 +777,7 @@ private:
                 return false;
             slot& front = slots_.front();
             if (std::holds_alternative<queued_function>(front.what)) {
-                take_functions(end, most);
+                take_functions(end);
                 return true;
             }
             timer_type* const timer = timer_of(front);
@@ -827,13 +827,12 @@ private:
         }
     }
 
-    void take_functions(std::uint64_t end, std::size_t most) noexcept {
+    void take_functions(std::uint64_t end) noexcept {
         batch_at_ = batch_end_ = 0;
         do {
             batch_[batch_end_++].emplace(std::move(std::get<queued_function>(slots_.front().what)));
             pop_front();
-        } while (batch_end_ != std::min(batch_size, most) && !slots_.empty() &&
-                 slots_.front().number < end &&
+        } while (batch_end_ != batch_size && !slots_.empty() && slots_.front().number < end &&
                  std::holds_alternative<queued_function>(slots_.front().what));
         live_ -= batch_end_;
         batch_left_.store(batch_end_, std::memory_order_relaxed);
