@@ -71,10 +71,11 @@ namespace pawl {
 /// @par Thread safety
 /// All members, and those of timers, may be called from any thread, and from functions that the queue
 /// calls, except that one thread at a time processes events. The queue may be destroyed by one of its
-/// functions, and while threads wait in it. Otherwise nobody may use it meanwhile, as always.
+/// functions, and while threads are in wait(). No other call may overlap its destruction.
 ///
 /// @par Cost
-/// A timer takes one allocation, and an event of one that is armed none, unless the queue has to grow.
+/// A one-off takes one allocation, an interval two, and an event of either none, unless the queue has to
+/// grow.
 /// A function of an executor takes none if it is trivially copyable, of 40 bytes at most.
 ///
 /// @tparam Clock, WaitTraits as with basic_waitable_timer.

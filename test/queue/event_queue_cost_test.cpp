@@ -78,6 +78,21 @@ BOOST_AUTO_TEST_CASE(P8_an_event_of_an_armed_timer_costs_no_allocation_nor_does_
     }
 }
 
+BOOST_AUTO_TEST_CASE(P8_a_one_off_takes_one_allocation_and_an_interval_two) {
+    asio::io_context context;
+    manual_queue queue(context);
+    std::vector<manual_queue::timer> timers;
+    timers.reserve(20);
+    timers.push_back(queue.once(1h, [] {})); // the service is there, and the buffer
+
+    BOOST_TEST(allocations([&] {
+                   for (int i = 0; i != 10; ++i)
+                       timers.push_back(queue.once(1h, [] {}));
+               }) == 10U);
+    timers.push_back(queue.every(1h, [] {}));
+    BOOST_TEST(allocations([&] { timers.push_back(queue.every(1h, [] {})); }) == 2U);
+}
+
 BOOST_AUTO_TEST_CASE(P8_a_small_function_costs_no_allocation_and_a_large_one_one_block_at_most) {
     asio::io_context context;
     pawl::event_queue queue(context);

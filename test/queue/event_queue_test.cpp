@@ -16,6 +16,7 @@
 #include "../support/scripted_clock.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
@@ -848,6 +849,43 @@ BOOST_AUTO_TEST_CASE(a_wait_of_async_wait_is_cancelled_by_its_slot_and_by_the_en
     context.poll();
 
     BOOST_TEST((told == std::vector<error_code>(2, asio::error::operation_aborted)));
+}
+
+/// Uses the queue each time that memory is asked for.
+template <class T>
+struct busy_allocator {
+    using value_type = T;
+
+    explicit busy_allocator(pawl::event_queue& q) : queue(&q) {}
+    template <class U>
+    busy_allocator(const busy_allocator<U>& other) : queue(other.queue) {}
+    T* allocate(std::size_t n) {
+        asio::post(*queue, [] {});
+        queue->process_events();
+        return std::allocator<T>().allocate(n);
+    }
+    void deallocate(T* p, std::size_t n) { std::allocator<T>().deallocate(p, n); }
+    friend bool operator==(const busy_allocator&, const busy_allocator&) = default;
+
+    pawl::event_queue* queue;
+};
+
+BOOST_AUTO_TEST_CASE(P5_no_lock_is_held_while_the_memory_of_a_wait_is_asked_for) {
+    asio::io_context context;
+    pawl::event_queue queue(context);
+    int told = 0;
+    for (int i = 0; i != 3; ++i)
+        queue.async_wait(asio::bind_allocator(busy_allocator<void>(queue), [&](error_code ec) {
+            BOOST_TEST(!ec);
+            ++told;
+        }));
+    context.poll();
+    BOOST_TEST(told == 0);
+
+    asio::post(queue, [] {});
+    context.poll();
+
+    BOOST_TEST(told == 3);
 }
 
 BOOST_AUTO_TEST_CASE(a_coroutine_may_be_the_host) {

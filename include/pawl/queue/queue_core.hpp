@@ -60,6 +60,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -133,11 +134,12 @@ public:
         slots.clear();
         for (; batch_at_ != batch_end_; ++batch_at_)
             batch_[batch_at_].reset();
+        there_timers waiting;
         {
-            const std::scoped_lock lock(there_mutex_);
-            if (there_timer_)
-                there_timer_->cancel();
+            const std::scoped_lock order(there_mutex_);
+            waiting.swap(waiting_);
         }
+        waiting.clear();
         watched_ = false;
         work_.reset();
         own_.reset(); // with the waits of timers, which hold on to this
@@ -365,14 +367,22 @@ public:
     /// Starts a wait that ends when an event is there.
     template <class Handler>
     void async_wait(Handler&& handler) {
+        // Started before anybody else knows the timer, and so without a lock (I3).
+        there_timers mine;
+        mine.emplace_back(executor_, there_time::max());
+        mine.back().async_wait(std::forward<Handler>(handler));
+        there_timers over;
         const std::scoped_lock order(there_mutex_);
-        if (!there_timer_) {
-            there_timer_.emplace(executor_, there_time::max());
+        {
             const std::scoped_lock lock(mutex_);
             notifies_ = true;
         }
-        tell_there();
-        there_timer_->async_wait(std::forward<Handler>(handler));
+        waiting_.splice(waiting_.end(), mine);
+        tell_there(over);
+        waiting_.back().rearm_at(told());
+        // Where the queue is never empty, nobody is told that, and nobody taken out.
+        while (waiting_.front().rearm_at(told()) == 0 && waiting_.size() > 1)
+            over.splice(over.end(), waiting_, waiting_.begin());
     }
 
 private:
@@ -398,6 +408,10 @@ private:
     };
 
     static_assert(sizeof(void*) != 8 || sizeof(duration) > 8 || sizeof(slot) <= 64);
+
+    using there_timer = basic_waitable_timer<std::chrono::steady_clock>;
+    using there_time = there_timer::time_point;
+    using there_timers = std::list<there_timer>;
 
     /// Whom to tell, after the lock, that something is there: bits.
     using wakes = unsigned;
@@ -967,21 +981,31 @@ private:
         if (w & leader)
             own_->stop();
         if (w & waits) {
+            there_timers over;
             const std::scoped_lock order(there_mutex_);
-            tell_there();
+            tell_there(over);
         }
     }
 
     /// The waits of async_wait() end when something is there, and a wait whose handler has not begun
     /// goes on when nothing is there any more. @pre there_mutex_ is locked.
-    void tell_there() {
+    /// @param over gets the timers of those that have ended, to be destroyed without the lock.
+    void tell_there(there_timers& over) {
         bool something = false;
         {
             const std::scoped_lock lock(mutex_);
             something = there() != 0;
         }
-        if (std::exchange(told_, something) != something)
-            there_timer_->rearm_at(something ? there_time::min() : there_time::max());
+        if (std::exchange(told_, something) == something)
+            return;
+        for (auto t = waiting_.begin(); t != waiting_.end();) {
+            const auto each = t++;
+            if (each->rearm_at(told()) == 0)
+                over.splice(over.end(), waiting_, each);
+        }
+    }
+    [[nodiscard]] there_time told() const noexcept {
+        return told_ ? there_time::min() : there_time::max();
     }
 
     // --- the descriptor -----------------------------------------------------------------------
@@ -1010,8 +1034,6 @@ private:
             descriptor_->alarm_after(sleep);
     }
 
-    using there_timer = basic_waitable_timer<std::chrono::steady_clock>;
-    using there_time = there_timer::time_point;
     using timer_list = boost::intrusive::list<
         timer_type,
         boost::intrusive::member_hook<timer_type, boost::intrusive::list_member_hook<>,
@@ -1050,7 +1072,7 @@ private:
     std::thread::id leader_thread_;
     bool processing_ = false;
     std::thread::id processor_;
-    bool notifies_ = false; ///< there_timer_ is there
+    bool notifies_ = false; ///< somebody has called async_wait()
     std::atomic<bool> closed_{false};
     std::atomic<bool> watched_{false}; ///< descriptor_ is there, and the timers are the queue's own
 
@@ -1061,7 +1083,7 @@ private:
     std::atomic<std::size_t> batch_left_{0};
 
     std::mutex there_mutex_; ///< before mutex_
-    std::optional<there_timer> there_timer_;
+    there_timers waiting_;   ///< one for each wait of async_wait()
     bool told_ = false;
     std::mutex watch_mutex_; ///< before mutex_
 };
