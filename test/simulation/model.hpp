@@ -469,6 +469,10 @@ private:
     /// The wait is filed for the expiry of its timer.
     void arm(wait_model& w, const timer_model& t) {
         const std::int64_t now = now_of(t.type);
+        const bool runs = contexts[at(w.context)].running != 0;
+        // The clock may have moved since clock_moved(), within a run.
+        if (w.armed != 0 && now >= w.expiry && runs)
+            w.seen = true;
         w.expiry = t.expiry;
         w.overdue = t.overdue;
         w.armed = ++moment_;
@@ -478,7 +482,7 @@ private:
         w.ahead = w.reached == 0 && !w.queued && !w.overdue;
         // What is filed before a set-back is noticed has passed for the wheel: the start decides.
         w.ahead = w.ahead && now >= latest_[at(static_cast<int>(t.type))];
-        w.seen = now >= w.expiry && contexts[at(w.context)].running != 0;
+        w.seen = now >= w.expiry && runs;
         w.handed = false;
         contexts[at(w.context)].last_ring = virtual_time::steady;
     }
