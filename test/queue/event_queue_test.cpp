@@ -144,7 +144,7 @@ BOOST_AUTO_TEST_CASE(what_comes_while_events_are_handled_stays_for_the_next_call
     BOOST_TEST(ran == 7);
 
     pawl::event_queue other;
-    for (int i = 0; i != 200; ++i) // more than are taken at a time
+    for (int i = 0; i != 200; ++i) // more than a block holds
         asio::post(other, [&other] { asio::post(other, [] {}); });
     BOOST_TEST(other.process_events() == 200U);
     BOOST_TEST(other.process_events() == 200U);
@@ -179,6 +179,17 @@ BOOST_AUTO_TEST_CASE(functions_and_timers_are_handled_in_the_order_in_which_they
     queue.process_events();
 
     BOOST_TEST(order == "abcd");
+
+    // Nor does what is skipped bring anything forward.
+    order.clear();
+    auto skipped = queue.once(1ms, [] {});
+    move_on(queue, 1ms);
+    asio::post(queue, [&] { order += 'a'; });
+    queue.once(1ms, [&] { order += 'b'; });
+    move_on(queue, 1ms);
+    skipped.destroy();
+    queue.process_events();
+    BOOST_TEST(order == "ab");
 }
 
 BOOST_AUTO_TEST_CASE(a_function_that_throws_loses_no_other_event) {

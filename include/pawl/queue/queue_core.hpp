@@ -7,37 +7,39 @@
 ///   handle, or a wait of a timer, holds on to it.
 ///
 /// Model
-///   executor, timers --push--> slots_ --take, by the host--> invoke
+///   executor --push--> functions_ --.
+///                                   +--take, by the host, in the order of the pushes--> invoke
+///   timers ----emit--> events_ -----'
 ///
-///   The slots stand in the order in which they were pushed, each with a number. A slot is dead when
-///   its timer was destroyed, or its event dropped: it counts no more, and is left out when it comes
-///   to the front, or by sweep().
-///   Functions of executors are taken in batches. An event of a timer is taken alone, since
-///   destroy() must find out whether its function runs.
+///   A function is taken without the lock (function_queue.hpp says why). An event of a timer is taken
+///   under it, since destroy() must find out whether the timer's function runs.
 ///
 ///   Who runs the timers' context? If the queue was given one, somebody else does. Otherwise it has
 ///   one of its own, and a thread that calls in runs it: as the leader, of which there is one.
 ///
 /// Invariants
-///   I1  There is room for the last event of each live timer: reserved_ slots beyond those in use.
-///   I2  A timer is listed while it is not ended, or its function runs, or a slot points at it.
-///   I3  No foreign code runs under the lock: no function is invoked, moved or destroyed, and no clock
+///   I1  No foreign code runs under the lock: no function is invoked, moved or destroyed, and no clock
 ///       is read.
-///   I4  Who finds the queue empty under the lock, and goes to sleep, is woken by the next push.
+///   I2  Who finds the queue empty under the lock, and would be told of the next event, clears filled_.
+///       The push that finds it cleared sets it, and wakes all who sleep.
 ///
 /// Threads
 ///   All members may be called from any thread, but events are processed by one at a time.
 ///
 /// Cost
-///   A push: one lock. An event of a timer: three. No allocation but for growth of the buffer, which
-///   doubles, and for functions beyond 40 bytes.
+///   A push: one lock. An event of a timer: two. A function that is taken: none. No allocation but for
+///   growth of the buffer, which doubles, and for functions: a block for each 64 that wait, and one for
+///   each that is beyond 40 bytes.
 #ifndef PAWL_QUEUE_QUEUE_CORE_HPP
 #define PAWL_QUEUE_QUEUE_CORE_HPP
 
+#include <pawl/queue/function_queue.hpp>
 #include <pawl/queue/queue_options.hpp>
 #include <pawl/queue/queue_timer.hpp>
 #include <pawl/queue/queued_function.hpp>
 #include <pawl/queue/ready_descriptor.hpp>
+#include <pawl/queue/ready_waits.hpp>
+#include <pawl/queue/timer_events.hpp>
 
 #include <pawl/service/interval_grid.hpp>
 #include <pawl/service/saturating.hpp>
@@ -47,20 +49,16 @@
 #include <boost/asio/error.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/circular_buffer.hpp>
-#include <boost/intrusive/list.hpp>
 #include <boost/system/error_code.hpp>
 #include <boost/system/system_error.hpp>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -69,7 +67,6 @@
 #include <string>
 #include <thread>
 #include <utility>
-#include <variant>
 
 namespace pawl {
 
@@ -105,7 +102,6 @@ public:
 
     /// The queue is destroyed. Threads that wait are sent away.
     void close() noexcept {
-        boost::circular_buffer<slot> slots;
         {
             std::unique_lock lock(mutex_);
             closed_ = true;
@@ -114,32 +110,20 @@ public:
             there_.notify_all();
             // A function of this queue may destroy it, but nobody else while one runs.
             left_.wait(lock, [this] {
-                return inside_ == 0 && (!processing_ || processor_ == std::this_thread::get_id());
+                const std::thread::id processor = processor_;
+                return inside_ == 0 &&
+                       (processor == std::thread::id() || processor == std::this_thread::get_id());
             });
-            slots.swap(slots_);
-            parked_.clear();
+            events_.kill_all();
             descriptor_.reset();
-            for (timer_type& t : timers_) {
-                t.phase = phase::ended;
-                t.slots = 0;
-                t.over = true;
-            }
-            over_.splice(over_.end(), timers_);
         }
         while (const timer_ptr t = next_over()) {
             stop_wait(*t);
             if (!t->running) // by this thread; it is dropped when it returns
                 t->drop();
         }
-        slots.clear();
-        for (; batch_at_ != batch_end_; ++batch_at_)
-            batch_[batch_at_].reset();
-        there_timers waiting;
-        {
-            const std::scoped_lock order(there_mutex_);
-            waiting.swap(waiting_);
-        }
-        waiting.clear();
+        functions_.clear(); // nothing is pushed any more
+        waits_.clear();
         watched_ = false;
         work_.reset();
         own_.reset(); // with the waits of timers, which hold on to this
@@ -156,9 +140,8 @@ public:
             const std::scoped_lock lock(mutex_);
             if (closed_)
                 return; // as an execution context that was shut down
-            make_room();
+            functions_.push(std::move(function));
             wake = count_up();
-            slots_.push_back(slot{next_number_++, std::move(function)});
         }
         wake_up(wake);
     }
@@ -208,11 +191,11 @@ public:
         {
             std::unique_lock lock(mutex_);
             if (t.phase != phase::ended) {
-                kill(t);
+                events_.kill(t);
                 drops = !t.running;
                 wake = counted_down();
             }
-            if (t.running && processor_ != std::this_thread::get_id()) {
+            if (t.running && processor_.load() != std::this_thread::get_id()) {
                 const auto rests = [&t] { return !t.running; };
                 ++inside_;
                 if (until)
@@ -221,14 +204,13 @@ public:
                     left_.wait(lock, rests);
                 leave_inside();
             }
-            unlist_if_over(t);
+            events_.unlist_if_over(t);
         }
         wake_up(wake);
         if (drops)
             t.drop();
         stop_wait(t);
-        unpark();
-        bury();
+        clean_up();
         return done;
     }
 
@@ -243,8 +225,10 @@ public:
                 return;
             if (ec)
                 wake = push_last(t); // somebody has let all timers of its context go
-            else
-                next = emit(t, now, true, wake);
+            else {
+                next = events_.emit(t, functions_.pushed(), now, true);
+                wake = count_up();
+            }
         }
         wake_up(wake);
         if (next)
@@ -272,13 +256,16 @@ public:
         const auto keep = this->shared_from_this(); // a function may destroy the queue
         const processing entered(*this);
         collect();
-        unpark();
-        const std::uint64_t end = number_now();
+        // In this order: an event that goes before one of those functions is seen, too.
+        marks end{0, functions_.pushed()};
+        if (!events_.idle())
+            end = unpark();
         std::size_t count = 0;
         while (count != most && !closed_.load(std::memory_order_relaxed)) {
-            if (batch_at_ != batch_end_) {
-                run_function();
+            const std::uint64_t taken = functions_.taken();
+            if (taken < end.functions && taken < events_.functions_before()) {
                 ++count;
+                run_function();
             } else if (!take(end, count)) {
                 break;
             }
@@ -290,7 +277,7 @@ public:
     [[nodiscard]] std::size_t pending() {
         collect();
         const std::scoped_lock lock(mutex_);
-        return live_ - skipped_ + batch_left_.load(std::memory_order_relaxed);
+        return events_.pending() + functions_.size();
     }
     /// All events.
     [[nodiscard]] std::size_t inqueue() {
@@ -301,12 +288,12 @@ public:
     /// Ticks that were dropped because the queue was full.
     [[nodiscard]] std::uint64_t dropped() const {
         const std::scoped_lock lock(mutex_);
-        return dropped_;
+        return events_.dropped();
     }
     /// Timers that have not ended.
     [[nodiscard]] std::size_t timers() const {
         const std::scoped_lock lock(mutex_);
-        return reserved_ + last_events_;
+        return events_.timers();
     }
 
     /// Blocks until an event is there, or until `until`.
@@ -314,12 +301,12 @@ public:
     /// @throws boost::system::system_error if the queue is destroyed meanwhile.
     bool wait(const std::optional<real_time>& until) {
         const auto keep = this->shared_from_this();
-        unpark();
+        if (functions_.size() == 0 && events_.idle())
+            pause(until);
+        if (functions_.size() != 0)
+            return true;
+        (void)unpark();
         std::unique_lock lock(mutex_);
-        if (leader_ != leading::nobody && leader_thread_ == std::this_thread::get_id())
-            throw std::logic_error(
-                "pawl: wait() on an event queue within a handler that this queue "
-                "runs itself: return from the handler first");
         ++inside_;
         const inside guard{*this, lock};
         for (;;) {
@@ -328,8 +315,13 @@ public:
                                                   "pawl: the event queue was destroyed in wait()");
             if (there() != 0)
                 return true;
+            if (leader_ != leading::nobody && leader_thread_ == std::this_thread::get_id())
+                throw std::logic_error(
+                    "pawl: wait() on an event queue within a handler that this queue "
+                    "runs itself: return from the handler first");
             if (until && std::chrono::steady_clock::now() >= *until)
                 return false;
+            filled_ = false;
             if (own_ && leader_ == leading::nobody)
                 lead(lock, until);
             else if (until)
@@ -352,7 +344,9 @@ public:
             const std::scoped_lock lock(mutex_);
             if (!descriptor_) {
                 descriptor_.emplace(own_ != nullptr);
-                if (there() != 0)
+                functions_.watch();
+                filled_ = there() != 0;
+                if (filled_)
                     descriptor_->set();
             }
             fd = descriptor_->get();
@@ -367,51 +361,24 @@ public:
     /// Starts a wait that ends when an event is there.
     template <class Handler>
     void async_wait(Handler&& handler) {
-        // Started before anybody else knows the timer, and so without a lock (I3).
-        there_timers mine;
-        mine.emplace_back(executor_, there_time::max());
-        mine.back().async_wait(std::forward<Handler>(handler));
-        there_timers over;
-        const std::scoped_lock order(there_mutex_);
-        {
+        waits_.start(executor_, std::forward<Handler>(handler), [this] {
             const std::scoped_lock lock(mutex_);
             notifies_ = true;
-        }
-        waiting_.splice(waiting_.end(), mine);
-        tell_there(over);
-        waiting_.back().rearm_at(told());
-        // Where the queue is never empty, nobody is told that, and nobody taken out.
-        while (waiting_.front().rearm_at(told()) == 0 && waiting_.size() > 1)
-            over.splice(over.end(), waiting_, waiting_.begin());
+            functions_.watch();
+            return filled_ = there() != 0;
+        });
     }
 
 private:
     using phase = typename timer_type::phase_type;
-    static constexpr std::size_t batch_size = 64;
-    /// Ticks that one wait puts into the queue; if more are due, it waits again, so that others come
-    /// between.
-    static constexpr unsigned ticks_at_a_time = 64;
-    struct tick {
-        timer_type* timer;
-        event_type event;
-    };
-    /// The last event of a timer: of a one-off, to be handled; of another, only to be taken.
-    struct last {
-        timer_type* timer;
-        std::optional<event_type> event;
-    };
-    /// A tick that was dropped.
-    struct dead {};
-    struct slot {
-        std::uint64_t number;
-        std::variant<queued_function, tick, last, dead> what;
-    };
+    using events_type = timer_events<Clock, WaitTraits>;
+    using taken_event = typename events_type::taken_event;
 
-    static_assert(sizeof(void*) != 8 || sizeof(duration) > 8 || sizeof(slot) <= 64);
-
-    using there_timer = basic_waitable_timer<std::chrono::steady_clock>;
-    using there_time = there_timer::time_point;
-    using there_timers = std::list<there_timer>;
+    /// How much there had been at a time.
+    struct marks {
+        std::uint64_t events;
+        std::uint64_t functions;
+    };
 
     /// Whom to tell, after the lock, that something is there: bits.
     using wakes = unsigned;
@@ -439,189 +406,31 @@ private:
 
     // --- under the lock ------------------------------------------------------------------------
 
-    [[nodiscard]] std::size_t there() const noexcept {
-        return live_ + batch_left_.load(std::memory_order_relaxed);
-    }
+    [[nodiscard]] std::size_t there() const noexcept { return events_.size() + functions_.size(); }
 
-    /// Room for one slot more, beside what is reserved.
-    /// @throws std::bad_alloc
-    void make_room() {
-        const auto needed = [this] { return slots_.size() + reserved_ + 1; };
-        if (needed() > slots_.capacity() && dead_ > slots_.size() / 4)
-            sweep();
-        if (needed() > slots_.capacity())
-            slots_.set_capacity(std::max<std::size_t>(64, 2 * needed()));
-    }
-
-    /// One event more will be there.
+    /// There may be more events. @return whom to tell.
     [[nodiscard]] wakes count_up() noexcept {
-        const bool first = there() == 0;
-        ++live_;
-        if (!first)
+        if (filled_ || there() == 0)
             return 0;
+        filled_ = true;
         if (descriptor_)
             descriptor_->set();
         return (inside_ != 0 ? sleepers : 0) | (leader_ == leading::sleeps ? leader : 0) |
                (notifies_ ? waits : 0);
     }
-    /// There are fewer events. @return whom to tell.
+    /// There may be fewer events. @return whom to tell.
     [[nodiscard]] wakes counted_down() noexcept {
-        if (there() != 0)
+        if (!functions_.watched() || there() != 0)
             return 0;
+        filled_ = false;
         if (descriptor_)
             descriptor_->clear();
         return notifies_ ? waits : 0;
     }
 
-    [[nodiscard]] wakes push_last(timer_type& t, std::optional<event_type> event = {}) noexcept {
-        const wakes wake = count_up();
-        skipped_ += !event;
-        t.phase = phase::ending;
-        --reserved_;
-        ++last_events_;
-        t.last_counts = event.has_value();
-        ++t.slots;
-        if (t.parked.is_linked())
-            parked_.erase(parked_.iterator_to(t));
-        slots_.push_back(slot{next_number_++, last{&t, std::move(event)}});
-        return wake;
-    }
-
-    /// Puts what is due into the queue.
-    /// @param woken that the timer's wait has ended, if the clock has not been set back since.
-    /// @return when its next tick is due, if it is to wait for that.
-    [[nodiscard]] std::optional<time_point> emit(timer_type& t, const time_point& now, bool woken,
-                                                 wakes& wake) {
-        if (!t.grid) {
-            wake = push_last(t, event_type{t.due, now, 0});
-            return {};
-        }
-        for (unsigned n = 0; n != ticks_at_a_time; ++n) {
-            const time_point due = t.grid->scheduled().due;
-            if (due > now && !std::exchange(woken, false))
-                return due;
-            woken = false;
-            if (!has_room_for(t)) {
-                parked_.push_back(t);
-                return {};
-            }
-            std::uint64_t missed = t.grid->deliver(t.grid->join().number, now);
-            if (t.grid->policy() == missed_tick_policy::burst)
-                missed = 0; // they follow
-            if (options_.overflow == overflow_policy::coalesce && t.ticks != 0) {
-                t.owed += 1 + missed;
-                continue;
-            }
-            if (options_.overflow == overflow_policy::drop_oldest && ticks_ == options_.capacity)
-                drop_oldest();
-            wake |= count_up();
-            ++ticks_;
-            ++t.ticks;
-            ++t.slots;
-            slots_.push_back(slot{next_number_++, tick{&t, {due, now, missed}}});
-        }
-        return t.grid->scheduled().due;
-    }
-
-    [[nodiscard]] bool has_room_for(const timer_type& t) noexcept {
-        if (options_.overflow == overflow_policy::coalesce && t.ticks != 0)
-            return true;
-        if (options_.overflow == overflow_policy::block && ticks_ >= options_.capacity)
-            return false;
-        try {
-            make_room();
-        } catch (const std::bad_alloc&) { // as if it was full
-            return false;
-        }
-        return true;
-    }
-
-    /// @pre ticks_ != 0
-    void drop_oldest() noexcept {
-        while (!is_live_tick(slots_[oldest_]))
-            ++oldest_;
-        const tick& oldest = std::get<tick>(slots_[oldest_].what);
-        timer_type& t = *oldest.timer;
-        t.owed += 1 + oldest.event.overruns;
-        --t.ticks;
-        --t.slots;
-        --ticks_;
-        --live_;
-        ++dropped_;
-        slots_[oldest_].what.template emplace<dead>();
-        ++dead_;
-        sweep_if_many();
-    }
-
-    [[nodiscard]] static bool is_live_tick(const slot& s) noexcept {
-        const tick* const x = std::get_if<tick>(&s.what);
-        return x && x->timer->phase != phase::ended;
-    }
-    /// The timer of an event.
-    [[nodiscard]] static timer_type* timer_of(const slot& s) noexcept {
-        if (const tick* const x = std::get_if<tick>(&s.what))
-            return x->timer;
-        const last* const x = std::get_if<last>(&s.what);
-        return x ? x->timer : nullptr;
-    }
-    [[nodiscard]] static bool is_dead(const slot& s) noexcept {
-        const timer_type* const t = timer_of(s);
-        return std::holds_alternative<dead>(s.what) || (t && t->phase == phase::ended);
-    }
-
-    /// What is in the queue of `t`, or would come, counts no more.
-    void kill(timer_type& t) noexcept {
-        if (t.phase == phase::armed) {
-            --reserved_;
-        } else {
-            --last_events_;
-            --live_;
-            skipped_ -= !t.last_counts;
-        }
-        t.phase = phase::ended;
-        live_ -= t.ticks;
-        ticks_ -= t.ticks;
-        dead_ += t.slots;
-        t.ticks = 0;
-        if (t.parked.is_linked())
-            parked_.erase(parked_.iterator_to(t));
-        sweep_if_many();
-    }
-
-    /// Takes dead slots away when they are most of all, so that each costs O(1).
-    void sweep_if_many() noexcept {
-        if (dead_ > 64 && dead_ > slots_.size() / 2)
-            sweep();
-    }
-    void sweep() noexcept {
-        std::size_t kept = 0;
-        for (std::size_t i = 0; i != slots_.size(); ++i) {
-            if (is_dead(slots_[i]))
-                forget(slots_[i]);
-            else if (kept++ != i)
-                slots_[kept - 1] = std::move(slots_[i]);
-        }
-        slots_.erase_end(slots_.size() - kept);
-        oldest_ = 0;
-    }
-    /// A dead slot goes.
-    void forget(const slot& s) noexcept {
-        --dead_;
-        if (timer_type* const t = timer_of(s)) {
-            --t->slots;
-            unlist_if_over(*t);
-        }
-    }
-    void pop_front() noexcept {
-        slots_.pop_front();
-        oldest_ -= oldest_ != 0;
-    }
-
-    void unlist_if_over(timer_type& t) noexcept {
-        if (t.phase != phase::ended || t.slots != 0 || t.running || std::exchange(t.over, true))
-            return;
-        timers_.erase(timers_.iterator_to(t));
-        over_.push_back(t);
+    [[nodiscard]] wakes push_last(timer_type& t) noexcept {
+        events_.push_last(t, functions_.pushed());
+        return count_up();
     }
 
     // --- making timers ------------------------------------------------------------------------
@@ -639,18 +448,15 @@ private:
     void start(const timer_ptr& t, const time_point& due) {
         {
             const std::scoped_lock lock(mutex_);
-            make_room();
-            ++reserved_;
-            timers_.push_back(*t);
-            t->self = t;
+            events_.add(t);
         }
         try {
             arm(*t, due);
         } catch (...) {
             {
                 const std::scoped_lock lock(mutex_);
-                kill(*t);
-                unlist_if_over(*t);
+                events_.kill(*t);
+                events_.unlist_if_over(*t);
             }
             bury();
             throw;
@@ -689,7 +495,7 @@ private:
         } catch (const std::bad_alloc&) {
             const std::scoped_lock lock(mutex_);
             if (t.phase == phase::armed)
-                parked_.push_back(t);
+                events_.park(t);
             return false;
         }
     }
@@ -703,12 +509,13 @@ private:
     }
 
     /// Timers that wait for room go on, if there is some.
-    void unpark() {
+    /// @return how much there has been, when that was done.
+    marks unpark() {
         for (;;) {
             {
                 const std::scoped_lock lock(mutex_);
-                if (parked_.empty() || !has_room_for(parked_.front()))
-                    return;
+                if (!events_.has_room_for_parked())
+                    return marks_now();
             }
             const time_point now = Clock::now();
             timer_ptr t;
@@ -716,16 +523,26 @@ private:
             wakes wake = 0;
             {
                 const std::scoped_lock lock(mutex_);
-                if (parked_.empty())
-                    return;
-                t = parked_.front().self;
-                parked_.pop_front();
-                next = emit(*t, now, false, wake);
+                t = events_.take_parked();
+                if (!t)
+                    return marks_now();
+                next = events_.emit(*t, functions_.pushed(), now, false);
+                wake = count_up();
             }
             wake_up(wake);
-            if (next && !arm_or_park(*t, *next))
-                return;
+            if (next && !arm_or_park(*t, *next)) {
+                const std::scoped_lock lock(mutex_);
+                return marks_now();
+            }
         }
+    }
+    [[nodiscard]] marks marks_now() const noexcept {
+        return {events_.pushed(), functions_.pushed()};
+    }
+    /// After events were taken, or a timer was destroyed.
+    void clean_up() {
+        (void)unpark();
+        bury();
     }
 
     /// Lets go of timers that are over.
@@ -735,11 +552,7 @@ private:
     }
     [[nodiscard]] timer_ptr next_over() noexcept {
         const std::scoped_lock lock(mutex_);
-        if (over_.empty())
-            return nullptr;
-        timer_ptr t = std::move(over_.front().self);
-        over_.pop_front();
-        return t;
+        return events_.take_over();
     }
 
     // --- processing ---------------------------------------------------------------------------
@@ -748,25 +561,22 @@ private:
     class processing {
     public:
         explicit processing(queue_core& core) : core_(core) {
-            const std::scoped_lock lock(core.mutex_);
             const auto self = std::this_thread::get_id();
-            if (core.processing_)
+            std::thread::id other;
+            if (!core.processor_.compare_exchange_strong(other, self))
                 throw std::logic_error(
-                    core.processor_ == self
-                        ? "pawl: process_events() within a function that it has called: return "
-                          "from "
-                          "that first"
-                        : "pawl: process_events() while another thread processes events of the "
-                          "queue: only one may at a time");
-            core.processing_ = true;
-            core.processor_ = self;
+                    other == self ? "pawl: process_events() within a function that it has called: "
+                                    "return from that first"
+                                  : "pawl: process_events() while another thread processes events "
+                                    "of the queue: only one may at a time");
         }
         processing(const processing&) = delete;
         processing& operator=(const processing&) = delete;
         ~processing() {
+            core_.processor_ = std::thread::id();
+            if (!core_.closed_)
+                return;
             const std::scoped_lock lock(core_.mutex_);
-            core_.processing_ = false;
-            core_.processor_ = {};
             core_.left_.notify_all();
         }
 
@@ -774,105 +584,49 @@ private:
         queue_core& core_;
     };
 
-    [[nodiscard]] std::uint64_t number_now() const {
-        const std::scoped_lock lock(mutex_);
-        return next_number_;
-    }
-
-    /// Takes the first slot, or several functions, if they were pushed before number `end`.
-    /// @return whether there was one.
-    bool take(std::uint64_t end, std::size_t& handled) {
-        timer_ptr t;
-        std::optional<event_type> event;
+    /// Takes the first event of a timer, and runs its function.
+    /// @return whether something may be left.
+    bool take(const marks& end, std::size_t& handled) {
+        std::optional<taken_event> taken;
         wakes wake = 0;
         {
             const std::scoped_lock lock(mutex_);
-            if (slots_.empty() || slots_.front().number >= end)
-                return false;
-            slot& front = slots_.front();
-            if (std::holds_alternative<queued_function>(front.what)) {
-                take_functions(end);
-                return true;
-            }
-            timer_type* const timer = timer_of(front);
-            if (is_dead(front)) {
-                forget(front);
-                pop_front();
-            } else {
-                t = timer->self;
-                --live_;
-                --t->slots;
-                if (tick* const x = std::get_if<tick>(&front.what)) {
-                    event = x->event;
-                    --ticks_;
-                    --t->ticks;
-                } else {
-                    event = std::get<last>(front.what).event;
-                    t->phase = phase::ended;
-                    --last_events_;
-                    skipped_ -= !event;
-                }
-                if (event)
-                    event->overruns += std::exchange(t->owed, 0);
-                t->running = true;
-                pop_front();
-                wake = counted_down();
-            }
+            taken = events_.take(end.events, functions_.taken());
+            wake = counted_down();
+            leftovers_ = events_.has_leftovers();
         }
         wake_up(wake);
         try {
-            if (t)
-                run(*t, event, handled);
+            if (taken)
+                run(*taken, handled);
         } catch (...) {
-            unpark();
-            bury();
+            clean_up_leftovers();
             throw;
         }
-        unpark();
-        bury();
-        return true;
+        clean_up_leftovers();
+        return taken || functions_.taken() < end.functions;
     }
 
-    void run(timer_type& t, const std::optional<event_type>& event, std::size_t& handled) {
-        const run_end end_of_run{*this, t};
-        if (event) {
+    void run(const taken_event& taken, std::size_t& handled) {
+        const run_end end_of_run{*this, *taken.timer};
+        if (taken.event) {
             ++handled;
-            t.invoke(*event);
+            taken.timer->invoke(*taken.event);
         }
     }
 
-    void take_functions(std::uint64_t end) noexcept {
-        batch_at_ = batch_end_ = 0;
-        do {
-            batch_[batch_end_++].emplace(std::move(std::get<queued_function>(slots_.front().what)));
-            pop_front();
-        } while (batch_end_ != batch_size && !slots_.empty() && slots_.front().number < end &&
-                 std::holds_alternative<queued_function>(slots_.front().what));
-        live_ -= batch_end_;
-        batch_left_.store(batch_end_, std::memory_order_relaxed);
-    }
-
-    /// Runs the next function of the batch.
+    /// Runs the next function.
     void run_function() {
-        std::optional<queued_function>& f = batch_[batch_at_++];
-        const std::size_t left = batch_end_ - batch_at_;
-        if (left == 0) {
+        queued_function f = functions_.take();
+        if (functions_.watched() && functions_.size() == 0) {
             wakes wake = 0;
             {
                 const std::scoped_lock lock(mutex_);
-                batch_left_.store(0, std::memory_order_relaxed);
                 wake = counted_down();
             }
             wake_up(wake);
-        } else {
-            batch_left_.store(left, std::memory_order_relaxed);
         }
-        struct last_of {
-            std::optional<queued_function>& f;
-            ~last_of() { f.reset(); }
-        };
-        const last_of guard{f};
-        (*f)();
+        f();
     }
 
     /// The function of a timer has returned, or thrown.
@@ -891,7 +645,7 @@ private:
         if (t.phase == phase::ended)
             return false;
         t.running = false;
-        left_.notify_all();
+        rests();
         return true;
     }
     /// Whoever waits in destroy() finds the function destroyed.
@@ -899,8 +653,16 @@ private:
         t.drop();
         const std::scoped_lock lock(mutex_);
         t.running = false;
-        unlist_if_over(t);
+        events_.unlist_if_over(t);
+        rests();
+    }
+    void rests() noexcept {
         left_.notify_all();
+        leftovers_ = events_.has_leftovers();
+    }
+    void clean_up_leftovers() {
+        if (std::exchange(leftovers_, false))
+            clean_up();
     }
 
     // --- waiting ------------------------------------------------------------------------------
@@ -916,6 +678,15 @@ private:
             core.leave_inside();
         }
     };
+    /// What follows, to sleep and to be woken, costs both threads more than this does. So a host that
+    /// is faster than those who push finds several events, and sleeps less often.
+    static void pause(const std::optional<real_time>& until) noexcept {
+        real_time end = std::chrono::steady_clock::now() + std::chrono::microseconds(5);
+        if (until && *until < end)
+            end = *until;
+        while (std::chrono::steady_clock::now() < end)
+            ;
+    }
     void leave_inside() noexcept {
         if (--inside_ == 0)
             left_.notify_all();
@@ -967,7 +738,7 @@ private:
             if (leader_ != leading::nobody || closed_)
                 return; // another thread sees to it, or this one does
             mine.emplace(*this, leading::collects);
-            most = 64 + 2 * (reserved_ + last_events_); // a unit for each, and those around them
+            most = 64 + 2 * events_.timers(); // a unit for each, and those around them
         }
         while (most-- != 0 && own_->poll_one() != 0)
             ;
@@ -981,31 +752,11 @@ private:
         if (w & leader)
             own_->stop();
         if (w & waits) {
-            there_timers over;
-            const std::scoped_lock order(there_mutex_);
-            tell_there(over);
+            waits_.tell([this] {
+                const std::scoped_lock lock(mutex_);
+                return there() != 0;
+            });
         }
-    }
-
-    /// The waits of async_wait() end when something is there, and a wait whose handler has not begun
-    /// goes on when nothing is there any more. @pre there_mutex_ is locked.
-    /// @param over gets the timers of those that have ended, to be destroyed without the lock.
-    void tell_there(there_timers& over) {
-        bool something = false;
-        {
-            const std::scoped_lock lock(mutex_);
-            something = there() != 0;
-        }
-        if (std::exchange(told_, something) == something)
-            return;
-        for (auto t = waiting_.begin(); t != waiting_.end();) {
-            const auto each = t++;
-            if (each->rearm_at(told()) == 0)
-                over.splice(over.end(), waiting_, each);
-        }
-    }
-    [[nodiscard]] there_time told() const noexcept {
-        return told_ ? there_time::min() : there_time::max();
     }
 
     // --- the descriptor -----------------------------------------------------------------------
@@ -1034,17 +785,6 @@ private:
             descriptor_->alarm_after(sleep);
     }
 
-    using timer_list = boost::intrusive::list<
-        timer_type,
-        boost::intrusive::member_hook<timer_type, boost::intrusive::list_member_hook<>,
-                                      &timer_type::listed>,
-        boost::intrusive::constant_time_size<false>>;
-    using parked_list = boost::intrusive::list<
-        timer_type,
-        boost::intrusive::member_hook<timer_type, boost::intrusive::list_member_hook<>,
-                                      &timer_type::parked>,
-        boost::intrusive::constant_time_size<false>>;
-
     const event_queue_options options_;
     std::unique_ptr<boost::asio::io_context> own_; ///< unless somebody else runs a context
     std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> work_;
@@ -1053,38 +793,20 @@ private:
     mutable std::mutex mutex_;
     std::condition_variable there_; ///< something is there
     std::condition_variable left_;  ///< a function has returned, or a thread has left
-    boost::circular_buffer<slot> slots_;
-    std::uint64_t next_number_ = 0;
-    std::size_t live_ = 0;        ///< slots that count
-    std::size_t skipped_ = 0;     ///< of those, last events that nobody handles
-    std::size_t dead_ = 0;        ///< slots that do not count
-    std::size_t ticks_ = 0;       ///< live ones
-    std::size_t reserved_ = 0;    ///< timers whose last event is to come
-    std::size_t last_events_ = 0; ///< that are there
-    std::size_t oldest_ = 0;      ///< no live tick is before this slot
-    std::uint64_t dropped_ = 0;
-    timer_list timers_;
-    timer_list over_;    ///< taken out of timers_, to be let go without the lock
-    parked_list parked_; ///< armed, without a wait, due
+    function_queue<> functions_;
+    events_type events_{options_};
+    bool filled_ = false; ///< see I2
     std::optional<ready_descriptor> descriptor_;
     std::size_t inside_ = 0; ///< threads that wait
     leading leader_ = leading::nobody;
     std::thread::id leader_thread_;
-    bool processing_ = false;
-    std::thread::id processor_;
-    bool notifies_ = false; ///< somebody has called async_wait()
+    bool notifies_ = false;  ///< somebody has called async_wait()
+    bool leftovers_ = false; ///< of the thread that processes: a timer may be parked, or over
+    std::atomic<std::thread::id> processor_{}; ///< the thread that processes
     std::atomic<bool> closed_{false};
     std::atomic<bool> watched_{false}; ///< descriptor_ is there, and the timers are the queue's own
 
-    // Those of the thread that processes.
-    std::array<std::optional<queued_function>, batch_size> batch_; ///< taken, in order
-    std::size_t batch_at_ = 0;
-    std::size_t batch_end_ = 0;
-    std::atomic<std::size_t> batch_left_{0};
-
-    std::mutex there_mutex_; ///< before mutex_
-    there_timers waiting_;   ///< one for each wait of async_wait()
-    bool told_ = false;
+    ready_waits waits_;
     std::mutex watch_mutex_; ///< before mutex_
 };
 

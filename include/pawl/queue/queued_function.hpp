@@ -26,6 +26,8 @@ namespace pawl::detail {
 
 class queued_function {
 public:
+    /// None, as after a move.
+    queued_function() noexcept = default;
     /// @throws std::bad_alloc, and what the function's own constructor throws.
     template <class F>
         requires(!std::is_same_v<std::decay_t<F>, queued_function>)
@@ -88,7 +90,7 @@ private:
                                                               **static_cast<F**>(room));
         }};
 
-    const operations* does_;
+    const operations* does_ = nullptr;
     alignas(void*) std::byte room_[room_bytes];
 };
 
