@@ -23,6 +23,7 @@
 #include <pawl/queue/queue_options.hpp>
 
 #include <pawl/service/interval_grid.hpp>
+#include <pawl/service/own_block.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/intrusive/list_hook.hpp>
@@ -46,48 +47,14 @@ namespace detail {
 template <class Clock, class WaitTraits>
 class queue_core;
 
-/// Memory for one object at a time, and the heap for what is larger.
-struct wait_block {
-    static constexpr std::size_t size = 256;
-    alignas(std::max_align_t) std::byte bytes[size];
-};
-
-template <class T>
-class wait_block_allocator {
-public:
-    using value_type = T;
-
-    explicit wait_block_allocator(wait_block& block) noexcept : block_(&block) {}
-    template <class U>
-    wait_block_allocator(const wait_block_allocator<U>& other) noexcept : block_(other.block_) {}
-
-    [[nodiscard]] T* allocate(std::size_t n) {
-        if (n * sizeof(T) <= wait_block::size && alignof(T) <= alignof(std::max_align_t))
-            return reinterpret_cast<T*>(block_->bytes);
-        return std::allocator<T>().allocate(n);
-    }
-    void deallocate(T* p, std::size_t n) noexcept {
-        if (static_cast<void*>(p) != block_->bytes)
-            std::allocator<T>().deallocate(p, n);
-    }
-    template <class U>
-    bool operator==(const wait_block_allocator<U>& other) const noexcept {
-        return block_ == other.block_;
-    }
-
-private:
-    template <class>
-    friend class wait_block_allocator;
-
-    wait_block* block_;
-};
-
 template <class Clock, class WaitTraits>
 struct queue_timer : std::enable_shared_from_this<queue_timer<Clock, WaitTraits>> {
     using core_type = queue_core<Clock, WaitTraits>;
     using event_type = basic_timer_event<Clock>;
     using time_point = typename Clock::time_point;
     using wait_type = basic_waitable_timer<Clock, WaitTraits, boost::asio::any_io_executor>;
+
+    using block_type = own_block<256>;
 
     enum class phase_type : unsigned char { armed, ending, ended };
 
@@ -121,7 +88,7 @@ struct queue_timer : std::enable_shared_from_this<queue_timer<Clock, WaitTraits>
     wait_type wait;
     bool starting = false; ///< a wait is being started
     bool refused = false;  ///< it was destroyed meanwhile
-    wait_block block;      ///< of that wait
+    block_type block;      ///< of that wait
 };
 
 template <class Clock, class WaitTraits, class Function>
@@ -152,7 +119,7 @@ class queue_wait_handler {
     using timer = queue_timer<Clock, WaitTraits>;
 
 public:
-    using allocator_type = wait_block_allocator<void>;
+    using allocator_type = own_block_allocator<void, typename timer::block_type>;
 
     explicit queue_wait_handler(timer& t) : timer_(t.shared_from_this()), block_(&t.block) {}
     queue_wait_handler(queue_wait_handler&&) noexcept = default;
@@ -175,7 +142,7 @@ public:
 
 private:
     std::shared_ptr<timer> timer_;
-    wait_block* block_;
+    typename timer::block_type* block_;
 };
 
 } // namespace detail

@@ -16,6 +16,7 @@
 #ifndef PAWL_SERVICE_NATIVE_EXECUTOR_HPP
 #define PAWL_SERVICE_NATIVE_EXECUTOR_HPP
 
+#include <pawl/service/own_block.hpp>
 #include <pawl/service/runner_token.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -31,9 +32,6 @@
 #include <boost/asio/system_executor.hpp>
 #include <boost/asio/thread_pool.hpp>
 
-#include <cstddef>
-#include <memory>
-#include <new>
 #include <type_traits>
 
 namespace pawl::detail {
@@ -46,37 +44,6 @@ template <class Executor>
     else
         return ex.context();
 }
-
-/// Gives out the block of a token, which is free whenever the token is being queued.
-template <class T>
-class token_allocator {
-public:
-    using value_type = T;
-
-    explicit token_allocator(runner_token& token) noexcept : token_(&token) {}
-    template <class U>
-    token_allocator(const token_allocator<U>& other) noexcept : token_(other.token_) {}
-
-    [[nodiscard]] T* allocate(std::size_t n) {
-        if (n * sizeof(T) <= sizeof(token_->block) && alignof(T) <= alignof(std::max_align_t))
-            return reinterpret_cast<T*>(token_->block);
-        return std::allocator<T>().allocate(n);
-    }
-    void deallocate(T* p, std::size_t n) noexcept {
-        if (static_cast<void*>(p) != token_->block)
-            std::allocator<T>().deallocate(p, n);
-    }
-    template <class U>
-    bool operator==(const token_allocator<U>& other) const noexcept {
-        return token_ == other.token_;
-    }
-
-private:
-    template <class>
-    friend class token_allocator;
-
-    runner_token* token_;
-};
 
 /// The unit itself. Destroyed unrun when its context is shut down; the shard is closed by then.
 struct runner {
@@ -100,8 +67,9 @@ template <class Executor>
 void enqueue(const Executor& ex, runner_token& token) {
     namespace execution = boost::asio::execution;
     // Not as a continuation: that would wait for the end of the handler that runs now.
-    boost::asio::prefer(boost::asio::require(ex, execution::blocking.never),
-                        execution::allocator(token_allocator<void>(token)))
+    boost::asio::prefer(
+        boost::asio::require(ex, execution::blocking.never),
+        execution::allocator(own_block_allocator<void, runner_token::block_type>(token.block)))
         .execute(runner{&token});
 }
 

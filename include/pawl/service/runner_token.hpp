@@ -6,7 +6,7 @@
 #ifndef PAWL_SERVICE_RUNNER_TOKEN_HPP
 #define PAWL_SERVICE_RUNNER_TOKEN_HPP
 
-#include <cstddef>
+#include <pawl/service/own_block.hpp>
 
 namespace pawl::detail {
 
@@ -15,9 +15,11 @@ class runner_host;
 /// The right to have one unit queued on the context, and the memory for it: queueing does not
 /// allocate.
 struct runner_token {
+    using block_type = own_block<64>;
+
     runner_host* host = nullptr;
     runner_token* next = nullptr;
-    alignas(std::max_align_t) std::byte block[64];
+    block_type block; ///< free whenever the token is being queued
 };
 
 /// Runs a unit.
