@@ -259,7 +259,10 @@ public:
         for (wait_model& w : waits_) {
             if (!concerns(w, context))
                 continue;
-            w.allowed |= aborted | dropped;
+            w.allowed |= aborted;
+            if (!setup_.contexts[at(context)].deliver || w.context != context ||
+                w.runs_in != context)
+                w.allowed |= dropped;
             if (w.counted == counts::yes)
                 w.counted = counts::perhaps;
         }
