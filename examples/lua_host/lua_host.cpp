@@ -30,7 +30,7 @@ constexpr const char* usage =
     "  --stay  go on even if there is none, for a script that waits for signals\n"
     "  -i      read Lua from standard input, line by line; timers go on meanwhile\n"
     "\n"
-    "Exits with 1 if the script fails, or a callback does whose error nobody handles.\n";
+    "Exits with 1 if the script fails, or a callback raises an error that nothing handles.\n";
 
 /// Calls the function below `arguments` values. Reports an error. @return whether there was none.
 bool call(lua_State* L, int arguments, int results) {

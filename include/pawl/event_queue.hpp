@@ -55,8 +55,8 @@ namespace pawl {
 /// }
 /// @endcode
 ///
-/// The timers are kept in a context that somebody else runs, or by the queue itself: a host without a
-/// second thread makes an `event_queue events;`, and wait() sleeps until a timer is due.
+/// The timers live in an execution context that the program runs, or in the queue itself. A host without
+/// a second thread makes an `event_queue events;`: then wait() sleeps until a timer is due.
 ///
 /// @par Order
 /// Events are handled in the order in which they came into the queue. Those of timers come in when they
@@ -283,7 +283,8 @@ public:
 
     // --- waiting -------------------------------------------------------------------------------
 
-    /// Blocks until at least one event is there: `inqueue() > 0`. Any number of threads may wait.
+    /// Blocks until at least one event is there: `inqueue() > 0`. Any number of threads may wait. For its
+    /// first 5 microseconds it does not sleep.
     /// @throws boost::system::system_error with `boost::asio::error::operation_aborted` if the queue is
     ///         destroyed meanwhile.
     void wait() { wait_at({}); }

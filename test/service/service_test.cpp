@@ -1569,7 +1569,9 @@ BOOST_AUTO_TEST_CASE(manual_clock_advance_to_next_stops_at_each_deadline) {
 
 BOOST_AUTO_TEST_CASE(manual_clock_advance_to_next_stops_whichever_service_had_the_wait) {
     asio::io_context context;
-    pawl::steady_timer other(context, 1h); // its service is the first, and is looked at last
+    using traits = asio::wait_traits<manual_clock>;
+    pawl::basic_waitable_timer<manual_clock, pawl::on_backend<pawl::time::binary_wheel, traits>>
+        other(context, 1h); // its service is the first, and is looked at last
     manual_timer a(context, 1s);
     manual_timer b(context, 2s);
     std::deque<outcome> o(2);
