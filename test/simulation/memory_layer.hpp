@@ -48,11 +48,24 @@ class memory_layer {
 public:
     enum side { reading, writing };
 
+    /// Is told when something happens to the layer, before it does.
+    class observer {
+    public:
+        virtual void ends(side s, const error_code& ec) = 0;
+        virtual void closes() = 0;
+
+    protected:
+        ~observer() = default;
+    };
+
     struct state {
         std::array<std::unique_ptr<any_handler>, 2> pending;
         bool open = true;
+        observer* watch = nullptr;
 
         void end(side s, const error_code& ec, std::size_t size) {
+            if (watch && pending[s])
+                watch->ends(s, ec);
             if (const auto handler = std::move(pending[s]))
                 handler->post(ec, size);
         }
@@ -71,6 +84,8 @@ public:
 
     bool is_open() const noexcept { return state_->open; }
     void close() {
+        if (state_->watch)
+            state_->watch->closes();
         state_->open = false;
         state_->cancel();
     }

@@ -7,6 +7,7 @@
 #include "simulation/threads/ledger.hpp"
 
 #include <pawl/cancel_after.hpp>
+#include <pawl/deadline.hpp>
 #include <pawl/steady_timer.hpp>
 #include <pawl/timeout.hpp>
 
@@ -19,8 +20,10 @@
 #include <boost/asio/prefer.hpp>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <thread>
@@ -37,6 +40,7 @@ std::int64_t after(std::int64_t d) { return steady_now() + std::max<std::int64_t
 struct limits::operation final : listener {
     enum class who { nobody, limit, caller };
     enum class obedience { at_once, later, never };
+    enum class form { duration, point, deadline };
     using handler_type = asio::any_completion_handler<void(error_code)>;
 
     /// What is given to async_initiate().
@@ -45,7 +49,9 @@ struct limits::operation final : listener {
         executor_type get_executor() const noexcept { return *self->a.strand; }
 
         void operator()(handler_type handler) const {
-            self->starting = true;
+            if (self->must_not_start)
+                self->broken("an operation is started, and its deadline has passed");
+            self->starting = self->initiated = true;
             self->sleep();
             self->work = asio::prefer(self->bound.ex, asio::execution::outstanding_work.tracked);
             auto slot = asio::get_associated_cancellation_slot(handler);
@@ -65,7 +71,7 @@ struct limits::operation final : listener {
 
     void start() {
         started = true;
-        limit_due = after(limit);
+        limit_due = how == form::duration ? after(limit) : steady_now() + limit;
         if (wait)
             wait_due = after(length);
         if (wait)
@@ -84,15 +90,29 @@ struct limits::operation final : listener {
 
     template <class Handler, class Launch>
     void begin(Handler handler, Launch launch) {
+        using time_point = std::chrono::steady_clock::time_point;
         const std::chrono::nanoseconds d(limit);
-        if (clock && reports)
-            launch(pawl::timeout(*clock, d, std::move(handler)));
-        else if (clock)
-            launch(pawl::cancel_after(*clock, d, std::move(handler)));
-        else if (reports)
-            launch(pawl::timeout(d, std::move(handler)));
+        const time_point t{std::chrono::nanoseconds(limit_due)};
+        switch (how) {
+        case form::duration:
+            if (reports)
+                return begin(pawl::timeout, d, std::move(handler), launch);
+            return begin(pawl::cancel_after, d, std::move(handler), launch);
+        case form::point:
+            if (reports)
+                return begin(pawl::timeout_at, t, std::move(handler), launch);
+            return begin(pawl::cancel_at, t, std::move(handler), launch);
+        case form::deadline:
+            must_not_start = limit <= 0;
+            return begin(pawl::timeout_at, pawl::deadline(t), std::move(handler), launch);
+        }
+    }
+    template <class Function, class Time, class Handler, class Launch>
+    void begin(const Function& with_limit, const Time& time, Handler handler, Launch& launch) {
+        if (clock)
+            launch(with_limit(*clock, time, std::move(handler)));
         else
-            launch(pawl::cancel_after(d, std::move(handler)));
+            launch(with_limit(time, std::move(handler)));
     }
 
     /// The limit may be reached meanwhile.
@@ -190,6 +210,11 @@ struct limits::operation final : listener {
     }
 
     void check_told(const error_code& ec) const {
+        if (!initiated && how == form::deadline) {
+            if (ec != pawl::error::timed_out || steady_now() < limit_due)
+                broken("an operation is not started, and told " + ec.message());
+            return;
+        }
         if (!ended)
             broken("a handler is invoked before its operation has ended");
         const bool by_limit =
@@ -206,6 +231,8 @@ struct limits::operation final : listener {
     }
 
     void check_wait(const error_code& ec, std::int64_t now) const {
+        if (must_not_start && ec != pawl::error::timed_out)
+            broken("its deadline had passed, and it is told " + ec.message());
         const bool limit_may = all.hastens || (!lifted && now >= limit_due);
         if (!ec) {
             if (now < wait_due)
@@ -226,8 +253,10 @@ struct limits::operation final : listener {
     }
 
     [[noreturn]] void broken(const std::string& what) const {
+        static constexpr std::array forms{" after", " at a time", " at a deadline"};
         fail("limit: " + what + "\nof " + std::to_string(limit) + " ns, " +
-             (reports ? "timeout" : "cancel_after") + (clock ? " by a timer" : "") +
+             (reports ? "timeout" : "cancel") + forms[static_cast<std::size_t>(how)] +
+             (clock ? " by a timer" : "") +
              (waits ? ", on a wait of " + std::to_string(length) + " ns" : "") + ", obeys " +
              std::to_string(static_cast<int>(obeys)) + ", first " +
              std::to_string(static_cast<int>(first)) + (copies ? ", copying" : "") +
@@ -240,6 +269,7 @@ struct limits::operation final : listener {
     arena& a;
     destination bound{};
     bool reports = false; ///< pawl::timeout, or else pawl::cancel_after
+    form how{};           ///< the limit is given as a duration, or as a point in time
     bool listens = false; ///< to the caller's signal
     bool copies = false;  ///< its executor is one more step
     bool waits = false;   ///< it is a wait on a timer
@@ -252,7 +282,8 @@ struct limits::operation final : listener {
     handler_type pending;
     asio::any_io_executor work;
     asio::cancellation_signal signal;
-    bool started = false, starting = false;
+    bool started = false, starting = false, initiated = false;
+    bool must_not_start = false;
     int pause = 0;                            ///< while it is being started, in microseconds
     std::int64_t limit_due = 0, wait_due = 0; ///< not before that
     bool emitting = false, limited = false, lifted = false, ended = false;
@@ -272,6 +303,9 @@ limits::operation& limits::make(random_source& random, arena& a) {
     const asio::any_io_executor strand = *a.strand;
     op.bound = {strand, {&a, true, false}};
     op.reports = random.one_in(2);
+    op.how = static_cast<operation::form>(
+        random.one_of(op.reports ? std::initializer_list<int>{0, 0, 1, 1, 2}
+                                 : std::initializer_list<int>{0, 0, 1}));
     op.listens = random.one_in(2);
     op.obeys = static_cast<operation::obedience>(random.one_of({0, 0, 1, 1, 2}));
     op.limit = company_.duration(random);

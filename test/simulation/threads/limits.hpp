@@ -2,14 +2,16 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   Operations under pawl::timeout and pawl::cancel_after, in strands, while other threads end them,
-//   cancel them, and move or lift their limits, by functions that they post to the strand.
+//   Operations under pawl::timeout and pawl::cancel_after, pawl::timeout_at and pawl::cancel_at, in
+//   strands, while other threads end them, cancel them, and move or lift their limits, by functions
+//   that they post to the strand.
 //
 // Model
 //   An operation is a wait on a timer, or one that ends when it is told to, and obeys cancellation at
 //   once, later, or never. Of the latter kind all is seen: its handler must be told exactly what
 //   follows from who has cancelled it first, and from how it has ended. Of a wait only its end is seen:
 //   it must not be told of a time that has not come, nor of a cancellation that nobody has made.
+//   An operation must not start under a pawl::deadline that has passed.
 //
 // Threads
 //   The state of an operation belongs to its strand. One thread may start it elsewhere, before

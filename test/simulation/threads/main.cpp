@@ -18,7 +18,7 @@
 //   which is checked when all threads have ended.
 //   Timers and handlers have executors of several kinds (arena.hpp): each handler looks whether it
 //   runs there, and alone if that is a strand. Beside the timers there may be operations under limits
-//   (limits.hpp) and intervals (intervals.hpp).
+//   (limits.hpp), intervals (intervals.hpp) and streams (streams.hpp).
 //   Time is real, and delays are short. No check depends on how long anything takes, but that a
 //   thread of this program ends it if a seed takes half a minute: then something hangs.
 //   A seed chooses the calls, not their order: one that fails may have to be run many times.

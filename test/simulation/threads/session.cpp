@@ -8,6 +8,7 @@
 #include "simulation/threads/intervals.hpp"
 #include "simulation/threads/ledger.hpp"
 #include "simulation/threads/limits.hpp"
+#include "simulation/threads/streams.hpp"
 #include "simulation/threads/timers.hpp"
 
 #include <pawl/expire_all.hpp>
@@ -105,7 +106,7 @@ public:
 private:
     using places = std::vector<std::unique_ptr<place>>;
 
-    /// Limits and intervals, and the services.
+    /// Limits, intervals and streams, and the services.
     void keep_company() {
         company c;
         c.hastens = expires_all_ || last_ == ending::expire_all;
@@ -119,10 +120,12 @@ private:
             limits_.emplace(c);
         if (random_.one_in(3))
             intervals_.emplace(c);
+        if (random_.one_in(3))
+            streams_.emplace(c);
         for (const auto& a : arenas_) {
             for (const sort s : types_)
                 make_service(s, a->context(), a->options);
-            if ((limits_ || intervals_) &&
+            if ((limits_ || intervals_ || streams_) &&
                 std::find(types_.begin(), types_.end(), sort::steady) == types_.end())
                 make_service(sort::steady, a->context(), a->options);
         }
@@ -132,7 +135,8 @@ private:
         static constexpr std::array ends{"expiry", "cancel", "destroy", "expire_all", "abandon"};
         about = std::string("ends with ") + ends[static_cast<std::size_t>(last_)] +
                 (limits_ ? ", limits" : "") + (intervals_ ? ", intervals" : "") +
-                (expires_all_ ? ", expire_all" : "") + (stops_ ? ", stop" : "") + ", types";
+                (streams_ ? ", streams" : "") + (expires_all_ ? ", expire_all" : "") +
+                (stops_ ? ", stop" : "") + ", types";
         for (const sort s : types_)
             about += std::string(" ") + names[static_cast<std::size_t>(s)];
         for (const auto& a : arenas_) {
@@ -222,6 +226,7 @@ private:
         const std::size_t n =
             type ? expire_all_of(*type, a.context(), hasty) : pawl::expire_all(a.context(), hasty);
         expired_.fetch_add(n, std::memory_order_relaxed); // a count
+        hastenings_.fetch_add(1, std::memory_order_relaxed);
     }
 
     // --- calls --------------------------------------------------------------------------------
@@ -238,6 +243,8 @@ private:
             return limits_->operate(random, *any_of(random, arenas_));
         if (intervals_ && random.one_in(4))
             return intervals_->operate(random, *any_of(random, arenas_));
+        if (streams_ && random.one_in(4))
+            return streams_->operate(random, *any_of(random, arenas_));
         if (expires_all_ && random.one_in(40))
             return expire_all(*any_of(random, arenas_), &any_of(random, types_));
         place& p = *any_of(random, among);
@@ -452,6 +459,11 @@ private:
             limits_->close(last_ == ending::abandon  ? limits::ending::nothing
                            : last_ == ending::expiry ? limits::ending::endless
                                                      : limits::ending::everything);
+        if (streams_)
+            streams_->close(last_ == ending::abandon   ? streams::ending::nothing
+                            : last_ == ending::expiry  ? streams::ending::endless
+                            : last_ == ending::destroy ? streams::ending::destroy
+                                                       : streams::ending::close);
         for (const auto& a : arenas_) {
             if (last_ == ending::expire_all)
                 expire_all(*a, nullptr);
@@ -482,6 +494,8 @@ private:
         });
         if (limits_)
             limits_->leave();
+        if (streams_)
+            streams_->leave();
         if (intervals_)
             intervals_->leave();
         a.native = nullptr;
@@ -540,6 +554,11 @@ private:
             all.waits += n;
             perhaps = 2 * n; // the operations are not told of each
         }
+        if (streams_) {
+            const streams::totals t = streams_->check();
+            all.waits += t.operations;
+            perhaps += t.streams * hastenings_.load(); // each has one wait, told of by no handler
+        }
         for (const auto& l : ledgers_) {
             const ledger::totals t = l->check(settings_);
             all.waits += t.waits;
@@ -565,13 +584,14 @@ private:
     std::mutex ledgers_mutex_;
     std::vector<std::unique_ptr<ledger>> ledgers_; // their signals outlive all contexts
     std::optional<limits> limits_;                 // the same
+    std::optional<streams> streams_;               // the same
     std::vector<std::unique_ptr<arena>> arenas_;
     std::optional<intervals> intervals_;
     places shared_;
     std::vector<places> own_;
 
     std::atomic<bool> workers_done_{false}, closed_{false};
-    std::atomic<std::size_t> expired_{0}, units_{0};
+    std::atomic<std::size_t> expired_{0}, hastenings_{0}, units_{0};
 };
 
 } // namespace

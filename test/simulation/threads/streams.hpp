@@ -1,0 +1,73 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// Purpose
+//   pawl::timeout_stream in strands, while other threads post calls to those strands, deliver the
+//   waits of the streams, and call expire_all().
+//
+// Model
+//   The layer below is in memory, and tells what the stream does to it. Each end of an operation has a
+//   cause: the peer, the caller, or else a limit, which must have been reached at that very moment. The
+//   handler must then be told what follows from the cause. An operation that starts after a limit for
+//   everything was reached must be refused, and no other one may be.
+//   The model takes each time before the stream does, so its limits are never later than those of the
+//   stream. It knows of no limit that is late: run() would not return.
+//
+// Threads
+//   A stream and its state belong to a strand, or to a context that one thread runs. Other threads
+//   construct streams, and post functions.
+
+#ifndef PAWL_TEST_SIMULATION_THREADS_STREAMS_HPP
+#define PAWL_TEST_SIMULATION_THREADS_STREAMS_HPP
+
+#include "simulation/threads/company.hpp"
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace simulation::threads {
+
+class streams {
+public:
+    explicit streams(company c);
+    ~streams();
+
+    /// Makes a stream in `a`, or has something done to another one.
+    void operate(random_source& random, arena& a);
+
+    enum class ending { nothing, endless, close, destroy };
+    /// Starts nothing any more. Ends nothing, or what would not end by itself, or everything.
+    void close(ending what);
+    /// Destroys the streams, which must not outlive their context.
+    void leave();
+
+    struct totals {
+        std::size_t streams = 0;
+        std::size_t operations = 0;
+    };
+    /// All threads have ended.
+    totals check();
+
+private:
+    struct operation;
+    struct stream;
+    struct place {
+        std::mutex mutex;
+        stream* last = nullptr;
+        bool closed = false;
+    };
+
+    stream& make(random_source& random, arena& a);
+
+    const company company_;
+    std::array<place, 3> places_;
+    std::mutex mutex_;
+    std::vector<std::unique_ptr<stream>> streams_; ///< with signals, which outlive all contexts
+};
+
+} // namespace simulation::threads
+
+#endif
