@@ -325,6 +325,8 @@ struct streams::stream final : memory_layer::observer {
         if (ec == asio::error::bad_descriptor) {
             op->by = who::caller; // has closed the layer before
         } else if (acting == who::limit) {
+            if (!here())
+                broken("a limit acts outside of the strand");
             if (ec != asio::error::operation_aborted)
                 broken("a limit ends an operation with " + ec.message());
             if (!all.hastens && !reached(*op, op->ended_at))
@@ -336,6 +338,8 @@ struct streams::stream final : memory_layer::observer {
         closed_by_limit = acting == who::limit;
         if (!layer->open || acting != who::limit)
             return;
+        if (!here())
+            broken("a limit acts outside of the strand");
         if (limits.action != pawl::on_limit::close)
             broken("a limit closes the layer that is to cancel only");
         const std::int64_t now = steady_now();
