@@ -50,6 +50,8 @@ struct streams::operation final : listener {
         return tellings.load(std::memory_order_relaxed) != 0;
     }
 
+    [[nodiscard]] bool by_limit() const noexcept { return ended && !refused && by == who::limit; }
+
     stream& of;
     const side direction;
     const std::function<void()> then;
@@ -331,6 +333,7 @@ struct streams::stream final : memory_layer::observer {
                 broken("a limit ends an operation with " + ec.message());
             if (!all.hastens && !reached(*op, op->ended_at))
                 broken("P1: a limit is early");
+            idled = !all.hastens && !reached_but_idle(*op, op->ended_at);
         }
     }
 
@@ -365,22 +368,29 @@ struct streams::stream final : memory_layer::observer {
         return moved != never && after(moved, limits.idle) <= now;
     }
 
-    /// A limit that holds for the operation.
-    [[nodiscard]] bool reached(const operation& op, std::int64_t now) const {
-        if (expired_for_all(now) || idle_for_long(now) || op.limit <= now)
+    /// A limit that holds for the operation, other than that of idleness.
+    [[nodiscard]] bool reached_but_idle(const operation& op, std::int64_t now) const {
+        if (expired_for_all(now) || op.limit <= now)
             return true;
         return limits.action == pawl::on_limit::close &&
                std::any_of(current.begin(), current.end(),
                            [now](const operation* each) { return each && each->limit <= now; });
     }
+    [[nodiscard]] bool reached(const operation& op, std::int64_t now) const {
+        return idle_for_long(now) || reached_but_idle(op, now);
+    }
 
     /// Limits are about to change. Those that have been reached may already have had effects.
     void note(std::int64_t now) {
-        lapsed = lapsed || idle_for_long(now);
         for (operation* const op : current) {
             if (op)
                 op->expired = op->expired || reached(*op, now);
         }
+        if (std::exchange(idled, false) && moved != never) { // idleness began anew then
+            moved = std::max(moved, after(moved, limits.idle));
+            lapsed = false;
+        }
+        lapsed = lapsed || idle_for_long(now);
     }
 
     [[nodiscard]] error_code report() const {
@@ -397,8 +407,7 @@ struct streams::stream final : memory_layer::observer {
         note(steady_now());
         if (size != (ec ? 0 : 1))
             broken("a handler is told of " + std::to_string(size) + " bytes");
-        const bool by_limit = !op.refused && op.by == who::limit;
-        const error_code right = by_limit ? report() : op.result;
+        const error_code right = op.by_limit() ? report() : op.result;
         // A limit may have been reached, too, before the handler was invoked.
         const bool as_well =
             !op.refused && op.result && ec == report() && (op.expired || all.hastens);
@@ -465,6 +474,7 @@ struct streams::stream final : memory_layer::observer {
     std::int64_t handshake = never; ///< while the guard lives
     std::int64_t moved = never;     ///< when idleness began, if it is limited
     bool lapsed = false;            ///< it was too long: the next operation may be told
+    bool idled = false;             ///< that has ended an operation
     bool closed_by_limit = false;
     std::deque<operation> operations;
     std::array<operation*, 2> current{}; ///< whose handlers have not been told
