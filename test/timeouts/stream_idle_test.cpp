@@ -285,6 +285,22 @@ BOOST_DATA_TEST_CASE(P9_expire_all_ends_what_all_limits_were_for, actions, actio
     BOOST_TEST(!at_work());
 }
 
+// It had no limit at all: the handshake's had expired early, and was not looked at again.
+BOOST_DATA_TEST_CASE(after_expire_all_an_operation_of_that_handshake_fails_at_once, actions,
+                     action) {
+    connection c(context, {.handshake = 2s, .action = action});
+    const auto guard = c.stream.limit_handshake();
+    pawl::expire_all(context);
+    poll();
+
+    outcome read;
+    c.read(read.record());
+    poll();
+
+    BOOST_TEST(read.timed_out());
+    BOOST_TEST(!at_work());
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 // ---- clocks that are set ----------------------------------------------------------------------------

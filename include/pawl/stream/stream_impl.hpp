@@ -290,7 +290,7 @@ private:
         return total_ != never || handshaking_;
     }
     [[nodiscard]] bool everything_expired(const time_point& now) const noexcept {
-        return total_ <= now || (handshaking_ && handshake_ <= now);
+        return total_ <= now || (handshaking_ && (handshake_expired_ || handshake_ <= now));
     }
 
     void start(direction d, const time_point& deadline) {
@@ -428,7 +428,7 @@ private:
     bool waiting_ = false;
     bool connecting_ = false;
     bool handshaking_ = false;
-    bool handshake_expired_ = false;
+    bool handshake_expired_ = false; ///< perhaps early, by expire_all()
     bool idling_ = false;
     bool idle_expired_ = false; ///< and the next operation has to be told
     bool closed_by_limit_ = false;
