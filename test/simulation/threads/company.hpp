@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// What limits and intervals need of their session.
+// What limits, intervals and streams need of their session.
 
 #ifndef PAWL_TEST_SIMULATION_THREADS_COMPANY_HPP
 #define PAWL_TEST_SIMULATION_THREADS_COMPANY_HPP

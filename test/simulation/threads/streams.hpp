@@ -9,9 +9,11 @@
 //   The layer below is in memory, and tells what the stream does to it. Each end of an operation has a
 //   cause: the peer, the caller, or else a limit, which must have been reached at that very moment. The
 //   handler must then be told what follows from the cause. An operation that starts after a limit for
-//   everything was reached must be refused, and no other one may be.
-//   The model takes each time before the stream does, so its limits are never later than those of the
-//   stream. It knows of no limit that is late: run() would not return.
+//   everything was reached must be refused. One that starts after the stream was idle for too long may
+//   be refused.
+//   The model reads the clock before the stream does, so its limits are never later than those of the
+//   stream. It does not measure how late a limit acts. A limit that never acts keeps run() from
+//   returning.
 //
 // Threads
 //   A stream and its state belong to a strand, or to a context that one thread runs. Other threads
