@@ -139,14 +139,14 @@ public:
         /// @par Complexity
         /// O(1), amortised, without that wait. Does not allocate.
         void destroy() {
-            if (timer_)
-                timer_->core->destroy(*timer_, {});
+            if (const auto t = timer_) // the function may own this handle
+                t->core->destroy(*t, {});
         }
         /// The same, with a limit in real time for the wait. The timer ends anyway.
         /// @return whether the function does not run any more.
         bool destroy_for(std::chrono::nanoseconds d) {
-            return !timer_ ||
-                   timer_->core->destroy(*timer_, detail::saturating_sum(now(), since(d)));
+            const auto t = timer_;
+            return !t || t->core->destroy(*t, detail::saturating_sum(now(), since(d)));
         }
 
         /// Whether it will emit events.
@@ -238,8 +238,8 @@ public:
     /// @param f called with the event, or without an argument, when the host handles it.
     /// @param policy what is done about ticks that come due late, because nobody has run the context,
     ///               or because the queue was full.
-    /// @throws std::invalid_argument unless `period` is greater than zero, or if `f` is empty;
-    ///         std::bad_alloc. Nothing is left.
+    /// @throws std::invalid_argument unless `period` is greater than zero, if `f` is empty, or if there
+    ///         is no such policy; std::bad_alloc. Nothing is left.
     template <class F>
     timer every(const duration& period, F&& f,
                 missed_tick_policy policy = missed_tick_policy::burst) {
@@ -273,9 +273,15 @@ public:
     std::size_t process_one() { return process_events(1); }
 
     /// How many events there are that will be handled, as it stands now.
-    [[nodiscard]] std::size_t pending() const { return core_->pending(); }
+    [[nodiscard]] std::size_t pending() const {
+        const auto core = core_; // a handler of async_wait() may destroy the queue
+        return core->pending();
+    }
     /// How many events there are: pending(), and the last ones of timers that were disarmed.
-    [[nodiscard]] std::size_t inqueue() const { return core_->inqueue(); }
+    [[nodiscard]] std::size_t inqueue() const {
+        const auto core = core_; // a handler of async_wait() may destroy the queue
+        return core->inqueue();
+    }
     /// How many ticks have been dropped so far, by overflow_policy::drop_oldest.
     [[nodiscard]] std::uint64_t dropped() const { return core_->dropped(); }
     /// How many timers have not ended.

@@ -47,8 +47,10 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/error.hpp>
+#include <boost/asio/execution/outstanding_work.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/prefer.hpp>
 #include <boost/system/error_code.hpp>
 #include <boost/system/system_error.hpp>
 
@@ -105,8 +107,7 @@ public:
         {
             std::unique_lock lock(mutex_);
             closed_ = true;
-            if (leader_ == leading::sleeps)
-                own_->stop();
+            wake_leader();
             there_.notify_all();
             // A function of this queue may destroy it, but nobody else while one runs.
             left_.wait(lock, [this] {
@@ -117,16 +118,14 @@ public:
             events_.kill_all();
             descriptor_.reset();
         }
-        while (const timer_ptr t = next_over()) {
-            stop_wait(*t);
-            if (!t->running) // by this thread; it is dropped when it returns
-                t->drop();
-        }
+        bury();
         functions_.clear(); // nothing is pushed any more
         waits_.clear();
+        count_work();
         watched_ = false;
-        work_.reset();
-        own_.reset(); // with the waits of timers, which hold on to this
+        if (leader_ == leading::nobody)
+            close_own();
+        // otherwise a handler that this thread runs has destroyed the queue
     }
 
     // --- for the executor ----------------------------------------------------------------------
@@ -135,6 +134,7 @@ public:
     template <class F>
     void execute(F&& f) {
         queued_function function(std::forward<F>(f));
+        std::shared_ptr<queue_core> keep; // the function may destroy the queue, before this returns
         wakes wake = 0;
         {
             const std::scoped_lock lock(mutex_);
@@ -142,6 +142,8 @@ public:
                 return; // as an execution context that was shut down
             functions_.push(std::move(function));
             wake = count_up();
+            if (wake != 0)
+                keep = this->shared_from_this();
         }
         wake_up(wake);
     }
@@ -169,14 +171,18 @@ public:
     /// No event of `t` is emitted any more but the last one, which is now.
     /// @return whether it was armed.
     bool disarm(timer_type& t) {
+        bool parked = false;
         wakes wake = 0;
         {
             const std::scoped_lock lock(mutex_);
             if (t.phase != phase::armed)
                 return false;
+            parked = t.parked.is_linked();
             wake = push_last(t);
         }
         wake_up(wake);
+        if (parked)
+            count_work();
         stop_wait(t);
         return true;
     }
@@ -185,18 +191,23 @@ public:
     /// run, unless it is the function that calls.
     /// @return whether that has come before `until`.
     bool destroy(timer_type& t, const std::optional<real_time>& until) {
+        const auto self = std::this_thread::get_id();
         bool drops = false;
+        bool parked = false;
         bool done = true;
         wakes wake = 0;
         {
             std::unique_lock lock(mutex_);
             if (t.phase != phase::ended) {
+                parked = t.parked.is_linked();
                 events_.kill(t);
-                drops = !t.running;
                 wake = counted_down();
+                drops = t.runner == std::thread::id();
+                if (drops)
+                    t.runner = self;
             }
-            if (t.running && processor_.load() != std::this_thread::get_id()) {
-                const auto rests = [&t] { return !t.running; };
+            if (t.runner != std::thread::id() && t.runner != self) {
+                const auto rests = [&t] { return t.runner == std::thread::id(); };
                 ++inside_;
                 if (until)
                     done = left_.wait_until(lock, *until, rests);
@@ -208,7 +219,9 @@ public:
         }
         wake_up(wake);
         if (drops)
-            t.drop();
+            end_run(t);
+        if (parked)
+            count_work();
         stop_wait(t);
         clean_up();
         return done;
@@ -218,6 +231,7 @@ public:
     void wait_ended(timer_type& t, const boost::system::error_code& ec) {
         const time_point now = Clock::now();
         std::optional<time_point> next;
+        bool parked = false;
         wakes wake = 0;
         {
             const std::scoped_lock lock(mutex_);
@@ -228,8 +242,11 @@ public:
             else {
                 next = events_.emit(t, functions_.pushed(), now, true);
                 wake = count_up();
+                parked = t.parked.is_linked();
             }
         }
+        if (parked)
+            count_work(); // while the context runs this
         wake_up(wake);
         if (next)
             (void)arm_or_park(t, *next);
@@ -254,8 +271,9 @@ public:
     /// @throws std::logic_error if events are being processed; what a function throws.
     std::size_t process(std::size_t most) {
         const auto keep = this->shared_from_this(); // a function may destroy the queue
+        if (processor_.load() == std::thread::id())
+            collect(); // handlers of async_wait() that it runs may process events themselves
         const processing entered(*this);
-        collect();
         // In this order: an event that goes before one of those functions is seen, too.
         marks end{0, functions_.pushed()};
         if (!events_.idle())
@@ -305,11 +323,16 @@ public:
             pause(until);
         if (functions_.size() != 0)
             return true;
-        (void)unpark();
         std::unique_lock lock(mutex_);
         ++inside_;
         const inside guard{*this, lock};
+        bool looked = false;
         for (;;) {
+            if (events_.has_room_for_parked()) {
+                lock.unlock();
+                (void)unpark();
+                lock.lock();
+            }
             if (closed_)
                 throw boost::system::system_error(boost::asio::error::operation_aborted,
                                                   "pawl: the event queue was destroyed in wait()");
@@ -319,10 +342,18 @@ public:
                 throw std::logic_error(
                     "pawl: wait() on an event queue within a handler that this queue "
                     "runs itself: return from the handler first");
-            if (until && std::chrono::steady_clock::now() >= *until)
-                return false;
+            if (until && std::chrono::steady_clock::now() >= *until) {
+                if (!own_ || std::exchange(looked, true))
+                    return false;
+                lock.unlock();
+                collect();
+                lock.lock();
+                continue;
+            }
             filled_ = false;
-            if (own_ && leader_ == leading::nobody)
+            if (events_.has_room_for_parked()) // there was no memory for the wait of a timer
+                there_.wait_for(lock, std::chrono::milliseconds(10));
+            else if (own_ && leader_ == leading::nobody)
                 lead(lock, until);
             else if (until)
                 there_.wait_until(lock, *until);
@@ -383,8 +414,7 @@ private:
     /// Whom to tell, after the lock, that something is there: bits.
     using wakes = unsigned;
     static constexpr wakes sleepers = 1;
-    static constexpr wakes leader = 2;
-    static constexpr wakes waits = 4; ///< of async_wait()
+    static constexpr wakes waits = 2; ///< of async_wait()
 
     enum class leading : unsigned char {
         nobody,
@@ -415,8 +445,13 @@ private:
         filled_ = true;
         if (descriptor_)
             descriptor_->set();
-        return (inside_ != 0 ? sleepers : 0) | (leader_ == leading::sleeps ? leader : 0) |
-               (notifies_ ? waits : 0);
+        wake_leader();
+        return (inside_ != 0 ? sleepers : 0) | (notifies_ ? waits : 0);
+    }
+    /// Under the lock: later it might stop another one, who does not sleep.
+    void wake_leader() noexcept {
+        if (leader_ == leading::sleeps)
+            own_->stop();
     }
     /// There may be fewer events. @return whom to tell.
     [[nodiscard]] wakes counted_down() noexcept {
@@ -453,11 +488,15 @@ private:
         try {
             arm(*t, due);
         } catch (...) {
+            wakes wake = 0;
             {
                 const std::scoped_lock lock(mutex_);
-                events_.kill(*t);
+                if (t->phase != phase::ended)
+                    events_.kill(*t);
+                wake = counted_down();
                 events_.unlist_if_over(*t);
             }
+            wake_up(wake);
             bury();
             throw;
         }
@@ -493,9 +532,12 @@ private:
             arm(t, due);
             return true;
         } catch (const std::bad_alloc&) {
-            const std::scoped_lock lock(mutex_);
-            if (t.phase == phase::armed)
-                events_.park(t);
+            {
+                const std::scoped_lock lock(mutex_);
+                if (t.phase == phase::armed)
+                    events_.park(t);
+            }
+            count_work();
             return false;
         }
     }
@@ -530,7 +572,9 @@ private:
                 wake = count_up();
             }
             wake_up(wake);
-            if (next && !arm_or_park(*t, *next)) {
+            const bool armed = !next || arm_or_park(*t, *next);
+            count_work(); // after it is armed
+            if (!armed) {
                 const std::scoped_lock lock(mutex_);
                 return marks_now();
             }
@@ -545,10 +589,34 @@ private:
         bury();
     }
 
-    /// Lets go of timers that are over.
+    /// Timers that wait for room are work of their context (P9), as those are that wait for time.
+    /// Called, without the lock, whenever one has begun to, or has ceased.
+    void count_work() {
+        if (own_)
+            return; // it has work anyway
+        const std::scoped_lock order(parked_work_mutex_);
+        bool parked = false;
+        {
+            const std::scoped_lock lock(mutex_);
+            parked = events_.has_parked();
+        }
+        if (parked && !parked_work_)
+            parked_work_.emplace(
+                boost::asio::prefer(executor_, boost::asio::execution::outstanding_work.tracked));
+        else if (!parked)
+            parked_work_.reset();
+    }
+
+    /// Lets go of timers that are over. What close() has ended may be let go by a function that is
+    /// destroyed meanwhile.
     void bury() noexcept {
-        while (next_over())
-            ;
+        while (const timer_ptr t = next_over()) {
+            if (!closed_)
+                continue;
+            stop_wait(*t);
+            if (t->runner == std::thread::id()) // otherwise it is destroyed when it returns
+                t->drop();
+        }
     }
     [[nodiscard]] timer_ptr next_over() noexcept {
         const std::scoped_lock lock(mutex_);
@@ -637,6 +705,7 @@ private:
         ~run_end() {
             if (!core.goes_on(timer))
                 core.end_run(timer);
+            core.look_for_leftovers();
         }
     };
     /// The function of `t` does not run any more, if the timer has not ended.
@@ -644,20 +713,20 @@ private:
         const std::scoped_lock lock(mutex_);
         if (t.phase == phase::ended)
             return false;
-        t.running = false;
-        rests();
+        t.runner = {};
+        left_.notify_all();
         return true;
     }
-    /// Whoever waits in destroy() finds the function destroyed.
+    /// Whoever waits in destroy() finds the function destroyed. @pre this thread runs `t`.
     void end_run(timer_type& t) noexcept {
         t.drop();
         const std::scoped_lock lock(mutex_);
-        t.running = false;
+        t.runner = {};
         events_.unlist_if_over(t);
-        rests();
-    }
-    void rests() noexcept {
         left_.notify_all();
+    }
+    void look_for_leftovers() noexcept {
+        const std::scoped_lock lock(mutex_);
         leftovers_ = events_.has_leftovers();
     }
     void clean_up_leftovers() {
@@ -724,6 +793,7 @@ private:
             else
                 own_->run_one();
         }
+        watch_deadline();
         lock.lock();
     }
 
@@ -740,17 +810,23 @@ private:
             mine.emplace(*this, leading::collects);
             most = 64 + 2 * events_.timers(); // a unit for each, and those around them
         }
-        while (most-- != 0 && own_->poll_one() != 0)
-            ;
+        while (most != 0 && own_->poll_one() != 0)
+            --most;
         mine.reset();
-        watch_deadline();
+        if (closed_)
+            close_own(); // a handler has destroyed the queue
+        else
+            watch_deadline(most == 0);
+    }
+    /// With the waits of timers, which hold on to this object.
+    void close_own() noexcept {
+        work_.reset();
+        own_.reset();
     }
 
     void wake_up(wakes w) {
         if (w & sleepers)
             there_.notify_all();
-        if (w & leader)
-            own_->stop();
         if (w & waits) {
             waits_.tell([this] {
                 const std::scoped_lock lock(mutex_);
@@ -769,14 +845,17 @@ private:
     }
 
     /// The descriptor becomes readable when the queue's own timers are to look at their clock.
-    void watch_deadline() {
+    /// @param now there is more to do for them already.
+    void watch_deadline(bool now = false) {
         if (!watched_)
             return;
         const std::scoped_lock order(watch_mutex_);
         const auto next =
             boost::asio::use_service<timer_service<Clock, WaitTraits>>(*own_).next_wake();
         auto sleep = std::chrono::nanoseconds::max();
-        if (next != time_point::max())
+        if (now)
+            sleep = std::chrono::nanoseconds::zero();
+        else if (next != time_point::max())
             sleep = std::chrono::ceil<std::chrono::nanoseconds>(std::min<duration>(
                 WaitTraits::to_wait_duration(saturating_difference(next, Clock::now())),
                 std::chrono::hours(1)));
@@ -807,7 +886,9 @@ private:
     std::atomic<bool> watched_{false}; ///< descriptor_ is there, and the timers are the queue's own
 
     ready_waits waits_;
-    std::mutex watch_mutex_; ///< before mutex_
+    std::mutex watch_mutex_;                                  ///< before mutex_
+    std::mutex parked_work_mutex_;                            ///< before mutex_
+    std::optional<boost::asio::any_io_executor> parked_work_; ///< while timers wait for room
 };
 
 } // namespace detail

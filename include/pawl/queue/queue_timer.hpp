@@ -37,6 +37,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <type_traits>
 #include <utility>
 
@@ -74,7 +75,7 @@ struct queue_timer : std::enable_shared_from_this<queue_timer<Clock, WaitTraits>
     std::atomic<phase_type> phase{phase_type::armed}; ///< written under the lock of the queue
     std::optional<interval_grid<Clock>> grid;         ///< of an interval
     time_point due{};                                 ///< of a one-off
-    bool running = false;                             ///< its function is
+    std::thread::id runner;            ///< the thread that runs its function, or destroys it
     std::size_t slots = 0;             ///< of the queue that are, or were, its events
     std::size_t ticks = 0;             ///< among them, to be handled
     bool last_counts = false;          ///< the last one is to be handled

@@ -35,13 +35,14 @@ public:
         timers mine;
         mine.emplace_back(ex, time::max());
         mine.back().async_wait(std::forward<Handler>(handler));
+        timer& added = mine.back();
         timers over;
         const std::scoped_lock order(mutex_);
         waiting_.splice(waiting_.end(), mine);
-        tell(something(), over);
-        waiting_.back().rearm_at(told());
+        tell(something(), over); // which takes it out if expire_all() has ended it already
+        added.rearm_at(told());
         // Where the queue is never empty, nobody is told that, and nobody taken out.
-        while (waiting_.front().rearm_at(told()) == 0 && waiting_.size() > 1)
+        while (waiting_.size() > 1 && waiting_.front().rearm_at(told()) == 0)
             over.splice(over.end(), waiting_, waiting_.begin());
     }
 

@@ -37,6 +37,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <thread>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -176,6 +177,7 @@ public:
     [[nodiscard]] bool has_room_for_parked() noexcept {
         return !parked_.empty() && has_room_for(parked_.front());
     }
+    [[nodiscard]] bool has_parked() const noexcept { return !parked_.empty(); }
     /// Takes such a timer.
     [[nodiscard]] timer_ptr take_parked() noexcept {
         if (!has_room_for_parked())
@@ -188,7 +190,8 @@ public:
 
     /// The timer is let go, if it is over.
     void unlist_if_over(timer_type& t) noexcept {
-        if (t.phase != phase::ended || t.slots != 0 || t.running || std::exchange(t.over, true))
+        if (t.phase != phase::ended || t.slots != 0 || t.runner != std::thread::id() ||
+            std::exchange(t.over, true))
             return;
         timers_.erase(timers_.iterator_to(t));
         over_.push_back(t);
@@ -207,7 +210,7 @@ public:
     // --- processing ----------------------------------------------------------------------------
 
     /// Takes the first event, if its slot was pushed before slot number `end`, and no function goes
-    /// before it. Its timer counts as running.
+    /// before it. This thread runs its timer.
     /// @param functions that were taken so far.
     /// @return nothing if there is none.
     [[nodiscard]] std::optional<taken_event> take(std::uint64_t end,
@@ -235,7 +238,7 @@ public:
         }
         if (result.event)
             result.event->overruns += std::exchange(t.owed, 0);
-        t.running = true;
+        t.runner = std::this_thread::get_id();
         pop_front();
         return result;
     }

@@ -42,6 +42,7 @@
 #include <memory>
 #include <mutex>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -73,9 +74,9 @@ public:
         time_point due;
     };
 
-    /// @throws std::invalid_argument unless `period` is greater than zero.
+    /// @throws std::invalid_argument unless `period` is greater than zero, and there is such a policy.
     interval_grid(const time_point& start, const duration& period, missed_tick_policy policy)
-        : next_(start), period_(valid(period)), policy_(policy) {
+        : next_(start), period_(valid(period)), policy_(valid(policy)) {
         crowds_.reserve(1);
     }
 
@@ -94,9 +95,11 @@ public:
         return policy_;
     }
 
+    /// @throws std::invalid_argument if there is no such policy, with nothing changed.
     void set_policy(missed_tick_policy policy) {
+        const missed_tick_policy checked = valid(policy);
         const std::lock_guard lock(mutex_);
-        policy_ = policy;
+        policy_ = checked;
     }
 
     /// The scheduled tick is due one period of length `period` after the last one, or now if that
@@ -192,6 +195,14 @@ private:
     static constexpr duration tolerance =
         std::chrono::floor<duration>(std::chrono::milliseconds(5));
 
+    static missed_tick_policy valid(missed_tick_policy policy) {
+        if (policy != missed_tick_policy::burst && policy != missed_tick_policy::delay &&
+            policy != missed_tick_policy::skip)
+            throw std::invalid_argument("pawl: a missed_tick_policy of " +
+                                        std::to_string(static_cast<int>(policy)) +
+                                        ": there is no such policy");
+        return policy;
+    }
     static const duration& valid(const duration& period) {
         if (!(period > duration::zero()))
             throw std::invalid_argument("pawl: a period of " + time::detail::text_of(period) +
