@@ -425,6 +425,10 @@ def main() -> int:
         check_page(mutants)
         return 0
     chosen = [m for m in mutants if arguments.layer in (None, m.layer) and (not arguments.name or m.name in arguments.name)]
+    if arguments.layer and arguments.layer not in {m.layer for m in mutants}:
+        raise Bad(f"no such layer: {arguments.layer}; there are {', '.join(sorted({m.layer for m in mutants}))}")
+    if arguments.sample is not None and arguments.sample < 1:
+        raise Bad(f"a sample of {arguments.sample}: must be 1 at least")
     if unknown := set(arguments.name) - {m.name for m in mutants}:
         raise Bad(f"no such mutant: {unknown.pop()}")
     if arguments.list:
@@ -433,7 +437,7 @@ def main() -> int:
         return 0
     equivalent = sum(bool(m.equivalent) for m in chosen)
     chosen = [m for m in chosen if not m.equivalent]
-    if arguments.sample:
+    if arguments.sample is not None:
         print(f"seed: {arguments.seed}")
         chosen = sample(chosen, arguments.sample, arguments.seed)
     survivors = Campaign(mutants, arguments.jobs).run(chosen)

@@ -86,7 +86,7 @@ end
 local function parse_time(text)
     local count, unit = text:match "^every%s+([%d.]+)%s*(%a+)%s*$"
     if text:match "^every" then
-        local period = tonumber(count) and units[unit] and tonumber(count) * units[unit]
+        local period = tonumber(count) and units[unit] and tonumber(count) * 1.0 * units[unit]
         if not period or period <= 0 then
             return nil, ("'%s': must be like 'every 5s', in ms, s, min or h, greater than 0"):format(text)
         end

@@ -8,6 +8,7 @@
 #include <lua.hpp>
 
 #include <poll.h>
+#include <stdio_ext.h>
 #include <unistd.h>
 
 #include <array>
@@ -87,8 +88,10 @@ public:
             if (::poll(watched.data(), watched.size(), -1) < 0)
                 continue; // a signal
             if (watched[1].revents != 0) {
+                const auto failed = lua_host::failures(L);
                 lua_host::process_events(L);
-                prompt();
+                if (__fpending(stdout) != 0 || lua_host::failures(L) != failed)
+                    prompt(); // something was written behind the last one
             }
             if (watched[0].revents != 0 && !read())
                 return;
@@ -195,6 +198,7 @@ int main(int argc, char** argv) {
     lua_settop(L, 0);
     if (!interactive)
         return run_script(L, argc - first, argv + first, stays);
+    std::setvbuf(stdout, nullptr, _IOFBF, BUFSIZ); // for __fpending(); prompt() flushes
     console(L).run();
     return 0;
 }
