@@ -254,6 +254,53 @@ BOOST_AUTO_TEST_CASE(P9_an_interval_that_waits_for_room_is_work_of_its_context) 
     BOOST_TEST(context.stopped()); // the queue has gone
 }
 
+BOOST_AUTO_TEST_CASE(P10_the_end_of_a_context_ends_an_interval_that_waits_for_room) {
+    std::optional<asio::io_context> context;
+    context.emplace();
+    manual_queue queue(*context, {.capacity = 2});
+    int ticks = 0;
+    auto timer = queue.every(10ms, [&ticks] { ++ticks; });
+    manual_clock::advance(*context, 50ms);
+    context->poll();
+    BOOST_TEST(queue.pending() == 2U);
+
+    context.reset();
+
+    BOOST_TEST(!timer.armed());
+    BOOST_TEST(queue.process_events() == 2U);
+    BOOST_TEST(timer.ended());
+    BOOST_TEST(queue.process_events() == 0U);
+    BOOST_TEST(ticks == 2);
+}
+
+BOOST_AUTO_TEST_CASE(P10_expire_all_lets_go_of_an_interval_that_waits_for_room) {
+    asio::io_context context;
+    manual_queue queue(context, {.capacity = 2});
+    int ticks = 0;
+    auto timer = queue.every(10ms, [&ticks] { ++ticks; });
+    manual_clock::advance(context, 50ms);
+    context.poll();
+    pawl::expire_all(context); // with success: it looks for room, and waits again
+    context.poll();
+    BOOST_TEST(timer.armed());
+    BOOST_TEST(queue.process_events() == 2U);
+    BOOST_TEST(queue.process_events() == 2U);
+    BOOST_TEST(queue.process_events() == 1U);
+    BOOST_TEST(ticks == 5);
+    manual_clock::advance(context, 10ms); // and goes on
+    context.poll();
+    BOOST_TEST(queue.process_events() == 1U);
+
+    manual_clock::advance(context, 50ms);
+    context.poll();
+    pawl::expire_all(context, asio::error::operation_aborted);
+    context.poll();
+    BOOST_TEST(!timer.armed());
+    BOOST_TEST(queue.process_events() == 2U);
+    BOOST_TEST(timer.ended());
+    BOOST_TEST(ticks == 8);
+}
+
 BOOST_AUTO_TEST_CASE(expire_all_may_end_a_wait_of_async_wait_as_it_is_started) {
     asio::io_context context;
     auto work = asio::make_work_guard(context);

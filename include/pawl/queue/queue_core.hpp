@@ -47,10 +47,8 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/error.hpp>
-#include <boost/asio/execution/outstanding_work.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/prefer.hpp>
 #include <boost/system/error_code.hpp>
 #include <boost/system/system_error.hpp>
 
@@ -121,7 +119,6 @@ public:
         bury();
         functions_.clear(); // nothing is pushed any more
         waits_.clear();
-        count_work();
         watched_ = false;
         if (leader_ == leading::nobody)
             close_own();
@@ -171,18 +168,14 @@ public:
     /// No event of `t` is emitted any more but the last one, which is now.
     /// @return whether it was armed.
     bool disarm(timer_type& t) {
-        bool parked = false;
         wakes wake = 0;
         {
             const std::scoped_lock lock(mutex_);
             if (t.phase != phase::armed)
                 return false;
-            parked = t.parked.is_linked();
             wake = push_last(t);
         }
         wake_up(wake);
-        if (parked)
-            count_work();
         stop_wait(t);
         return true;
     }
@@ -193,13 +186,11 @@ public:
     bool destroy(timer_type& t, const std::optional<real_time>& until) {
         const auto self = std::this_thread::get_id();
         bool drops = false;
-        bool parked = false;
         bool done = true;
         wakes wake = 0;
         {
             std::unique_lock lock(mutex_);
             if (t.phase != phase::ended) {
-                parked = t.parked.is_linked();
                 events_.kill(t);
                 wake = counted_down();
                 drops = t.runner == std::thread::id();
@@ -220,8 +211,6 @@ public:
         wake_up(wake);
         if (drops)
             end_run(t);
-        if (parked)
-            count_work();
         stop_wait(t);
         clean_up();
         return done;
@@ -231,25 +220,27 @@ public:
     void wait_ended(timer_type& t, const boost::system::error_code& ec) {
         const time_point now = Clock::now();
         std::optional<time_point> next;
-        bool parked = false;
+        bool crowded = false;
         wakes wake = 0;
         {
             const std::scoped_lock lock(mutex_);
             if (t.phase != phase::armed)
                 return;
-            if (ec)
+            if (ec) {
                 wake = push_last(t); // somebody has let all timers of its context go
-            else {
+            } else {
+                events_.unpark(
+                    t); // by expire_all(), which lets go of those that wait for room as well
                 next = events_.emit(t, functions_.pushed(), now, true);
                 wake = count_up();
-                parked = t.parked.is_linked();
+                crowded = t.crowded;
             }
         }
-        if (parked)
-            count_work(); // while the context runs this
         wake_up(wake);
-        if (next)
-            (void)arm_or_park(t, *next);
+        if (crowded)
+            (void)arm_or_park(t, std::nullopt);
+        else if (next)
+            (void)arm_or_park(t, next);
     }
 
     /// The wait of `t` was destroyed with its context.
@@ -503,43 +494,51 @@ private:
     }
 
     /// @throws what the start of a wait throws; std::bad_alloc.
-    void arm(timer_type& t, const time_point& due) {
+    /// @param due nothing where another thread may arm it as well: then what holds now decides.
+    void arm(timer_type& t, std::optional<time_point> due) {
         bool refused = false;
         {
             const std::scoped_lock order(t.wait_mutex);
             if (t.phase != phase::armed)
                 return;
-            struct start_mark {
-                timer_type& t;
-                ~start_mark() { t.starting = false; }
-            };
-            t.refused = false;
-            t.starting = true;
-            {
-                const start_mark mark{t};
-                t.wait.expires_at(due);
-                t.wait.async_wait(queue_wait_handler<Clock, WaitTraits>(t));
+            if (t.wait.rearm_at(due ? *due : due_now(t)) == 0) {
+                struct start_mark {
+                    timer_type& t;
+                    ~start_mark() { t.starting = false; }
+                };
+                t.refused = false;
+                t.starting = true;
+                {
+                    const start_mark mark{t};
+                    t.wait.async_wait(queue_wait_handler<Clock, WaitTraits>(t));
+                }
+                refused = t.refused;
             }
-            refused = t.refused;
         }
         if (refused)
             wait_destroyed(t);
         watch_deadline();
     }
     /// In want of memory it is tried again when the host comes. @return whether that was not so.
-    [[nodiscard]] bool arm_or_park(timer_type& t, const time_point& due) {
+    [[nodiscard]] bool arm_or_park(timer_type& t, const std::optional<time_point>& due) {
         try {
             arm(t, due);
             return true;
         } catch (const std::bad_alloc&) {
-            {
-                const std::scoped_lock lock(mutex_);
-                if (t.phase == phase::armed)
-                    events_.park(t);
-            }
-            count_work();
+            const std::scoped_lock lock(mutex_);
+            if (t.phase == phase::armed)
+                events_.park(t);
             return false;
         }
+    }
+
+    /// A timer that waits for room waits for the end of time. So it is work of its context (P9), and is
+    /// told of the context's end.
+    [[nodiscard]] time_point due_now(timer_type& t) {
+        const std::scoped_lock lock(mutex_);
+        if (t.parked.is_linked())
+            return time_point::max();
+        return t.grid ? t.grid->scheduled().due : t.due;
     }
 
     void stop_wait(timer_type& t) {
@@ -572,9 +571,7 @@ private:
                 wake = count_up();
             }
             wake_up(wake);
-            const bool armed = !next || arm_or_park(*t, *next);
-            count_work(); // after it is armed
-            if (!armed) {
+            if (!arm_or_park(*t, std::nullopt)) {
                 const std::scoped_lock lock(mutex_);
                 return marks_now();
             }
@@ -587,24 +584,6 @@ private:
     void clean_up() {
         (void)unpark();
         bury();
-    }
-
-    /// Timers that wait for room are work of their context (P9), as those are that wait for time.
-    /// Called, without the lock, whenever one has begun to, or has ceased.
-    void count_work() {
-        if (own_)
-            return; // it has work anyway
-        const std::scoped_lock order(parked_work_mutex_);
-        bool parked = false;
-        {
-            const std::scoped_lock lock(mutex_);
-            parked = events_.has_parked();
-        }
-        if (parked && !parked_work_)
-            parked_work_.emplace(
-                boost::asio::prefer(executor_, boost::asio::execution::outstanding_work.tracked));
-        else if (!parked)
-            parked_work_.reset();
     }
 
     /// Lets go of timers that are over. What close() has ended may be let go by a function that is
@@ -886,9 +865,7 @@ private:
     std::atomic<bool> watched_{false}; ///< descriptor_ is there, and the timers are the queue's own
 
     ready_waits waits_;
-    std::mutex watch_mutex_;                                  ///< before mutex_
-    std::mutex parked_work_mutex_;                            ///< before mutex_
-    std::optional<boost::asio::any_io_executor> parked_work_; ///< while timers wait for room
+    std::mutex watch_mutex_; ///< before mutex_
 };
 
 } // namespace detail

@@ -84,6 +84,7 @@ struct queue_timer : std::enable_shared_from_this<queue_timer<Clock, WaitTraits>
     bool over = false;                 ///< it is listed to be let go
     boost::intrusive::list_member_hook<> listed;
     boost::intrusive::list_member_hook<> parked; ///< it waits for room
+    bool crowded = false;                        ///< it has waited for room
 
     std::mutex wait_mutex;
     wait_type wait;

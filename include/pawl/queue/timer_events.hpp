@@ -170,14 +170,23 @@ public:
 
     /// The timer waits for room, or for memory. @pre it is armed.
     void park(timer_type& t) noexcept {
+        if (t.parked.is_linked())
+            return;
+        t.crowded = true;
         parked_.push_back(t);
+        note_first();
+    }
+    /// It waits no more.
+    void unpark(timer_type& t) noexcept {
+        if (!t.parked.is_linked())
+            return;
+        parked_.erase(parked_.iterator_to(t));
         note_first();
     }
     /// Whether a timer waits for room, and there is some.
     [[nodiscard]] bool has_room_for_parked() noexcept {
         return !parked_.empty() && has_room_for(parked_.front());
     }
-    [[nodiscard]] bool has_parked() const noexcept { return !parked_.empty(); }
     /// Takes such a timer.
     [[nodiscard]] timer_ptr take_parked() noexcept {
         if (!has_room_for_parked())
@@ -307,13 +316,6 @@ private:
                                 std::memory_order_relaxed);
         idle_.store(slots_.empty() && parked_.empty(), std::memory_order_relaxed);
     }
-    void unpark(timer_type& t) noexcept {
-        if (!t.parked.is_linked())
-            return;
-        parked_.erase(parked_.iterator_to(t));
-        note_first();
-    }
-
     /// @pre ticks_ != 0
     void drop_oldest() noexcept {
         while (!is_live_tick(slots_[oldest_]))
