@@ -9,7 +9,7 @@
  * Model
  *   One interval. A thread runs the timers' context: it expires the wait, emits a tick and arms the wait again, as often
  *   as TICKS says. The host takes events and runs the function, which may destroy its own timer, until the timer has ended.
- *   Two more threads disarm the timer, and destroy it, or do not. What happens under the lock of the
+ *   One more thread disarms the timer, and two destroy it, or do not. What happens under the lock of the
  *   queue is one step; the one of the wait is held for two.
  *
  * Properties
@@ -33,7 +33,7 @@ mtype = { a_tick, a_last }
 mtype phase = armed;
 chan slots = [TICKS + 2] of { mtype };
 bool last_there;
-bool running;                           /* queue_timer::running */
+bool running;                           /* queue_timer::runner is a thread */
 bool runs;                              /* the function does, in truth */
 bool dropped;
 
@@ -41,7 +41,7 @@ bool wait_armed = true;
 bool wait_locked;
 byte ticks;
 bool disarmed;
-bool destroyed;
+byte destroyed;
 bool context_over;
 
 inline lock_wait() { atomic { !wait_locked -> wait_locked = true } }
@@ -102,7 +102,7 @@ active proctype context() {
        :: next -> arm()
        :: else
        fi
-    :: atomic { disarmed && destroyed -> context_over = true; break }
+    :: atomic { disarmed && destroyed == 2 -> context_over = true; break }
     od
 }
 
@@ -131,8 +131,8 @@ active proctype disarmer() {
     disarmed = true
 }
 
-/* queue_core::destroy(), by another thread than the host's */
-active proctype destroyer() {
+/* queue_core::destroy(), by other threads than the host's */
+active [2] proctype destroyer() {
     bool drops;
     if
     :: true -> goto over
@@ -147,20 +147,25 @@ active proctype destroyer() {
 #else
            drops = true
 #endif
+           ;
+#ifndef MUTANT_A_SECOND_DESTROY_DOES_NOT_WAIT
+           running = running || drops
+#endif
         :: else
         fi
     };
 #ifndef MUTANT_DESTROY_DOES_NOT_WAIT
-    !running;
+    drops || !running;
 #endif
+    /* end_run() */
     if
-    :: drops -> drop()
+    :: drops -> drop(); running = false
     :: else
     fi;
     stop_wait();
     assert(!runs && dropped);
 over:
-    destroyed = true
+    destroyed++
 }
 
 /* within the function: queue_core::destroy() and disarm() by the host */
@@ -227,7 +232,7 @@ active proctype host() {
           fi
        :: else
        fi
-    :: atomic { empty(slots) && disarmed && destroyed -> break }
+    :: atomic { empty(slots) && disarmed && destroyed == 2 -> break }
     od;
     context_over;
     assert(phase == armed || (phase == ended && dropped && !running && !wait_armed))
