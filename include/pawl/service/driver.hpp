@@ -280,7 +280,7 @@ private:
         target_.wake();
     }
 
-    optional_mutex mutex_;
+    optional_mutex<> mutex_;
     boost::asio::execution_context& context_;
     driver_target& target_;
     bool outstanding_ = false;                ///< a handler is on its way

@@ -250,7 +250,7 @@ private:
             crowds_.erase(c);
     }
 
-    mutable optional_mutex mutex_{true};
+    mutable optional_mutex<> mutex_{true};
     tick_number number_ = 0;    ///< of the scheduled tick
     tick_number delivered_ = 0; ///< the number of the tick that was delivered last
     time_point delivered_due_;  ///< when that one was due

@@ -25,6 +25,8 @@ namespace pawl::detail {
 #endif
 }
 
+/// `Mutex`, where it is needed.
+template <class Mutex = std::mutex>
 class optional_mutex {
 public:
     explicit optional_mutex(bool enabled) noexcept : enabled_(enabled) {}
@@ -42,11 +44,17 @@ public:
         }
     }
 
+    /// spin_mutex::give_way()
+    void give_way() const noexcept {
+        if (enabled_)
+            mutex_.give_way();
+    }
+
     /// By the thread that has locked it: it excludes another thread.
     [[nodiscard]] bool held() const noexcept { return locked_; }
 
 private:
-    std::mutex mutex_;
+    Mutex mutex_;
     const bool enabled_;
     bool locked_ = false; ///< what unlock() has to undo; guarded by the mutex
 };

@@ -44,6 +44,7 @@
 #include <pawl/service/optional_mutex.hpp>
 #include <pawl/service/options.hpp>
 #include <pawl/service/runner_pool.hpp>
+#include <pawl/service/spin_mutex.hpp>
 #include <pawl/service/wait_ledger.hpp>
 
 #include <pawl/time/fixed_array.hpp>
@@ -539,6 +540,9 @@ public:
     }
 
 private:
+    using lock_type =
+        optional_mutex<spin_mutex>; // held for a bounded time, and over nothing foreign
+
     static constexpr clock_reading latest{~std::uint64_t{0}}; ///< of a clock that is never set back
 
     template <class Deadline>
@@ -570,7 +574,7 @@ private:
     }
 
     /// Releases the lock for a while.
-    [[gnu::noinline]] void make_due_room(std::unique_lock<optional_mutex>& lock) {
+    [[gnu::noinline]] void make_due_room(std::unique_lock<lock_type>& lock) {
         lock.unlock();
         auto* const room = new due_queue::segment;
         lock.lock(); // does not throw: it is no lock that a thread could hold twice
@@ -579,7 +583,7 @@ private:
 
     /// @return true if the lock was released.
     template <class Deadline>
-    [[nodiscard]] bool make_filing_room(std::unique_lock<optional_mutex>& lock,
+    [[nodiscard]] bool make_filing_room(std::unique_lock<lock_type>& lock,
                                         [[maybe_unused]] const timer_core& timer,
                                         [[maybe_unused]] const Deadline& due) {
         if constexpr (ring_backend<Backend>)
@@ -689,7 +693,7 @@ private:
 
     [[nodiscard]] bool drop_user() noexcept { return --users_ == 0; }
 
-    optional_mutex mutex_;
+    lock_type mutex_;
     filing<Backend> files_;
     wait_ledger waits_;
     runner_pool runners_;                                   ///< units that drain due_

@@ -1,0 +1,144 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// Purpose
+//   The lock of a shard: it excludes, nobody waits for ever beside a thread that takes it again and
+//   again, and a holder of lower priority on the same processor gets on.
+
+#include <pawl/service/spin_mutex.hpp>
+
+#define BOOST_TEST_MODULE spin_mutex_race
+#include <boost/test/unit_test.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <pthread.h>
+#include <sched.h>
+
+namespace spin_mutex_race {
+
+using pawl::detail::spin_mutex;
+using namespace std::chrono_literals;
+
+BOOST_AUTO_TEST_CASE(one_thread_at_a_time_is_inside) {
+    constexpr int threads = 4;
+    constexpr int rounds = 20000;
+    spin_mutex mutex;
+    long plain = 0; // ThreadSanitizer sees it if two are inside, or if one does not see the other's
+    std::vector<std::jthread> crowd;
+    for (int i = 0; i < threads; ++i)
+        crowd.emplace_back([&] {
+            for (int n = 0; n < rounds; ++n) {
+                const std::scoped_lock lock(mutex);
+                ++plain;
+            }
+        });
+    crowd.clear();
+    BOOST_TEST(plain == long{threads} * rounds);
+}
+
+BOOST_AUTO_TEST_CASE(try_lock_fails_while_it_is_held_and_only_then) {
+    spin_mutex mutex;
+    BOOST_TEST(mutex.try_lock());
+    BOOST_TEST(!mutex.try_lock());
+    mutex.unlock();
+    BOOST_TEST(mutex.try_lock());
+    mutex.unlock();
+}
+
+// What expire_all() does with its batches. Without a word from those who wait, the thread that has
+// just unlocked has the cache line, and is first again, nearly always: it would run through its batches.
+BOOST_AUTO_TEST_CASE(a_waiting_thread_gets_in_between_the_batches_of_another) {
+    spin_mutex mutex;
+    std::atomic<bool> inside{false};
+    std::atomic<bool> done{false};
+    std::jthread other([&] {
+        inside.wait(false);
+        const std::scoped_lock lock(mutex);
+        done = true;
+    });
+    do {
+        {
+            const std::scoped_lock lock(mutex);
+            inside = true;
+            inside.notify_one();
+            const auto until = std::chrono::steady_clock::now() + 20us;
+            while (std::chrono::steady_clock::now() < until) {
+            }
+        }
+        mutex.give_way();
+    } while (!done);
+    other.join();
+    BOOST_TEST(done);
+}
+
+BOOST_AUTO_TEST_CASE(way_is_given_to_nobody_in_no_time) {
+    spin_mutex mutex;
+    mutex.give_way(); // nobody waits
+    const std::scoped_lock lock(mutex);
+    mutex.give_way(); // returns although it is held
+    BOOST_TEST(!mutex.try_lock());
+}
+
+namespace {
+
+/// @return false if this process may not do that.
+bool run_with_priority(int priority) {
+    sched_param p{};
+    p.sched_priority = priority;
+    return ::pthread_setschedparam(::pthread_self(), SCHED_FIFO, &p) == 0;
+}
+
+void stay_on_this_processor(int processor) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<unsigned>(processor), &one);
+    BOOST_REQUIRE_EQUAL(::pthread_setaffinity_np(::pthread_self(), sizeof one, &one), 0);
+}
+
+} // namespace
+
+// A lock that only spins, or only yields, hangs here: yielding lets nobody of lower priority run.
+BOOST_AUTO_TEST_CASE(a_holder_of_lower_priority_on_the_same_processor_gets_on) {
+    const int here = ::sched_getcpu();
+    BOOST_REQUIRE(here >= 0);
+    spin_mutex mutex;
+    std::atomic<bool> may_start{false};
+    std::atomic<bool> waits{false};
+    std::atomic<bool> permitted{true};
+    bool got_it = false;
+    std::thread high([&] {
+        stay_on_this_processor(here);
+        may_start.wait(false);
+        waits = true;
+        const std::scoped_lock lock(mutex);
+        got_it = true;
+    });
+    std::thread low([&] {
+        stay_on_this_processor(here);
+        permitted = run_with_priority(1);
+        {
+            const std::scoped_lock lock(mutex);
+            if (permitted) {
+                sched_param p{};
+                p.sched_priority = 2;
+                permitted = ::pthread_setschedparam(high.native_handle(), SCHED_FIFO, &p) == 0;
+            }
+            may_start = true;
+            may_start.notify_one();
+            while (!waits)
+                ::sched_yield();
+        } // the other one waits, and would run for ever
+    });
+    low.join();
+    high.join();
+    BOOST_TEST(got_it);
+    if (!permitted)
+        BOOST_TEST_MESSAGE("SCHED_FIFO is not permitted here: both threads had the same priority");
+}
+
+} // namespace spin_mutex_race
