@@ -6,6 +6,8 @@
 //   timer, requests to the driver, timers that are handled while a lock is held. And how late the system
 //   timer is set at coarse precision, which is the same question asked the other way round.
 
+#include "../support/counted_locks.hpp" // before Pawl
+
 #define BOOST_TEST_MODULE cost
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
@@ -14,7 +16,6 @@
 #include "service_support.hpp"
 #include "shard_bench.hpp"
 
-#include "../support/counted_locks.hpp"
 #include "../support/scripted_clock.hpp"
 #include "../support/system_timer.hpp"
 #include "../support/typed_cases.hpp"
@@ -35,7 +36,7 @@ namespace {
 using namespace service_test;
 using pawl::manual_clock;
 using pawl::manual_timer;
-using shard_bench::effects;
+using shard_bench::commitment;
 using shard_bench::test_wait;
 using shard_bench::timer_core;
 using wheel = pawl::time::hierarchical_wheel;
@@ -285,39 +286,40 @@ namespace {
 
 constexpr std::size_t all = ~std::size_t{0};
 
-effects cancel(pawl::detail::shard<wheel>& s, timer_core& timer, std::size_t expected) {
-    effects out;
-    BOOST_CHECK_EQUAL(s.cancel(timer, all, out), expected);
-    s.told(out);
-    return out;
+commitment cancel(pawl::detail::shard<wheel>& s, timer_core& timer, std::size_t expected) {
+    auto [count, todo] = s.cancel(timer, all);
+    BOOST_CHECK_EQUAL(count, expected);
+    if (todo.entered)
+        s.leave();
+    return std::move(todo);
+}
+
+void start(pawl::detail::shard<wheel>& s, timer_core& timer, test_wait& wait) {
+    auto [open, todo] = s.start(timer, wait, tick{10}, true);
+    BOOST_REQUIRE(open);
+    if (todo.pinned)
+        BOOST_CHECK(s.unpin().empty());
 }
 
 } // namespace
 
-// To ask it takes the driver's lock, and those of all shards.
-BOOST_AUTO_TEST_CASE(P8_the_driver_is_asked_to_rest_once_and_not_for_each_cancel_of_nothing) {
+// To tell it takes a count that all threads share, and on some clocks the driver's lock.
+BOOST_AUTO_TEST_CASE(P8_the_context_is_told_of_rest_once_and_not_for_each_cancel_of_nothing) {
     pawl::detail::shard<wheel> s(pawl::options{}, tick{});
     timer_core timer;
     test_wait wait;
-    effects out;
-    BOOST_REQUIRE(s.start(timer, wait, tick{10}, true, out));
-    s.told(out);
-    effects ended = cancel(s, timer, 1);
-    BOOST_REQUIRE(ended.runners); // who takes the wait asks
-    effects taken;
-    s.take(ended.runners, true, false, taken).op->complete();
-    s.told(taken);
-    BOOST_CHECK(taken.idle);
+    start(s, timer, wait);
+    const commitment ended = cancel(s, timer, 1);
+    BOOST_REQUIRE(ended.runners); // who takes the wait tells
+    auto taken = s.take(ended.runners, true, false);
+    taken.op->complete();
+    BOOST_CHECK(taken.todo.rest);
 
-    for (int i = 0; i < 10; ++i) {
-        const effects nothing = cancel(s, timer, 0);
-        BOOST_CHECK(!nothing.idle);
-        BOOST_CHECK(!nothing.arm);
-        BOOST_CHECK(!nothing.runners);
-    }
+    for (int i = 0; i < 10; ++i)
+        BOOST_CHECK(cancel(s, timer, 0).empty());
 
-    BOOST_CHECK(!s.release(timer));
-    BOOST_CHECK(s.release());
+    BOOST_CHECK(!s.release(timer).last);
+    BOOST_CHECK(s.release().last);
 }
 
 BOOST_AUTO_TEST_CASE(P8_a_cancel_of_nothing_asks_for_nothing_while_others_wait) {
@@ -325,30 +327,22 @@ BOOST_AUTO_TEST_CASE(P8_a_cancel_of_nothing_asks_for_nothing_while_others_wait) 
     timer_core timer;
     timer_core other;
     test_wait wait;
-    effects out;
-    BOOST_REQUIRE(s.start(timer, wait, tick{10}, true, out));
-    s.told(out);
+    start(s, timer, wait);
     test_wait last;
-    effects again;
-    BOOST_REQUIRE(s.start(other, last, tick{10}, true, again));
-    s.told(again);
-    BOOST_CHECK(!again.arm); // it is armed for that tick
-    effects ended = cancel(s, other, 1);
-    effects taken;
-    s.take(ended.runners, true, false, taken).op->complete();
-    s.told(taken);
-    BOOST_CHECK(!taken.idle);
+    auto again = s.start(other, last, tick{10}, true);
+    BOOST_CHECK(again.todo.empty()); // the driver is set for that tick
+    const commitment ended = cancel(s, other, 1);
+    auto taken = s.take(ended.runners, true, false);
+    taken.op->complete();
+    BOOST_CHECK(taken.todo.empty());
 
-    const effects nothing = cancel(s, other, 0);
-
-    BOOST_CHECK(!nothing.idle && !nothing.arm && !nothing.runners);
-    ended = cancel(s, timer, 1);
-    effects rest;
-    s.take(ended.runners, true, false, rest).op->complete();
-    s.told(rest);
-    BOOST_CHECK(!s.release(timer));
-    BOOST_CHECK(!s.release(other));
-    BOOST_CHECK(s.release());
+    BOOST_CHECK(cancel(s, other, 0).empty());
+    auto rest = s.take(cancel(s, timer, 1).runners, true, false);
+    rest.op->complete();
+    BOOST_CHECK(rest.todo.rest);
+    BOOST_CHECK(!s.release(timer).last);
+    BOOST_CHECK(!s.release(other).last);
+    BOOST_CHECK(s.release().last);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1142,39 +1142,39 @@ BOOST_AUTO_TEST_CASE(P10_a_wait_that_starts_while_expire_all_runs_is_not_ended_b
     const auto tick_1000 = pawl::time::timeout_rings::deadline{pawl::time::tick{1000}, 0};
     pawl::detail::timer_core timers[3];
     shard_bench::test_wait waits[3], later;
-    const auto apply = [&](pawl::detail::effects& todo) {
+    const auto start = [&](std::size_t i, shard_bench::test_wait& wait, bool first_wait) {
+        auto [open, todo] = shard.start(timers[i], wait, tick_1000, first_wait);
+        BOOST_TEST(open);
         b.apply(todo);
-        todo = {};
     };
-    pawl::detail::effects todo;
-    for (int i = 0; i != 3; ++i) {
-        BOOST_TEST(shard.start(timers[i], waits[i], tick_1000, true, todo));
-        apply(todo);
-    }
+    const auto cancel = [&](std::size_t i) {
+        auto [count, todo] = shard.cancel(timers[i], 1);
+        BOOST_TEST(count == 1U);
+        b.apply(todo);
+    };
+    for (std::size_t i = 0; i != 3; ++i)
+        start(i, waits[i], true);
 
     bool first = true;
-    const std::size_t ended = shard.expire_all(asio::error::timed_out, todo, [&] {
-        apply(todo);
-        if (!std::exchange(first, false))
-            return;
-        pawl::detail::effects mine;
-        BOOST_TEST(shard.cancel(timers[1], 1, mine) == 1U);
-        apply(mine);
-        BOOST_TEST(shard.start(timers[1], later, tick_1000, false, mine));
-        apply(mine);
-    });
+    const std::size_t ended =
+        shard.expire_all(asio::error::timed_out, [&](const pawl::detail::commitment& todo) {
+            b.apply(todo);
+            if (!std::exchange(first, false))
+                return;
+            cancel(1);
+            start(1, later, false);
+        });
     b.run_all();
 
     BOOST_TEST(ended == 2U);
     BOOST_TEST(later.completed == 0);
-    BOOST_TEST(shard.cancel(timers[1], 1, todo) == 1U);
-    apply(todo);
+    cancel(1);
     b.run_all();
     BOOST_TEST(later.completed == 1);
     for (const auto& w : waits)
         BOOST_TEST(w.completed == 1);
     for (auto& t : timers)
-        BOOST_TEST(!shard.release(t));
+        BOOST_TEST(!shard.release(t).last);
 }
 
 BOOST_AUTO_TEST_CASE(P10_R20_expire_all_completes_every_wait_once) {

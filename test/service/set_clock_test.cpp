@@ -329,35 +329,29 @@ BOOST_AUTO_TEST_CASE(C26_a_wait_that_starts_while_another_thread_arms_the_driver
     timer_core second;
     test_wait a;
     test_wait b;
-    effects of_first;
-    BOOST_REQUIRE(s.start(first, a, tick{10}, true, of_first));
-    BOOST_REQUIRE(of_first.arm);
+    const auto of_first = s.start(first, a, tick{10}, true);
+    BOOST_REQUIRE(of_first.todo.arm && of_first.todo.pinned);
 
-    effects of_second;
-    BOOST_REQUIRE(s.start(second, b, tick{20}, true, of_second));
-    BOOST_CHECK(of_second.arm);
-    BOOST_CHECK(of_second.wake <= tick{10}); // whichever of the two arms it, it will do for both
-    effects undo;
-    BOOST_CHECK(s.withdraw(first, a, undo)); // no memory
-    s.told(of_first);
-    s.told(undo);
-    s.told(of_second);
+    const auto of_second = s.start(second, b, tick{20}, true);
+    BOOST_CHECK(of_second.todo.arm && of_second.todo.pinned);
+    BOOST_CHECK(of_second.todo.wake <=
+                tick{10});             // whichever of the two sets it, it will do for both
+    BOOST_CHECK(s.withdraw(first, a)); // no memory
+    s.arm_failed();
+    BOOST_CHECK(s.unpin().empty());
+    BOOST_CHECK(s.unpin().empty());
 
     test_wait c;
-    effects later;
-    BOOST_REQUIRE(s.start(first, c, tick{30}, false, later));
-    BOOST_CHECK(later.arm); // after a failure the next start tries again
-    s.told(later);
+    const auto later = s.start(first, c, tick{30}, false);
+    BOOST_CHECK(later.todo.arm); // after a failure the next start tries again
+    BOOST_CHECK(s.unpin().empty());
     for (timer_core* t : {&first, &second}) {
-        effects out;
-        BOOST_CHECK_EQUAL(s.cancel(*t, 1, out), one);
-        s.told(out);
-        effects taken;
-        s.take(out.runners, true, false, taken).op->complete();
-        s.told(taken);
-        BOOST_CHECK(!s.release(*t));
+        auto [count, out] = s.cancel(*t, 1);
+        BOOST_CHECK_EQUAL(count, one);
+        s.take(out.runners, true, false).op->complete();
+        BOOST_CHECK(!s.release(*t).last);
     }
-    BOOST_CHECK(s.release());
+    BOOST_CHECK(s.release().last);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -33,7 +33,7 @@
 namespace shard_bench {
 
 using boost::system::error_code;
-using pawl::detail::effects;
+using pawl::detail::commitment;
 using pawl::detail::runner_token;
 using pawl::detail::slot_link;
 using pawl::detail::timer_core;
@@ -98,8 +98,9 @@ class bench final : private wait_host {
 public:
     using shard = pawl::detail::shard<Backend>;
 
-    explicit bench(const pawl::options& o = {}, tick now = {})
-        : per_turn_(o.completions_per_turn), shard_(o, now), now_(now) {}
+    explicit bench(const pawl::options& o = {}, tick now = {},
+                   pawl::detail::work_host* work = nullptr)
+        : per_turn_(o.completions_per_turn), shard_(o, now, nullptr, work), now_(now) {}
 
     ~bench() {
         if (!released_)
@@ -119,31 +120,29 @@ public:
     // --- timers ---
 
     bool start(timer_core& timer, wait_operation& op, std::uint64_t due) {
-        effects out;
         const bool first = std::find(users_.begin(), users_.end(), &timer) == users_.end();
-        bool started = false;
+        typename shard::template result<bool> started;
         try {
-            started = shard_.start(timer, op, tick{due}, first, out);
+            started = shard_.start(timer, op, tick{due}, first);
         } catch (...) {
             if (first) // it is a user all the same
                 users_.push_back(&timer);
             throw;
         }
-        if (started && first)
+        if (started.value && first)
             users_.push_back(&timer);
-        apply(out);
-        return started;
+        apply(started.todo);
+        return started.value;
     }
     std::size_t cancel(timer_core& timer, std::size_t limit = ~std::size_t{0}) {
-        effects out;
-        const std::size_t count = shard_.cancel(timer, limit, out);
-        apply(out);
+        auto [count, todo] = shard_.cancel(timer, limit);
+        apply(todo);
         return count;
     }
     std::size_t rearm(timer_core& timer, std::uint64_t due) {
-        effects out;
-        const std::size_t count = shard_.rearm(timer, tick{due}, out);
-        apply(out);
+        auto [count, refused, todo] = shard_.rearm(timer, tick{due});
+        BOOST_CHECK(!refused);
+        apply(todo);
         return count;
     }
     void move(timer_core& from, timer_core& to) {
@@ -156,13 +155,13 @@ public:
         cancel(timer);
         if (std::erase(users_, &timer) == 0)
             return false;
-        const bool last = shard_.release(timer);
+        const bool last = shard_.release(timer).last;
         check();
         return last;
     }
     bool release_service() {
         released_ = true;
-        return shard_.release();
+        return shard_.release().last;
     }
 
     // --- expiry ---
@@ -172,29 +171,28 @@ public:
         now_ = std::max(now_, tick{now});
         if (driver_ && *driver_ <= now_)
             driver_.reset();
-        effects out;
-        (void)shard_.collect(now_, shard_.seen().set_backs, false, out);
-        apply(out);
+        apply(shard_.collect(now_, shard_.seen().set_backs, shard::looker::outside).todo);
     }
     /// As the driver does it: its wake-up is a unit itself.
     bool wake(std::uint64_t now) {
         now_ = std::max(now_, tick{now});
         driver_.reset();
-        effects out;
-        const bool claimed = shard_.collect(now_, shard_.seen().set_backs, true, out).claimed;
-        apply(out, !claimed);
-        if (claimed)
+        auto found = shard_.collect(now_, shard_.seen().set_backs, shard::looker::runner);
+        apply(found.todo, !found.claimed);
+        if (found.claimed)
             turn(nullptr);
-        return claimed;
+        return found.claimed;
     }
 
     /// Runs one queued unit.
     /// @return the number of waits that it completed or handed over.
-    std::size_t run_unit() {
+    std::size_t run_unit() { return turn(next_unit()); }
+    /// Takes a queued unit, for the test to run.
+    runner_token* next_unit() {
         BOOST_REQUIRE(!units_.empty());
         runner_token* const token = units_.front();
         units_.pop_front();
-        return turn(token);
+        return token;
     }
     std::size_t run_all() {
         std::size_t count = 0;
@@ -209,11 +207,10 @@ public:
     void arrive(std::size_t index, bool interrupted_until_due = false) {
         auto& op = static_cast<test_wait&>(*carriers_[index]);
         carriers_.erase(carriers_.begin() + static_cast<std::ptrdiff_t>(index));
-        bool last = false;
-        if (!shard_.arrive(op, last)) {
+        if (!shard_.arrive(op).value) {
             if (interrupted_until_due)
                 collect(~std::uint64_t{0} - 2);
-            if (shard_.park(op, last)) {
+            if (shard_.park(op).value) {
                 check();
                 return;
             }
@@ -223,8 +220,7 @@ public:
     void abandon_carrier(std::size_t index) {
         wait_operation& op = *carriers_[index];
         carriers_.erase(carriers_.begin() + static_cast<std::ptrdiff_t>(index));
-        bool last = false;
-        if (!shard_.park(op, last))
+        if (!shard_.park(op).value)
             op.destroy();
         check();
     }
@@ -232,9 +228,8 @@ public:
     // --- all at once ---
 
     std::size_t expire_all(const error_code& ec = {}) {
-        effects out;
         const std::size_t count =
-            shard_.expire_all(ec, out, [&] { apply(std::exchange(out, effects{}), false); });
+            shard_.expire_all(ec, [this](const commitment& todo) { apply(todo, false); });
         check();
         return count;
     }
@@ -242,27 +237,30 @@ public:
     const boost::asio::execution_context& context() const noexcept override { return context_; }
 
     /// What wait_host::cancel() of a dispatcher does.
-    void cancel(slot_link& link) override {
-        effects out;
-        shard_.cancel(link, out);
-        apply(out);
-    }
-    void forget(slot_link& link) noexcept override { over_ = shard_.forget(link); }
+    void cancel(slot_link& link) override { apply(shard_.cancel(link)); }
+    void forget(slot_link& link) noexcept override { over_ = shard_.forget(link).last; }
 
-    void apply(const effects& out, bool may_check = true) {
+    /// Carries out what the shard has left to be done.
+    void apply(const commitment& out, bool may_check = true) {
         for (runner_token* t = out.runners; t; t = t->next)
             units_.push_back(t);
         armings_ += out.arm;
         if (out.arm && (!driver_ || out.wake < *driver_))
             driver_ = out.wake;
-        if (out.idle) {
+        if (out.rest) {
+            BOOST_CHECK(!shard_.busy());
             BOOST_CHECK_EQUAL(shard_.armed_count(), 0u);
-            driver_.reset();
         }
-        shard_.told(out);
+        if (out.entered)
+            shard_.leave();
+        if (out.pinned)
+            apply(shard_.unpin(), false);
         if (may_check)
             check();
     }
+
+    /// A thread has yet to carry out what it was told.
+    void hold_up(bool on) { held_up_ = on; }
 
     void close() {
         shard_.close();
@@ -283,8 +281,7 @@ public:
             require(false, e.what());
         }
         require(units_.size() <= pawl::detail::runner_pool::most, "more units than there may be");
-        const bool comes_again = !shard_.all_told() && driver_ == tick{};
-        require(shard_.due_count() == 0 || !units_.empty() || in_turn_ || comes_again,
+        require(shard_.due_count() == 0 || !units_.empty() || in_turn_ || held_up_,
                 "I1: an entry without a unit");
         if (!units_.empty() || in_turn_)
             return; // they may have a backlog to collect
@@ -300,15 +297,14 @@ private:
         in_turn_ = true;
         std::size_t count = 0;
         for (unsigned n = 1;; ++n) {
-            effects out;
-            auto taken = shard_.take(token, n == per_turn_, false, out);
+            auto taken = shard_.take(token, n == per_turn_, false);
             if (taken.behind) {
                 collect(now_.count());
-                taken = shard_.take(token, n == per_turn_, true, out);
+                taken = shard_.take(token, n == per_turn_, true);
             }
             if (taken.retired)
                 in_turn_ = false;
-            apply(out);
+            apply(taken.todo);
             if (taken.op) {
                 ++count;
                 if (taken.op->direct())
@@ -353,6 +349,7 @@ private:
     std::size_t armings_ = 0;
     bool over_ = false;
     bool in_turn_ = false;
+    bool held_up_ = false;
     bool closed_ = false;
     bool broken_ = false;
     bool released_ = false;

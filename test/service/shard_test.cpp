@@ -821,21 +821,6 @@ PAWL_TYPED_CASE(a_start_arms_the_driver_that_could_not_be_armed_before, Backend,
     BOOST_CHECK_EQUAL(b.armings(), 2u);
 }
 
-PAWL_TYPED_CASE(P9_the_driver_does_not_rest_before_the_last_runner_has_come, Backend, backends) {
-    bench<Backend> b;
-    crowd<Backend> c(b, 1);
-    c.start(10);
-
-    effects out;
-    (void)b.state().collect(tick{10}, b.state().seen().set_backs, false, out);
-
-    BOOST_CHECK(out.runners);
-    BOOST_CHECK(!out.idle);
-    b.apply(out);
-    b.run_all();
-    BOOST_CHECK(!b.driver());
-}
-
 PAWL_TYPED_CASE(P8_a_start_during_a_backlog_does_not_arm_the_driver, Backend, backends) {
     bench<Backend> b(with(1, 1));
     crowd<Backend> c(b, 3);
@@ -851,25 +836,6 @@ PAWL_TYPED_CASE(P8_a_start_during_a_backlog_does_not_arm_the_driver, Backend, ba
     BOOST_CHECK_EQUAL(overdue.completed(), 1u);
 }
 
-PAWL_TYPED_CASE(P9_the_driver_rests_when_the_last_wait_is_gone, Backend, backends) {
-    bench<Backend> b;
-    crowd<Backend> c(b, 2);
-    c.start(100);
-
-    b.cancel(c.timers[0]);
-    b.run_all();
-    BOOST_CHECK(b.driver().has_value());
-    b.cancel(c.timers[1]);
-    b.run_all();
-    BOOST_CHECK(!b.driver().has_value());
-
-    test_wait again;
-    b.start(c.timers[0], again, 200);
-    BOOST_CHECK(b.driver().has_value());
-    b.cancel(c.timers[0]);
-    b.run_all();
-}
-
 namespace {
 
 /// While there is one thread only, nobody needs to be told anything.
@@ -880,201 +846,296 @@ struct second_thread {
     ~second_thread() { end.set_value(); }
 };
 
+/// The context of a shard: what it counts, and where its thread is.
+struct test_context final : pawl::detail::work_host {
+    bool work_started() noexcept override {
+        work += counts;
+        return counts;
+    }
+    bool may_rest_here(bool counted) noexcept override { return !counted || in_unit; }
+    bool driver_stays(bool counted) noexcept override { return counted && stays; }
+
+    bool counts = true;
+    bool in_unit = true;
+    bool stays = true;
+    int work = 0;
+};
+
+template <class Backend>
+constexpr auto outside = pawl::detail::shard<Backend>::looker::outside;
+template <class Backend>
+constexpr auto runner = pawl::detail::shard<Backend>::looker::runner;
+
+template <class Backend>
+void start(bench<Backend>& b, timer_core& timer, wait_operation& op, std::uint64_t due,
+           unsigned users = 1) {
+    auto [open, todo] = b.state().start(timer, op, tick{due}, users);
+    BOOST_REQUIRE(open);
+    b.apply(todo, false);
+}
+
 } // namespace
 
-PAWL_TYPED_CASE(P9_the_driver_comes_again_while_a_cancel_has_yet_to_queue_its_runner, Backend,
+PAWL_TYPED_CASE(P9_work_is_counted_from_the_first_start_to_the_unit_of_the_last_end, Backend,
                 backends) {
+    test_context context;
+    bench<Backend> b({}, {}, &context);
+    crowd<Backend> c(b, 2);
+    BOOST_CHECK_EQUAL(context.work, 0);
+    c.start(10);
+    BOOST_CHECK_EQUAL(context.work, 1); // for the shard, not for each of them
+
+    auto found = b.state().collect(tick{10}, 0, outside<Backend>);
+    BOOST_CHECK(found.todo.runners);
+    BOOST_CHECK(!found.todo.rest); // nothing is armed, but runners are claimed
+    b.apply(found.todo, false);
+    b.run_unit();
+    BOOST_CHECK(b.state().busy());
+    auto last = b.state().take(b.next_unit(), true, false);
+
+    BOOST_CHECK(last.todo.rest && last.todo.give_back);
+    BOOST_CHECK(!b.state().busy());
+    BOOST_CHECK_EQUAL(context.work, 1); // it is the caller's to give back
+    last.op->complete();
+}
+
+PAWL_TYPED_CASE(P9_the_driver_stays_set_when_the_last_wait_is_gone, Backend, backends) {
+    for (const bool stays : {true, false}) {
+        test_context context;
+        context.stays = stays;
+        bench<Backend> b({}, {}, &context);
+        crowd<Backend> c(b, 1);
+        c.start(100);
+        b.cancel(c.timers[0]);
+        b.run_all();
+        BOOST_CHECK(!b.state().busy());
+        const std::size_t armings = b.armings();
+
+        test_wait later;
+        b.start(c.timers[0], later, 200);
+        BOOST_CHECK_EQUAL(b.armings() - armings, stays ? 0u : 1u);
+        test_wait earlier;
+        timer_core t;
+        b.start(t, earlier, 50);
+        BOOST_CHECK_EQUAL(b.armings() - armings, stays ? 1u : 2u);
+
+        b.release(t);
+        b.cancel(c.timers[0]);
+        b.run_all();
+        b.wake(50); // for nobody
+        test_wait again;
+        b.start(c.timers[0], again, 300);
+        BOOST_CHECK_EQUAL(b.armings() - armings, stays ? 2u : 3u);
+        b.cancel(c.timers[0]);
+        b.run_all();
+    }
+}
+
+// Elsewhere than in a unit the count of the context might become zero, and stop it.
+PAWL_TYPED_CASE(P9_the_last_end_outside_a_unit_sends_one_to_give_the_work_back, Backend, backends) {
     const second_thread there_is;
-    bench<Backend> b;
+    test_context context;
+    bench<Backend> b({}, {}, &context);
     crowd<Backend> c(b, 1);
     c.start(10);
-    effects unfinished; // of a thread that is held up between the lock and the queueing
-    BOOST_REQUIRE_EQUAL(b.state().cancel(c.timers[0], 1, unfinished), 1u);
-    BOOST_REQUIRE(unfinished.runners);
+    context.in_unit = false;
+
+    auto [withdrawn, todo] = b.state().withdraw(c.waits[0]);
+
+    BOOST_CHECK(withdrawn);
+    BOOST_CHECK(!todo.rest);
+    BOOST_REQUIRE(todo.runners);
+    BOOST_CHECK(!todo.runners->next);
+    BOOST_CHECK(b.state().busy());
+    b.apply(todo);
+    context.in_unit = true;
+    auto taken = b.state().take(b.next_unit(), true, false);
+    BOOST_CHECK(!taken.op);
+    BOOST_CHECK(taken.todo.rest && taken.todo.give_back);
+    BOOST_CHECK(!b.state().busy());
+}
+
+PAWL_TYPED_CASE(P9_a_context_that_cannot_be_told_of_work_is_left_anywhere, Backend, backends) {
+    const second_thread there_is;
+    test_context context;
+    context.counts = context.in_unit = false;
+    bench<Backend> b({}, {}, &context);
+    crowd<Backend> c(b, 2);
+    b.start(c.timers[0], c.waits[0], 10);
+    const std::size_t armings = b.armings();
+
+    auto [withdrawn, todo] = b.state().withdraw(c.waits[0]);
+
+    BOOST_CHECK(withdrawn);
+    BOOST_CHECK(todo.rest && !todo.give_back && !todo.runners);
+    BOOST_CHECK(!b.state().all_have_left()); // so that the context does not end meanwhile
+    b.apply(todo);
+    BOOST_CHECK(b.state().all_have_left());
+    b.start(c.timers[1], c.waits[1], 20); // the driver was told to go
+    BOOST_CHECK_EQUAL(b.armings(), armings + 1);
+}
+
+PAWL_TYPED_CASE(P9_a_context_that_becomes_known_counts_the_busy_shard_once, Backend, backends) {
+    test_context context;
+    context.counts = false;
+    bench<Backend> b({}, {}, &context);
+    crowd<Backend> c(b, 1);
+    c.start(10);
+    BOOST_CHECK_EQUAL(context.work, 0);
+
+    context.counts = true;
+    b.state().count_work();
+    b.state().count_work();
+
+    BOOST_CHECK_EQUAL(context.work, 1);
+    b.collect(10);
+    auto taken = b.state().take(b.next_unit(), true, false);
+    BOOST_CHECK(taken.todo.give_back);
+    taken.op->complete();
+    b.state().count_work(); // quiet
+    BOOST_CHECK_EQUAL(context.work, 1);
+}
+
+// Between the lock and the queueing nothing but the claimed runner keeps the context at work.
+PAWL_TYPED_CASE(P9_a_shard_is_busy_while_a_cancel_has_yet_to_queue_its_runner, Backend, backends) {
+    const second_thread there_is;
+    test_context context;
+    bench<Backend> b({}, {}, &context);
+    crowd<Backend> c(b, 1);
+    c.start(10);
+    auto [count, held_up] = b.state().cancel(c.timers[0], 1);
+    BOOST_REQUIRE_EQUAL(count, 1u);
+    BOOST_REQUIRE(held_up.runners);
     BOOST_CHECK_EQUAL(b.state().armed_count(), 0u);
-    BOOST_CHECK(b.state().need() == pawl::detail::driver_need::soon);
-    BOOST_CHECK(!b.state().all_told());
+    BOOST_CHECK(!b.state().all_have_left());
 
-    effects out;
-    BOOST_CHECK(
-        !b.state().collect(tick{10}, 0, true, out).claimed); // the driver wakes up: no turn for it
-    BOOST_CHECK(out.arm);
-    BOOST_CHECK(out.wake == tick{});
+    auto found = b.state().collect(tick{10}, 0, runner<Backend>); // the driver wakes up
+    BOOST_CHECK(!found.claimed);                                  // no turn for it
+    BOOST_CHECK(found.todo.empty());
+    BOOST_CHECK(b.state().busy());
 
-    b.apply(unfinished);
-    BOOST_CHECK(b.state().need() == pawl::detail::driver_need::nobody);
-    BOOST_CHECK(b.state().all_told());
+    b.apply(held_up, false);
+    BOOST_CHECK(b.state().all_have_left());
     b.run_all();
     BOOST_CHECK_EQUAL(c.completed(), 1u);
-    effects after;
-    (void)b.state().collect(tick{11}, 0, true, after);
-    BOOST_CHECK(!after.arm);
+    BOOST_CHECK(!b.state().busy());
 }
 
-// A wait that is due at once arms no driver, and a runner that completes two does for it, too: of a
-// thread that has yet to queue it.
-BOOST_AUTO_TEST_CASE(P9_a_ring_wait_that_is_due_at_once_does_not_rely_on_an_unqueued_runner) {
-    using rings = pawl::time::timeout_rings;
+// The driver has to be set before the context may do without what keeps it at work now.
+PAWL_TYPED_CASE(P9_a_shard_is_busy_while_a_start_has_yet_to_set_the_driver, Backend, backends) {
     const second_thread there_is;
-    pawl::options o;
-    o.rings.delays = {{.delay = std::chrono::seconds(1)}};
-    o.completions_per_turn = 2;
-    bench<rings> b(o);
-    timer_core timers[2];
-    test_wait waits[2];
-    const rings::deadline now{tick{}, rings::deadline::overdue};
+    for (const bool in_unit : {true, false}) {
+        test_context context;
+        bench<Backend> b({}, {}, &context);
+        crowd<Backend> c(b, 1);
+        auto [open, held_up] = b.state().start(c.timers[0], c.waits[0], tick{10}, true);
+        BOOST_REQUIRE(open && held_up.arm && held_up.pinned);
+        b.hold_up(true);
+        b.cancel(c.timers[0]); // by another thread; and its unit runs
+        b.run_all();
+        BOOST_CHECK_EQUAL(c.completed(), 1u);
+        BOOST_CHECK(b.state().busy());
+        BOOST_CHECK(!b.state().all_have_left());
 
-    effects unfinished; // of a thread that is held up between the lock and the queueing
-    BOOST_REQUIRE(b.state().start(timers[0], waits[0], now, true, unfinished));
-    BOOST_REQUIRE(unfinished.runners);
-    BOOST_CHECK(!unfinished.arm);
+        context.in_unit = in_unit;
+        const auto end = b.state().unpin();
 
-    effects out;
-    BOOST_REQUIRE(b.state().start(timers[1], waits[1], now, true, out));
-    BOOST_CHECK(!out.runners);
-    BOOST_CHECK(out.arm);
-    BOOST_CHECK(out.wake == tick{});
-    BOOST_CHECK(b.state().need() == pawl::detail::driver_need::soon);
-
-    b.apply(out);
-    b.apply(unfinished);
-    b.run_all();
-    BOOST_CHECK_EQUAL(waits[0].completed + waits[1].completed, 2);
-    BOOST_CHECK(!b.driver());
-    for (timer_core& each : timers)
-        BOOST_CHECK(!b.state().release(each));
+        BOOST_CHECK_EQUAL(end.rest, in_unit);
+        BOOST_CHECK_EQUAL(end.runners != nullptr, !in_unit);
+        BOOST_CHECK_EQUAL(b.state().busy(), !in_unit);
+        context.in_unit = true;
+        b.hold_up(false);
+        b.apply(end, false);
+        b.run_all();
+        BOOST_CHECK(!b.state().busy());
+        BOOST_CHECK(b.state().all_have_left());
+        (void)b.state().release(c.timers[0]);
+    }
 }
 
-// Runners see to a backlog, and the driver is not armed meanwhile: but what if the only runner is one
-// that a thread, held up between the lock and the queueing, has yet to queue?
-PAWL_TYPED_CASE(P9_the_driver_comes_again_if_the_runner_for_a_backlog_is_yet_to_come, Backend,
-                backends) {
+// A thread that is pinned in one shard sets the driver for all; no other one need be.
+PAWL_TYPED_CASE(P9_who_looks_at_the_clock_outside_a_unit_is_pinned, Backend, backends) {
     const second_thread there_is;
-    bench<Backend> b(with(1, 64));
-    crowd<Backend> c(b, 3);
-    c.start(10);
-    effects unfinished;
-    BOOST_REQUIRE_EQUAL(b.state().cancel(c.timers[0], 1, unfinished), 1u);
-    BOOST_REQUIRE(unfinished.runners);
-
-    effects out; // the driver wakes up, and leaves the backlog to that runner
-    BOOST_CHECK(!b.state().collect(tick{10}, 0, true, out).claimed);
-    BOOST_CHECK(!out.runners);
-    BOOST_CHECK(out.arm);
-    BOOST_CHECK(out.wake == tick{});
-
-    b.apply(unfinished);
-    b.run_all();
-    BOOST_CHECK_EQUAL(c.completed(), 3u);
-}
-
-PAWL_TYPED_CASE(P9_a_runner_that_leaves_a_backlog_to_one_yet_to_come_arms_the_driver, Backend,
-                backends) {
-    const second_thread there_is;
-    bench<Backend> b(with(1, 1));
-    crowd<Backend> c(b, 3);
-    c.start(10);
-    while (b.state().due_count() == 0)
-        b.collect(10);
-    BOOST_REQUIRE_EQUAL(b.units(), 1u);
-    BOOST_REQUIRE(!b.driver());
-    effects unfinished;
-    BOOST_REQUIRE_EQUAL(b.state().cancel(c.timers[2], 1, unfinished), 1u);
-    BOOST_REQUIRE(unfinished.runners);
-
-    b.run_unit();
-
-    BOOST_CHECK_EQUAL(b.units(), 0u);
-    BOOST_REQUIRE(b.driver());
-    BOOST_CHECK(*b.driver() == tick{});
-    b.apply(unfinished);
-    b.run_all();
-    BOOST_CHECK_EQUAL(c.completed(), 3u);
-}
-
-PAWL_TYPED_CASE(P9_a_runner_that_meets_a_pulled_back_wait_arms_the_driver_itself, Backend,
-                backends) {
+    using looker = typename pawl::detail::shard<Backend>::looker;
     bench<Backend> b;
+    crowd<Backend> c(b, 1);
+    c.start(100);
+
+    BOOST_CHECK(!b.state().collect(tick{10}, 0, looker::runner).todo.pinned);
+    BOOST_CHECK(!b.state().collect(tick{11}, 0, looker::covered).todo.pinned);
+    auto found = b.state().collect(tick{12}, 0, looker::outside);
+    BOOST_CHECK(found.todo.arm && found.todo.pinned);
+    b.apply(found.todo);
+    BOOST_CHECK(b.state().all_have_left());
+}
+
+PAWL_TYPED_CASE(P9_a_runner_that_meets_a_pulled_back_wait_leaves_the_shard_busy, Backend,
+                backends) {
+    const second_thread there_is;
+    test_context context;
+    bench<Backend> b({}, {}, &context);
     crowd<Backend> c(b, 1);
     c.start(10);
     b.collect(10);
     BOOST_REQUIRE_EQUAL(b.units(), 1u);
     BOOST_REQUIRE(!b.driver());
-    effects unfinished; // of a thread that is held up between the lock and the arming
-    BOOST_REQUIRE_EQUAL(b.state().rearm(c.timers[0], tick{30}, unfinished), 1u);
-    BOOST_REQUIRE(unfinished.arm);
+    auto [count, refused, held_up] = b.state().rearm(c.timers[0], tick{30});
+    BOOST_REQUIRE_EQUAL(count, 1u);
+    BOOST_REQUIRE(held_up.arm && held_up.pinned);
 
-    b.run_unit();
+    BOOST_CHECK(!b.state().take(b.next_unit(), true, false).op);
 
-    BOOST_REQUIRE(b.driver());
-    BOOST_CHECK(*b.driver() <= tick{30});
-    b.apply(unfinished);
+    BOOST_CHECK(b.state().busy());
+    BOOST_CHECK_EQUAL(c.completed(), 0u);
+    b.apply(held_up);
     b.collect(30);
     b.run_all();
     BOOST_CHECK_EQUAL(c.completed(), 1u);
 }
 
-PAWL_TYPED_CASE(P9_a_unit_whose_wait_is_pulled_back_behind_take_arms_the_driver_itself, Backend,
+PAWL_TYPED_CASE(P9_a_wait_that_is_pulled_back_from_its_carrier_makes_the_shard_busy, Backend,
                 backends) {
-    for (const bool pulled_back : {false, true}) {
-        bench<Backend> b;
-        timer_core t;
-        test_wait w(false);
-        b.start(t, w, 10);
-        effects collected;
-        (void)b.state().collect(tick{10}, 0, false, collected);
-        effects taken;
-        BOOST_REQUIRE(b.state().take(collected.runners, true, false, taken).op == &w);
-        BOOST_CHECK(!taken.arm);
-        b.state().told(collected);
-        effects unfinished; // of a thread that is held up between the lock and the arming
-        if (pulled_back)
-            BOOST_REQUIRE_EQUAL(b.state().rearm(t, tick{30}, unfinished), 1u);
+    test_context context;
+    bench<Backend> b({}, {}, &context);
+    timer_core t;
+    test_wait w(false);
+    b.start(t, w, 10);
+    b.wake(10);
+    BOOST_REQUIRE_EQUAL(b.carriers().size(), 1u);
+    BOOST_CHECK(!b.state().busy()); // the carrier is somebody else's work
 
-        effects out;
-        BOOST_CHECK_EQUAL(b.state().arrive_or_park(w, out), !pulled_back);
+    BOOST_CHECK_EQUAL(b.rearm(t, 30), 1u);
+    BOOST_CHECK(b.state().busy());
 
-        BOOST_CHECK_EQUAL(out.arm, pulled_back);
-        if (pulled_back) {
-            BOOST_CHECK(out.wake <= tick{30});
-            b.apply(out);
-            b.apply(unfinished);
-            b.wake(30);
-            BOOST_REQUIRE_EQUAL(b.carriers().size(), 1u);
-            b.arrive(0);
-            BOOST_CHECK_EQUAL(w.completed, 1);
-        }
-        b.release(t);
-    }
+    b.arrive(0);
+    BOOST_CHECK(b.state().busy());
+    b.wake(30);
+    b.arrive(0);
+    BOOST_CHECK_EQUAL(w.completed, 1);
+    BOOST_CHECK(!b.state().busy());
+    b.release(t);
 }
 
 PAWL_TYPED_CASE(a_start_beside_one_whose_driver_fails_arms_the_driver_itself, Backend, backends) {
     const second_thread there_is;
     bench<Backend> b;
     crowd<Backend> c(b, 2);
-    effects failing;
-    BOOST_REQUIRE(b.state().start(c.timers[0], c.waits[0], tick{10}, true, failing));
-    BOOST_REQUIRE(failing.arm);
-    effects beside;
-    BOOST_REQUIRE(b.state().start(c.timers[1], c.waits[1], tick{20}, true, beside));
+    const auto failing = b.state().start(c.timers[0], c.waits[0], tick{10}, true);
+    BOOST_REQUIRE(failing.todo.arm && failing.todo.pinned);
+    const auto beside = b.state().start(c.timers[1], c.waits[1], tick{20}, true);
 
-    BOOST_CHECK(beside.arm); // does not rely on the first
-    effects undo;
-    BOOST_CHECK(b.state().withdraw(c.timers[0], c.waits[0], undo));
-    BOOST_CHECK(!undo.idle); // the other one is armed
-    b.apply(undo, false);
-    b.state().told(failing);
-    b.state().told(beside);
+    BOOST_CHECK(beside.todo.arm && beside.todo.pinned); // does not rely on the first
+    BOOST_CHECK(b.state().withdraw(c.timers[0], c.waits[0]));
+    b.state().arm_failed();
+    BOOST_CHECK(b.state().unpin().empty()); // the other one is armed
+    BOOST_CHECK(b.state().unpin().empty());
 
-    effects next;
     test_wait third;
     timer_core timer;
-    BOOST_REQUIRE(b.state().start(timer, third, tick{30}, true, next));
-    BOOST_CHECK(next.arm);
-    b.state().told(next);
-    effects out;
-    (void)b.state().collect(tick{40}, 0, false, out);
-    b.apply(out);
+    auto next = b.state().start(timer, third, tick{30}, true);
+    BOOST_CHECK(next.todo.arm);
+    b.apply(next.todo, false);
+    b.collect(40);
     b.run_all();
     BOOST_CHECK_EQUAL(c.waits[0].completed, 0);
     BOOST_CHECK_EQUAL(c.waits[1].completed, 1);
@@ -1085,17 +1146,19 @@ PAWL_TYPED_CASE(a_start_beside_one_whose_driver_fails_arms_the_driver_itself, Ba
 }
 
 PAWL_TYPED_CASE(a_start_whose_driver_fails_is_withdrawn_without_a_trace, Backend, backends) {
-    bench<Backend> b;
+    const second_thread there_is;
+    test_context context;
+    bench<Backend> b({}, {}, &context);
     timer_core t;
     test_wait w;
-    effects unheeded;
-    BOOST_REQUIRE(b.state().start(t, w, tick{10}, true, unheeded));
-    BOOST_REQUIRE(unheeded.arm);
+    const auto unheeded = b.state().start(t, w, tick{10}, true);
+    BOOST_REQUIRE(unheeded.todo.arm);
 
-    effects undo;
-    BOOST_CHECK(b.state().withdraw(t, w, undo));
-    BOOST_CHECK(undo.idle); // another start may have armed the driver, and its wait be over
-    b.apply(undo);
+    BOOST_CHECK(b.state().withdraw(t, w));
+    b.state().arm_failed();
+    const auto end = b.state().unpin();
+    BOOST_CHECK(end.rest && !end.runners);
+    b.apply(end);
 
     BOOST_CHECK_EQUAL(b.state().armed_count(), 0u);
     BOOST_CHECK_EQUAL(b.cancel(t), 0u);
@@ -1126,10 +1189,10 @@ PAWL_TYPED_CASE(an_armed_wait_is_withdrawn_without_a_word, Backend, backends) {
     crowd<Backend> c(b, 2);
     c.start(10);
 
-    effects out;
-    BOOST_CHECK(b.state().withdraw(c.waits[0], out));
-    BOOST_CHECK(!out.runners); // another one is armed: the driver stays
-    b.apply(out);
+    auto [withdrawn, todo] = b.state().withdraw(c.waits[0]);
+    BOOST_CHECK(withdrawn);
+    BOOST_CHECK(todo.empty()); // another one is armed
+    b.apply(todo);
     b.collect(10);
     b.run_all();
 
@@ -1137,33 +1200,28 @@ PAWL_TYPED_CASE(an_armed_wait_is_withdrawn_without_a_word, Backend, backends) {
     BOOST_CHECK_EQUAL(c.waits[1].completed, 1);
 }
 
-PAWL_TYPED_CASE(P9_the_last_withdrawal_lets_the_driver_rest_and_queues_nothing, Backend, backends) {
+PAWL_TYPED_CASE(P9_the_last_withdrawal_in_a_unit_gives_the_work_back_and_queues_nothing, Backend,
+                backends) {
     const second_thread there_is;
-    bench<Backend> b;
+    test_context context;
+    bench<Backend> b({}, {}, &context);
     crowd<Backend> c(b, 3);
     b.start(c.timers[0], c.waits[0], 10);
     b.start(c.timers[1], c.waits[1], 10);
 
-    effects first;
-    BOOST_CHECK(b.state().withdraw(c.waits[0], first));
-    BOOST_CHECK(!first.runners);
-    BOOST_CHECK(!first.idle);
+    auto first = b.state().withdraw(c.waits[0]);
+    BOOST_CHECK(first.value);
+    BOOST_CHECK(first.todo.empty());
 
-    effects unfinished; // of a thread that is held up between the lock and the driver
-    BOOST_CHECK(b.state().withdraw(c.waits[1], unfinished));
-    BOOST_CHECK(!unfinished.runners);
-    BOOST_CHECK(unfinished.idle);
-    BOOST_CHECK(
-        !b.state().all_told()); // so that the context does not end before the thread is done
-    BOOST_CHECK(b.state().need() == pawl::detail::driver_need::nobody);
-    BOOST_CHECK(b.state().still_idle(unfinished.armings));
-    b.apply(unfinished);
-    BOOST_CHECK(b.state().all_told());
-    BOOST_CHECK(!b.driver());
+    auto last = b.state().withdraw(c.waits[1]);
+    BOOST_CHECK(last.value);
+    BOOST_CHECK(!last.todo.runners);
+    BOOST_CHECK(last.todo.rest && last.todo.give_back);
+    BOOST_CHECK(!b.state().busy());
 
     b.start(c.timers[2], c.waits[2], 10);
-    BOOST_CHECK(!b.state().still_idle(unfinished.armings));
-    BOOST_CHECK(b.driver());
+    BOOST_CHECK_EQUAL(context.work,
+                      2); // counted anew, whether the other was given back by now or not
     BOOST_CHECK_EQUAL(b.units(), 0u);
 }
 
@@ -1177,19 +1235,19 @@ PAWL_TYPED_CASE(a_wait_with_a_carrier_is_cancelled_instead_and_its_carrier_comes
         if (pulled_back)
             BOOST_REQUIRE_EQUAL(b.rearm(c.timers[0], 20), 1u);
 
-        effects out;
-        BOOST_CHECK(!b.state().withdraw(c.waits[0], out));
-        b.apply(out);
-        effects again;
-        BOOST_CHECK(!b.state().withdraw(c.waits[0], again));
-        b.apply(again);
+        const auto withdraw = [&] {
+            auto [withdrawn, todo] = b.state().withdraw(c.waits[0]);
+            b.apply(todo);
+            return withdrawn;
+        };
+        BOOST_CHECK(!withdraw());
+        BOOST_CHECK(!withdraw());
 
         BOOST_CHECK_EQUAL(b.state().armed_count(), 0u);
         b.run_all();
         BOOST_CHECK_EQUAL(c.waits[0].completed, 1);
         BOOST_CHECK(c.waits[0].told == aborted);
-        BOOST_CHECK(!b.state().withdraw(c.waits[0], again)); // it is over
-        b.apply(again);
+        BOOST_CHECK(!withdraw()); // it is over
     }
 }
 
@@ -1202,9 +1260,9 @@ PAWL_TYPED_CASE(a_wait_whose_carrier_has_gone_elsewhere_is_not_withdrawn, Backen
     b.run_all();
     BOOST_REQUIRE_EQUAL(b.carriers().size(), 1u);
 
-    effects out;
-    BOOST_CHECK(!b.state().withdraw(w, out));
-    b.apply(out);
+    auto [withdrawn, todo] = b.state().withdraw(w);
+    BOOST_CHECK(!withdrawn);
+    b.apply(todo);
     BOOST_CHECK_EQUAL(w.completed, 0);
     b.arrive(0);
 
@@ -1221,17 +1279,14 @@ PAWL_TYPED_CASE(a_held_wait_knows_at_once_that_its_timer_was_cancelled, Backend,
     held_test_wait& w = *owner;
     b.start(t, w, 10);
     BOOST_CHECK(w.observed());
-    effects cancelled;
-    BOOST_CHECK_EQUAL(b.state().cancel(t, 1, cancelled), 1u);
+    auto [count, cancelled] = b.state().cancel(t, 1);
+    BOOST_CHECK_EQUAL(count, 1u);
 
     BOOST_CHECK(w.state.phase() == wait_phase::cancelled);
-    effects out;
-    BOOST_CHECK(!b.state().withdraw(w, out));
+    BOOST_CHECK(!b.state().withdraw(w).value);
 
     BOOST_CHECK(w.result() == aborted);
-    effects taken;
-    BOOST_CHECK(b.state().take(cancelled.runners, true, false, taken).op == &w);
-    b.state().told(cancelled);
+    BOOST_CHECK(b.state().take(cancelled.runners, true, false).op == &w);
     (void)b.state().release(t);
 }
 
@@ -1240,22 +1295,16 @@ PAWL_TYPED_CASE(a_timer_leaves_together_with_its_wait, Backend, backends) {
         bench<Backend> b;
         timer_core t;
         test_wait w;
-        effects started;
-        BOOST_REQUIRE(b.state().start(t, w, tick{10}, true, started));
-        b.state().told(started);
-        if (due) {
-            effects collected;
-            (void)b.state().collect(tick{10}, 0, false, collected);
-            b.apply(collected);
-        }
+        start(b, t, w, 10);
+        if (due)
+            b.apply(b.state().collect(tick{10}, 0, outside<Backend>).todo, false);
 
-        effects out;
-        bool last_user = true;
-        BOOST_CHECK_EQUAL(b.state().leave(t, w, out, last_user), !due);
-        BOOST_CHECK(!last_user); // the service is one
+        auto [left, todo] = b.state().leave(t, w);
+        BOOST_CHECK_EQUAL(left, !due);
+        BOOST_CHECK(!todo.last); // the service is one
         BOOST_CHECK(!t.filed());
         BOOST_CHECK(!t.newest());
-        b.apply(out);
+        b.apply(todo);
         b.run_all();
         BOOST_CHECK_EQUAL(w.completed, due ? 1 : 0);
         BOOST_CHECK(!due || w.told == aborted);
@@ -1266,18 +1315,15 @@ PAWL_TYPED_CASE(I5_a_timer_that_leaves_after_the_service_is_the_last_user, Backe
     bench<Backend> b;
     timer_core t;
     test_wait w;
-    effects started;
-    BOOST_REQUIRE(b.state().start(t, w, tick{10}, true, started));
-    b.state().told(started);
+    start(b, t, w, 10);
     b.close();
     BOOST_CHECK(!b.release_service());
 
-    effects out;
-    bool last_user = false;
-    BOOST_CHECK(b.state().leave(t, w, out, last_user));
-    BOOST_CHECK(last_user);
-    BOOST_CHECK(!out.runners); // nobody would run it
-    BOOST_CHECK(b.state().all_told());
+    auto [left, todo] = b.state().leave(t, w);
+    BOOST_CHECK(left);
+    BOOST_CHECK(todo.last);
+    BOOST_CHECK(!todo.runners); // nobody would run it
+    BOOST_CHECK(b.state().all_have_left());
 }
 
 PAWL_TYPED_CASE(I5_a_limit_that_ends_after_its_timer_and_the_service_is_the_last_user, Backend,
@@ -1285,20 +1331,17 @@ PAWL_TYPED_CASE(I5_a_limit_that_ends_after_its_timer_and_the_service_is_the_last
     bench<Backend> b;
     timer_core t;
     test_wait w;
-    effects started;
-    BOOST_REQUIRE(b.state().start(t, w, tick{10}, 2, started));
-    b.apply(started);
+    start(b, t, w, 10, 2);
     b.cancel(t);
     b.run_all();
-    BOOST_CHECK(!b.state().release(t));
+    BOOST_CHECK(!b.state().release(t).last);
     BOOST_CHECK(!b.release_service());
 
-    effects out;
-    bool last_user = false;
-    BOOST_CHECK(!b.state().withdraw(w, out, &last_user)); // it is over
-    BOOST_CHECK(last_user);
-    BOOST_CHECK(!out.runners);
-    BOOST_CHECK(b.state().all_told());
+    auto [withdrawn, todo] = b.state().withdraw(w, true);
+    BOOST_CHECK(!withdrawn); // it is over
+    BOOST_CHECK(todo.last);
+    BOOST_CHECK(!todo.runners);
+    BOOST_CHECK(b.state().all_have_left());
 }
 
 // ---- a clock that is set back ------------------------------------------------------------------------
@@ -1313,10 +1356,9 @@ PAWL_TYPED_CASE(P1_P7_after_a_set_back_waits_keep_their_deadlines_and_their_orde
     b.state().set_back(tick{5'000});
 
     BOOST_CHECK(b.state().seen().now == tick{5'000});
-    effects out;
-    (void)b.state().collect(tick{5'000}, b.state().seen().set_backs, false, out);
-    BOOST_CHECK(out.arm);
-    b.apply(out);
+    auto found = b.state().collect(tick{5'000}, b.state().seen().set_backs, outside<Backend>);
+    BOOST_CHECK(found.todo.arm);
+    b.apply(found.todo);
     b.collect(19'999);
     BOOST_CHECK(b.log().empty());
     b.collect(20'000);
@@ -1334,14 +1376,15 @@ PAWL_TYPED_CASE(P1_a_time_that_was_read_before_a_set_back_expires_nothing, Backe
     const unsigned before = b.state().seen().set_backs;
     // Another thread reads 250 here, and is held up. Meanwhile the clock is set back.
     b.state().set_back(tick{50});
+    b.collect(50);
     c.start(120);
 
-    effects out;
-    BOOST_CHECK_EQUAL(b.state().collect(tick{250}, before, false, out).fallen_due, 0u);
+    auto found = b.state().collect(tick{250}, before, outside<Backend>);
+    BOOST_CHECK_EQUAL(found.fallen_due, 0u);
 
-    BOOST_CHECK(out.arm); // it looks at the clock again
-    BOOST_CHECK(out.wake == tick{});
-    b.apply(out);
+    BOOST_CHECK(found.todo.arm); // it looks at the clock again
+    BOOST_CHECK(found.todo.wake == tick{});
+    b.apply(found.todo);
     b.collect(119);
     BOOST_CHECK_EQUAL(b.units(), 0u);
     b.collect(120);
@@ -1390,7 +1433,7 @@ PAWL_TYPED_CASE(P10_expire_all_completes_every_armed_wait_with_its_code, Backend
         BOOST_CHECK_EQUAL(c.waits[i].told, i < 10    ? error_code()
                                            : i == 99 ? aborted
                                                      : error_code(boost::asio::error::shut_down));
-    BOOST_CHECK(!b.driver());
+    BOOST_CHECK(!b.state().busy());
 }
 
 PAWL_TYPED_CASE(P10_a_due_wait_keeps_its_result_although_its_timer_has_an_armed_one, Backend,
@@ -1422,20 +1465,20 @@ PAWL_TYPED_CASE(P6_P10_expire_all_detaches_in_one_step_and_ends_waits_in_batches
 
     std::size_t holds = 0;
     std::size_t due = 0;
-    effects out;
-    const std::size_t count = b.state().expire_all(boost::asio::error::shut_down, out, [&] {
-        const std::size_t now_due = b.state().due_count();
-        BOOST_CHECK_LE(now_due - due, batch);
-        due = now_due;
-        b.apply(std::exchange(out, effects{}), false);
-        if (++holds != 1)
-            return;
-        // All others are out of the wheel already.
-        BOOST_CHECK_EQUAL(b.state().armed_count(), 1000 - batch);
-        BOOST_CHECK(b.state().next_wake() == tick::never());
-        b.start(newcomer, later, 77);
-        BOOST_CHECK(b.state().next_wake() == tick{77});
-    });
+    const std::size_t count =
+        b.state().expire_all(boost::asio::error::shut_down, [&](const commitment& out) {
+            const std::size_t now_due = b.state().due_count();
+            BOOST_CHECK_LE(now_due - due, batch);
+            due = now_due;
+            b.apply(out, false);
+            if (++holds != 1)
+                return;
+            // All others are out of the wheel already.
+            BOOST_CHECK_EQUAL(b.state().armed_count(), 1000 - batch);
+            BOOST_CHECK(b.state().next_wake() == tick::never());
+            b.start(newcomer, later, 77);
+            BOOST_CHECK(b.state().next_wake() == tick{77});
+        });
 
     BOOST_CHECK_EQUAL(count, 1000U);
     BOOST_CHECK_GE(holds, 1000 / batch);
@@ -1465,14 +1508,14 @@ BOOST_AUTO_TEST_CASE(P10_expire_all_ends_what_a_set_back_files_meanwhile) {
     std::thread other([&] { b.state().set_back(tick{5'000}); });
     filed_one.get_future().wait();
 
-    effects out;
-    const std::size_t count = b.state().expire_all(boost::asio::error::shut_down, out, [&] {
-        if (other.joinable()) {
-            taken_one.set_value();
-            other.join();
-        }
-        b.apply(std::exchange(out, effects{}), false);
-    });
+    const std::size_t count =
+        b.state().expire_all(boost::asio::error::shut_down, [&](const commitment& out) {
+            if (other.joinable()) {
+                taken_one.set_value();
+                other.join();
+            }
+            b.apply(out, false);
+        });
     b.run_all();
 
     BOOST_CHECK_EQUAL(count, 3u);
@@ -1512,8 +1555,7 @@ namespace {
 template <class Backend>
 std::size_t drain(bench<Backend>& b, const std::function<void(test_wait&)>& each = {}) {
     std::size_t count = 0;
-    wait_operation* op = nullptr;
-    while (b.state().drain(op)) {
+    const auto end = [&](wait_operation* op) {
         while (op) {
             auto& w = static_cast<test_wait&>(*std::exchange(op, op->next));
             w.destroy();
@@ -1521,6 +1563,8 @@ std::size_t drain(bench<Backend>& b, const std::function<void(test_wait&)>& each
             if (each)
                 each(w);
         }
+    };
+    while (b.state().drain(end)) {
     }
     return count;
 }
@@ -1553,9 +1597,7 @@ PAWL_TYPED_CASE(a_closed_shard_starts_and_moves_nothing, Backend, backends) {
 
     BOOST_CHECK_EQUAL(b.rearm(t, 20), 0u);
     BOOST_CHECK_EQUAL(b.cancel(t), 0u);
-    wait_operation* op = nullptr;
-    BOOST_CHECK(!b.state().drain(op));
-    BOOST_CHECK(!op);
+    BOOST_CHECK(!b.state().drain([](wait_operation* op) { BOOST_CHECK(!op); }));
     BOOST_CHECK(b.state().begin_draining());
     BOOST_CHECK(!b.state().begin_draining());
     BOOST_CHECK(b.state().end_draining() == &w); // it is for whoever drains to destroy
@@ -1602,13 +1644,13 @@ PAWL_TYPED_CASE(P6_no_call_of_drain_looks_at_more_than_batch_limit_timers, Backe
     b.close();
 
     std::size_t most = 0;
-    for (bool more = true; more;) {
-        Backend::handled = 0;
-        wait_operation* op = nullptr;
-        more = b.state().drain(op);
+    Backend::handled = 0;
+    const auto end = [&](wait_operation* op) {
+        most = std::max(most, std::exchange(Backend::handled, 0));
         while (op)
             std::exchange(op, op->next)->destroy();
-        most = std::max(most, Backend::handled);
+    };
+    while (b.state().drain(end)) {
     }
 
     BOOST_CHECK_LE(most, 17u);
@@ -1624,10 +1666,10 @@ PAWL_TYPED_CASE(I5_the_last_user_is_told_to_delete_the_shard, Backend, backends)
 
     BOOST_CHECK(!b.release_service());
     BOOST_CHECK(!b.release(t)); // the carrier is still on its way
-    bool last = false;
-    BOOST_CHECK(b.state().arrive(w, last));
+    auto [owned, todo] = b.state().arrive(w);
+    BOOST_CHECK(owned);
 
-    BOOST_CHECK(last);
+    BOOST_CHECK(todo.last);
 }
 
 // ---- growth ---------------------------------------------------------------------------------------
@@ -1710,9 +1752,8 @@ BOOST_AUTO_TEST_CASE(P6_a_crowd_of_256_timers_moves_once_in_one_step) {
 BOOST_AUTO_TEST_CASE(P6_a_crowd_that_has_become_too_large_moves_when_it_is_smaller) {
     growth_scene s(with(16, 1));
     s.start(crowded, 100);
-    effects out;
-    (void)s.b.state().expire_all({}, out, [&] {
-        s.b.apply(std::exchange(out, effects{}), false);
+    (void)s.b.state().expire_all({}, [&](const commitment& out) {
+        s.b.apply(out, false);
         if (s.timers.size() == crowded)
             s.start(growing::most_moved + 50, 200);
     });
@@ -1911,20 +1952,20 @@ BOOST_AUTO_TEST_CASE(P10_a_crowd_that_comes_during_expire_all_waits_in_the_wheel
         const std::size_t growths = before > crowded ? 1 : 0;
         BOOST_REQUIRE_EQUAL(growing::growths, growths);
         std::vector<std::size_t> detached; // in the midst of it
-        effects out;
-        const std::size_t ended = s.b.state().expire_all(boost::asio::error::shut_down, out, [&] {
-            s.b.apply(std::exchange(out, effects{}), false);
-            if (s.waits.size() != before)
-                return;
-            for (std::size_t i = 0; i < before; ++i)
-                if (s.timers[i].newest())
-                    detached.push_back(i);
-            BOOST_REQUIRE_GE(detached.size(), before - 16);
-            s.start(crowded + 10, 2'000);
-            BOOST_CHECK_EQUAL(growing::growths, growths);
-            BOOST_CHECK_EQUAL(s.b.cancel(s.timers[detached[0]]), 1u);
-            BOOST_CHECK_EQUAL(s.b.rearm(s.timers[detached[1]], 2'500), 1u);
-        });
+        const std::size_t ended =
+            s.b.state().expire_all(boost::asio::error::shut_down, [&](const commitment& out) {
+                s.b.apply(out, false);
+                if (s.waits.size() != before)
+                    return;
+                for (std::size_t i = 0; i < before; ++i)
+                    if (s.timers[i].newest())
+                        detached.push_back(i);
+                BOOST_REQUIRE_GE(detached.size(), before - 16);
+                s.start(crowded + 10, 2'000);
+                BOOST_CHECK_EQUAL(growing::growths, growths);
+                BOOST_CHECK_EQUAL(s.b.cancel(s.timers[detached[0]]), 1u);
+                BOOST_CHECK_EQUAL(s.b.rearm(s.timers[detached[1]], 2'500), 1u);
+            });
         BOOST_CHECK_EQUAL(ended, before - 2);
         s.b.run_all();
         s.dues[detached[1]] = 2'500;
@@ -1943,10 +1984,9 @@ BOOST_AUTO_TEST_CASE(room_that_came_while_expire_all_drains_is_freed) {
     std::jthread other;
     growing::allocates = [&] {
         other = std::jthread([&] {
-            effects out;
             bool first = true;
-            (void)s.b.state().expire_all(boost::asio::error::shut_down, out, [&] {
-                s.b.apply(std::exchange(out, effects{}), false);
+            (void)s.b.state().expire_all(boost::asio::error::shut_down, [&](const commitment& out) {
+                s.b.apply(out, false);
                 if (!std::exchange(first, false))
                     return;
                 begun.set_value();
@@ -2112,7 +2152,7 @@ public:
         settle();
         BOOST_CHECK(loose_.empty());
         BOOST_CHECK_EQUAL(b_.state().armed_count(), 0u);
-        BOOST_CHECK(!b_.driver());
+        BOOST_CHECK(!b_.state().busy());
     }
 
     std::size_t completed = 0;

@@ -2,14 +2,11 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   Counts the mutexes that each thread locks: who counts what it does can tell one hold from the next.
-//   For one translation unit of a program only, and not for ThreadSanitizer, which has that function.
+//   Counts the locks of shards that each thread takes: who counts what it does can tell one hold from the
+//   next. To be included before any header of Pawl.
 
 #ifndef PAWL_TEST_SUPPORT_COUNTED_LOCKS_HPP
 #define PAWL_TEST_SUPPORT_COUNTED_LOCKS_HPP
-
-#include <dlfcn.h>
-#include <pthread.h>
 
 #include <cstddef>
 
@@ -19,11 +16,6 @@ inline thread_local std::size_t taken = 0; ///< by this thread
 
 } // namespace counted_locks
 
-extern "C" int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
-    using function = int (*)(pthread_mutex_t*);
-    static const auto lock = reinterpret_cast<function>(::dlsym(RTLD_NEXT, "pthread_mutex_lock"));
-    ++counted_locks::taken;
-    return lock(mutex);
-}
+#define PAWL_DETAIL_LOCK_TAKEN() (++counted_locks::taken)
 
 #endif // PAWL_TEST_SUPPORT_COUNTED_LOCKS_HPP

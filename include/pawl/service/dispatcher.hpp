@@ -24,6 +24,7 @@
 
 #include <pawl/service/block_thread.hpp>
 #include <pawl/service/native_executor.hpp>
+#include <pawl/service/on_backend.hpp>
 #include <pawl/service/saturating.hpp>
 #include <pawl/service/shard.hpp>
 
@@ -43,35 +44,25 @@
 
 namespace pawl::detail {
 
-/// What a dispatcher needs of the execution context. Not called once the shard is closed.
-class context_port {
-public:
-    /// Has the driver wake all shards at `t`, or earlier.
-    /// @throws std::bad_alloc. The next start in any shard tries again.
-    virtual void arm(time::tick t) = 0;
-    /// Has the driver wake all shards as soon as the context can.
-    virtual void kick() = 0;
-    /// Nothing is armed in one shard. Lets the driver rest if that holds for all.
-    /// @param native what can be done with the context, if that is known.
-    /// @param armings for shard::still_idle().
-    virtual void idle(const native_context* native, unsigned armings) = 0;
+template <class Clock, class WaitTraits>
+class wakeup;
 
-protected:
-    ~context_port() = default;
-};
-
-template <class Clock, any_backend Backend>
-class dispatcher final : public wait_host, public runner_host {
+template <class Clock, class WaitTraits>
+class dispatcher final : public wait_host, public runner_host, public work_host {
+    using backend = typename backend_choice<WaitTraits>::backend;
+    using shard = detail::shard<backend>;
+    using wakeup = detail::wakeup<Clock, WaitTraits>;
     using time_point = typename Clock::time_point;
     using duration = typename Clock::duration;
 
 public:
     using deadline =
-        std::conditional_t<Clock::is_steady, typename shard<Backend>::deadline, settable_deadline>;
+        std::conditional_t<Clock::is_steady, typename shard::deadline, settable_deadline>;
+    using looker = typename shard::looker;
 
-    dispatcher(boost::asio::execution_context& context, context_port& port, const options& o)
-        : context_(context), port_(port), scale_(o.precision, origin_of_ticks()),
-          shard_(o, current_tick(), this), per_turn_(o.completions_per_turn), rings_(o) {}
+    dispatcher(boost::asio::execution_context& context, wakeup& w, const options& o)
+        : context_(context), wakeup_(w), scale_(o.precision, origin_of_ticks()),
+          shard_(o, current_tick(), this, this), per_turn_(o.completions_per_turn), rings_(o) {}
     dispatcher(const dispatcher&) = delete;
     dispatcher& operator=(const dispatcher&) = delete;
 
@@ -79,9 +70,15 @@ public:
         return context_;
     }
     [[nodiscard]] const time::tick_scale<Clock>& scale() const noexcept { return scale_; }
-    [[nodiscard]] shard<Backend>& state() noexcept { return shard_; }
+    [[nodiscard]] shard& state() noexcept { return shard_; }
 
-    [[nodiscard]] const delay_table<Backend>& rings() const noexcept { return rings_; }
+    [[nodiscard]] const delay_table<backend>& rings() const noexcept { return rings_; }
+
+    /// A timer with the executor `ex` is made.
+    template <class Executor>
+    void attach(const Executor& ex) {
+        wakeup_.attach(ex);
+    }
 
     /// The tick that has begun.
     [[nodiscard]] time::tick current_tick() const { return scale_.floor(Clock::now()); }
@@ -91,20 +88,12 @@ public:
     [[nodiscard]] deadline deadline_of(const time_point& t, bool overdue,
                                        [[maybe_unused]] duration left) const {
         const time::tick due = overdue ? scale_.floor(t) : scale_.ceil(t);
-        if constexpr (ring_backend<Backend>)
+        if constexpr (ring_backend<backend>)
             return {due, left > duration::zero() ? rings_.ring_for(left) : deadline::overdue};
         else if constexpr (Clock::is_steady)
             return due;
         else
             return {due, overdue && due < scale_.ceil(t) ? reading_of(t) : clock_reading{}};
-    }
-
-    /// A timer with the executor `ex` is made. Its native executor, once found, serves all.
-    template <class Executor>
-    void attach(const Executor& ex) {
-        // relaxed: every thread finds the same constant.
-        if (!native_.load(std::memory_order_relaxed))
-            native_.store(find_native(ex, context_), std::memory_order_relaxed);
     }
 
     // --- timers -------------------------------------------------------------------------------
@@ -113,86 +102,69 @@ public:
     /// The timer, and this, may be gone when it returns.
     /// @param users of this dispatcher that come with it: the timer, if it is not yet one, and a limit.
     void start(timer_core& timer, wait_operation& op, deadline due, unsigned users) {
-        todo_list todo(shard_);
-        bool started = false;
+        typename shard::template result<bool> started;
         try {
-            started = shard_.start(timer, op, due, users, todo);
+            started = shard_.start(timer, op, due, users);
         } catch (...) {
             drop(op);
             throw;
         }
-        if (!started) {
+        if (!started.value) {
             empty(shutdown_policy::destroy);
             release();
             return;
         }
-        if constexpr (ring_backend<Backend>)
-            go_on(todo);
-        if (!todo.arm)
-            return;
-        try {
-            port_.arm(todo.wake);
-        } catch (...) {
+        carry_out(started.todo, [&] {
             // No wake-up, no wait. If somebody has come by and taken it nevertheless, all is well.
             // The timer is still there: only the first arming by this service can lack memory, and
             // nothing completes waits before.
-            todo_list undo(shard_);
-            const bool withdrawn = shard_.withdraw(timer, op, undo);
-            go_on(undo);
-            if (withdrawn) {
+            const bool withdrawn = shard_.withdraw(timer, op);
+            if (withdrawn)
                 op.destroy();
-                throw;
-            }
-        }
+            return withdrawn;
+        });
     }
 
     /// Ends a held wait, whose limit is a user.
     /// @return true if it is the caller's alone; false if its carrier will come.
     [[nodiscard]] bool leave(wait_operation& op) {
-        return leave(
-            [&](effects& todo, bool& last_user) { return shard_.withdraw(op, todo, &last_user); });
+        auto [withdrawn, todo] = shard_.withdraw(op, true);
+        carry_out(todo);
+        return withdrawn;
     }
 
     /// Ends a held wait together with its timer.
     /// @return as above.
     [[nodiscard]] bool leave(timer_core& timer, wait_operation& op) {
-        return leave([&](effects& todo, bool& last_user) {
-            return shard_.leave(timer, op, todo, last_user);
-        });
+        auto [withdrawn, todo] = shard_.leave(timer, op);
+        carry_out(todo);
+        return withdrawn;
     }
 
     /// Cancels waits.
     std::size_t cancel(timer_core& timer, std::size_t limit) {
-        todo_list todo(shard_);
-        const std::size_t count = shard_.cancel(timer, limit, todo);
-        go_on(todo);
+        auto [count, todo] = shard_.cancel(timer, limit);
+        carry_out(todo);
         return count;
     }
 
     /// Moves the deadline of pending waits to `due`, or leaves it as it was, at `old()`.
     template <class Old>
     std::size_t rearm(timer_core& timer, deadline due, Old old) {
-        todo_list todo(shard_);
-        const std::size_t count = shard_.rearm(timer, due, todo);
-        if constexpr (ring_backend<Backend>) {
-            if (todo.refused)
+        auto [count, refused, todo] = shard_.rearm(timer, due);
+        if constexpr (ring_backend<backend>) {
+            if (refused)
                 throw boost::system::system_error(boost::asio::error::no_buffer_space,
                                                   "pawl: the ring of the new delay is full");
-            go_on(todo);
         }
-        if (todo.arm) {
-            try {
-                port_.arm(todo.wake);
-            } catch (...) {
-                // The driver still keeps the old deadline; waits that were due are due again.
-                todo_list again(shard_);
-                (void)shard_.rearm(timer, old(), again);
-                shard_.arm_failed();
-                (void)collect(current_tick(), false, again);
-                go_on(again);
-                throw;
-            }
-        }
+        carry_out(todo, [&] {
+            // The driver still keeps the old deadline; waits that were due are due again.
+            auto again = shard_.rearm(timer, old()).todo;
+            drop_arming(again);
+            auto due_again = collect(current_tick(), looker::covered).todo;
+            drop_arming(due_again);
+            return true;
+        });
         return count;
     }
 
@@ -200,39 +172,33 @@ public:
 
     /// The timer is going away.
     void release(timer_core& timer) {
-        if (shard_.release(timer))
-            delete this;
+        auto todo = shard_.release(timer);
+        carry_out(todo);
     }
 
     // --- expiry -------------------------------------------------------------------------------
 
-    struct collect_result {
-        bool claimed = false; ///< the caller must call turn()
-        std::size_t fallen_due = 0;
-        bool arm = false; ///< the caller must have the driver wake all shards at `wake` or earlier
-        time::tick wake = time::tick::never();
-    };
+    /// Collects what is due at `now`. The runners are queued; to set the driver is left to the caller,
+    /// and to run a turn() if it has become a runner.
+    /// @throws std::bad_alloc with the driver set to try again.
+    [[nodiscard]] auto collect(time::tick now, looker who) {
+        auto found = look(now, who);
+        go_on(found.todo);
+        return found;
+    }
 
-    /// Collects what is due at `now`.
-    /// @param claim the caller offers to run a turn.
-    /// @throws std::bad_alloc with the driver armed to try again.
-    [[nodiscard]] collect_result collect(time::tick now, bool claim) {
-        todo_list todo(shard_);
-        const auto [claimed, fallen_due] = collect(now, claim, todo);
-        go_on(todo);
-        return {claimed, fallen_due, todo.arm, todo.wake};
+    /// The driver has been set, or could not be.
+    void unpin() {
+        auto todo = shard_.unpin();
+        if (!todo.empty())
+            go_on(todo);
     }
 
     /// Instead of turn(): leaves it to a unit that is queued.
     void give_up_turn() { turn_end(*this, nullptr); }
 
     std::size_t expire_all(const boost::system::error_code& ec) {
-        todo_list todo(shard_);
-        return shard_.expire_all(ec, todo, [&] {
-            go_on(todo);
-            todo.runners = nullptr;
-            todo.idle = false;
-        });
+        return shard_.expire_all(ec, [this](commitment todo) { carry_out(todo); });
     }
 
     /// Runs one turn: at most completions_per_turn waits.
@@ -249,59 +215,69 @@ public:
         shard_.close();
         // A wait may have been run by another thread, and have ended the context, before the call
         // that started it has returned. None of these waits for a handler.
-        while (!shard_.all_told())
+        while (!shard_.all_have_left())
             block_thread(std::chrono::microseconds(10));
         empty(policy);
     }
 
     /// The service is going away.
     void release() {
-        if (shard_.release())
-            delete this;
+        auto todo = shard_.release();
+        carry_out(todo);
     }
 
     // --- wait_host ----------------------------------------------------------------------------
 
     bool arrive(wait_operation& op) noexcept override {
-        bool last_user = false;
-        const bool owned = shard_.arrive(op, last_user);
-        delete_if(last_user);
+        auto [owned, todo] = shard_.arrive(op);
+        carry_out(todo);
         return owned;
     }
 
     bool park(wait_operation& op) noexcept override {
-        bool last_user = false;
-        const bool parked = shard_.park(op, last_user);
-        delete_if(last_user);
+        auto [parked, todo] = shard_.park(op);
+        carry_out(todo);
         return parked;
     }
 
-    bool arrive_or_park(wait_operation& op) override {
-        effects todo;
-        const bool owned = shard_.arrive_or_park(op, todo);
-        if (todo.arm)
-            port_.arm(todo.wake);
-        return owned;
-    }
+    bool arrive_or_park(wait_operation& op) override { return shard_.arrive_or_park(op); }
 
     void abandon(wait_operation& op) noexcept override {
-        bool last_user = false;
-        if (!shard_.park(op, last_user)) {
+        auto [parked, todo] = shard_.park(op);
+        if (!parked) {
             if (delivers_.load(std::memory_order_relaxed)) // see shutdown()
                 op.complete();
             else
                 op.destroy();
         }
-        delete_if(last_user);
+        carry_out(todo);
     }
 
     void cancel(slot_link& link) override {
-        todo_list todo(shard_);
-        shard_.cancel(link, todo);
-        go_on(todo);
+        auto todo = shard_.cancel(link);
+        carry_out(todo);
     }
 
-    void forget(slot_link& link) noexcept override { delete_if(shard_.forget(link)); }
+    void forget(slot_link& link) noexcept override {
+        auto todo = shard_.forget(link);
+        carry_out(todo);
+    }
+
+    // --- work_host ----------------------------------------------------------------------------
+
+    bool work_started() noexcept override {
+        const native_context* const native = wakeup_.native();
+        if (!native || !native->work_started)
+            return false;
+        native->work_started(context_);
+        return true;
+    }
+
+    bool may_rest_here(bool counted) noexcept override {
+        return !counted || wakeup_.native()->runs_here(context_);
+    }
+
+    bool driver_stays(bool counted) noexcept override { return counted && wakeup::driver_stays; }
 
 private:
     ~dispatcher() = default;
@@ -325,32 +301,18 @@ private:
                                                                 : time::tick_origin::epoch;
     }
 
-    /// What a thread that need not run the context has to do for the shard.
-    struct todo_list : effects {
-        explicit todo_list(shard<Backend>& s) noexcept : shard_(s) {}
-        todo_list(const todo_list&) = delete;
-        todo_list& operator=(const todo_list&) = delete;
-        ~todo_list() {
-            if (this->untold || this->arming)
-                shard_.told(*this);
-        }
-
-    private:
-        shard<Backend>& shard_; ///< may be gone if nothing was to be done
-    };
-
     /// Ends every wait of a closed shard. Handlers that are destroyed here may destroy timers and
     /// start other waits: those end in the same loop, and not by recursion.
     void empty(shutdown_policy policy) {
         if (!shard_.begin_draining())
             return;
-        wait_operation* op = nullptr;
+        wait_operation* late = nullptr;
         do {
-            end_all(op, shutdown_policy::destroy);
-            while (shard_.drain(op))
-                end_all(op, policy);
-            op = shard_.end_draining();
-        } while (op);
+            end_all(late, shutdown_policy::destroy);
+            while (shard_.drain([policy](wait_operation* chain) { end_all(chain, policy); })) {
+            }
+            late = shard_.end_draining();
+        } while (late);
     }
 
     static void end_all(wait_operation* op, shutdown_policy policy) {
@@ -364,16 +326,16 @@ private:
         }
     }
 
-    [[nodiscard]] auto collect(time::tick now, bool claim, effects& out) {
+    [[nodiscard]] auto look(time::tick now, looker who) {
         if constexpr (Clock::is_steady)
-            return shard_.collect(now, 0, claim, out);
+            return shard_.collect(now, 0, who);
         else
-            return collect_after_set_backs(claim, out);
+            return look_after_set_backs(who);
     }
 
     /// For clocks that can be set back: has the shard follow.
     /// @throws std::bad_alloc
-    [[nodiscard]] auto collect_after_set_backs(bool claim, effects& out) {
+    [[nodiscard]] auto look_after_set_backs(looker who) {
         for (;;) {
             // In this order: a reading that is older than another thread's is no set-back.
             const auto seen = shard_.seen();
@@ -381,33 +343,15 @@ private:
             const time::tick now = scale_.floor(t);
             const clock_reading reading = reading_of(t);
             if (!(now < seen.now) && !(reading < seen.passed))
-                return shard_.collect(now, seen.set_backs, claim, out, reading);
+                return shard_.collect(now, seen.set_backs, who, reading);
             try {
                 shard_.set_back(now, reading);
             } catch (...) {
-                port_.arm(time::tick{}); // try again
+                if (shard_.busy())
+                    wakeup_.arm(time::tick{}); // try again
                 throw;
             }
         }
-    }
-
-    /// @param end has the shard do it.
-    template <class End>
-    [[nodiscard]] bool leave(End end) {
-        bool last_user = false;
-        bool withdrawn = false;
-        {
-            todo_list todo(shard_);
-            withdrawn = end(todo, last_user);
-            go_on(todo);
-        }
-        delete_if(last_user);
-        return withdrawn;
-    }
-
-    void delete_if(bool last_user) noexcept {
-        if (last_user)
-            delete this;
     }
 
     /// Destroys a wait that never got into the shard.
@@ -426,11 +370,8 @@ private:
         ~turn_end() {
             if (!d_)
                 return;
-            effects todo;
-            d_->shard_.retire(token_, todo);
-            d_->go_on(todo);
-            if (todo.arm)
-                d_->port_.kick(); // allocates nothing: it is not the driver's first time
+            auto todo = d_->shard_.retire(token_);
+            d_->carry_out(todo);
         }
         void dismiss() noexcept { d_ = nullptr; }
 
@@ -442,19 +383,16 @@ private:
     void turn(runner_token* token) {
         turn_end end(*this, token);
         for (unsigned n = 1;; ++n) {
-            effects todo;
-            auto taken = shard_.take(token, n == per_turn_, false, todo);
+            auto taken = shard_.take(token, n == per_turn_, false);
             if (taken.behind) {
-                if (const auto found = collect(current_tick(), false); found.arm)
-                    port_.arm(found.wake);
-                taken = shard_.take(token, n == per_turn_, true, todo);
+                if (const auto found = collect(current_tick(), looker::covered); found.todo.arm)
+                    wakeup_.arm(found.todo.wake);
+                taken = shard_.take(token, n == per_turn_, true);
             }
             if (taken.retired) {
                 end.dismiss();
-                go_on(todo);
+                carry_out(taken.todo);
             }
-            if (todo.arm)
-                port_.arm(todo.wake);
             if (taken.op) {
                 if (taken.op->direct())
                     taken.op->complete();
@@ -466,24 +404,53 @@ private:
         }
     }
 
-    /// Does what the shard asked for, but for arming. If that is nothing, this may be gone.
-    void go_on(const effects& todo) {
-        if (todo.runners || todo.idle) // nearly never: not worth a call
-            carry_out(todo);
+    // --- commitments --------------------------------------------------------------------------
+
+    /// Does what a call of the shard has left to be done. If that is nothing, this may be gone.
+    void carry_out(commitment& todo) {
+        if (!todo.empty())
+            go_on(todo);
     }
 
-    [[gnu::noinline]] void carry_out(const effects& todo) {
-        if (todo.runners)
-            enqueue(todo.runners);
-        if (todo.idle) {
-            const auto* const native = native_.load(std::memory_order_relaxed); // see attach()
-            port_.idle(native, todo.armings);
+    /// @param no_memory what happens if the driver cannot be set; returns whether to throw.
+    template <class NoMemory>
+    void carry_out(commitment& todo, NoMemory no_memory) {
+        if (todo.empty())
+            return;
+        go_on(todo);
+        if (!todo.arm)
+            return;
+        try {
+            wakeup_.arm(todo.wake);
+        } catch (...) {
+            if (no_memory()) {
+                drop_arming(todo);
+                throw;
+            }
         }
+        drop_arming(todo);
+    }
+
+    /// All but to set the driver.
+    [[gnu::noinline]] void go_on(commitment& todo) {
+        if (todo.runners)
+            enqueue(std::exchange(todo.runners, nullptr));
+        if (todo.rest)
+            wakeup_.rest(todo.give_back);
+        if (todo.entered)
+            shard_.leave();
+        if (todo.last)
+            delete this;
+    }
+
+    /// The driver has been set, or need not be: this may be gone.
+    void drop_arming(commitment& todo) {
+        if (todo.pinned)
+            unpin();
     }
 
     void enqueue(runner_token* list) {
-        // relaxed: see attach()
-        const native_context* const native = native_.load(std::memory_order_relaxed);
+        const native_context* const native = wakeup_.native();
         while (list) {
             // It may run before enqueue() returns.
             runner_token& token = *std::exchange(list, list->next);
@@ -491,19 +458,18 @@ private:
                 native->enqueue(context_, token);
             } else {
                 shard_.unclaim(token);
-                port_.kick();
+                wakeup_.kick();
             }
         }
     }
 
     boost::asio::execution_context& context_; ///< not touched once the shard is closed
-    context_port& port_;                      ///< likewise
+    wakeup& wakeup_;                          ///< likewise
     const time::tick_scale<Clock> scale_;
-    shard<Backend> shard_;
+    shard shard_;
     const unsigned per_turn_;
     std::atomic<bool> delivers_{false}; ///< the context has gone, and its handlers are invoked
-    std::atomic<const native_context*> native_{nullptr};
-    [[no_unique_address]] const delay_table<Backend> rings_;
+    [[no_unique_address]] const delay_table<backend> rings_;
 };
 
 } // namespace pawl::detail

@@ -3,8 +3,7 @@
 
 /// @file
 /// Purpose
-///   The one system timer of a service: wakes it at the earliest tick that any shard has asked for,
-///   and is outstanding work of the context while waits are armed.
+///   The one system timer of a service: wakes it at the earliest tick that any shard has asked for.
 ///
 /// Model
 ///   A boost::asio::basic_waitable_timer on an executor of our own that runs its handler where the
@@ -15,17 +14,24 @@
 ///   system call, at the price of a wake-up that finds nothing. For an earlier deadline the timer
 ///   is cancelled: its handler then looks at all shards, and sets the timer anew.
 ///
-///   When nobody needs it any more, and that is found out in a unit of the context, the driver rests:
-///   the timer stays set, and what the context counts as work for it is taken back. So run() returns
-///   (P9), and nothing is queued for that. Elsewhere the timer is cancelled.
+///     event   from          to       effect                             who
+///     arm     off           set      the Asio timer is set              whoever has a deadline
+///     arm     set           hurries  if the deadline is earlier: it is  the same
+///                                    cancelled
+///     hurry   off           set      for at once                        wakeup::kick()
+///     hurry   set           hurries  it is cancelled                    that, and wakeup::rest()
+///     wake    set, hurries  off      on_wake(): the shards are looked   its handler
+///                                    at
+///   What is not in the table changes nothing. There is no state for a driver that nobody needs: it
+///   stays set, wakes up once, and finds nothing.
 ///
 /// Invariants
 ///   I1  At most one handler is on its way, from schedule() to on_wake(). So it does not matter
 ///       that cancelling an Asio timer does not recall a handler that is queued already.
 ///   I2  Whoever finds a handler on its way that was cancelled, or that expires early enough, need
 ///       do no more: it will look at all shards, and what was done before that happens before it.
-///   I3  While the driver rests, the context counts one unit of work less than Asio has told it of.
-///       on_wake() makes up for it before Asio, at the end of the handler, counts that handler off.
+///   I3  While its wait is uncounted, the context counts one unit of work less than Asio has told it
+///       of. on_wake() makes up for it before Asio, at the end of the handler, counts that handler off.
 ///
 /// Threads
 ///   All members may be called from any thread; never under the lock of a shard.
@@ -36,7 +42,6 @@
 #define PAWL_SERVICE_DRIVER_HPP
 
 #include <pawl/service/driver_clock.hpp>
-#include <pawl/service/driver_need.hpp>
 #include <pawl/service/native_executor.hpp>
 #include <pawl/service/optional_mutex.hpp>
 
@@ -80,17 +85,8 @@ private:
     boost::asio::execution_context* context_;
 };
 
-/// Called by the driver.
-class driver_target {
-public:
-    /// The driver has woken up and is disarmed.
-    virtual void wake() = 0;
-
-protected:
-    ~driver_target() = default;
-};
-
-template <class Clock, class WaitTraits>
+/// @tparam Target has `void wake()`, which is called when the driver has woken up, and is off.
+template <class Clock, class WaitTraits, class Target>
 class driver {
     static constexpr bool steady = keeps_time<Clock, WaitTraits>;
     using wait_traits = driver_wait_traits<Clock, WaitTraits>;
@@ -98,67 +94,69 @@ class driver {
 public:
     using clock = std::conditional_t<steady, Clock, driver_clock<Clock>>;
 
-    driver(boost::asio::execution_context& context, driver_target& target, bool locking)
+    driver(boost::asio::execution_context& context, Target& target, bool locking)
         : mutex_(locking), context_(context), target_(target), block_(new block),
           timer_(inline_executor(context)) {}
     driver(const driver&) = delete;
     driver& operator=(const driver&) = delete;
 
-    /// Wakes up at `at`, when tick `t` begins, unless it does so at `t` or earlier already, or `need()`
-    /// says that the waits it is for have ended meanwhile.
+    /// The driver of a shard that goes quiet may stay set. Another clock may leap meanwhile, of which
+    /// Asio's sleep knows nothing, and traits that shorten the sleep would have Asio look for nobody.
+    static constexpr bool stays_set = steady;
+
+    /// Wakes up at `at`, when tick `t` begins, unless it does so at `t` or earlier already.
+    /// @param native counts work, but not that of the driver; if null, it does.
     /// @throws std::bad_alloc with nothing changed, if it is the first call.
-    template <class Need>
-    void arm(time::tick t, const typename Clock::time_point& at, Need need) {
+    void arm(time::tick t, const typename Clock::time_point& at, const native_context* native) {
         // A clock that was moved may have passed the time for which Asio sleeps, which does not know.
         const bool overdue = !steady && !(Clock::now() < at);
         const std::scoped_lock lock(mutex_);
-        if (outstanding_)
-            return hasten(overdue ? time::tick{} : t, need);
-        switch (need()) {
-        case driver_need::nobody:
-            break;
-        case driver_need::soon:
-            schedule(time::tick{}, a_moment_from_now());
-            break;
-        case driver_need::in_time:
-            if constexpr (steady)
-                schedule(t, at);
-            else
-                schedule(t, clock::at(at));
-            break;
+        if (state_ != state::off) {
+            if ((overdue ? time::tick{} : t) < armed_at_)
+                cancel();
+        } else if constexpr (steady) {
+            schedule(t, at, native);
+        } else {
+            schedule(t, clock::at(at), native);
         }
     }
 
     /// Wakes up as soon as the context can.
-    void kick() {
+    void hurry() {
         const std::scoped_lock lock(mutex_);
-        if (!outstanding_)
-            return schedule(time::tick{}, clock::time_point::min());
-        get_up();
-        cancel();
+        if (state_ == state::off)
+            schedule(time::tick{}, clock::time_point::min(), nullptr);
+        else
+            cancel();
     }
 
-    /// Rests, unless `need()` says, under the driver's lock, that somebody needs it.
-    /// @param native what can be done with the context; nullptr if that is not known.
-    template <class Need>
-    void rest(const native_context* native, Need need) {
+    /// Wakes up in a moment, or earlier: a thread is about to hurry it. The context counts that.
+    void linger() {
+        const std::scoped_lock lock(mutex_);
+        if (state_ == state::off)
+            schedule(time::tick{}, a_moment_from_now(), nullptr);
+    }
+
+    /// A shard has gone quiet. Ends a wait that the context counts, or that has Asio look at a clock
+    /// again and again; has another one not relied on (see stays_set).
+    /// @param needed says, under the driver's lock, whether other shards are busy.
+    template <class Needed>
+    void rest(Needed needed) {
         const bool seldom = wait_traits::look_seldom(); // calls a user's traits: unlocked
         const std::scoped_lock lock(mutex_);
-        if (!outstanding_ || resting_ || armed_at_ == time::tick{})
-            return; // it rests, or wakes up at once and looks for itself
-        const driver_need now = need();
-        if (now == driver_need::in_time)
+        if (state_ != state::set)
             return;
-        // Elsewhere than in a unit the context might be left without work, and stop: for good, even
-        // if the next wait is started before run() is called. And Asio would go on looking at a clock
-        // as often as its traits say.
-        if (now == driver_need::soon || !seldom || !native || !native->runs_here ||
-            !native->runs_here(context_))
-            return cancel();
-        resting_ = native;
-        if (!steady)
-            armed_at_ = time::tick::never(); // the clock may leap before the next wait comes
-        native->work_finished(context_);
+        if (uncounted_ && seldom)
+            armed_at_ = time::tick::never();
+        else if (!needed())
+            cancel();
+    }
+
+    /// The context counts work for the shards from now on: a wait that it counts has to end.
+    void end_counted() {
+        const std::scoped_lock lock(mutex_);
+        if (state_ == state::set && !uncounted_)
+            cancel();
     }
 
     /// The context shuts down, and nobody needs the driver any more. Contexts of a user's own have a
@@ -241,32 +239,21 @@ private:
         block* memory;
     };
 
-    /// arm(), while a handler is on its way.
-    template <class Need>
-    void hasten(time::tick t, Need& need) {
-        const driver_need now = resting_ ? need() : driver_need::in_time;
-        if (now == driver_need::nobody)
-            return;
-        get_up();
-        if (t < armed_at_ || now == driver_need::soon)
-            cancel();
-    }
-
-    void get_up() {
-        if (resting_)
-            std::exchange(resting_, nullptr)->work_started(context_);
-    }
-
-    void schedule(time::tick t, const typename clock::time_point& at) {
+    void schedule(time::tick t, const typename clock::time_point& at,
+                  const native_context* native) {
         timer_.expires_at(at);
         timer_.async_wait(handler{this, block_.get()});
         armed_at_ = t;
-        outstanding_ = true;
+        state_ = state::set;
+        uncounted_ = native;
+        if (native) // the caller is in a unit, or pinned: it is not the last work of the context
+            native->work_finished(context_);
     }
 
     void cancel() {
         if (armed_at_ == time::tick{})
             return; // it was before, or is due at once
+        state_ = state::hurries;
         armed_at_ = time::tick{};
         timer_.cancel();
     }
@@ -274,18 +261,25 @@ private:
     void on_wake() {
         {
             const std::scoped_lock lock(mutex_);
-            get_up();
-            outstanding_ = false;
+            state_ = state::off;
+            if (uncounted_)
+                uncounted_->work_started(context_);
         }
         target_.wake();
     }
 
+    enum class state {
+        off,     ///< no handler is on its way
+        set,     ///< one is, for armed_at_
+        hurries, ///< one is, and comes as soon as the context can
+    };
+
     optional_mutex<> mutex_;
     boost::asio::execution_context& context_;
-    driver_target& target_;
-    bool outstanding_ = false;                ///< a handler is on its way
-    const native_context* resting_ = nullptr; ///< and the context does not count it as work
-    time::tick armed_at_;                     ///< when; tick 0: as soon as the context can
+    Target& target_;
+    state state_ = state::off;
+    const native_context* uncounted_ = nullptr; ///< the wait is no work of the context (I3)
+    time::tick armed_at_; ///< tick 0: as soon as the context can, or in a moment
     std::unique_ptr<block, leave_block> block_;
     boost::asio::basic_waitable_timer<clock, wait_traits, inline_executor> timer_;
 };

@@ -47,11 +47,15 @@ public:
 
     /// Adds the runners that are needed to the front of `list`, for the caller to queue.
     void claim(std::size_t entries, bool backlog, runner_token*& list) noexcept {
-        while (wants_more(entries, backlog)) {
-            ++count_;
-            runner_token* const token = std::exchange(free_, free_->next);
-            token->next = std::exchange(list, token);
-        }
+        while (wants_more(entries, backlog))
+            claim_one_more(list);
+    }
+
+    /// @pre there are none.
+    void claim_one_more(runner_token*& list) noexcept {
+        ++count_;
+        runner_token* const token = std::exchange(free_, free_->next);
+        token->next = std::exchange(list, token);
     }
 
     /// The caller offers to be a runner itself.

@@ -11,27 +11,23 @@
 ///   start --> time structure --expire--> due queue --take--> handler
 ///                  |                        ^
 ///                  +------- cancel ---------+
-///   The due queue is drained by runners (runner_pool.hpp). Every call says which more have to be
-///   queued, and whether the driver has to be armed: its effects. Until a thread that need not run
-///   the context has carried them out, the shard knows of it as untold, or as arming: nothing else
-///   keeps the context at work for the waits concerned (P9).
+///   The due queue is drained by runners (runner_pool.hpp). Every call returns a commitment: which
+///   more have to be queued, and whether the driver has to be set. What keeps the context at work
+///   until that is done stands in wakeup_state.hpp.
 ///
 /// Invariants
-///   I1  There are enough runners whenever the lock is free: nothing that is due is forgotten. Each
-///       of them is queued or running, or its thread is untold.
+///   I1  There are enough runners whenever the lock is free: nothing that is due is forgotten.
 ///   I2  A timer with an armed wait is filed, with the due tick of its expiry. A timer may stay
 ///       filed when its waits are gone (cancel does not touch the time structure); then it is
 ///       dropped, or moved to its new due tick, when the time structure comes across it.
-///   I3  The driver is armed at or before wake_, or a thread is about to arm it, or a unit is queued
-///       or runs that will collect. When nothing is armed, wake_ means nothing, and the next start
-///       arms the driver.
+///   I3  I1 and I2 of wakeup_state.hpp.
 ///   I4  Nothing that the shard calls under its lock is foreign code (P5).
 ///   I5  The shard is alive while users_ > 0: its service, every timer that ever waited, every
 ///       carrier, every limit on a timer of the caller's.
 ///
 /// Threads
-///   Every call locks, but for what is asked of atomics. Timers are shared with the expiry side only
-///   through their timer_core.
+///   Every call locks, but for leave() and busy(). Timers are shared with the expiry side only through
+///   their timer_core.
 ///
 /// Cost
 ///   start, re-arm, cancel of one wait: O(1) under the lock, but for the one start with which a wheel
@@ -39,21 +35,19 @@
 #ifndef PAWL_SERVICE_SHARD_HPP
 #define PAWL_SERVICE_SHARD_HPP
 
-#include <pawl/service/driver_need.hpp>
 #include <pawl/service/filing.hpp>
 #include <pawl/service/optional_mutex.hpp>
 #include <pawl/service/options.hpp>
 #include <pawl/service/runner_pool.hpp>
 #include <pawl/service/spin_mutex.hpp>
 #include <pawl/service/wait_ledger.hpp>
+#include <pawl/service/wakeup_state.hpp>
 
 #include <pawl/time/fixed_array.hpp>
 #include <pawl/time/tick.hpp>
 
 #include <boost/system/error_code.hpp>
 
-#include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -64,27 +58,22 @@
 
 namespace pawl::detail {
 
-/// What the caller of a shard has to do, after the lock was released.
-struct effects {
-    runner_token* runners = nullptr; ///< queue these, linked by `next`
-    time::tick wake = time::tick::never();
-    bool arm = false;     ///< have the driver wake the shard at `wake` or earlier
-    bool idle = false;    ///< nothing is armed, and no runner is queued: the driver may rest
-    bool refused = false; ///< a ring was full
-    bool untold = false;  ///< until this is done, shard::told() is owed for it
-    bool arming = false;  ///< likewise
-    unsigned armings = 0; ///< with idle: for shard::still_idle()
-};
-
 template <any_backend Backend>
 class shard {
 public:
     using tick = time::tick;
     using deadline = typename filing<Backend>::deadline;
 
-    /// @param host runs the runners.
-    shard(const options& o, tick now, runner_host* host = nullptr)
-        : mutex_(o.locking), files_(o, now), runners_(o.completions_per_turn, host),
+    /// A number, and what is left to be done.
+    template <class T>
+    struct result {
+        T value{};
+        commitment todo{};
+    };
+
+    /// @param host runs the runners. @param work the context; both null for a shard without one.
+    shard(const options& o, tick now, runner_host* host = nullptr, work_host* work = nullptr)
+        : mutex_(o.locking), files_(o, now), runners_(o.completions_per_turn, host), wakeup_(work),
           batch_(o.batch_limit), found_(o.batch_limit) {}
     shard(const shard&) = delete;
     shard& operator=(const shard&) = delete;
@@ -98,8 +87,9 @@ public:
     ///         a user.
     /// @throws std::bad_alloc with nothing changed.
     template <class Deadline = deadline>
-    [[nodiscard]] bool start(timer_core& timer, wait_operation& op, Deadline due, unsigned users,
-                             effects& out) {
+    [[nodiscard]] result<bool> start(timer_core& timer, wait_operation& op, Deadline due,
+                                     unsigned users) {
+        result<bool> out{true};
         std::unique_lock lock(mutex_);
         users_ += users; // also if this fails: the handler may own the timer, and die with it
         do {
@@ -110,121 +100,138 @@ public:
             ++users_; // the caller, until it calls release()
             wait_ledger::unlink_slot(op);
             op.next = std::exchange(late_, &op);
-            return false;
+            out.value = false;
+            return out;
         }
         if (slot_link* const link = op.slot()) {
             link->set_started();
             ++users_;
         }
-        const bool idle = waits_.armed() == 0;
+        wakeup_.begin();
         const bool alone = waits_.start(timer, op);
         const filed place = files_.file(waits_, timer, due, alone);
+        if (place.done)
+            arm_for(place.wake, out.todo);
         if constexpr (ring_backend<Backend>) {
-            if (!place.done && files_.refuses(due))
-                waits_.finish(timer, files_.refusal());
-            else if (!place.done)
-                waits_.fall_due(timer);
-            settle(out);
-            // A runner that another thread has yet to queue will do for this wait, which no driver has
-            // been armed for: nothing else may keep the context at work until it is queued.
-            if (!place.done && !out.runners && untold_.load(std::memory_order_acquire) != 0)
-                arm_from_outside(tick{}, out);
+            if (!place.done)
+                finish_unfiled(timer, due);
+            settle_outside(out.todo); // another timer may have made room
         }
-        const tick wake = idle ? tick::never() : wake_;
-        // Another thread that is arming the driver may fail, and take back only its own wait.
-        if (place.done &&
-            (idle || place.wake < wake || arming_.load(std::memory_order_relaxed) != 0))
-            arm_from_outside(std::min(place.wake, wake), out);
-        return true;
+        return out;
     }
 
     /// Takes back a wait that was just started, if nobody has had it since: its driver could not be
-    /// armed.
+    /// set. The caller is pinned.
     /// @return true if the caller owns the wait again.
-    [[nodiscard]] bool withdraw(const timer_core& timer, wait_operation& op,
-                                effects& out) noexcept {
+    [[nodiscard]] bool withdraw(const timer_core& timer, wait_operation& op) noexcept {
         const std::scoped_lock lock(mutex_);
-        wake_ = tick::never(); // let the next start try again
-        const bool withdrawn = waits_.withdraw(timer, op);
-        settle(out);
-        return withdrawn;
+        return waits_.withdraw(timer, op);
     }
 
     /// Ends a held wait.
-    /// @param last_user if not null, a user leaves; set if the caller must delete the shard.
+    /// @param leaves a user leaves, too.
     /// @return true if nothing here points at the wait any more; false if its carrier will come.
-    [[nodiscard]] bool withdraw(wait_operation& op, effects& out,
-                                bool* last_user = nullptr) noexcept {
+    [[nodiscard]] result<bool> withdraw(wait_operation& op, bool leaves = false) noexcept {
+        result<bool> out;
         const std::scoped_lock lock(mutex_);
-        const bool withdrawn = withdraw_locked(op, out);
-        if (last_user)
-            *last_user = drop_user();
-        return withdrawn;
+        out.value = waits_.withdraw(op);
+        settle_outside(out.todo);
+        if (leaves)
+            drop_user(out.todo);
+        return out;
     }
 
     /// Ends a held wait together with its timer, which has no other.
-    /// @param last_user set if the caller must delete the shard.
     /// @return as withdraw().
-    [[nodiscard]] bool leave(timer_core& timer, wait_operation& op, effects& out,
-                             bool& last_user) noexcept {
+    [[nodiscard]] result<bool> leave(timer_core& timer, wait_operation& op) noexcept {
+        result<bool> out;
         const std::scoped_lock lock(mutex_);
-        const bool withdrawn = withdraw_locked(op, out);
-        if (timer.filed())
-            files_.backend().erase(timer);
-        last_user = drop_user();
-        return withdrawn;
+        out.value = waits_.withdraw(op);
+        settle_outside(out.todo);
+        release_locked(timer, out.todo);
+        return out;
     }
 
     /// Cancels up to `limit` waits of `timer` that have not started, the oldest first.
     /// @return how many.
-    [[nodiscard]] std::size_t cancel(timer_core& timer, std::size_t limit, effects& out) noexcept {
+    [[nodiscard]] result<std::size_t> cancel(timer_core& timer, std::size_t limit) noexcept {
+        result<std::size_t> out;
         const std::scoped_lock lock(mutex_);
-        const std::size_t count = waits_.cancel(timer, limit);
-        settle(out);
-        return count;
+        out.value = waits_.cancel(timer, limit);
+        settle_outside(out.todo);
+        return out;
     }
 
     /// Cancels the wait that a cancellation slot belongs to, if it is still there.
-    void cancel(slot_link& link, effects& out) noexcept {
+    commitment cancel(slot_link& link) noexcept {
+        commitment out;
         const std::scoped_lock lock(mutex_);
         wait_operation* op = link.operation();
-        if (!op || !op->state.pending())
-            return;
-        waits_.cancel(*op, wait_ledger::aborted());
-        settle(out);
+        if (op && op->state.pending()) {
+            waits_.cancel(*op, wait_ledger::aborted());
+            settle_outside(out);
+        }
+        return out;
     }
 
     /// The handler in a cancellation slot is going away.
-    /// @return true if the caller must delete the shard.
-    [[nodiscard]] bool forget(slot_link& link) noexcept {
+    commitment forget(slot_link& link) noexcept {
+        commitment out;
         const std::scoped_lock lock(mutex_);
         if (link.operation())
             link.unlink();
-        return drop_user();
+        drop_user(out);
+        return out;
     }
 
-    /// Moves the deadline of every wait of `timer` that has not started, unless its ring refuses
-    /// it: then `out.refused` is set.
-    /// @return how many there are.
+    struct rearmed {
+        std::size_t count = 0; ///< waits of the timer
+        bool refused = false;  ///< its ring has no room: nothing was moved
+        commitment todo{};
+    };
+
+    /// Moves the deadline of every wait of `timer` that has not started.
     /// @throws std::bad_alloc with nothing changed, if a ring has to grow.
     template <class Deadline = deadline>
-    [[nodiscard]] std::size_t rearm(timer_core& timer, Deadline due,
-                                    effects& out) noexcept(!ring_backend<Backend>) {
+    [[nodiscard]] rearmed rearm(timer_core& timer, Deadline due) noexcept(!ring_backend<Backend>) {
+        rearmed out;
+        std::unique_lock lock(mutex_);
         if constexpr (ring_backend<Backend>) {
-            std::unique_lock lock(mutex_);
             while (timer.newest() && make_filing_room(lock, timer, due)) {
             }
-            return rearm_locked(timer, due, out);
-        } else {
-            const std::scoped_lock lock(mutex_);
-            return rearm_locked(timer, due, out);
         }
+        if (closed_ || (!wait_ledger::sure_of_one(timer) && !timer.newest()))
+            return out;
+        const filed place = files_.file_anew(waits_, timer, due);
+        if (!place.done && files_.refuses(due)) {
+            out.refused = true;
+            return out;
+        }
+        wakeup_.begin();
+        out.count = waits_.pull_back(timer);
+        if (place.done)
+            arm_for(place.wake, out.todo);
+        if constexpr (ring_backend<Backend>) {
+            if (!place.done)
+                finish_unfiled(timer, due);
+            settle_outside(out.todo); // another timer may have made room
+        }
+        return out;
     }
 
-    /// The driver could not be armed for an earlier deadline.
+    /// The driver could not be set: let the next start try again.
     void arm_failed() noexcept {
         const std::scoped_lock lock(mutex_);
-        wake_ = tick::never();
+        wakeup_.will_not_look();
+    }
+
+    /// The caller, which was pinned, has set the driver, or has failed to.
+    commitment unpin() noexcept {
+        commitment out;
+        const std::scoped_lock lock(mutex_);
+        wakeup_.unpin();
+        settle_outside(out);
+        return out;
     }
 
     /// Moves the place and the waits of `from` to `to`, which has none.
@@ -237,39 +244,56 @@ public:
     }
 
     /// The timer is going away, and has no waits.
-    /// @return true if the caller must delete the shard.
-    [[nodiscard]] bool release(timer_core& timer) noexcept {
+    commitment release(timer_core& timer) noexcept {
+        commitment out;
         const std::scoped_lock lock(mutex_);
         PAWL_ASSERT(!timer.newest());
-        if (timer.filed())
-            files_.backend().erase(timer);
-        return drop_user();
+        release_locked(timer, out);
+        return out;
     }
 
     // --- expiry -------------------------------------------------------------------------------
 
-    struct collect_result {
+    struct collected {
         bool claimed = false; ///< the caller is a runner
         std::size_t fallen_due = 0;
+        commitment todo{};
     };
 
-    /// Moves at most one batch of timers that are due at `now` into the due queue. If `claim`, and
-    /// if a runner is needed, the caller counts as one: it must take().
+    /// Who looks at the clock.
+    enum class looker {
+        runner,  ///< a unit that offers to take() what it finds
+        covered, ///< a unit, or a thread that is pinned in another shard
+        outside, ///< is pinned, if it has to set the driver
+    };
+
+    /// Moves at most one batch of timers that are due at `now` into the due queue.
     /// @param set_backs what seen() said before the clock was read.
     /// @param reading what was read, of a clock that may be set back.
-    [[nodiscard]] collect_result collect(tick now, unsigned set_backs, bool claim, effects& out,
-                                         clock_reading reading = latest) {
+    [[nodiscard]] collected collect(tick now, unsigned set_backs, looker who,
+                                    clock_reading reading = latest) {
+        collected out;
         const std::scoped_lock lock(mutex_);
+        if (closed_)
+            return out;
         const std::size_t armed = waits_.armed();
-        if (set_backs == set_backs_ && !(reading < files_.passed()))
-            collect_locked(now, out);
-        else
-            arm(tick{}, out); // `now` was read before the clock was set back: look again
-        claim = claim && !closed_ && runners_.claim_one(waits_.due(), backlog_);
-        claim_runners(out);
-        check_idle(out);
-        announce(out);
-        return {claim, armed - waits_.armed()};
+        if (set_backs != set_backs_ || reading < files_.passed() || set_aside_) {
+            // `now` was read before the clock was set back: look again. Or set_back() files timers
+            // anew, in any order: nothing is due, and the driver comes again and again meanwhile.
+            look_at(tick{}, who, out.todo);
+        } else {
+            expire(now);
+            if (backlog_)
+                wakeup_.will_look_at(tick{}); // runners see to it; no start needs to set the driver
+            else if (waits_.armed() != 0)
+                look_at(files_.backend().next_wake(), who, out.todo);
+            else
+                wakeup_.will_not_look();
+        }
+        out.claimed = who == looker::runner && runners_.claim_one(waits_.due(), backlog_);
+        who == looker::outside ? settle_outside(out.todo) : settle(out.todo);
+        out.fallen_due = armed - waits_.armed();
+        return out;
     }
 
     /// The time structure has seen a later time than `now`, or what had passed has not passed at
@@ -284,18 +308,17 @@ public:
             ++set_backs_;
             set_aside_ = std::move(all);
         }
-        for (bool more = true; more;) {
-            const std::scoped_lock lock(mutex_);
-            for (std::size_t step = 0; more && step < batch_; ++step) {
-                time::timer_node* node = set_aside_->pop();
-                more = node != nullptr;
+        in_batches(
+            [&] {
+                time::timer_node* const node = set_aside_->pop();
                 if (node)
                     files_.refile(*node);
-            }
-            if (!more)
-                all = std::move(set_aside_);
-            wake_ = tick{}; // the caller collects next, which sets it right
-        }
+                else
+                    all = std::move(set_aside_);
+                return node != nullptr;
+            },
+            [&] { wakeup_.will_look_at(tick{}); }, // the caller collects next, which sets it right
+            [] {});
     }
 
     struct sight {
@@ -313,145 +336,130 @@ public:
         wait_operation* op = nullptr; ///< complete this wait, or hand it over
         bool behind = false;          ///< nothing was done: collect() first, then try again
         bool retired = false;         ///< the caller is no runner any more
+        commitment todo{};
     };
 
     /// Takes the next wait that is due. If it is the `last` one of the caller's turn, or if there
-    /// is none, the caller ceases to be a runner; `out.runners` are those that have to go on
-    /// instead.
-    /// @param collected the caller has just called collect().
+    /// is none, the caller ceases to be a runner, and others go on instead.
+    /// @param up_to_date the caller has just called collect().
     // Inlined into the one loop that runs everything; compilers think it too large for that.
-    [[nodiscard, gnu::always_inline]] taken take(runner_token* token, bool last, bool collected,
-                                                 effects& out) noexcept {
+    [[nodiscard, gnu::always_inline]] taken take(runner_token* token, bool last,
+                                                 bool up_to_date) noexcept {
+        taken out;
         const std::scoped_lock lock(mutex_);
         if (waits_.due() != 0) {
-            wait_operation* const op = waits_.take();
-            if (op && op->state.phase() != wait_phase::started)
-                ++users_; // the carrier that the caller is about to send
-            if (!op)
-                arm(wake_, out); // pulled back: whoever did it may not have come to that yet (P9)
+            out.op = waits_.take();
+            if (out.op && out.op->state.phase() != wait_phase::started)
+                ++users_;                     // the carrier that the caller is about to send
             last = last || waits_.due() == 0; // what falls due during the handler is for others
-            if (last)
-                retire_locked(token, out);
-            return {op, false, last};
+        } else {
+            out.behind = backlog_ && !up_to_date;
+            last = !out.behind;
         }
-        if (backlog_ && !collected)
-            return {nullptr, true, false};
-        retire_locked(token, out);
-        return {nullptr, false, true};
+        if (last)
+            retire_locked(token, out.todo);
+        out.retired = last;
+        return out;
     }
 
     /// The caller, which was queued with `token` if that is not null, ceases to be a runner.
-    void retire(runner_token* token, effects& out) noexcept {
+    commitment retire(runner_token* token) noexcept {
+        commitment out;
         const std::scoped_lock lock(mutex_);
         retire_locked(token, out);
+        return out;
     }
 
-    /// Gives back a runner that is not going to be queued.
+    /// Gives back a runner that is not going to be queued: the driver comes in its place.
     void unclaim(runner_token& token) noexcept {
         const std::scoped_lock lock(mutex_);
         runners_.retire(&token);
     }
 
-    /// The effects have been carried out, or have failed.
-    void told(const effects& done) noexcept {
-        // release: who reads these counts, and finds the context idle, sees what was queued.
-        if (done.untold)
-            untold_.fetch_sub(1, std::memory_order_release);
-        if (done.arming)
-            arming_.fetch_sub(1, std::memory_order_release);
-    }
+    // --- the context --------------------------------------------------------------------------
 
-    /// No thread is between the lock and the end of what it has to do. told() is the last thing
-    /// that such a thread does here.
-    [[nodiscard]] bool all_told() const noexcept {
-        return untold_.load(std::memory_order_acquire) == 0 &&
-               arming_.load(std::memory_order_acquire) == 0;
-    }
+    /// The commitment has been carried out, if it says `entered`.
+    void leave() noexcept { wakeup_.leave(); }
 
-    /// Nothing has been armed since that many armings, when the shard was idle: it had no runner then,
-    /// and no due wait, so that whoever is counted as untold has queued what there was.
-    /// To be asked under the driver's lock, to which whoever arms comes afterwards.
-    [[nodiscard]] bool still_idle(unsigned armings) const noexcept {
-        return armings_.load(std::memory_order_relaxed) == armings;
-    }
-
-    /// To be asked under the driver's lock: whoever has armed something comes to that afterwards, and so
-    /// does the last unit of what has ended, to let the driver rest.
-    [[nodiscard]] driver_need need() noexcept {
-        // But a ring may arm a wait and end it again while it holds the lock, and tells nobody.
-        if constexpr (!ring_backend<Backend>) {
-            if (waits_.armed() != 0)
-                return driver_need::in_time;
-        }
+    /// Whether threads have left that were to carry out what this shard has asked for.
+    [[nodiscard]] bool all_have_left() noexcept {
         const std::scoped_lock lock(mutex_);
-        if (waits_.armed() != 0)
-            return driver_need::in_time;
-        return untold_.load(std::memory_order_acquire) != 0 ? driver_need::soon // see told()
-                                                            : driver_need::nobody;
+        return wakeup_.all_have_left();
     }
+
+    /// The context can be told of work from now on.
+    void count_work() noexcept {
+        const std::scoped_lock lock(mutex_);
+        wakeup_.count();
+    }
+
+    [[nodiscard]] bool busy() const noexcept { return wakeup_.busy(); }
 
     // --- carriers -----------------------------------------------------------------------------
 
-    /// wait_host::arrive(); `last_user` says that the caller must delete the shard afterwards.
-    [[nodiscard]] bool arrive(wait_operation& op, bool& last_user) noexcept {
+    /// wait_host::arrive()
+    [[nodiscard]] result<bool> arrive(wait_operation& op) noexcept {
+        result<bool> out;
         const std::scoped_lock lock(mutex_);
-        if (!waits_.arrive(op))
-            return false;
-        last_user = drop_user();
-        return true;
+        out.value = waits_.arrive(op);
+        if (out.value)
+            drop_user(out.todo);
+        return out;
     }
 
     /// wait_host::park(); what a carrier does that is destroyed, too.
     /// @return false if the caller owns the wait.
-    [[nodiscard]] bool park(wait_operation& op, bool& last_user) noexcept {
+    [[nodiscard]] result<bool> park(wait_operation& op) noexcept {
+        result<bool> out;
         const std::scoped_lock lock(mutex_);
-        last_user = drop_user();
-        if (waits_.arrive(op))
-            return false;
-        op.state.park();
-        return true;
+        out.value = !waits_.arrive_or_park(op);
+        drop_user(out.todo);
+        return out;
     }
 
     /// wait_host::arrive_or_park()
-    [[nodiscard]] bool arrive_or_park(wait_operation& op, effects& out) noexcept {
+    [[nodiscard]] bool arrive_or_park(wait_operation& op) noexcept {
+        commitment out;
         const std::scoped_lock lock(mutex_);
-        [[maybe_unused]] const bool last_user = drop_user();
-        PAWL_ASSERT(!last_user); // in a unit, the service is one
-        if (waits_.arrive(op))
-            return true;
-        op.state.park();
-        arm(wake_, out); // as in take()
-        return false;
+        drop_user(out);
+        PAWL_ASSERT(!out.last); // in a unit, the service is one
+        return waits_.arrive_or_park(op) != nullptr;
     }
 
     // --- all at once --------------------------------------------------------------------------
 
     /// Ends every armed wait with `ec`.
-    /// @param do_it called after each batch, unlocked: carries `out` out.
+    /// @param carry_out called after each batch, unlocked, with a commitment.
     /// @return how many.
     /// @throws std::bad_alloc with nothing changed.
     template <class Function>
-    std::size_t expire_all(const boost::system::error_code& ec, effects& out, Function do_it) {
+    std::size_t expire_all(const boost::system::error_code& ec, Function carry_out) {
         typename Backend::detached all(files_.backend());
         std::size_t count = 0;
-        for (bool more = false, again = true; more || again; do_it()) {
-            const std::scoped_lock lock(mutex_);
-            if (!more) {
-                files_.backend().detach_all(all);
-                more = true;
-                again = false;
-            }
-            again = again || set_aside_ != nullptr; // set_back() files timers behind our back
-            for (std::size_t step = 0; more && step < batch_; ++step) {
+        commitment todo;
+        bool detach = true;
+        bool again = false; // set_back() files timers behind our back
+        bool through = false;
+        in_batches(
+            [&] {
+                if (std::exchange(detach, false)) {
+                    files_.backend().detach_all(all);
+                    again = through = false;
+                }
+                again = again || set_aside_ != nullptr;
                 time::timer_node* node = nullptr;
-                more = files_.pop(all, node) || (set_aside_ && files_.pop(*set_aside_, node));
-                if (node)
+                if (through ||
+                    !(files_.pop(all, node) || (set_aside_ && files_.pop(*set_aside_, node))))
+                    through = true;
+                else if (node)
                     count += waits_.finish(static_cast<timer_core&>(*node), ec);
-            }
-            claim_runners(out);
-            check_idle(out);
-            announce(out);
-        }
+                return again || !through;
+            },
+            [&] {
+                detach = through;
+                settle_outside(todo);
+            },
+            [&] { carry_out(std::exchange(todo, {})); });
         return count;
     }
 
@@ -463,27 +471,37 @@ public:
         closed_ = true;
     }
 
-    /// After close(): the next waits that nobody will run, linked by `next`. Waits whose carriers
-    /// are on their way to another context are not among them.
-    /// @return false if there is nothing left to drain.
-    [[nodiscard]] bool drain(wait_operation*& chain) noexcept {
-        const std::scoped_lock lock(mutex_);
-        chain = nullptr;
-        wait_operation** end = &chain;
-        for (std::size_t step = 0; step < batch_; ++step) {
-            if (waits_.due() == 0) {
-                time::timer_node* node = nullptr;
-                if (!files_.take_any(node))
-                    return chain != nullptr;
-                if (node)
-                    (void)waits_.finish(static_cast<timer_core&>(*node), wait_ledger::aborted());
-            } else if (wait_operation* const op = waits_.take_over()) {
-                *end = op;
-                end = &op->next;
-                op->next = nullptr;
-            }
-        }
-        return true;
+    /// After close(): hands the waits that nobody will run to `end`, unlocked, in chains linked by
+    /// `next`. Waits whose carriers are on their way to another context are not among them.
+    /// @return true if there were any: `end` may have made more.
+    template <class End>
+    [[nodiscard]] bool drain(End end) {
+        bool any = false;
+        wait_operation* chain = nullptr;
+        wait_operation** last = &chain;
+        in_batches(
+            [&] {
+                if (waits_.due() == 0) {
+                    time::timer_node* node = nullptr;
+                    if (!files_.take_any(node))
+                        return false;
+                    if (node)
+                        (void)waits_.finish(static_cast<timer_core&>(*node),
+                                            wait_ledger::aborted());
+                } else if (wait_operation* const op = waits_.take_over()) {
+                    *last = op;
+                    last = &op->next;
+                    op->next = nullptr;
+                    any = true;
+                }
+                return true;
+            },
+            [] {},
+            [&] {
+                last = &chain;
+                end(std::exchange(chain, nullptr));
+            });
+        return any;
     }
 
     /// Whoever gets true drains the shard; the others leave it to that one.
@@ -501,10 +519,11 @@ public:
     }
 
     /// The service is going away.
-    /// @return true if the caller must delete the shard.
-    [[nodiscard]] bool release() noexcept {
+    commitment release() noexcept {
+        commitment out;
         const std::scoped_lock lock(mutex_);
-        return drop_user();
+        drop_user(out);
+        return out;
     }
 
     // --- for tests and for clocks under control -----------------------------------------------
@@ -537,6 +556,10 @@ public:
         if (waits_.armed() > waits_.live())
             throw std::logic_error("shard: armed " + std::to_string(waits_.armed()) + " of " +
                                    std::to_string(waits_.live()));
+        if (wakeup_.busy() != (active() || wakeup_.pinned()) && !closed_)
+            throw std::logic_error("shard: I3: busy is " + std::to_string(wakeup_.busy()) + ", " +
+                                   std::to_string(waits_.armed()) + " armed, " +
+                                   std::to_string(runners_.count()) + " runners");
     }
 
 private:
@@ -545,32 +568,20 @@ private:
 
     static constexpr clock_reading latest{~std::uint64_t{0}}; ///< of a clock that is never set back
 
-    template <class Deadline>
-    std::size_t rearm_locked(timer_core& timer, Deadline due, effects& out) noexcept {
-        if (closed_ || (!wait_ledger::sure_of_one(timer) && !timer.newest()))
-            return 0;
-        const bool idle = waits_.armed() == 0;
-        const filed place = files_.file_anew(waits_, timer, due);
-        if (!place.done && files_.refuses(due)) {
-            out.refused = true;
-            return 0;
+    /// Calls `step` until it returns false, at most batch_limit times for each time that the lock is
+    /// held; then `end`, still locked, and `after`, unlocked.
+    template <class Step, class End, class After>
+    void in_batches(Step step, End end, After after) {
+        for (bool more = true; more;) {
+            {
+                const std::scoped_lock lock(mutex_);
+                for (std::size_t n = 0; more && n < batch_; ++n)
+                    more = step();
+                end();
+            }
+            after();
+            mutex_.give_way();
         }
-        const std::size_t count = waits_.pull_back(timer);
-        if constexpr (ring_backend<Backend>) {
-            if (!place.done)
-                waits_.fall_due(timer);
-            settle(out);
-        }
-        if (place.done && (idle || place.wake < wake_))
-            arm_from_outside(place.wake, out);
-        return count;
-    }
-
-    [[nodiscard]] bool withdraw_locked(wait_operation& op, effects& out) noexcept {
-        const bool withdrawn = waits_.withdraw(op);
-        if (!withdrawn || waits_.armed() == 0) // else nothing has fallen due, and others wait
-            settle(out);
-        return withdrawn;
     }
 
     /// Releases the lock for a while.
@@ -594,17 +605,34 @@ private:
             return false;
     }
 
-    // --- expiry -------------------------------------------------------------------------------
+    /// A timer was filed whose waits need the driver at `due`.
+    void arm_for(tick due, commitment& out) noexcept {
+        if (!wakeup_.must_arm(due))
+            return;
+        if (mutex_.held())
+            wakeup_.arm_pinned(due, out);
+        else
+            wakeup_.arm(due, out); // and no other thread that might be in the way
+    }
 
-    void collect_locked(tick now, effects& out) noexcept {
-        if (closed_)
-            return;
-        if (set_aside_) {
-            // While set_back() files timers anew, in any order, nothing is due. It collects
-            // afterwards; until then the driver comes again and again, which keeps run() going.
-            arm(tick{}, out);
-            return;
-        }
+    /// A ring had no room for the waits of `timer`, or they are due at once.
+    template <class Deadline>
+    void finish_unfiled(timer_core& timer, const Deadline& due) noexcept {
+        if (files_.refuses(due))
+            waits_.finish(timer, files_.refusal());
+        else
+            waits_.fall_due(timer);
+    }
+
+    void look_at(tick t, looker who, commitment& out) noexcept {
+        wakeup_.will_look_at(t);
+        if (who == looker::outside && mutex_.held())
+            wakeup_.arm_pinned(t, out);
+        else
+            wakeup_.arm(t, out);
+    }
+
+    void expire(tick now) noexcept {
         const auto [emitted, more] = files_.backend().expire(now, found_);
         backlog_ = more;
         if (!more)
@@ -615,99 +643,54 @@ private:
                 static_cast<timer_core*>(found_[i + ahead])->prefetch_wait();
             waits_.fall_due(static_cast<timer_core&>(*found_[i]));
         }
-        if (!backlog_ && waits_.armed() != 0) {
-            arm(files_.backend().next_wake(), out);
-            return;
-        }
-        if (backlog_)
-            wake_ = tick{}; // runners see to it; no start needs to arm the driver meanwhile
-        wait_for_untold(out);
     }
 
-    /// The driver, which is not needed for its time, comes again, at once, until no thread has
-    /// runners yet to queue: they may be the only ones.
-    void wait_for_untold(effects& out) noexcept {
-        if (untold_.load(std::memory_order_acquire) != 0) { // see told()
-            out.arm = true;
-            out.wake = tick{};
-        }
-    }
-
-    void arm(tick due, effects& out) noexcept {
-        wake_ = due;
-        driver_told_ = true;
-        armings_.store(armings_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-        out.arm = true;
-        out.wake = due;
-    }
-
-    /// As arm(), for a thread that need not run the context.
-    void arm_from_outside(tick due, effects& out) noexcept {
-        arm(due, out);
-        if (mutex_.held() && !std::exchange(out.arming, true))
-            arming_.fetch_add(1, std::memory_order_relaxed);
-    }
-
-    // --- runners ------------------------------------------------------------------------------
-
-    void claim_runners(effects& out) noexcept {
-        if (!closed_)
-            runners_.claim(waits_.due(), backlog_, out.runners);
-    }
-
-    /// The caller is going to queue runners, or to send the driver to rest.
-    void announce(effects& out) noexcept {
-        // Without a lock there is no other thread that could take the context for idle.
-        if (!mutex_.held())
-            return;
-        if (out.runners && !std::exchange(out.untold, true))
-            untold_.fetch_add(1, std::memory_order_relaxed);
-        // Then run() may return, and the context end.
-        if (out.idle && !std::exchange(out.arming, true))
-            arming_.fetch_add(1, std::memory_order_relaxed);
-    }
-
-    void retire_locked(runner_token* token, effects& out) noexcept {
+    void retire_locked(runner_token* token, commitment& out) noexcept {
         runners_.retire(token);
-        claim_runners(out);
-        check_idle(out);
-        if (backlog_) // else the driver is armed, or nothing was untold when that was given up
-            wait_for_untold(out);
+        settle(out);
     }
 
-    /// Waits may have ended.
-    void settle(effects& out) noexcept {
-        claim_runners(out);
-        check_idle(out);
-        announce(out);
+    [[nodiscard]] bool active() const noexcept {
+        return waits_.armed() != 0 || runners_.count() != 0;
     }
 
-    /// When nothing is armed, and no runner is left that would notice, the driver may rest.
-    void check_idle(effects& out) noexcept {
-        if (waits_.armed() == 0 && driver_told_ && runners_.count() == 0 && !closed_) {
-            driver_told_ = false;
-            out.idle = true;
-            out.armings = armings_.load(std::memory_order_relaxed);
-        }
+    /// Waits, a runner or a pin may have ended.
+    void settle(commitment& out) noexcept {
+        if (closed_)
+            return;
+        runners_.claim(waits_.due(), backlog_, out.runners);
+        if (wakeup_.settle(active(), out))
+            runners_.claim_one_more(out.runners);
     }
 
-    [[nodiscard]] bool drop_user() noexcept { return --users_ == 0; }
+    /// The same, for a thread that may be anywhere.
+    void settle_outside(commitment& out) noexcept {
+        settle(out);
+        // Without a lock there is no other thread that could end the context meanwhile; and work is
+        // given back in a unit.
+        if ((out.runners || (out.rest && !out.give_back)) && mutex_.held())
+            wakeup_.enter(out);
+    }
+
+    void release_locked(timer_core& timer, commitment& out) noexcept {
+        if (timer.filed())
+            files_.backend().erase(timer);
+        drop_user(out);
+    }
+
+    void drop_user(commitment& out) noexcept { out.last = --users_ == 0; }
 
     lock_type mutex_;
     filing<Backend> files_;
     wait_ledger waits_;
-    runner_pool runners_;                                   ///< units that drain due_
+    runner_pool runners_; ///< units that drain the due queue
+    wakeup_state wakeup_;
     std::unique_ptr<typename Backend::detached> set_aside_; ///< what set_back() has yet to file
     std::size_t users_ = 1;                                 ///< I5; the service is the first
-    tick wake_ = tick::never();
-    std::atomic<unsigned> untold_{0};  ///< threads that are about to queue runners
-    std::atomic<unsigned> arming_{0};  ///< threads that will arm the driver, or let it rest
-    std::atomic<unsigned> armings_{0}; ///< calls of arm()
     const std::size_t batch_;
     time::detail::fixed_array<time::timer_node*> found_; ///< of one batch
     unsigned set_backs_ = 0;
-    bool backlog_ = false;     ///< expire() stopped at its limit
-    bool driver_told_ = false; ///< the driver was armed since it was last told that all is idle
+    bool backlog_ = false; ///< expire() stopped at its limit
     bool closed_ = false;
     bool draining_ = false;
     wait_operation* late_ = nullptr; ///< started after close()

@@ -32,6 +32,11 @@
 #include <sched.h>
 #endif
 
+/// For tests that count holds.
+#ifndef PAWL_DETAIL_LOCK_TAKEN
+#define PAWL_DETAIL_LOCK_TAKEN() static_cast<void>(0)
+#endif
+
 namespace pawl::detail {
 
 /// Tells the processor that this thread spins.
@@ -55,7 +60,10 @@ public:
     }
 
     [[nodiscard]] bool try_lock() noexcept {
-        return !held_.exchange(true, std::memory_order_acquire);
+        const bool taken = !held_.exchange(true, std::memory_order_acquire);
+        if (taken)
+            PAWL_DETAIL_LOCK_TAKEN();
+        return taken;
     }
 
     void unlock() noexcept { held_.store(false, std::memory_order_release); }

@@ -3,10 +3,10 @@
 
 /// @file
 /// Purpose
-///   The service of one clock in one execution context: glue between shards, driver and context.
+///   The service of one clock in one execution context: its options, and which thread has which shard.
 ///
 /// Model
-///   timer --start--> dispatcher/shard --arm--> driver --wake--> shard --due--> unit --> handler
+///   timer --start--> dispatcher --> shard --arm--> driver --wake--> shard --due--> unit --> handler
 ///
 /// Threads
 ///   Made once per context by use_service or make_service. All members may be called from any
@@ -15,11 +15,11 @@
 #define PAWL_SERVICE_TIMER_SERVICE_HPP
 
 #include <pawl/service/dispatcher.hpp>
-#include <pawl/service/driver.hpp>
 #include <pawl/service/on_backend.hpp>
 #include <pawl/service/options.hpp>
 #include <pawl/service/service_cache.hpp>
 #include <pawl/service/service_registry.hpp>
+#include <pawl/service/wakeup.hpp>
 
 #include <pawl/time/tick.hpp>
 
@@ -45,15 +45,14 @@ namespace pawl {
 /// when the first timer of that clock is made in the context.
 template <class Clock, class WaitTraits = boost::asio::wait_traits<Clock>>
 class timer_service final : public boost::asio::execution_context::service,
-                            public detail::registered_service_on<Clock>,
-                            private detail::context_port,
-                            private detail::driver_target {
+                            public detail::registered_service_on<Clock> {
 public:
     using key_type = timer_service; ///< What Asio finds it by.
     using backend = typename detail::backend_choice<WaitTraits>::backend; ///< The time structure.
-    using dispatcher = detail::dispatcher<Clock, backend>; ///< What serves the timers of a shard.
-    using time_point = typename Clock::time_point;         ///< That of the clock.
-    using duration = typename Clock::duration;             ///< That of the clock.
+    using dispatcher =
+        detail::dispatcher<Clock, WaitTraits>;     ///< What serves the timers of a shard.
+    using time_point = typename Clock::time_point; ///< That of the clock.
+    using duration = typename Clock::duration;     ///< That of the clock.
 
     static inline boost::asio::execution_context::id id; ///< What Asio finds it by.
 
@@ -64,14 +63,11 @@ public:
     /// @throws std::invalid_argument if an option is out of range; the text names it.
     timer_service(boost::asio::execution_context& context, const options& o)
         : boost::asio::execution_context::service(context), options_(validated(o)),
-          driver_(context, *this, o.locking),
+          wakeup_(context, o),
           registry_(boost::asio::use_service<detail::service_registry>(context)) {
         // So that strands are shut down after this service, and handlers that they hold are invoked.
         if (o.on_shutdown == shutdown_policy::deliver)
             (void)boost::asio::strand<detail::inline_executor>(detail::inline_executor(context));
-        dispatchers_.reserve(o.shards);
-        for (unsigned i = 0; i < o.shards; ++i)
-            dispatchers_.emplace_back(new dispatcher(context, *this, o));
     }
 
     ~timer_service() {
@@ -92,43 +88,39 @@ public:
             registry_.add(*this);
             registered_.store(true, std::memory_order_release);
         }
-        return dispatchers_.size() == 1 ? *dispatchers_.front() : seat_of_this_thread();
+        return shards().size() == 1 ? *shards().front() : seat_of_this_thread();
     }
 
     /// Completes every pending wait with `ec`. @return how many.
     std::size_t expire_all(const boost::system::error_code& ec) override {
         std::size_t count = 0;
-        for (auto& d : dispatchers_)
+        for (auto& d : shards())
             count += d->expire_all(ec);
         return count;
     }
 
     /// Looks at the clock now. For clocks that are moved by hand.
     /// @return how many waits have fallen due.
-    std::size_t clock_moved() override { return collect(nullptr); }
+    std::size_t clock_moved() override { return wakeup_.look(); }
 
     /// A lower bound for the time of the next expiry; `time_point::max()` if no wait is armed.
     [[nodiscard]] time_point next_wake() const override {
         time::tick next = time::tick::never();
-        for (const auto& d : dispatchers_)
+        for (const auto& d : shards())
             next = std::min(next, d->state().next_wake());
-        return dispatchers_.front()->scale().time_of(next);
+        return shards().front()->scale().time_of(next);
     }
 
     /// How many waits are due or cancelled and have not begun their handlers, without those that
     /// have been handed to their executors.
     [[nodiscard]] std::size_t due_count() const override {
         std::size_t count = 0;
-        for (const auto& d : dispatchers_)
+        for (const auto& d : shards())
             count += d->state().due_count();
         return count;
     }
 
 private:
-    struct release_dispatcher {
-        void operator()(dispatcher* d) const { d->release(); }
-    };
-
     struct release_life {
         void operator()(detail::service_life* l) const { l->release(); }
     };
@@ -146,9 +138,9 @@ private:
     }
 
     void shutdown() override {
-        for (auto& d : dispatchers_)
+        for (auto& d : shards())
             d->shutdown(options_.on_shutdown);
-        driver_.shutdown();
+        wakeup_.shutdown();
     }
 
     struct seat {
@@ -163,98 +155,19 @@ private:
         for (const seat& s : seats_)
             if (s.thread == &here)
                 return *s.taken;
-        seats_.push_back({&here, dispatchers_[seats_.size() % dispatchers_.size()].get()});
+        seats_.push_back({&here, shards()[seats_.size() % shards().size()].get()});
         return *seats_.back().taken;
     }
 
-    // --- context_port -------------------------------------------------------------------------
-
-    void arm(time::tick t) override {
-        try {
-            driver_.arm(t, dispatchers_.front()->scale().time_of(t), [&] { return need(); });
-        } catch (...) {
-            for (auto& d : dispatchers_)
-                d->state().arm_failed();
-            throw;
-        }
-    }
-
-    void kick() override { driver_.kick(); }
-
-    void idle(const detail::native_context* native, unsigned armings) override {
-        driver_.rest(native, [&] {
-            // Mostly there is one shard, and nothing has happened since: no need to lock it again.
-            if (dispatchers_.size() == 1 && dispatchers_.front()->state().still_idle(armings))
-                return detail::driver_need::nobody;
-            return need();
-        });
-    }
-
-    detail::driver_need need() const {
-        auto most = detail::driver_need::nobody;
-        for (const auto& d : dispatchers_)
-            most = std::max(most, d->state().need());
-        return most;
-    }
-
-    // --- driver_target ------------------------------------------------------------------------
-
-    void wake() override {
-        dispatcher* mine = nullptr;
-        try {
-            collect(&mine);
-        } catch (...) {
-            if (mine)
-                mine->give_up_turn();
-            throw;
-        }
-        // The driver is armed again, and a unit is queued for every other wait. So this wake-up may
-        // be a unit itself: a lone expiry costs one, as with Asio.
-        if (mine)
-            mine->turn();
-    }
-
-    /// Collects what is due in all shards, then arms the driver: once, for the earliest of them. Set
-    /// for one shard after the other it would be cancelled for each that comes earlier, and wake up
-    /// for nothing.
-    /// @param mine set to the shard for which the caller has to run a turn, also if this throws;
-    ///             nullptr if the caller does not offer that.
-    /// @return how many waits have fallen due.
-    /// @throws std::bad_alloc when the other shards have been served, if one lacks memory to follow
-    ///         its clock.
-    std::size_t collect(dispatcher** mine) {
-        const time::tick now = dispatchers_.front()->current_tick();
-        std::size_t count = 0;
-        bool needed = false;
-        time::tick earliest = time::tick::never();
-        std::exception_ptr failure;
-        for (auto& d : dispatchers_) {
-            try {
-                const auto found = d->collect(now, mine && !*mine);
-                if (found.claimed)
-                    *mine = d.get();
-                count += found.fallen_due;
-                needed = needed || found.arm;
-                earliest = std::min(earliest, found.wake);
-            } catch (...) {
-                failure = std::current_exception();
-            }
-        }
-        if (needed)
-            arm(earliest);
-        if (failure)
-            std::rethrow_exception(failure);
-        return count;
-    }
+    [[nodiscard]] const auto& shards() const noexcept { return wakeup_.shards(); }
 
     const options options_;
     const std::unique_ptr<detail::service_life, release_life> life_{&detail::service_life::begin()};
-    detail::driver<Clock, WaitTraits> driver_;
+    detail::wakeup<Clock, WaitTraits> wakeup_;
     detail::service_registry& registry_;
     std::atomic<bool> registered_{false};
     std::mutex seats_mutex_;
     std::vector<seat> seats_; ///< with more than one shard
-    std::vector<std::unique_ptr<dispatcher, release_dispatcher>> dispatchers_;
 };
 
 namespace detail {

@@ -195,6 +195,15 @@ public:
         return true;
     }
 
+    /// arrive(), or the end of the carrier of a wait that was pulled back.
+    /// @return the wait, which the caller owns, or nullptr.
+    [[nodiscard]] wait_operation* arrive_or_park(wait_operation& op) noexcept {
+        if (arrive(op))
+            return &op;
+        op.state.park(); // its timer is filed again
+        return nullptr;
+    }
+
     static void unlink_slot(wait_operation& op) noexcept {
         if (slot_link* const link = op.slot())
             link->unlink();
@@ -221,13 +230,6 @@ private:
             op.set_result(aborted());
         }
         return op;
-    }
-
-    [[nodiscard]] wait_operation* arrive_or_park(wait_operation& op) noexcept {
-        if (arrive(op))
-            return &op;
-        op.state.park(); // pulled back; its timer is filed again
-        return nullptr;
     }
 
     // Under the lock: no other thread writes it meanwhile.

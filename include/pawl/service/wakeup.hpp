@@ -1,0 +1,216 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   What the shards of a service share: the driver that wakes them, and the context that is told
+///   whether they are busy (wakeup_state.hpp).
+///
+/// Model
+///   dispatcher --arm, kick, rest--> driver --wake--> collect in all shards --> the driver is set anew
+///
+///   A context that can be told of work counts one unit for each busy shard, and none for the driver.
+///   One that cannot, since its type is not known or since it has no such executors, counts the
+///   driver's wait, as Asio does. There the driver is set while any shard is busy: if nothing is armed,
+///   for a moment, until the thread that has claimed a runner has come to kick().
+///
+/// Threads
+///   All members may be called from any thread.
+#ifndef PAWL_SERVICE_WAKEUP_HPP
+#define PAWL_SERVICE_WAKEUP_HPP
+
+#include <pawl/service/dispatcher.hpp>
+#include <pawl/service/driver.hpp>
+#include <pawl/service/native_executor.hpp>
+#include <pawl/service/options.hpp>
+
+#include <pawl/time/tick.hpp>
+
+#include <boost/asio/execution_context.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <vector>
+
+namespace pawl::detail {
+
+template <class Clock, class WaitTraits>
+class wakeup {
+public:
+    using dispatcher = detail::dispatcher<Clock, WaitTraits>;
+
+    wakeup(boost::asio::execution_context& context, const options& o)
+        : context_(context), driver_(context, *this, o.locking) {
+        shards_.reserve(o.shards);
+        for (unsigned i = 0; i < o.shards; ++i)
+            shards_.emplace_back(new dispatcher(context, *this, o));
+    }
+    wakeup(const wakeup&) = delete;
+    wakeup& operator=(const wakeup&) = delete;
+
+    [[nodiscard]] const auto& shards() const noexcept { return shards_; }
+
+    // --- the context --------------------------------------------------------------------------
+
+    /// A timer with the executor `ex` is made. Its native executor, once found, serves all.
+    template <class Executor>
+    void attach(const Executor& ex) {
+        // relaxed: every thread finds the same constant.
+        if (native_.load(std::memory_order_relaxed))
+            return;
+        const native_context* const native = find_native(ex, context_);
+        if (!native || native_.exchange(native, std::memory_order_relaxed))
+            return;
+        if (!native->work_started)
+            return;
+        // From here on shards that begin are counted. Then those that had begun; then the driver is not
+        // needed any more.
+        for (auto& s : shards_)
+            s->state().count_work();
+        counts_work_.store(true, std::memory_order_release);
+        driver_.end_counted();
+    }
+
+    /// What can be done with the context, or nullptr if that is not known.
+    [[nodiscard]] const native_context* native() const noexcept {
+        return native_.load(std::memory_order_relaxed);
+    }
+
+    /// See driver::stays_set.
+    static constexpr bool driver_stays = detail::driver<Clock, WaitTraits, wakeup>::stays_set;
+
+    // --- what shards ask for ------------------------------------------------------------------
+
+    /// Has the driver wake all shards at `t`, or earlier. The caller is in a unit, or pinned.
+    /// @throws std::bad_alloc. The next start in any shard tries again.
+    void arm(time::tick t) {
+        // acquire: the work that the shards count was told to the context before.
+        const auto* const uncounted =
+            counts_work_.load(std::memory_order_acquire) ? native() : nullptr;
+        try {
+            driver_.arm(t, shards_.front()->scale().time_of(t), uncounted);
+        } catch (...) {
+            for (auto& s : shards_)
+                s->state().arm_failed();
+            throw;
+        }
+    }
+
+    /// Has the driver wake all shards as soon as the context can.
+    void kick() { driver_.hurry(); }
+
+    /// A shard has gone quiet.
+    /// @param give_back the context counts work for it; then the caller is in a unit.
+    void rest(bool give_back) {
+        if (!give_back || !driver_stays)
+            driver_.rest([this] { return any_busy(); });
+        if (give_back)
+            native()->work_finished(context_);
+    }
+
+    /// Looks at the clock now, and collects what is due in all shards; not in a unit.
+    /// @return how many waits have fallen due.
+    std::size_t look() {
+        collected found;
+        collect(looker::outside, found);
+        return found.count;
+    }
+
+    // --- the driver ---------------------------------------------------------------------------
+
+    void wake() {
+        collected found;
+        try {
+            collect(looker::runner, found);
+        } catch (...) {
+            if (found.claimed)
+                found.claimed->give_up_turn();
+            throw;
+        }
+        if (!counts_work_.load(std::memory_order_relaxed) && anybody_comes())
+            driver_.linger();
+        // The driver is set again, and a unit is queued for every other wait. So this wake-up may
+        // be a unit itself: a lone expiry costs one, as with Asio.
+        if (found.claimed)
+            found.claimed->turn();
+    }
+
+    /// The context shuts down, and the shards have been emptied.
+    void shutdown() { driver_.shutdown(); }
+
+private:
+    using driver = detail::driver<Clock, WaitTraits, wakeup>;
+    using looker = typename dispatcher::looker;
+
+    struct collected {
+        std::size_t count = 0;
+        dispatcher* claimed = nullptr; ///< the caller must run a turn of it
+    };
+
+    /// Collects what is due in all shards, then sets the driver: once, for the earliest of them. Set
+    /// for one shard after the other it would be cancelled for each that comes earlier, and wake up
+    /// for nothing.
+    /// @throws std::bad_alloc when the other shards have been served, if one lacks memory to follow
+    ///         its clock.
+    void collect(looker who, collected& out) {
+        const time::tick now = shards_.front()->current_tick();
+        dispatcher* pinned = nullptr;
+        bool needed = false;
+        time::tick earliest = time::tick::never();
+        std::exception_ptr failure;
+        for (auto& s : shards_) {
+            try {
+                auto found = s->collect(now, who);
+                if (found.claimed)
+                    out.claimed = s.get();
+                if (found.todo.pinned)
+                    pinned = s.get();
+                if (out.claimed || pinned)
+                    who = looker::covered;
+                out.count += found.fallen_due;
+                needed = needed || found.todo.arm;
+                earliest = std::min(earliest, found.todo.wake);
+            } catch (...) {
+                failure = std::current_exception();
+            }
+        }
+        try {
+            if (needed)
+                arm(earliest);
+        } catch (...) {
+            failure = std::current_exception();
+        }
+        if (pinned)
+            pinned->unpin();
+        if (failure)
+            std::rethrow_exception(failure);
+    }
+
+    /// Threads are on their way to the driver, or to the queue of the context.
+    [[nodiscard]] bool anybody_comes() const {
+        return !std::all_of(shards_.begin(), shards_.end(),
+                            [](const auto& s) { return s->state().all_have_left(); });
+    }
+
+    [[nodiscard]] bool any_busy() const noexcept {
+        return std::any_of(shards_.begin(), shards_.end(),
+                           [](const auto& s) { return s->state().busy(); });
+    }
+
+    struct release_dispatcher {
+        void operator()(dispatcher* d) const { d->release(); }
+    };
+
+    boost::asio::execution_context& context_;
+    std::atomic<const native_context*> native_{nullptr};
+    std::atomic<bool> counts_work_{false}; ///< for each busy shard, and not for the driver
+    driver driver_;
+    std::vector<std::unique_ptr<dispatcher, release_dispatcher>> shards_;
+};
+
+} // namespace pawl::detail
+
+#endif // PAWL_SERVICE_WAKEUP_HPP
