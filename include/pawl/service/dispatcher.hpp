@@ -25,6 +25,7 @@
 #include <pawl/service/block_thread.hpp>
 #include <pawl/service/native_executor.hpp>
 #include <pawl/service/on_backend.hpp>
+#include <pawl/service/processors.hpp>
 #include <pawl/service/saturating.hpp>
 #include <pawl/service/shard.hpp>
 
@@ -48,7 +49,9 @@ template <class Clock, class WaitTraits>
 class wakeup;
 
 template <class Clock, class WaitTraits>
-class dispatcher final : public wait_host, public runner_host, public work_host {
+class alignas(cache_line) dispatcher final : public wait_host,
+                                             public runner_host,
+                                             public work_host {
     using backend = typename backend_choice<WaitTraits>::backend;
     using shard = detail::shard<backend>;
     using wakeup = detail::wakeup<Clock, WaitTraits>;
@@ -60,11 +63,18 @@ public:
         std::conditional_t<Clock::is_steady, typename shard::deadline, settable_deadline>;
     using looker = typename shard::looker;
 
-    dispatcher(boost::asio::execution_context& context, wakeup& w, const options& o)
-        : context_(context), wakeup_(w), scale_(o.precision, origin_of_ticks()),
-          shard_(o, current_tick(), this, this), per_turn_(o.completions_per_turn), rings_(o) {}
+    dispatcher(boost::asio::execution_context& context, wakeup& w, const options& o,
+               const time::tick_scale<Clock>& scale)
+        : context_(context), wakeup_(w), scale_(scale), shard_(o, current_tick(), this, this),
+          per_turn_(o.completions_per_turn), rings_(o) {}
     dispatcher(const dispatcher&) = delete;
     dispatcher& operator=(const dispatcher&) = delete;
+
+    /// A clock that stands, or that may be set, before its epoch needs ticks there.
+    static time::tick_origin origin_of_ticks() {
+        return !Clock::is_steady || Clock::now() < time_point() ? time::tick_origin::least
+                                                                : time::tick_origin::epoch;
+    }
 
     [[nodiscard]] const boost::asio::execution_context& context() const noexcept override {
         return context_;
@@ -293,12 +303,6 @@ private:
                 std::chrono::duration<double>(t.time_since_epoch()).count() + 0.0);
             return clock_reading{(count & half) != 0 ? ~count : count | half};
         }
-    }
-
-    /// A clock that stands, or that may be set, before its epoch needs ticks there.
-    static time::tick_origin origin_of_ticks() {
-        return !Clock::is_steady || Clock::now() < time_point() ? time::tick_origin::least
-                                                                : time::tick_origin::epoch;
     }
 
     /// Ends every wait of a closed shard. Handlers that are destroyed here may destroy timers and

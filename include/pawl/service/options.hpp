@@ -85,9 +85,10 @@ struct options {
     /// repeated until 64 bits are covered. Fewer bits save memory, more bits save moves.
     time::geometry level_bits = {};
 
-    /// Number of shards, 1 to 256. Each has its own lock and wheel; a timer belongs to the one of
-    /// the thread that makes it. More than one lets threads run side by side. Start order among
-    /// equal deadlines (P7) then holds per shard.
+    /// Number of shards, 1 to 256; or 0: one for each thread that makes timers, up to the number of
+    /// processors, made when the thread makes its first one. Each has its own lock and wheel; a timer
+    /// belongs to the one of the thread that makes it. More than one lets threads run side by side. Start
+    /// order among equal deadlines (P7) then holds per shard.
     unsigned shards = 1;
 
     /// How many timers may be moved or collected while a lock is held, 1 to 65536.
@@ -111,6 +112,8 @@ struct options {
 
 namespace detail {
 
+inline constexpr unsigned most_shards = 256; ///< of options::shards
+
 /// @throws std::invalid_argument that names the option, its value and the allowed range.
 template <class = void> // who makes no timer need not compile it
 void validate(const options& o) {
@@ -132,7 +135,7 @@ void validate(const options& o) {
         throw std::invalid_argument("pawl::options::level_bits covers " +
                                     std::to_string(o.level_bits.width()) +
                                     " bits; it must cover 64: leave the width out");
-    check("shards", o.shards, 1u, 256u);
+    check("shards", o.shards, 0u, most_shards);
     check("batch_limit", o.batch_limit, 1u, 65536u);
     check("completions_per_turn", o.completions_per_turn, 1u, 64u);
     if (o.on_shutdown != shutdown_policy::destroy && o.on_shutdown != shutdown_policy::deliver)

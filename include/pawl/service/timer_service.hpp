@@ -31,7 +31,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
-#include <exception>
 #include <memory>
 #include <mutex>
 #include <type_traits>
@@ -63,7 +62,7 @@ public:
     /// @throws std::invalid_argument if an option is out of range; the text names it.
     timer_service(boost::asio::execution_context& context, const options& o)
         : boost::asio::execution_context::service(context), options_(validated(o)),
-          wakeup_(context, o),
+          wakeup_(context, options_),
           registry_(boost::asio::use_service<detail::service_registry>(context)) {
         // So that strands are shut down after this service, and handlers that they hold are invoked.
         if (o.on_shutdown == shutdown_policy::deliver)
@@ -88,13 +87,13 @@ public:
             registry_.add(*this);
             registered_.store(true, std::memory_order_release);
         }
-        return shards().size() == 1 ? *shards().front() : seat_of_this_thread();
+        return options_.shards == 1 ? *shards()[0] : seat_of_this_thread();
     }
 
     /// Completes every pending wait with `ec`. @return how many.
     std::size_t expire_all(const boost::system::error_code& ec) override {
         std::size_t count = 0;
-        for (auto& d : shards())
+        for (dispatcher* d : shards())
             count += d->expire_all(ec);
         return count;
     }
@@ -106,16 +105,16 @@ public:
     /// A lower bound for the time of the next expiry; `time_point::max()` if no wait is armed.
     [[nodiscard]] time_point next_wake() const override {
         time::tick next = time::tick::never();
-        for (const auto& d : shards())
+        for (dispatcher* d : shards())
             next = std::min(next, d->state().next_wake());
-        return shards().front()->scale().time_of(next);
+        return shards()[0]->scale().time_of(next);
     }
 
     /// How many waits are due or cancelled and have not begun their handlers, without those that
     /// have been handed to their executors.
     [[nodiscard]] std::size_t due_count() const override {
         std::size_t count = 0;
-        for (const auto& d : shards())
+        for (dispatcher* d : shards())
             count += d->state().due_count();
         return count;
     }
@@ -137,11 +136,7 @@ private:
         return o;
     }
 
-    void shutdown() override {
-        for (auto& d : shards())
-            d->shutdown(options_.on_shutdown);
-        wakeup_.shutdown();
-    }
+    void shutdown() override { wakeup_.shutdown(); }
 
     struct seat {
         const char* thread;
@@ -151,12 +146,18 @@ private:
     /// Threads take shards in turn, in the order in which they make their first timers.
     dispatcher& seat_of_this_thread() {
         static thread_local const char here = 0; // what a thread is known by while it lives
+        // relaxed: nothing is read because of it.
+        const char* first = nullptr;
+        if (first_.compare_exchange_strong(first, &here, std::memory_order_relaxed) ||
+            first == &here)
+            return *shards()[0];
         const std::scoped_lock lock(seats_mutex_);
         for (const seat& s : seats_)
             if (s.thread == &here)
                 return *s.taken;
-        seats_.push_back({&here, shards()[seats_.size() % shards().size()].get()});
-        return *seats_.back().taken;
+        dispatcher& taken = wakeup_.shard_for(1 + seats_.size());
+        seats_.push_back({&here, &taken});
+        return taken;
     }
 
     [[nodiscard]] const auto& shards() const noexcept { return wakeup_.shards(); }
@@ -167,7 +168,8 @@ private:
     detail::service_registry& registry_;
     std::atomic<bool> registered_{false};
     std::mutex seats_mutex_;
-    std::vector<seat> seats_; ///< with more than one shard
+    std::atomic<const char*> first_{nullptr}; ///< the thread in the first shard
+    std::vector<seat> seats_;                 ///< the others, with more than one shard
 };
 
 namespace detail {

@@ -23,7 +23,9 @@
 #include <pawl/service/driver.hpp>
 #include <pawl/service/native_executor.hpp>
 #include <pawl/service/options.hpp>
+#include <pawl/service/processors.hpp>
 
+#include <pawl/time/fixed_array.hpp>
 #include <pawl/time/tick.hpp>
 
 #include <boost/asio/execution_context.hpp>
@@ -32,8 +34,7 @@
 #include <atomic>
 #include <cstddef>
 #include <exception>
-#include <memory>
-#include <vector>
+#include <mutex>
 
 namespace pawl::detail {
 
@@ -42,16 +43,29 @@ class wakeup {
 public:
     using dispatcher = detail::dispatcher<Clock, WaitTraits>;
 
+    /// @param o outlives this.
     wakeup(boost::asio::execution_context& context, const options& o)
-        : context_(context), driver_(context, *this, o.locking) {
-        shards_.reserve(o.shards);
-        for (unsigned i = 0; i < o.shards; ++i)
-            shards_.emplace_back(new dispatcher(context, *this, o));
+        : context_(context), options_(o), scale_(o.precision, dispatcher::origin_of_ticks()),
+          driver_(context, *this, o.locking), shards_(o.shards != 0 ? o.shards : processors()) {
+        do
+            shards_.push_back(new dispatcher(context, *this, o, scale_));
+        while (shards_.size() < o.shards);
     }
     wakeup(const wakeup&) = delete;
     wakeup& operator=(const wakeup&) = delete;
 
+    // --- the shards ---------------------------------------------------------------------------
+
+    /// Those that there are. May be called while another thread adds one.
     [[nodiscard]] const auto& shards() const noexcept { return shards_; }
+
+    /// The shard for the thread that comes as number `n`: a new one, if there may be more.
+    dispatcher& shard_for(std::size_t n) {
+        const std::scoped_lock lock(growth_);
+        if (n >= shards_.size() && shards_.size() < shards_.most() && !closed_)
+            shards_.push_back(new dispatcher(context_, *this, options_, scale_));
+        return *shards_[n % shards_.size()];
+    }
 
     // --- the context --------------------------------------------------------------------------
 
@@ -62,13 +76,15 @@ public:
         if (native_.load(std::memory_order_relaxed))
             return;
         const native_context* const native = find_native(ex, context_);
-        if (!native || native_.exchange(native, std::memory_order_relaxed))
+        if (!native)
             return;
-        if (!native->work_started)
+        // A shard that is added afterwards finds it, too.
+        const std::scoped_lock lock(growth_);
+        if (native_.exchange(native, std::memory_order_relaxed) || !native->work_started)
             return;
         // From here on shards that begin are counted. Then those that had begun; then the driver is not
         // needed any more.
-        for (auto& s : shards_)
+        for (dispatcher* s : shards_)
             s->state().count_work();
         counts_work_.store(true, std::memory_order_release);
         driver_.end_counted();
@@ -91,9 +107,9 @@ public:
         const auto* const uncounted =
             counts_work_.load(std::memory_order_acquire) ? native() : nullptr;
         try {
-            driver_.arm(t, shards_.front()->scale().time_of(t), uncounted);
+            driver_.arm(t, scale_.time_of(t), uncounted);
         } catch (...) {
-            for (auto& s : shards_)
+            for (dispatcher* s : shards_)
                 s->state().arm_failed();
             throw;
         }
@@ -138,8 +154,16 @@ public:
             found.claimed->turn();
     }
 
-    /// The context shuts down, and the shards have been emptied.
-    void shutdown() { driver_.shutdown(); }
+    /// The context shuts down.
+    void shutdown() {
+        {
+            const std::scoped_lock lock(growth_);
+            closed_ = true;
+        }
+        for (dispatcher* s : shards_)
+            s->shutdown(options_.on_shutdown);
+        driver_.shutdown();
+    }
 
 private:
     using driver = detail::driver<Clock, WaitTraits, wakeup>;
@@ -156,18 +180,18 @@ private:
     /// @throws std::bad_alloc when the other shards have been served, if one lacks memory to follow
     ///         its clock.
     void collect(looker who, collected& out) {
-        const time::tick now = shards_.front()->current_tick();
+        const time::tick now = scale_.floor(Clock::now());
         dispatcher* pinned = nullptr;
         bool needed = false;
         time::tick earliest = time::tick::never();
         std::exception_ptr failure;
-        for (auto& s : shards_) {
+        for (dispatcher* s : shards_) {
             try {
                 auto found = s->collect(now, who);
                 if (found.claimed)
-                    out.claimed = s.get();
+                    out.claimed = s;
                 if (found.todo.pinned)
-                    pinned = s.get();
+                    pinned = s;
                 if (out.claimed || pinned)
                     who = looker::covered;
                 out.count += found.fallen_due;
@@ -192,23 +216,56 @@ private:
     /// Threads are on their way to the driver, or to the queue of the context.
     [[nodiscard]] bool anybody_comes() const {
         return !std::all_of(shards_.begin(), shards_.end(),
-                            [](const auto& s) { return s->state().all_have_left(); });
+                            [](dispatcher* s) { return s->state().all_have_left(); });
     }
 
     [[nodiscard]] bool any_busy() const noexcept {
         return std::any_of(shards_.begin(), shards_.end(),
-                           [](const auto& s) { return s->state().busy(); });
+                           [](dispatcher* s) { return s->state().busy(); });
     }
 
-    struct release_dispatcher {
-        void operator()(dispatcher* d) const { d->release(); }
+    /// A list that others may walk while it grows.
+    class shard_list {
+    public:
+        explicit shard_list(std::size_t most) : shards_(most) {}
+        ~shard_list() {
+            for (dispatcher* s : *this)
+                s->release();
+        }
+
+        void push_back(dispatcher* s) noexcept {
+            const std::size_t n = size();
+            shards_[n] = s;
+            size_.store(n + 1, std::memory_order_release);
+        }
+
+        [[nodiscard]] std::size_t most() const noexcept { return shards_.size(); }
+        /// acquire: the shards are there.
+        [[nodiscard]] std::size_t size() const noexcept {
+            return size_.load(std::memory_order_acquire);
+        }
+        [[nodiscard]] dispatcher* operator[](std::size_t i) const noexcept { return shards_[i]; }
+        [[nodiscard]] dispatcher* const* begin() const noexcept { return &shards_[0]; }
+        [[nodiscard]] dispatcher* const* end() const noexcept { return begin() + size(); }
+
+    private:
+        time::detail::fixed_array<dispatcher*> shards_;
+        std::atomic<std::size_t> size_{0};
     };
 
+    static unsigned processors() noexcept {
+        return std::clamp(processors_online(), 1U, most_shards);
+    }
+
     boost::asio::execution_context& context_;
+    const options& options_;
+    const time::tick_scale<Clock> scale_; ///< that of each shard
     std::atomic<const native_context*> native_{nullptr};
     std::atomic<bool> counts_work_{false}; ///< for each busy shard, and not for the driver
     driver driver_;
-    std::vector<std::unique_ptr<dispatcher, release_dispatcher>> shards_;
+    shard_list shards_;
+    std::mutex growth_; ///< held while a shard is added, or native_ becomes known
+    bool closed_ = false;
 };
 
 } // namespace pawl::detail
