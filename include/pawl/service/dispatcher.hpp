@@ -385,6 +385,7 @@ private:
     };
 
     void turn(runner_token* token) {
+        const auto unit = shard_.run_unit();
         turn_end end(*this, token);
         for (unsigned n = 1;; ++n) {
             auto taken = shard_.take(token, n == per_turn_, false);

@@ -64,6 +64,9 @@ public:
     using tick = time::tick;
     using deadline = typename filing<Backend>::deadline;
 
+    /// Held for a bounded time, and over nothing foreign.
+    using lock_type = optional_mutex<spin_mutex>;
+
     /// A number, and what is left to be done.
     template <class T>
     struct result {
@@ -378,6 +381,9 @@ public:
 
     // --- the context --------------------------------------------------------------------------
 
+    /// A guard for a unit, which notices other threads where locks are switched off.
+    [[nodiscard]] auto run_unit() noexcept { return typename lock_type::unit(mutex_); }
+
     /// The commitment has been carried out, if it says `entered`.
     void leave() noexcept { wakeup_.leave(); }
 
@@ -563,9 +569,6 @@ public:
     }
 
 private:
-    using lock_type =
-        optional_mutex<spin_mutex>; // held for a bounded time, and over nothing foreign
-
     static constexpr clock_reading latest{~std::uint64_t{0}}; ///< of a clock that is never set back
 
     /// Calls `step` until it returns false, at most batch_limit times for each time that the lock is

@@ -1,0 +1,117 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// Purpose
+//   options::locking = false is a promise, and who breaks it is told so where PAWL_ASSERT looks.
+
+#include <atomic>
+#include <string>
+
+namespace locking_test {
+
+inline std::atomic<int> broken{0};
+inline std::string sentence; ///< of the first one
+
+/// By one thread at a time: the others of these tests wait.
+inline void note(const char* what) {
+    if (broken++ == 0)
+        sentence = what;
+}
+
+} // namespace locking_test
+
+#define PAWL_ASSERT(...) ((__VA_ARGS__) ? void() : locking_test::note(#__VA_ARGS__))
+
+#include <pawl/steady_timer.hpp>
+#include <pawl/timer_service.hpp>
+
+#define BOOST_TEST_MODULE locking
+#include <boost/test/unit_test.hpp>
+
+#include <boost/asio/io_context.hpp>
+
+#include <chrono>
+#include <thread>
+
+namespace locking_test {
+
+using boost::system::error_code;
+using namespace std::chrono_literals;
+
+namespace {
+
+pawl::options options(bool locking) {
+    pawl::options o;
+    o.locking = locking;
+    return o;
+}
+
+/// Runs `beside` in another thread, while a handler waits for that.
+template <class Function>
+int broken_by(bool locking, Function beside) {
+    broken = 0;
+    boost::asio::io_context context;
+    pawl::make_timer_service(context, options(locking));
+    pawl::steady_timer other(context, 1h);
+    other.async_wait([](error_code) {});
+    pawl::steady_timer timer(context, 0s);
+    timer.async_wait([&](error_code) { std::thread([&] { beside(other); }).join(); });
+    context.run_one();
+    other.cancel();
+    return broken;
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(a_timer_used_beside_a_handler_without_locks_is_noticed) {
+    BOOST_TEST(broken_by(false, [](auto& timer) { timer.cancel(); }) > 0);
+    BOOST_TEST(sentence.find("options::locking is false") != std::string::npos);
+    BOOST_TEST(broken_by(true, [](auto& timer) { timer.cancel(); }) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_context_run_by_two_threads_without_locks_is_noticed) {
+    broken = 0;
+    boost::asio::io_context context;
+    pawl::make_timer_service(context, options(false));
+    pawl::steady_timer first(context, 0s);
+    pawl::steady_timer second(context, 0s);
+    first.async_wait([&](error_code) { std::thread([&] { context.run_one(); }).join(); });
+    second.async_wait([](error_code) {});
+
+    context.run_one();
+
+    BOOST_TEST(broken > 0);
+}
+
+BOOST_AUTO_TEST_CASE(threads_that_take_turns_and_nested_runs_keep_the_promise) {
+    broken = 0;
+    boost::asio::io_context context;
+    pawl::make_timer_service(context, options(false));
+    pawl::steady_timer timer(context, 0s);
+    pawl::steady_timer nested(context, 0s);
+    int count = 0;
+    timer.async_wait([&](error_code) {
+        ++count;
+        context.run_one();
+        nested.expires_after(0s);
+    });
+    nested.async_wait([&](error_code) { ++count; });
+    context.run();
+    BOOST_TEST(count == 2);
+
+    std::thread([&] {
+        timer.expires_after(0s);
+        timer.async_wait([&](error_code) { ++count; });
+        context.restart();
+        context.run();
+    }).join();
+    timer.expires_after(0s);
+    timer.async_wait([&](error_code) { ++count; });
+    context.restart();
+    context.run();
+
+    BOOST_TEST(count == 4);
+    BOOST_TEST(broken == 0);
+}
+
+} // namespace locking_test
