@@ -11,6 +11,7 @@
 
 #include "harness.hpp"
 
+#include <pawl/coarse_timer.hpp>
 #include <pawl/compact_timer.hpp>
 #include <pawl/ring_timer.hpp>
 #include <pawl/steady_timer.hpp>
@@ -86,6 +87,11 @@ struct pawl_two_shards : pawl_default {
         o.shards = 2;
         pawl::make_timer_service(io, o);
     }
+};
+
+/// On the coarse clock, which only setting a deadline reads.
+struct pawl_coarse : pawl_default {
+    using timer = pawl::coarse_timer;
 };
 
 /// On the binary wheel.

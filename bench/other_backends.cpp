@@ -1,15 +1,17 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// The workloads on other backends than the default one; see workloads.hpp.
+// The workloads on other backends and clocks than the default one; see workloads.hpp.
 
 #include "workloads.hpp"
 
 namespace bench {
 
+template sample churn<pawl_coarse>(const plan&);
 template sample churn<pawl_compact>(const plan&);
 template sample churn_const<pawl_compact>(const plan&);
 template sample churn_const<pawl_ring>(const plan&);
+template sample idle_rearm<pawl_coarse>(const plan&);
 template sample idle_rearm<pawl_compact>(const plan&);
 template sample idle_rearm<pawl_ring>(const plan&);
 template sample idle_rearm_random<pawl_compact>(const plan&);

@@ -22,9 +22,11 @@ namespace bench {
 
 // In other_backends.cpp. Compilers inline up to a share of what they compile: with everything in one
 // file, the variants would slow each other down.
+extern template sample churn<pawl_coarse>(const plan&);
 extern template sample churn<pawl_compact>(const plan&);
 extern template sample churn_const<pawl_compact>(const plan&);
 extern template sample churn_const<pawl_ring>(const plan&);
+extern template sample idle_rearm<pawl_coarse>(const plan&);
 extern template sample idle_rearm<pawl_compact>(const plan&);
 extern template sample idle_rearm<pawl_ring>(const plan&);
 extern template sample idle_rearm_random<pawl_compact>(const plan&);
@@ -43,6 +45,7 @@ inline std::vector<workload> all_workloads() {
                    {{"asio", churn<asio_steady>},
                     {"pawl", churn<pawl_default>},
                     {"pawl64", churn<pawl_64>},
+                    {"coarse", churn<pawl_coarse>},
                     {"compact", churn<pawl_compact>}}});
 
     all.push_back({"churn_const",
@@ -60,6 +63,7 @@ inline std::vector<workload> all_workloads() {
                    {{"asio", idle_rearm<asio_steady>},
                     {"pawl", idle_rearm<pawl_default>},
                     {"pawl64", idle_rearm<pawl_64>},
+                    {"coarse", idle_rearm<pawl_coarse>},
                     {"compact", idle_rearm<pawl_compact>},
                     {"ring", idle_rearm<pawl_ring>},
                     {"bare", idle_rearm<bare_deadline>}}});

@@ -11,6 +11,7 @@
 #include <pawl/basic_waitable_timer.hpp>
 
 #include <pawl/service/interval_grid.hpp>
+#include <pawl/service/latest_now.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/associator.hpp>
@@ -230,7 +231,7 @@ public:
     /// @par Complexity
     /// O(1). Does not allocate.
     std::size_t reset() {
-        const auto now = Clock::now();
+        const auto now = detail::latest_now<Clock>();
         return move_waits([&] { return grid_->reset(now); });
     }
 
@@ -238,9 +239,7 @@ public:
     std::size_t reset_immediately() { return reset_at(Clock::now()); }
 
     /// reset() to a tick that is due `d` from now, saturating.
-    std::size_t reset_after(const duration& d) {
-        return reset_at(detail::saturating_sum(Clock::now(), d));
-    }
+    std::size_t reset_after(const duration& d) { return reset_at(detail::sum_from_now<Clock>(d)); }
 
     /// reset() to a tick that is due between `min` and `max` from now, both included, chosen as by
     /// basic_waitable_timer::expires_within(): intervals that are reset to overlapping ranges tend to

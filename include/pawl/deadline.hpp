@@ -12,6 +12,7 @@
 #include <pawl/limit/deadline_executor.hpp>
 #include <pawl/limit/limit_timer.hpp>
 
+#include <pawl/service/latest_now.hpp>
 #include <pawl/service/saturating.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -65,8 +66,7 @@ public:
     /// never.
     template <class Rep, class Period>
     [[nodiscard]] static basic_deadline after(const std::chrono::duration<Rep, Period>& d) {
-        return basic_deadline(
-            detail::saturating_sum(Clock::now(), detail::saturating_cast<duration>(d)));
+        return basic_deadline(detail::sum_from_now<Clock>(detail::saturating_cast<duration>(d)));
     }
 
     /// When it is; `time_point::max()` if there is none.

@@ -10,6 +10,7 @@
 
 #include <pawl/queue/queue_core.hpp>
 
+#include <pawl/service/latest_now.hpp>
 #include <pawl/service/saturating.hpp>
 
 #include <pawl/time/duration_text.hpp>
@@ -223,7 +224,7 @@ public:
         if (d < duration::zero())
             throw std::invalid_argument("pawl: a one-off timer after " + time::detail::text_of(d) +
                                         ": must be 0 at least");
-        return once_at(detail::saturating_sum(Clock::now(), d), std::forward<F>(f));
+        return once_at(detail::sum_from_now<Clock>(d), std::forward<F>(f));
     }
     /// A timer that emits one event at `t`, or now if that has passed.
     template <class F>
@@ -243,8 +244,7 @@ public:
     template <class F>
     timer every(const duration& period, F&& f,
                 missed_tick_policy policy = missed_tick_policy::burst) {
-        return every_from(detail::saturating_sum(Clock::now(), period), period, std::forward<F>(f),
-                          policy);
+        return every_from(detail::sum_from_now<Clock>(period), period, std::forward<F>(f), policy);
     }
     /// The same, with the first tick at `first`.
     template <class F>

@@ -11,6 +11,8 @@
 
 #include <pawl/basic_waitable_timer.hpp>
 #include <pawl/cancel_after.hpp>
+#include <pawl/coarse_clock.hpp>
+#include <pawl/coarse_timer.hpp>
 #include <pawl/compact_timer.hpp>
 #include <pawl/deadline.hpp>
 #include <pawl/error.hpp>

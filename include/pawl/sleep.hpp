@@ -41,22 +41,33 @@ sleep_until(std::chrono::time_point<Clock, Duration> t) {
     co_await timer.async_wait(boost::asio::deferred);
 }
 
-/// Suspends a coroutine for a time on the steady clock. Zero and less: until the next turn of the
-/// executor.
+/// Suspends a coroutine for a time on a clock. Zero and less: until the next turn of the executor.
+///
+/// @code
+/// co_await pawl::sleep_for<pawl::coarse_clock>(30s);
+/// @endcode
+///
+/// As sleep_until(). The time is counted from when it is awaited.
+template <class Clock, class Executor = boost::asio::any_io_executor, class Rep, class Period>
+    requires requires { typename Clock::time_point; }
+[[nodiscard]] boost::asio::awaitable<void, Executor>
+sleep_for(std::chrono::duration<Rep, Period> d) {
+    basic_waitable_timer<Clock, boost::asio::wait_traits<Clock>, Executor> timer(
+        co_await boost::asio::this_coro::executor);
+    timer.expires_after(detail::saturating_cast<typename Clock::duration>(d));
+    co_await timer.async_wait(boost::asio::deferred);
+}
+
+/// The same on the steady clock.
 ///
 /// @code
 /// co_await pawl::sleep_for(100ms);
 /// @endcode
-///
-/// As sleep_until(). The time is counted from when it is awaited.
 template <class Executor = boost::asio::any_io_executor, class Rep, class Period>
+    requires(!requires { typename Executor::time_point; })
 [[nodiscard]] boost::asio::awaitable<void, Executor>
 sleep_for(std::chrono::duration<Rep, Period> d) {
-    using clock = std::chrono::steady_clock;
-    basic_waitable_timer<clock, boost::asio::wait_traits<clock>, Executor> timer(
-        co_await boost::asio::this_coro::executor);
-    timer.expires_after(detail::saturating_cast<clock::duration>(d));
-    co_await timer.async_wait(boost::asio::deferred);
+    return sleep_for<std::chrono::steady_clock, Executor>(d);
 }
 
 } // namespace pawl

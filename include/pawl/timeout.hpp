@@ -9,6 +9,7 @@
 
 #include <pawl/config.hpp>
 
+#include <pawl/coarse_clock.hpp>
 #include <pawl/deadline.hpp>
 #include <pawl/error.hpp>
 
@@ -43,6 +44,12 @@ struct limit_time_points_and_deadlines : limit_time_points {
 
     template <class Clock>
     [[nodiscard]] static constexpr limit_by_deadline<Clock> limit(const basic_deadline<Clock>& d) {
+        return {{d.expiry()}};
+    }
+    template <class Clock>
+        requires(!std::is_same_v<Clock, typename Clock::time_point::clock>)
+    [[nodiscard]] static constexpr limit_by_deadline<Clock>
+    limit(const basic_deadline<typename Clock::time_point::clock>& d) {
         return {{d.expiry()}};
     }
 };
@@ -179,6 +186,15 @@ public:
 /// @par Executor, Cancellation, Complexity
 /// As for pawl::cancel_after. A coroutine is one more of `boost::asio::co_spawn`.
 inline constexpr detail::timeout_function<detail::limit_durations> timeout;
+
+/// timeout() for limits of seconds, such as those of idle connections: kept on pawl::coarse_clock, so that
+/// to set one reads the clock at a fifth of the cost. It is not early by the steady clock, and late by a
+/// few milliseconds at most; pawl::coarse_timer says how many.
+///
+/// @code
+/// std::size_t n = co_await socket.async_read_some(buffer, pawl::coarse_timeout(30s));
+/// @endcode
+inline constexpr detail::timeout_function<detail::limit_durations_on<coarse_clock>> coarse_timeout;
 
 /// timeout() with a limit that is a point in time of any clock, or a pawl::deadline.
 ///

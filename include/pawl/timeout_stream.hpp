@@ -14,6 +14,7 @@
 #include <pawl/stream/stream_limits.hpp>
 #include <pawl/stream/stream_operation.hpp>
 
+#include <pawl/service/latest_now.hpp>
 #include <pawl/service/saturating.hpp>
 
 #include <boost/asio/async_result.hpp>
@@ -240,9 +241,7 @@ public:
     /// Unlike in Beast it may be called with operations pending, and holds for them too.
     /// @par Complexity
     /// As set_limits().
-    void expires_after(const duration& d) {
-        impl_->expires_at(detail::saturating_sum(Clock::now(), d));
-    }
+    void expires_after(const duration& d) { impl_->expires_at(detail::sum_from_now<Clock>(d)); }
 
     /// As expires_after(), with a point in time. `time_point::max()` means never.
     void expires_at(const time_point& t) { impl_->expires_at(t); }

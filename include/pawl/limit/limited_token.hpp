@@ -212,13 +212,16 @@ private:
 };
 
 /// Limits that are given as durations.
-struct limit_durations {
-    template <class Clock = std::chrono::steady_clock, class Rep, class Period>
+template <class OwnClock>
+struct limit_durations_on {
+    template <class Clock = OwnClock, class Rep, class Period>
     [[nodiscard]] static constexpr limit_after<Clock>
     limit(const std::chrono::duration<Rep, Period>& d) {
         return {saturating_cast<typename Clock::duration>(d)};
     }
 };
+
+using limit_durations = limit_durations_on<std::chrono::steady_clock>;
 
 /// Limits that are given as points in time.
 struct limit_time_points {
@@ -227,6 +230,14 @@ struct limit_time_points {
     limit(const std::chrono::time_point<Clock, Duration>& t) {
         return {typename Clock::time_point(
             saturating_cast<typename Clock::duration>(t.time_since_epoch()))};
+    }
+
+    /// For a timer on a clock whose time points are those of another one, as with coarse_clock.
+    template <class Clock, class Duration>
+        requires(!std::is_same_v<Clock, typename Clock::time_point::clock>)
+    [[nodiscard]] static constexpr limit_at<Clock>
+    limit(const std::chrono::time_point<typename Clock::time_point::clock, Duration>& t) {
+        return {limit<typename Clock::time_point::clock>(t).expiry};
     }
 };
 

@@ -12,6 +12,7 @@
 #ifndef PAWL_SERVICE_DRIVER_CLOCK_HPP
 #define PAWL_SERVICE_DRIVER_CLOCK_HPP
 
+#include <pawl/service/latest_now.hpp>
 #include <pawl/service/on_backend.hpp>
 
 #include <boost/asio/wait_traits.hpp>
@@ -24,10 +25,11 @@
 
 namespace pawl::detail {
 
-/// Whether `Clock` is the plain steady clock, with wait traits that do not shorten the sleep.
+/// Whether `Clock` is the plain steady clock, or reads it, with wait traits that do not shorten the
+/// sleep.
 template <class Clock, class WaitTraits>
 inline constexpr bool keeps_time =
-    std::is_same_v<Clock, std::chrono::steady_clock> &&
+    tells_steady_time<Clock> &&
     std::is_same_v<typename backend_choice<WaitTraits>::traits, boost::asio::wait_traits<Clock>>;
 
 /// `Clock`, with time points that Asio can subtract from each other: signed. It stops before max(),

@@ -14,6 +14,7 @@
 #ifndef PAWL_SERVICE_TIMER_HANDLE_HPP
 #define PAWL_SERVICE_TIMER_HANDLE_HPP
 
+#include <pawl/service/latest_now.hpp>
 #include <pawl/service/saturating.hpp>
 #include <pawl/service/service_cache.hpp>
 #include <pawl/service/timer_service.hpp>
@@ -234,15 +235,35 @@ private:
         return home_.used() ? home_.get().cancel(core_, limit) : 0;
     }
 
-    /// What a cancel needs, besides what read_clock() asks for.
+    /// What a cancel needs, besides what prefetch_timer() asks for.
     void prefetch_waits() const noexcept {
         __builtin_prefetch(reinterpret_cast<const char*>(&core_ + 1) - 1, 1);
     }
     /// Reading a clock takes some time, in which the cache lines arrive that a re-arm needs.
-    [[nodiscard]] time_point read_clock() const {
+    void prefetch_timer() const noexcept {
         __builtin_prefetch(&home_, 1);
         __builtin_prefetch(&core_.due + 1, 1); // the order: most often in the same line
+    }
+    [[nodiscard]] time_point read_clock() const {
+        prefetch_timer();
         return Clock::now();
+    }
+    /// What a delay is counted from. One that is over already is over by the clock itself. And a ring
+    /// is for the delay that the clock says is left when the wait is started.
+    [[nodiscard]] time_point begin_of(const duration& d) const {
+        if (on_rings || d <= duration::zero())
+            return read_clock();
+        prefetch_timer();
+        return latest_now<Clock>();
+    }
+    /// Until `t`; exact, if that is zero or less.
+    [[nodiscard]] duration left_until(const time_point& t) const {
+        if constexpr (has_latest_now<Clock> && !on_rings) {
+            prefetch_timer();
+            if (const time_point now = latest_now<Clock>(); now < t)
+                return saturating_difference(t, now);
+        }
+        return saturating_difference(t, read_clock());
     }
 
     /// An expiry that is to be set.
@@ -253,14 +274,14 @@ private:
     };
 
     [[nodiscard]] choice at(const time_point& t) const {
-        const duration left = saturating_difference(t, read_clock());
+        const duration left = left_until(t);
         require(left);
         return {t, left};
     }
 
     [[nodiscard]] choice after(const duration& d) const {
         require(d);
-        return {saturating_sum(read_clock(), d), d};
+        return {saturating_sum(begin_of(d), d), d};
     }
 
     /// The best time between `min` and `max` from now.
@@ -269,7 +290,7 @@ private:
             throw std::invalid_argument("pawl: a range of " + time::detail::text_of(min) + " .. " +
                                         time::detail::text_of(max) +
                                         " for an expiry: max must not be less than min");
-        const time_point now = read_clock();
+        const time_point now = begin_of(max);
         const choice last{saturating_sum(now, max), max};
         if constexpr (on_rings) {
             const duration d = home_.get().rings().within(min, max);

@@ -42,6 +42,7 @@
 #include <pawl/stream/next_layer.hpp>
 #include <pawl/stream/stream_limits.hpp>
 
+#include <pawl/service/latest_now.hpp>
 #include <pawl/service/saturating.hpp>
 
 #include <boost/asio/cancellation_signal.hpp>
@@ -83,7 +84,7 @@ public:
 
     void set_limits(const stream_limits& limits) {
         limits_ = limits;
-        const time_point now = Clock::now();
+        const time_point now = latest_now<Clock>();
         for (const direction d : both) {
             if (at(d).pending)
                 at(d).deadline = after(now, limit_of(d));
@@ -102,7 +103,7 @@ public:
 
     void begin_handshake() {
         PAWL_ASSERT(!handshaking_); // one guard at a time
-        handshake_ = after(Clock::now(), limits_.handshake);
+        handshake_ = after(latest_now<Clock>(), limits_.handshake);
         handshaking_ = true;
         handshake_expired_ = false;
         watch();
@@ -120,9 +121,7 @@ public:
         closed_by_limit_ = false;
 
         const bool idles = limits_.idle != none && !idling_ && open();
-        time_point now{};
-        if (limit_of(d) != none || limits_everything() || idles)
-            now = Clock::now();
+        const time_point now = time_of_start(limit_of(d) != none || idles);
         if (everything_expired(now)) {
             end_all();
             return report();
@@ -149,9 +148,7 @@ public:
 
     [[nodiscard]] error_code begin_connect() {
         PAWL_ASSERT(!at(direction::read).pending && !at(direction::write).pending);
-        time_point now{};
-        if (limits_.handshake != none || limits_everything())
-            now = Clock::now();
+        const time_point now = time_of_start(limits_.handshake != none);
         if (everything_expired(now)) {
             end_all();
             return report();
@@ -180,13 +177,13 @@ public:
     /// The layer is connected: it idles until bytes move.
     void connected() {
         if (limits_.idle != none)
-            begin_idling(Clock::now());
+            begin_idling(latest_now<Clock>());
     }
 
     /// So many bytes have moved.
     std::size_t moved(std::size_t size) {
         if (size != 0 && idling_)
-            moved_ = Clock::now();
+            moved_ = latest_now<Clock>();
         return size;
     }
 
@@ -291,6 +288,14 @@ private:
     }
     [[nodiscard]] bool everything_expired(const time_point& now) const noexcept {
         return total_ <= now || (handshaking_ && (handshake_expired_ || handshake_ <= now));
+    }
+
+    /// When an operation is started.
+    /// @param limits there are limits that begin with it.
+    [[nodiscard]] time_point time_of_start(bool limits) const {
+        if (limits_everything()) // which may have expired: that is judged by the clock itself
+            return Clock::now();
+        return limits ? latest_now<Clock>() : time_point{};
     }
 
     void start(direction d, const time_point& deadline) {

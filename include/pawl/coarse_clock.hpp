@@ -1,0 +1,108 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// pawl::coarse_clock: the steady clock, for deadlines that may be some milliseconds late.
+#ifndef PAWL_COARSE_CLOCK_HPP
+#define PAWL_COARSE_CLOCK_HPP
+
+#include <pawl/config.hpp>
+
+#include <pawl/service/latest_now.hpp>
+
+#include <algorithm>
+#include <chrono>
+
+#if defined(__linux__)
+#include <time.h>
+#endif
+
+namespace pawl {
+
+/// The steady clock, for timers whose deadlines are set from a coarse reading of it.
+///
+/// Reading the clock is most of the cost of setting a deadline. Linux also has a coarse reading,
+/// `CLOCK_MONOTONIC_COARSE`: the steady clock as it was when the kernel last advanced it. It takes a fifth
+/// of the time. A timer on this clock, such as pawl::coarse_timer, sets a deadline `d` from now to
+/// `latest_now() + d`. Whether the deadline has come is judged by now(). So a wait
+/// @li is never early by the steady clock, and
+/// @li is late by at most `latest_now() - now()`, which is two resolutions and one millisecond at most,
+///     besides what any timer may be late: one pawl::options::precision, and the executor.
+///
+/// Where the system has no coarse reading, this is the steady clock: resolution() is zero, and
+/// latest_now() is now().
+///
+/// Its time points are those of `std::chrono::steady_clock`: the two clocks have the same time.
+///
+/// @note latest_now() relies on the kernel's timer interrupt. Where that is more than 1 ms late for all
+///       processors, as in a virtual machine that is short of time, latest_now() may be as much too early as
+///       the interrupt is later than that.
+///
+/// @par Thread safety
+/// All members may be called from any thread.
+class coarse_clock {
+    using steady = std::chrono::steady_clock;
+
+public:
+    using duration = steady::duration;      ///< That of the steady clock.
+    using rep = steady::rep;                ///< What it counts in.
+    using period = steady::period;          ///< Of one count.
+    using time_point = steady::time_point;  ///< That of the steady clock.
+    static constexpr bool is_steady = true; ///< It never goes back.
+
+    /// The time of the steady clock. Costs as much.
+    static time_point now() noexcept { return steady::now(); }
+
+    /// A time that is not before that of the call: the coarse reading, two resolutions, and one
+    /// millisecond; or three resolutions, where a resolution is less than a millisecond.
+    static time_point latest_now() noexcept {
+        const duration d = slack();
+        return d == duration::zero() ? now() : reading() + d;
+    }
+
+    /// The distance of two readings that differ: 1 to 10 ms, as the kernel was configured. Zero where
+    /// there is no coarse reading.
+    static duration resolution() noexcept {
+#if defined(__linux__) && defined(CLOCK_MONOTONIC_COARSE)
+        ::timespec t{};
+        if (::clock_getres(CLOCK_MONOTONIC_COARSE, &t) == 0)
+            return since_epoch(t);
+#endif
+        return duration::zero();
+    }
+
+private:
+    // Why two: the kernel advances the reading by whole periods of its timer interrupt, but the interrupts
+    // do not come at the multiples of the period. So the reading is up to one period old right after an
+    // interrupt, and up to two before the next one. The millisecond is for an interrupt that is late.
+    static duration slack() noexcept {
+        static const duration d = [] {
+            const duration r = resolution();
+            return 2 * r + std::min<duration>(r, std::chrono::milliseconds(1));
+        }();
+        return d;
+    }
+
+#if defined(__linux__) && defined(CLOCK_MONOTONIC_COARSE)
+    static time_point reading() noexcept {
+        ::timespec t; // cannot fail, since clock_getres() has not
+        (void)::clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+        return time_point(since_epoch(t));
+    }
+
+    static duration since_epoch(const ::timespec& t) noexcept {
+        return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
+    }
+#else
+    static time_point reading() noexcept { return now(); }
+#endif
+};
+
+namespace detail {
+template <>
+inline constexpr bool tells_steady_time<coarse_clock> = true;
+} // namespace detail
+
+} // namespace pawl
+
+#endif // PAWL_COARSE_CLOCK_HPP
