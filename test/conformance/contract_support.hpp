@@ -4,7 +4,8 @@
 // Purpose
 //   The frame of the contract suite: one text, compiled for boost::asio::steady_timer
 //   (PAWL_UNDER_TEST_ASIO=1), for pawl::steady_timer, for pawl::compact_timer
-//   (PAWL_UNDER_TEST_COMPACT=1), and for pawl::ring_timer (PAWL_UNDER_TEST_RING=1). Each test names
+//   (PAWL_UNDER_TEST_COMPACT=1), for pawl::ring_timer (PAWL_UNDER_TEST_RING=1), and for
+//   pawl::coarse_timer (PAWL_UNDER_TEST_COARSE=1). Each test names
 //   the row C1..C42 of the contract that it pins. Where Pawl differs on purpose the test says so
 //   with by_design(pawl, asio) or `if constexpr (under_test_is_pawl)`, where rings do, with
 //   for_rings(rings, others) or `if constexpr (rings_under_test)`; the list of these places is
@@ -28,6 +29,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/system_timer.hpp>
 #else
+#include <pawl/coarse_timer.hpp>
 #include <pawl/compact_timer.hpp>
 #include <pawl/high_resolution_timer.hpp>
 #include <pawl/steady_timer.hpp>
@@ -157,10 +159,40 @@ using namespace pawl;
 } // namespace tut
 using steady_traits = tut::steady_timer::traits_type;
 inline constexpr bool under_test_is_pawl = true;
+#elif defined(PAWL_UNDER_TEST_COARSE) && PAWL_UNDER_TEST_COARSE
+/// The coarse clock in the place of the steady one, whose time points it has.
+namespace tut {
+template <class Clock>
+inline constexpr bool is_steady_clock = std::is_same_v<Clock, std::chrono::steady_clock>;
+template <class Clock, class Traits>
+using traits_on_clock =
+    std::conditional_t<is_steady_clock<Clock> && std::is_same_v<Traits, asio::wait_traits<Clock>>,
+                       asio::wait_traits<pawl::coarse_clock>, Traits>;
+template <class Clock, class Traits = asio::wait_traits<Clock>,
+          class Executor = asio::any_io_executor>
+using basic_waitable_timer = pawl::basic_waitable_timer<
+    std::conditional_t<is_steady_clock<Clock>, pawl::coarse_clock, Clock>,
+    traits_on_clock<Clock, Traits>, Executor>;
+using steady_timer = basic_waitable_timer<std::chrono::steady_clock>;
+static_assert(std::is_same_v<steady_timer, pawl::coarse_timer>);
+using namespace pawl;
+} // namespace tut
+using steady_traits = tut::steady_timer::traits_type;
+inline constexpr bool under_test_is_pawl = true;
 #else
 namespace tut = pawl;
 using steady_traits = asio::wait_traits<std::chrono::steady_clock>;
 inline constexpr bool under_test_is_pawl = true;
+#endif
+
+/// The clock of steady_timer.
+#if defined(PAWL_UNDER_TEST_COARSE) && PAWL_UNDER_TEST_COARSE
+using steady_clock = pawl::coarse_clock;
+/// What a delay may be longer by than was asked for.
+inline const clock::duration delay_is_longer_by = 2 * pawl::coarse_clock::resolution() + 1ms;
+#else
+using steady_clock = clock;
+inline constexpr clock::duration delay_is_longer_by{0};
 #endif
 
 /// The timer under test for an executor type.

@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(C2_the_member_types_are_there) {
     using native = asio::io_context::executor_type;
 
     static_assert(std::is_same_v<timer::executor_type, asio::any_io_executor>);
-    static_assert(std::is_same_v<timer::clock_type, clock>);
+    static_assert(std::is_same_v<timer::clock_type, steady_clock>);
     static_assert(std::is_same_v<timer::duration, clock::duration>);
     static_assert(std::is_same_v<timer::time_point, clock::time_point>);
     static_assert(std::is_same_v<timer::traits_type, steady_traits>);

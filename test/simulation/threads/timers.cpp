@@ -17,6 +17,8 @@ decltype(auto) with_timer(sort s, Function&& f) {
         break;
     case sort::compact:
         return f.template operator()<pawl::compact_timer>();
+    case sort::coarse:
+        return f.template operator()<pawl::coarse_timer>();
     case sort::ring:
         return f.template operator()<pawl::ring_timer>();
     case sort::manual:

@@ -34,9 +34,9 @@ struct shared_clock {
     }
 };
 
-enum class sort : std::uint8_t { steady, compact, ring, manual, shared };
-inline constexpr int sorts = 5;
-inline constexpr std::array names{"steady", "compact", "ring", "manual", "shared"};
+enum class sort : std::uint8_t { steady, compact, coarse, ring, manual, shared };
+inline constexpr int sorts = 6;
+inline constexpr std::array names{"steady", "compact", "coarse", "ring", "manual", "shared"};
 
 std::unique_ptr<any_timer> make_timer(sort s, const asio::any_io_executor& ex);
 void make_service(sort s, asio::execution_context& context, const pawl::options& o);
