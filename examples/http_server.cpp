@@ -10,7 +10,7 @@
 // --timer chooses what the limits stand on: pawl::tcp_stream and pawl::steady_timer, or
 // beast::tcp_stream and asio::steady_timer. The calls are the same, but that Pawl's stream is told
 // to survive a limit, so that a slow client can be answered, and that idle connections wait on a
-// ring_timer, so that pawl::expire_all() can end these and no others. See http_server/session.hpp for what a
+// coarse_timer, so that pawl::expire_all() can end these and no others. See http_server/session.hpp for what a
 // connection does.
 //
 // On SIGTERM or SIGINT the server drains: it accepts no more connections, closes those that have
@@ -192,7 +192,6 @@ template <class Timers, class Stream, class... Arguments>
 void serve(environment& e, Arguments&... arguments) {
     using session_type = session<Stream, typename Timers::timer>;
     asio::io_context context(e.options.threads);
-    session_type::prepare(context, e.options);
     server<session_type, typename Timers::timer, Arguments...> s(context, e, arguments...);
     s.start();
     std::cout << "listening on " << s.endpoint() << std::endl; // flushed: scripts wait for it

@@ -5,7 +5,8 @@
 //
 // Every connection has one timer and one wait on it for its whole life, the watcher. A read that
 // brings data moves the watcher's deadline by one rearm_after(), and does nothing else for the
-// timeout. The watcher runs exactly once, whatever happens, and so does the bookkeeping:
+// timeout. It is a coarse_timer: some milliseconds more do not matter here, and moving it is cheap.
+// The watcher runs exactly once, whatever happens, and so does the bookkeeping:
 //
 //   success             nobody moved the deadline in time: close the connection
 //   operation_aborted   the connection has ended, and serve() has cancelled the watcher
@@ -17,6 +18,7 @@
 #include "command_line.hpp"
 #include "descriptor_limit.hpp"
 
+#include <pawl/coarse_timer.hpp>
 #include <pawl/expire_all.hpp>
 #include <pawl/steady_timer.hpp>
 
@@ -71,7 +73,7 @@ struct session {
         : socket(std::move(accepted)), idle_timer(socket.get_executor()) {}
 
     tcp::socket socket;
-    pawl::steady_timer idle_timer;
+    pawl::coarse_timer idle_timer;
     std::array<char, 1024> data{};
 };
 

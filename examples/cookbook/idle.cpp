@@ -5,7 +5,7 @@
 // and one rearm_after() for each read.
 //
 // The sockets are real. The timer is mostly on pawl::manual_clock, so that minutes of silence take
-// no time; in a server it is session<pawl::steady_timer>.
+// no time; in a server it is session<pawl::coarse_timer>.
 
 #include "support.hpp"
 

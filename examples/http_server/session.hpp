@@ -15,8 +15,8 @@
 //   write       from each progress of a response                moved
 //   request     from the end of the header, above all others    not moved
 //
-// On Pawl, the limit of an idle connection is a ring_timer's: their delay is always the same. One wait
-// lasts as long as the connection, and each idle phase moves it, so that neither the wait nor the
+// On Pawl, the limit of an idle connection is a coarse_timer's: it may be some milliseconds late. One
+// wait lasts as long as the connection, and each idle phase moves it, so that neither the wait nor the
 // system timer is set anew for a request. When the server drains, an expire_all() of these timers
 // ends the idle connections; busy ones go on waiting.
 //
@@ -39,8 +39,8 @@
 #include "http_server/settings.hpp"
 #include "http_server/target.hpp"
 
+#include <pawl/coarse_timer.hpp>
 #include <pawl/expire_all.hpp>
-#include <pawl/ring_timer.hpp>
 #include <pawl/timeout_stream.hpp>
 
 #include <boost/asio/as_tuple.hpp>
@@ -123,7 +123,7 @@ class session final : public connection,
     struct no_timer {
         explicit no_timer(const asio::any_io_executor&) {}
     };
-    using idle_timer = std::conditional_t<survives, pawl::ring_timer, no_timer>;
+    using idle_timer = std::conditional_t<survives, pawl::coarse_timer, no_timer>;
 
 public:
     /// @param arguments for the stream, after its socket.
@@ -162,20 +162,10 @@ public:
             self->environment_.log->flush();
     }
 
-    /// Before the first session is made.
-    static void prepare(asio::io_context& context, const settings& options) {
-        if constexpr (survives) {
-            pawl::options o;
-            o.rings.delays = {{.delay = options.idle}};
-            o.rings.marks = 16; // late by at most a 16th, and so many wake-ups in a delay
-            pawl::make_timer_service<pawl::ring_timer>(context, o);
-        }
-    }
-
     /// Ends the connections that are idle. One that just begins to wait may be missed: call it again.
     static void drain_idle(asio::io_context& context, connections& list) {
         if constexpr (survives)
-            pawl::expire_all<pawl::ring_timer>(context);
+            pawl::expire_all<pawl::coarse_timer>(context);
         else
             list.drain_all();
     }
@@ -241,7 +231,7 @@ private:
 
     void expect_idle() {
         if constexpr (survives) {
-            // The stream keeps a limit, which is not to expire before the ring's: if it had none,
+            // The stream keeps a limit, which is not to expire before this one: if it had none,
             // the system timer would have to be set anew for each request.
             expect(limit::idle, began_ + 2 * options_.idle);
             idle_.rearm_after(options_.idle);

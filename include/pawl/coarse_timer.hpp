@@ -11,8 +11,8 @@
 
 namespace pawl {
 
-/// A timer on pawl::coarse_clock, for idle timeouts and the like, whose 30 s may be some milliseconds more:
-/// to move its deadline costs a third of what it costs with pawl::steady_timer.
+/// A timer on pawl::coarse_clock, for idle timeouts and the like, whose 30 s may be some milliseconds more.
+/// Moving its deadline costs about half of what it costs with pawl::steady_timer.
 ///
 /// @code
 /// pawl::coarse_timer idle(context, 30s);
