@@ -10,7 +10,6 @@
 
 #include <pawl/service/latest_now.hpp>
 
-#include <algorithm>
 #include <chrono>
 
 #if defined(__linux__)
@@ -26,17 +25,17 @@ namespace pawl {
 /// of the time. A timer on this clock, such as pawl::coarse_timer, sets a deadline `d` from now to
 /// `latest_now() + d`. Whether the deadline has come is judged by now(). So a wait
 /// @li is never early by the steady clock, and
-/// @li is late by at most `latest_now() - now()`, which is two resolutions and one millisecond at most,
-///     besides what any timer may be late: one pawl::options::precision, and the executor.
+/// @li is late by at most `latest_now() - now()`, which is three resolutions at most, besides what any
+///     timer may be late: one pawl::options::precision, and the executor.
 ///
 /// Where the system has no coarse reading, this is the steady clock: resolution() is zero, and
 /// latest_now() is now().
 ///
 /// Its time points are those of `std::chrono::steady_clock`: the two clocks have the same time.
 ///
-/// @note latest_now() relies on the kernel's timer interrupt. Where that is more than 1 ms late for all
-///       processors, as in a virtual machine that is short of time, latest_now() may be as much too early as
-///       the interrupt is later than that.
+/// @note latest_now() relies on the kernel's timer interrupt, of which it allows for one that is missed. In a
+///       virtual machine that is short of time more of them may be missed while a thread runs. Then
+///       latest_now() may be before now(), and an expiry that is set at that moment early by as much.
 ///
 /// @par Thread safety
 /// All members may be called from any thread.
@@ -53,8 +52,7 @@ public:
     /// The time of the steady clock. Costs as much.
     static time_point now() noexcept { return steady::now(); }
 
-    /// A time that is not before that of the call: the coarse reading, two resolutions, and one
-    /// millisecond; or three resolutions, where a resolution is less than a millisecond.
+    /// A time that is not before that of the call: three resolutions after the coarse reading.
     static time_point latest_now() noexcept {
         const duration d = slack();
         return d == duration::zero() ? now() : reading() + d;
@@ -72,14 +70,11 @@ public:
     }
 
 private:
-    // Why two: the kernel advances the reading by whole periods of its timer interrupt, but the interrupts
+    // Why three: the kernel advances the reading by whole periods of its timer interrupt, but the interrupts
     // do not come at the multiples of the period. So the reading is up to one period old right after an
-    // interrupt, and up to two before the next one. The millisecond is for an interrupt that is late.
+    // interrupt, up to two before the next one, and up to three if that one is missed.
     static duration slack() noexcept {
-        static const duration d = [] {
-            const duration r = resolution();
-            return 2 * r + std::min<duration>(r, std::chrono::milliseconds(1));
-        }();
+        static const duration d = 3 * resolution();
         return d;
     }
 

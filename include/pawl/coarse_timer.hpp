@@ -21,8 +21,8 @@ namespace pawl {
 /// @endcode
 ///
 /// It is never early by the steady clock. An expiry that is given as a duration may be late by
-/// twice the clock's resolution and 1 ms, 9 ms where Linux ticks 250 times a second; expiry() says
-/// when it is. One that is given as a point in time is exact. Both are then late by what any other
+/// three times the clock's resolution, 12 ms where Linux ticks 250 times a second; expiry() says when it
+/// is. One that is given as a point in time is exact. Both are then late by what any other
 /// timer may be late, one pawl::options::precision and the executor.
 ///
 /// Members, errors, thread safety, cancellation and complexity are those of basic_waitable_timer. Its

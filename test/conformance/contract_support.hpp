@@ -189,7 +189,7 @@ inline constexpr bool under_test_is_pawl = true;
 #if defined(PAWL_UNDER_TEST_COARSE) && PAWL_UNDER_TEST_COARSE
 using steady_clock = pawl::coarse_clock;
 /// What a delay may be longer by than was asked for.
-inline const clock::duration delay_is_longer_by = 2 * pawl::coarse_clock::resolution() + 1ms;
+inline const clock::duration delay_is_longer_by = 3 * pawl::coarse_clock::resolution();
 #else
 using steady_clock = clock;
 inline constexpr clock::duration delay_is_longer_by{0};

@@ -5,6 +5,8 @@
 
 #include "simulation/timer_impl.hpp"
 
+#include <pawl/coarse_timer.hpp>
+
 namespace simulation::threads {
 
 namespace {
