@@ -5,7 +5,9 @@
 
 #include "backends/entries.hpp"
 #include "harness.hpp"
+#include "idle_thread.hpp"
 #include "report.hpp"
+#include "selection.hpp"
 
 #include "../examples/command_line.hpp"
 
@@ -18,8 +20,8 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <optional>
 #include <ostream>
-#include <regex>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -36,6 +38,7 @@ struct settings {
     std::size_t repetitions = 0; // 0: as many as the size allows
     bench::backends::setup setup;
     std::string json_file;
+    bool alone = false;
     bool quick = false;
     bool list = false;
 };
@@ -61,22 +64,14 @@ std::vector<std::size_t> sizes_for(const settings& s, const entry& e) {
     return sizes;
 }
 
-bool wanted(const std::vector<std::string>& patterns, const std::string& name) {
-    return patterns.empty() ||
-           std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
-               return std::regex_match(name, std::regex(pattern));
-           });
-}
-
 std::vector<entry> selected(const settings& s) {
     auto all = bench::backends::all_entries(s.setup);
-    std::erase_if(all, [&](const entry& e) { return !wanted(s.workloads, e.workload.name); });
+    std::erase_if(all,
+                  [&](const entry& e) { return !bench::wanted(s.workloads, e.workload.name); });
     for (auto& e : all) {
-        auto& variants = e.workload.variants;
-        const auto unwanted = [&](const bench::variant& v) { return !wanted(s.variants, v.name); };
-        variants.erase(std::remove_if(variants.begin() + 1, variants.end(), unwanted), // H1
-                       variants.end());
-        std::erase_if(e.peers, unwanted);
+        bench::keep_wanted(e.workload.variants, s.variants);
+        std::erase_if(e.peers,
+                      [&](const bench::variant& v) { return !bench::wanted(s.variants, v.name); });
     }
     return all;
 }
@@ -107,6 +102,7 @@ bench::facts about(const settings& s) {
     if (s.repetitions != 0)
         options += ", " + std::to_string(s.repetitions) + " repetitions";
     all.emplace_back("transparent huge pages", huge_pages());
+    all.push_back(bench::beside(s.alone));
     all.emplace_back("options", options);
     all.emplace_back("ratios", "first column / variant, more is better for the variant: median "
                                "(min - max) of paired repetitions");
@@ -168,15 +164,6 @@ void run(const settings& s, const std::vector<entry>& entries, std::ostream* jso
     }
 }
 
-std::string as_regex(const std::string& text) {
-    try {
-        const std::regex ignored(text);
-        return {};
-    } catch (const std::regex_error& error) {
-        return text + " is no regular expression: " + error.what();
-    }
-}
-
 std::string as_timer_bytes(const std::string& text) {
     const auto bytes = std::strtoul(text.c_str(), nullptr, 10);
     return bytes >= 32 && bytes <= 4096 && bytes % 8 == 0
@@ -190,10 +177,10 @@ int main(int argc, char** argv) try {
     settings s;
     CLI::App app{"Pawl's time structures side by side, without a service", "pawl_bench_backends"};
     app.add_option("-w,--workload", s.workloads, "run these only: regular expressions, repeatable")
-        ->check(as_regex);
+        ->check(bench::as_regex);
     app.add_option("-v,--variant", s.variants,
                    "besides the first, these only: regular expressions, repeatable")
-        ->check(as_regex);
+        ->check(bench::as_regex);
     app.add_option("-n,--size", s.sizes,
                    "number of timers, such as 1e5, repeatable; where it matters")
         ->check(CLI::Range(2.0, 1e8))
@@ -209,6 +196,7 @@ int main(int argc, char** argv) try {
         ->check(CLI::Range(1, 65536))
         ->capture_default_str();
     app.add_option("--json", s.json_file, "write all samples to this file");
+    app.add_flag("--alone", s.alone, "without an idle thread beside the workloads");
     auto* const sizes = app.get_option("--size");
     app.add_flag("-q,--quick", s.quick,
                  "a smoke test of seconds: sizes 1e3 and 1e4, 2 repetitions");
@@ -228,6 +216,9 @@ int main(int argc, char** argv) try {
         print_list(entries);
         return 0;
     }
+    std::optional<bench::idle_thread> second;
+    if (!s.alone)
+        second.emplace();
     std::ofstream json;
     if (!s.json_file.empty()) {
         json.open(

@@ -43,8 +43,10 @@ inline const std::vector<index>& random_order(std::size_t n, std::size_t pass) {
 /// nanosecond each: a bench of timers, not of random numbers.
 class random_durations {
 public:
-    random_durations(clock::duration low, clock::duration width)
-        : low_(low.count()), width_in_1024_ns_(static_cast<std::uint64_t>(width.count()) >> 10) {}
+    /// Different streams give different durations.
+    random_durations(clock::duration low, clock::duration width, std::uint64_t stream = 0)
+        : low_(low.count()), width_in_1024_ns_(static_cast<std::uint64_t>(width.count()) >> 10),
+          state_(88172645463325252u + stream * 0x9e3779b97f4a7c15u) {}
 
     clock::duration operator()() noexcept {
         state_ = state_ * 6364136223846793005u + 1442695040888963407u;
@@ -55,7 +57,7 @@ public:
 private:
     clock::rep low_;
     std::uint64_t width_in_1024_ns_;
-    std::uint64_t state_ = 88172645463325252u;
+    std::uint64_t state_;
 };
 
 /// Every wait has the same timeout: the idle timeout of one server.
@@ -68,12 +70,20 @@ private:
     clock::duration value_;
 };
 
-/// About 30 s, far from expiring during any run.
-inline auto around_thirty_seconds() {
-    return random_durations(std::chrono::seconds(15), std::chrono::seconds(30));
+/// 30 s, far from expiring during any run; ten times that beyond 1e6 timers, where one pass of asio
+/// takes longer than 30 s.
+inline std::chrono::seconds timeout_for(std::size_t timers) {
+    return std::chrono::seconds(timers > 1'000'000 ? 300 : 30);
 }
 
-inline auto thirty_seconds() { return constant_duration(std::chrono::seconds(30)); }
+/// Half of that to one and a half.
+inline auto around_timeout_for(std::size_t timers, std::uint64_t stream = 0) {
+    return random_durations(timeout_for(timers) / 2, timeout_for(timers), stream);
+}
+
+inline auto constant_timeout_for(std::size_t timers) {
+    return constant_duration(timeout_for(timers));
+}
 
 template <class Library>
 struct fleet {

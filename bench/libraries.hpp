@@ -106,7 +106,7 @@ struct pawl_ring : pawl_default {
     static void set_up(asio::io_context& io) {
         using namespace std::chrono_literals;
         pawl::options o;
-        o.rings.delays = {{.delay = 2s}, {.delay = 30s}};
+        o.rings.delays = {{.delay = 2s}, {.delay = 30s}, {.delay = 300s}};
         pawl::make_timer_service<timer>(io, o);
     }
 };

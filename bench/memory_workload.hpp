@@ -32,7 +32,7 @@ inline double heap_in_use() {
 template <class Library>
 sample memory_per_wait(const plan& what) {
     using timer = typename Library::timer;
-    auto timeouts = around_thirty_seconds();
+    auto timeouts = around_timeout_for(what.size);
     const auto before = detail::heap_in_use();
     fleet<Library> f(what.size);
     for (std::size_t i = 0; i < f.size(); ++i)

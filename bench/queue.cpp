@@ -4,6 +4,7 @@
 // pawl_bench_queue: pawl::event_queue beside what one writes by hand, see README.md.
 
 #include "harness.hpp"
+#include "idle_thread.hpp"
 #include "report.hpp"
 
 #include "../examples/command_line.hpp"
@@ -425,8 +426,9 @@ int main(int argc, char** argv) try {
         return *status;
 
     auto facts = bench::environment();
-    facts.emplace_back("options", std::to_string(repetitions) + " repetitions" +
-                                      (quick ? ", quick" : "") + ", a second thread is there");
+    facts.push_back(bench::beside(false));
+    facts.emplace_back("options",
+                       std::to_string(repetitions) + " repetitions" + (quick ? ", quick" : ""));
     facts.emplace_back("ratios", "first column / variant, more is better for the variant: median "
                                  "(min - max) of paired repetitions");
     std::cout << "# pawl_bench_queue\n\n";
@@ -440,9 +442,7 @@ int main(int argc, char** argv) try {
             return 2;
         }
     }
-    // Without a second thread locks are left out, which no program of this kind sees.
-    std::atomic<bool> over{false};
-    std::thread second([&over] { over.wait(false); });
+    const bench::idle_thread second; // every program of this kind has one
     for (const auto& work : workloads()) {
         const auto named = [&](const std::string& p) {
             return std::regex_search(work.name, std::regex(p));
@@ -457,9 +457,6 @@ int main(int argc, char** argv) try {
         bench::print_notes(std::cout, results);
         report.add(work, results.front());
     }
-    over = true;
-    over.notify_all();
-    second.join();
     if (json.is_open())
         report.write(json, facts);
     return 0;

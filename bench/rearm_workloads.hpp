@@ -3,7 +3,9 @@
 
 /// @file
 /// Purpose
-///   Timeouts that do not expire: the common case of a server. Each is set, beaten, and set again.
+///   Timeouts that do not expire: the common case of a server. Each is set, beaten, and set again,
+///   from outside: by a thread that polls the context in between. handler_workloads.hpp does the
+///   same in handlers.
 ///
 /// Cost
 ///   A run: N starts and one pass untimed, then passes until `operations` are done. The CPU time of
@@ -57,22 +59,24 @@ inline constexpr auto push_back =
 
 template <class Library>
 sample churn(const plan& what) {
-    return detail::rearm_all<Library>(what, around_thirty_seconds(), detail::wait_again);
+    return detail::rearm_all<Library>(what, around_timeout_for(what.size), detail::wait_again);
 }
 
 template <class Library>
 sample churn_const(const plan& what) {
-    return detail::rearm_all<Library>(what, thirty_seconds(), detail::wait_again);
+    return detail::rearm_all<Library>(what, constant_timeout_for(what.size), detail::wait_again);
 }
 
 template <class Library>
 sample idle_rearm(const plan& what) {
-    return detail::rearm_all<Library>(what, thirty_seconds(), detail::push_back<Library>);
+    return detail::rearm_all<Library>(what, constant_timeout_for(what.size),
+                                      detail::push_back<Library>);
 }
 
 template <class Library>
 sample idle_rearm_random(const plan& what) {
-    return detail::rearm_all<Library>(what, around_thirty_seconds(), detail::push_back<Library>);
+    return detail::rearm_all<Library>(what, around_timeout_for(what.size),
+                                      detail::push_back<Library>);
 }
 
 /// How a lone connection moves its deadline.

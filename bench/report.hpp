@@ -162,22 +162,24 @@ inline void print_notes(std::ostream& out, const std::vector<result>& results) {
     out.flush();
 }
 
-/// Where a variant does nothing but what the others have to do as well: what they take above that.
-inline void print_above_bare(std::ostream& out, const std::vector<result>& results) {
+/// Where a variant, the floor, does nothing but what the others have to do as well: what they take
+/// above that.
+inline void print_above_floor(std::ostream& out, const std::vector<result>& results) {
     bool first = true;
     for (const auto& r : results) {
-        const auto bare = std::find_if(r.variants.begin(), r.variants.end(),
-                                       [](const series& v) { return v.variant == "bare"; });
-        if (bare == r.variants.end())
+        const auto floor = std::find_if(r.variants.begin(), r.variants.end(), [](const series& v) {
+            return v.variant == "bare" || v.variant == "post";
+        });
+        if (floor == r.variants.end())
             return;
         out << (std::exchange(first, false) ? "\n" : "") << "- " << detail::size_name(r.size)
-            << ", above bare, median (min - max) of pairs:";
+            << ", above " << floor->variant << ", median (min - max) of pairs:";
         const char* separator = " ";
         for (const auto& v : r.variants) {
-            if (v.variant == "bare")
+            if (&v == &*floor)
                 continue;
             std::vector<double> above;
-            std::transform(v.values.begin(), v.values.end(), bare->values.begin(),
+            std::transform(v.values.begin(), v.values.end(), floor->values.begin(),
                            std::back_inserter(above), std::minus<>());
             const auto s = spread_of(above);
             out << std::exchange(separator, ", ") << v.variant << ' ' << detail::brief(s.median)

@@ -46,7 +46,8 @@ template <class Library>
 class share {
 public:
     /// Takes the timers from `first` on, up to `last`, and starts a wait on each.
-    share(fleet<Library>& f, std::size_t first, std::size_t last) : fleet_(&f) {
+    share(fleet<Library>& f, std::size_t first, std::size_t last)
+        : fleet_(&f), timeouts_(around_timeout_for(f.size())) {
         for (const auto i : random_order(f.size(), 0))
             if (i >= first && i < last)
                 mine_.push_back(i);
@@ -71,7 +72,7 @@ public:
 private:
     fleet<Library>* fleet_;
     std::vector<index> mine_;
-    random_durations timeouts_ = around_thirty_seconds();
+    random_durations timeouts_;
     std::size_t next_ = 0;
     std::size_t left_ = 0;
 };
@@ -173,22 +174,21 @@ struct outcome {
     checksum sum;      ///< what the handlers saw
 };
 
-/// Runs `job` in each thread of `assignment`.
-template <class Library, class Job>
-outcome run_threads(asio::io_context& io, const std::vector<shares<Library>>& assignment,
-                    Job& job) {
-    meeting all_run(assignment.size());
+/// Runs job(t) in each thread t of so many.
+template <class Job>
+outcome run_threads(std::size_t count, Job job) {
+    meeting all_run(count);
     std::mutex mutex;
     outcome all;
     double begin = std::numeric_limits<double>::max();
     double end = 0;
     std::vector<std::thread> threads;
-    for (std::size_t t = 0; t < assignment.size(); ++t)
+    for (std::size_t t = 0; t < count; ++t)
         threads.emplace_back([&, t] {
             all_run.attend(t);
             const stopwatch<thread_cpu> cpu;
             const auto my_begin = real_time::now_ns();
-            job(io, assignment[t]);
+            job(t);
             const auto my_end = real_time::now_ns();
             const std::lock_guard lock(mutex);
             begin = std::min(begin, my_begin);
@@ -231,7 +231,7 @@ outcome both_halves(std::size_t threads, const plan& what) {
             each.assign(operations / all.size());
         Job job(all.size(), what);
         f.io.restart();
-        auto result = run_threads<Library>(f.io, assignment, job);
+        auto result = run_threads(threads, [&](std::size_t t) { job(f.io, assignment[t]); });
         f.drain();
         return result;
     };

@@ -4,7 +4,8 @@
 /// @file
 /// Purpose
 ///   One asynchronous operation under a timeout of 30 s that it beats, in every way that a coroutine
-///   can ask for it. What is compared is the whole `co_await`.
+///   or a completion handler can ask for it. What is compared is the whole `co_await`, or the whole
+///   operation.
 #ifndef PAWL_BENCH_TIMEOUT_OPERATIONS_HPP
 #define PAWL_BENCH_TIMEOUT_OPERATIONS_HPP
 
@@ -17,6 +18,7 @@
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/deferred.hpp>
@@ -98,13 +100,25 @@ private:
     std::array<char, 1> byte_{};
 };
 
+// Each way has once(), for a coroutine, and start(), for a completion handler, or one of them.
+
 /// No timeout, but the clock is read, as every timeout has to.
 struct bare {
-    template <class Operation>
-    static asio::awaitable<std::size_t> once(Operation& op) {
+    static void read_clock() {
         const auto now = std::chrono::steady_clock::now();
         asm volatile("" ::"r"(&now) : "memory"); // it is read
+    }
+
+    template <class Operation>
+    static asio::awaitable<std::size_t> once(Operation& op) {
+        read_clock();
         co_return co_await op(asio::deferred);
+    }
+
+    template <class Operation, class Handler>
+    static void start(Operation& op, Handler handler) {
+        read_clock();
+        op(std::move(handler));
     }
 };
 
@@ -113,6 +127,11 @@ struct pawl_timeout {
     static asio::awaitable<std::size_t> once(Operation& op) {
         co_return co_await op(pawl::timeout(limit));
     }
+
+    template <class Operation, class Handler>
+    static void start(Operation& op, const asio::any_io_executor& ex, Handler handler) {
+        op(pawl::timeout(limit, asio::bind_executor(ex, std::move(handler))));
+    }
 };
 
 /// As pawl_timeout, with a timer that belongs to the connection.
@@ -120,6 +139,11 @@ struct pawl_own_timer {
     template <class Operation>
     static asio::awaitable<std::size_t> once(Operation& op, pawl::steady_timer& timer) {
         co_return co_await op(pawl::timeout(timer, limit));
+    }
+
+    template <class Operation, class Handler>
+    static void start(Operation& op, pawl::steady_timer& timer, Handler handler) {
+        op(pawl::timeout(timer, limit, std::move(handler)));
     }
 };
 
@@ -158,23 +182,43 @@ struct asio_by_hand {
         bool over = false;
     };
 
-    template <class Operation>
-    static asio::awaitable<std::size_t> once(Operation& op, const asio::any_io_executor& ex) {
-        const auto shared = std::make_shared<state>(ex);
+    static std::shared_ptr<state> begin(const asio::any_io_executor& ex) {
+        auto shared = std::make_shared<state>(ex);
         shared->timer.expires_after(limit);
         shared->timer.async_wait([shared](const error_code& ec) {
             if (!ec && !shared->over)
                 shared->signal.emit(asio::cancellation_type::terminal);
         });
+        return shared;
+    }
+
+    static void end(state& shared) {
+        shared.over = true;
+        shared.timer.cancel();
+    }
+
+    template <class Operation>
+    static asio::awaitable<std::size_t> once(Operation& op, const asio::any_io_executor& ex) {
+        const auto shared = begin(ex);
         const auto n =
             co_await op(asio::bind_cancellation_slot(shared->signal.slot(), asio::use_awaitable));
-        shared->over = true;
-        shared->timer.cancel();
+        end(*shared);
         co_return n;
+    }
+
+    template <class Operation, class Handler>
+    static void start(Operation& op, const asio::any_io_executor& ex, Handler handler) {
+        const auto shared = begin(ex);
+        op(asio::bind_cancellation_slot(
+            shared->signal.slot(),
+            [shared, handler = std::move(handler)](const error_code& ec, std::size_t n) mutable {
+                end(*shared);
+                std::move(handler)(ec, n);
+            }));
     }
 };
 
-/// Calls Way::once() with what it wants.
+/// Calls Way::once() or Way::start() with what it wants.
 template <class Way>
 class caller {
 public:
@@ -190,6 +234,16 @@ public:
             return Way::once(op, ex_);
         else
             return Way::once(op);
+    }
+
+    template <class Operation, class Handler>
+    void start(Operation& op, Handler handler) {
+        if constexpr (requires { Way::start(op, pawl_timer_, handler); })
+            Way::start(op, pawl_timer_, std::move(handler));
+        else if constexpr (requires { Way::start(op, ex_, handler); })
+            Way::start(op, ex_, std::move(handler));
+        else
+            Way::start(op, std::move(handler));
     }
 
 private:

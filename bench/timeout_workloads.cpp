@@ -8,6 +8,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 
 #include <deque>
 #include <type_traits>
@@ -81,7 +82,106 @@ std::vector<variant> variants() {
             {"pawl_coro", run<pawl_coroutine, Operation>}};
 }
 
+/// Operations of `count` connections, each under a limit that it beats.
+template <class Way>
+class limited_operations {
+public:
+    limited_operations(asio::io_context& io, std::size_t count) : op_(io.get_executor()) {
+        for (std::size_t i = 0; i < count; ++i)
+            callers_.emplace_back(io.get_executor());
+    }
+
+    /// @param handler is called as handler()
+    template <class Handler>
+    void start(std::size_t connection, Handler handler) {
+        callers_[connection].start(op_, [this, handler](const error_code&, std::size_t n) mutable {
+            sum.ids += n;
+            ++sum.cut_short; // the timeout
+            handler();
+        });
+    }
+
+    checksum sum;
+
+private:
+    posted_operation op_;
+    std::deque<caller<Way>> callers_;
+};
+
+template <class Way>
+sample limits(const plan& what) {
+    asio::io_context io;
+    const other_connections<Way> others(io, what.size);
+    limited_operations<Way> all(io, what.poll_every);
+    const auto run = [&](std::size_t operations) {
+        for (std::size_t i = 0; i < operations; ++i) {
+            const auto connection = i % what.poll_every;
+            all.start(connection, [] {});
+            if (connection + 1 == what.poll_every)
+                io.poll();
+        }
+        io.poll();
+    };
+    run(warm_up);
+
+    const stopwatch<thread_cpu> watch;
+    run(what.operations);
+    return {watch.elapsed_ns() / static_cast<double>(what.operations), all.sum, {}};
+}
+
+template <class Way>
+sample limits_in_handlers(const plan& what) {
+    asio::io_context io;
+    const other_connections<Way> others(io, what.size);
+    limited_operations<Way> all(io, what.poll_every);
+    struct next {
+        asio::io_context& io;
+        limited_operations<Way>& all;
+        std::size_t connection;
+        std::size_t& left;
+        std::size_t& under_way;
+
+        void operator()() const {
+            if (left != 0) {
+                --left;
+                all.start(connection, *this);
+            } else if (--under_way == 0) {
+                io.stop();
+            }
+        }
+    };
+    std::size_t left = 0;
+    std::size_t under_way = 0;
+    const auto run = [&](std::size_t operations) {
+        left = operations;
+        under_way = what.poll_every;
+        io.restart();
+        for (std::size_t c = 0; c < what.poll_every; ++c)
+            asio::post(io, next{io, all, c, left, under_way});
+        io.run();
+    };
+    run(warm_up);
+
+    const stopwatch<thread_cpu> watch;
+    run(what.operations);
+    return {watch.elapsed_ns() / static_cast<double>(what.operations), all.sum, {}};
+}
+
 } // namespace
+
+std::vector<variant> limit_variants() {
+    return {{"by_hand", limits<asio_by_hand>},
+            {"bare", limits<bare>},
+            {"pawl", limits<pawl_timeout>},
+            {"pawl+timer", limits<pawl_own_timer>}};
+}
+
+std::vector<variant> limit_in_handlers_variants() {
+    return {{"by_hand", limits_in_handlers<asio_by_hand>},
+            {"bare", limits_in_handlers<bare>},
+            {"pawl", limits_in_handlers<pawl_timeout>},
+            {"pawl+timer", limits_in_handlers<pawl_own_timer>}};
+}
 
 std::vector<variant> posted_operation_variants() { return variants<posted_operation>(); }
 std::vector<variant> empty_read_variants() { return variants<empty_read>(); }

@@ -3,8 +3,8 @@
 
 /// @file
 /// Purpose
-///   A coroutine that performs operations one after the other, each under a timeout, in a server
-///   whose other connections wait. In a file of their own: see workloads.hpp.
+///   Operations under a timeout in a server whose other connections wait: those of a coroutine, one
+///   after the other, and those of completion handlers. In a file of their own: see workloads.hpp.
 #ifndef PAWL_BENCH_TIMEOUT_WORKLOADS_HPP
 #define PAWL_BENCH_TIMEOUT_WORKLOADS_HPP
 
@@ -18,6 +18,11 @@ namespace bench {
 [[nodiscard]] std::vector<variant> posted_operation_variants();
 [[nodiscard]] std::vector<variant> empty_read_variants();
 [[nodiscard]] std::vector<variant> ready_read_variants();
+
+/// `size` other connections have one pending. From outside, the context is polled after every
+/// `poll_every` operations; in handlers as many are under way, and each starts its successor.
+[[nodiscard]] std::vector<variant> limit_variants();
+[[nodiscard]] std::vector<variant> limit_in_handlers_variants();
 
 } // namespace bench
 

@@ -10,12 +10,14 @@
 
 #include "coroutine_workloads.hpp"
 #include "expiry_workloads.hpp"
+#include "handler_workloads.hpp"
 #include "harness.hpp"
 #include "memory_workload.hpp"
 #include "rearm_workloads.hpp"
 #include "thread_workloads.hpp"
 #include "timeout_workloads.hpp"
 
+#include <string>
 #include <vector>
 
 namespace bench {
@@ -76,6 +78,22 @@ inline std::vector<workload> all_workloads() {
                     {"pawl64", idle_rearm_random<pawl_64>},
                     {"compact", idle_rearm_random<pawl_compact>}}});
 
+    all.push_back({"churn_in_handlers",
+                   "request timeouts that are set and beaten in handlers, which post themselves",
+                   "ns CPU per handler",
+                   {{"asio", churn_in_handlers<asio_steady>},
+                    {"pawl", churn_in_handlers<pawl_default>},
+                    {"pawl64", churn_in_handlers<pawl_64>},
+                    {"post", only_posts}}});
+
+    all.push_back({"idle_rearm_in_handlers",
+                   "idle timeouts that are moved in handlers, which post themselves",
+                   "ns CPU per handler",
+                   {{"asio", idle_rearm_in_handlers<asio_steady>},
+                    {"pawl", idle_rearm_in_handlers<pawl_default>},
+                    {"pawl64", idle_rearm_in_handlers<pawl_64>},
+                    {"post", only_posts}}});
+
     all.push_back({"lone_connection",
                    "one connection alone in its context: each read moves the earliest deadline",
                    "ns CPU per read",
@@ -122,6 +140,15 @@ inline std::vector<workload> all_workloads() {
                     {"pawl", coroutine_wait<pawl_default>},
                     {"pawl64", coroutine_wait<pawl_64>}}});
 
+    all.push_back(
+        {"limit",
+         "an operation of one post, with a completion handler, under a limit that it beats",
+         "ns CPU per operation", limit_variants()});
+
+    all.push_back({"limit_in_handlers",
+                   "the same, started in the completion handler of the one before",
+                   "ns CPU per operation", limit_in_handlers_variants()});
+
     all.push_back({"timeout_post",
                    "an operation of one post under a timeout that it beats; the others wait",
                    "ns CPU per co_await", posted_operation_variants()});
@@ -137,6 +164,16 @@ inline std::vector<workload> all_workloads() {
     all.push_back({"timeout_alone",
                    "an operation of one post under a timeout, and no other in the context",
                    "ns CPU per co_await", posted_operation_variants(), 1});
+
+    // From here on threads are made: nothing is alone in the process afterwards.
+
+    all.push_back({"churn_in_two_threads",
+                   "request timeouts set and beaten in handlers; two threads run the io_context",
+                   "ns of real time per handler, both threads together",
+                   {{"asio", churn_in_two_threads<asio_steady>},
+                    {"pawl", churn_in_two_threads<pawl_default>},
+                    {"pawl_2shards", churn_in_two_threads<pawl_two_shards>},
+                    {"post", only_posts_in_two_threads}}});
 
     all.push_back({"two_threads",
                    "two threads poll one io_context, each with connections of its own",
@@ -163,6 +200,25 @@ inline std::vector<workload> all_workloads() {
                    1});
 
     return all;
+}
+
+/// A row of the table that `--core` prints at the end.
+struct core_row {
+    std::string title;
+    std::string variant;
+    std::string outside;     ///< the workload, from outside or in the only way there is
+    std::string in_handlers; ///< the same in handlers, or empty
+};
+
+/// What a server does most. Rows whose variant does not exist are left out.
+inline std::vector<core_row> core_rows() {
+    return {
+        {"churn", "pawl", "churn", "churn_in_handlers"},
+        {"`rearm_after`, steady", "pawl", "idle_rearm", "idle_rearm_in_handlers"},
+        {"`rearm_after`, coarse", "coarse", "idle_rearm", "idle_rearm_in_handlers"},
+        {"expiry over one second", "pawl", "expiry_spread", ""},
+        {"one jump", "pawl", "jump", ""},
+        {"churn in handlers, two threads on one io_context", "pawl", "churn_in_two_threads", ""}};
 }
 
 } // namespace bench
