@@ -30,19 +30,27 @@ inline std::chrono::milliseconds time_to_start(std::size_t n) {
 
 /// Starts waits due at random times in [first, first + window), where first is after the last
 /// start. Returns first.
-template <class Library>
-clock::time_point start_all(fleet<Library>& f, clock::duration window) {
+/// @param handler_of makes the handler of timer i that is due at a time point; it counts in `seen`
+template <class Library, class HandlerOf>
+clock::time_point start_all(fleet<Library>& f, clock::duration window, HandlerOf handler_of) {
     for (auto lead = time_to_start(f.size());; lead *= 2) {
         const auto before = seen;
         random_durations after_first({}, window);
         const auto first = clock::now() + lead;
-        for (std::size_t i = 0; i < f.size(); ++i)
-            f.wait_until(static_cast<index>(i), first + after_first());
+        for (std::size_t i = 0; i < f.size(); ++i) {
+            const auto due = first + after_first();
+            f.wait_until(static_cast<index>(i), due, handler_of(static_cast<index>(i), due));
+        }
         if (clock::now() < first)
             return first;
         f.cancel_all();
         seen = before;
     }
+}
+
+template <class Library>
+clock::time_point start_all(fleet<Library>& f, clock::duration window) {
+    return start_all(f, window, [](index i, clock::time_point) { return note_completion(i); });
 }
 
 /// How often this thread has gone to sleep so far: each is a wake-up of the loop.

@@ -112,9 +112,10 @@ struct fleet {
         timers[i].async_wait(note_completion(i));
     }
 
-    void wait_until(index i, clock::time_point due) {
+    template <class Handler>
+    void wait_until(index i, clock::time_point due, Handler handler) {
         timers[i].expires_at(due);
-        timers[i].async_wait(note_completion(i));
+        timers[i].async_wait(handler);
     }
 
     /// Runs what is ready even if a stop() came before it.

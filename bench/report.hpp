@@ -162,6 +162,40 @@ inline void print_notes(std::ostream& out, const std::vector<result>& results) {
     out.flush();
 }
 
+/// A table of the notes, for workloads that are about more than one figure: medians, and ranges where
+/// there are several repetitions. The workload's value, which one of the notes repeats, gives the
+/// ratios.
+/// @param value what the value is called
+inline void print_table_of_notes(std::ostream& out, const workload& work,
+                                 const std::vector<result>& results, const std::string& value) {
+    const auto& columns = results.front().variants.front().notes;
+    out << "\n### " << work.name << "\n\n"
+        << work.situation << "; " << work.unit << "\n\n| timers | reps | |";
+    for (const auto& [name, values] : columns)
+        out << ' ' << name << " |";
+    out << ' ' << value << ": " << work.variants.front().name << " / this |\n|---:|---:|---|";
+    for (std::size_t column = 0; column < columns.size() + 1; ++column)
+        out << "---:|";
+    out << '\n';
+    const auto cell = [&out](const std::vector<double>& values) {
+        const auto s = spread_of(values);
+        out << ' ' << detail::brief(s.median);
+        if (values.size() > 1)
+            out << " (" << detail::brief(s.min) << " - " << detail::brief(s.max) << ')';
+        out << " |";
+    };
+    for (const auto& r : results)
+        for (const auto& v : r.variants) {
+            out << "| " << detail::size_name(r.size) << " | " << v.values.size() << " | "
+                << v.variant << " |";
+            for (const auto& [name, values] : v.notes)
+                cell(values);
+            cell(v.ratios);
+            out << '\n';
+        }
+    out.flush();
+}
+
 /// Where a variant, the floor, does nothing but what the others have to do as well: what they take
 /// above that.
 inline void print_above_floor(std::ostream& out, const std::vector<result>& results) {
