@@ -5,6 +5,7 @@
 // and not measured: a child runs the operations one instruction at a time, and its parent looks at each.
 // x86-64 Linux only.
 
+#include <pawl/coarse_timer.hpp>
 #include <pawl/steady_timer.hpp>
 #include <pawl/timeout.hpp>
 
@@ -159,7 +160,9 @@ void limit_of_pawl() {
     scene<pawl::steady_timer> s;
     s.observe([&] {
         for (int i = 0; i < operations; ++i)
-            async_operation(s.context, pawl::timeout(30s, asio::bind_executor(s.context.get_executor(), [](error_code) {})));
+            async_operation(s.context,
+                            pawl::timeout(30s, asio::bind_executor(s.context.get_executor(),
+                                                                   [](error_code) {})));
         s.context.poll();
     });
 }
@@ -178,8 +181,16 @@ bool is_locked(const std::array<unsigned char, 16>& code) {
         switch (code[i]) {
         case 0xF0:
             return true;
-        case 0x26: case 0x2E: case 0x36: case 0x3E: case 0x64: case 0x65: case 0x66: case 0x67:
-        case 0xF2: case 0xF3:
+        case 0x26:
+        case 0x2E:
+        case 0x36:
+        case 0x3E:
+        case 0x64:
+        case 0x65:
+        case 0x66:
+        case 0x67:
+        case 0xF2:
+        case 0xF3:
             break;
         default:
             prefix = false;
@@ -249,7 +260,8 @@ void print(const char* what, const counts& asio, const counts& pawl) {
 } // namespace
 
 int main() {
-    std::puts("Locked instructions, and all instructions in user mode, for each operation; two threads in the "
+    std::puts("Locked instructions, and all instructions in user mode, for each operation; two "
+              "threads in the "
               "process, one of them idle. Compiler: "
 #if defined(__clang__)
               "clang++ " __clang_version__
@@ -257,10 +269,13 @@ int main() {
               "g++ " __VERSION__
 #endif
     );
-    std::puts("\n| operation | Asio, locked | Pawl, locked | Asio, all | Pawl, all |\n|---|---|---|---|---|");
+    std::puts("\n| operation | Asio, locked | Pawl, locked | Asio, all | Pawl, all "
+              "|\n|---|---|---|---|---|");
     print("churn: cancel, wait, completion", count(churn<asio::steady_timer>),
           count(churn<pawl::steady_timer>));
     print("re-arm", count(rearm<asio::steady_timer>), count(rearm<pawl::steady_timer>));
+    print("re-arm, coarse_timer", count(rearm<asio::steady_timer>),
+          count(rearm<pawl::coarse_timer>));
     print("wait and expiry", count(expiry<asio::steady_timer>), count(expiry<pawl::steady_timer>));
     const counts plain = count(bare);
     const auto above = [&](counts c) {
