@@ -335,8 +335,8 @@ BOOST_AUTO_TEST_CASE(C26_a_wait_that_starts_while_another_thread_arms_the_driver
     const auto of_second = s.start(second, b, tick{20}, true);
     BOOST_CHECK(of_second.todo.arm && of_second.todo.pinned);
     BOOST_CHECK(of_second.todo.wake <=
-                tick{10});             // whichever of the two sets it, it will do for both
-    BOOST_CHECK(s.withdraw(first, a)); // no memory
+                tick{10});                   // whichever of the two sets it, it will do for both
+    BOOST_CHECK(s.withdraw(first, a).value); // no memory
     s.arm_failed();
     BOOST_CHECK(s.unpin().empty());
     BOOST_CHECK(s.unpin().empty());

@@ -1125,7 +1125,7 @@ PAWL_TYPED_CASE(a_start_beside_one_whose_driver_fails_arms_the_driver_itself, Ba
     const auto beside = b.state().start(c.timers[1], c.waits[1], tick{20}, true);
 
     BOOST_CHECK(beside.todo.arm && beside.todo.pinned); // does not rely on the first
-    BOOST_CHECK(b.state().withdraw(c.timers[0], c.waits[0]));
+    BOOST_CHECK(b.state().withdraw(c.timers[0], c.waits[0]).value);
     b.state().arm_failed();
     BOOST_CHECK(b.state().unpin().empty()); // the other one is armed
     BOOST_CHECK(b.state().unpin().empty());
@@ -1154,7 +1154,8 @@ PAWL_TYPED_CASE(a_start_whose_driver_fails_is_withdrawn_without_a_trace, Backend
     const auto unheeded = b.state().start(t, w, tick{10}, true);
     BOOST_REQUIRE(unheeded.todo.arm);
 
-    BOOST_CHECK(b.state().withdraw(t, w));
+    auto [withdrawn, todo] = b.state().withdraw(t, w);
+    BOOST_CHECK(withdrawn && todo.empty()); // it is pinned
     b.state().arm_failed();
     const auto end = b.state().unpin();
     BOOST_CHECK(end.rest && !end.runners);
@@ -1164,6 +1165,28 @@ PAWL_TYPED_CASE(a_start_whose_driver_fails_is_withdrawn_without_a_trace, Backend
     BOOST_CHECK_EQUAL(b.cancel(t), 0u);
     b.collect(10);
     BOOST_CHECK_EQUAL(w.completed, 0);
+    (void)b.state().release(t);
+}
+
+PAWL_TYPED_CASE(a_start_whose_driver_fails_gives_work_back_where_nobody_is_pinned, Backend,
+                backends) {
+    test_context context;
+    pawl::options o;
+    o.locking = false; // as in a process of one thread
+    bench<Backend> b(o, {}, &context);
+    timer_core t;
+    test_wait w;
+    const auto unheeded = b.state().start(t, w, tick{10}, true);
+    BOOST_REQUIRE(unheeded.todo.arm && !unheeded.todo.pinned);
+    BOOST_REQUIRE(b.state().busy());
+
+    b.state().arm_failed();
+    auto [withdrawn, todo] = b.state().withdraw(t, w);
+    BOOST_CHECK(withdrawn);
+    BOOST_CHECK(todo.rest && todo.give_back && !todo.runners);
+    b.apply(todo);
+
+    BOOST_CHECK(!b.state().busy());
     (void)b.state().release(t);
 }
 

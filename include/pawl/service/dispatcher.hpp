@@ -128,7 +128,8 @@ public:
             // No wake-up, no wait. If somebody has come by and taken it nevertheless, all is well.
             // The timer is still there: only the first arming by this service can lack memory, and
             // nothing completes waits before.
-            const bool withdrawn = shard_.withdraw(timer, op);
+            auto [withdrawn, todo] = shard_.withdraw(timer, op);
+            carry_out(todo);
             if (withdrawn)
                 op.destroy();
             return withdrawn;

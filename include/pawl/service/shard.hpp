@@ -124,11 +124,14 @@ public:
     }
 
     /// Takes back a wait that was just started, if nobody has had it since: its driver could not be
-    /// set. The caller is pinned.
+    /// set. The caller is pinned, or the only thread.
     /// @return true if the caller owns the wait again.
-    [[nodiscard]] bool withdraw(const timer_core& timer, wait_operation& op) noexcept {
+    [[nodiscard]] result<bool> withdraw(const timer_core& timer, wait_operation& op) noexcept {
+        result<bool> out;
         const std::scoped_lock lock(mutex_);
-        return waits_.withdraw(timer, op);
+        out.value = waits_.withdraw(timer, op);
+        settle_outside(out.todo); // nothing, for one that is pinned: unpin() does it
+        return out;
     }
 
     /// Ends a held wait.
