@@ -5,7 +5,7 @@
 /// Purpose
 ///   One lock, one time structure, one due queue: everything that happens to the timers of one
 ///   shard, as calls that return what the caller has to do next. No clock, no executor, no Asio:
-///   tested without an io_context.
+///   tested without an io_context. What happens to many timers at once is in shard_base.hpp.
 ///
 /// Model
 ///   start --> time structure --expire--> due queue --take--> handler
@@ -36,21 +36,17 @@
 #define PAWL_SERVICE_SHARD_HPP
 
 #include <pawl/service/filing.hpp>
-#include <pawl/service/optional_mutex.hpp>
 #include <pawl/service/options.hpp>
 #include <pawl/service/runner_pool.hpp>
-#include <pawl/service/spin_mutex.hpp>
+#include <pawl/service/shard_base.hpp>
 #include <pawl/service/wait_ledger.hpp>
 #include <pawl/service/wakeup_state.hpp>
 
-#include <pawl/time/fixed_array.hpp>
 #include <pawl/time/tick.hpp>
 
-#include <boost/system/error_code.hpp>
+#include <pawl/config.hpp>
 
 #include <cstddef>
-#include <cstdint>
-#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -59,13 +55,13 @@
 namespace pawl::detail {
 
 template <any_backend Backend>
-class shard {
-public:
-    using tick = time::tick;
-    using deadline = typename filing<Backend>::deadline;
+class shard : public shard_base<Backend> {
+    using base = shard_base<Backend>;
 
-    /// Held for a bounded time, and over nothing foreign.
-    using lock_type = optional_mutex<spin_mutex>;
+public:
+    using typename base::lock_type;
+    using typename base::tick;
+    using deadline = typename filing<Backend>::deadline;
 
     /// A number, and what is left to be done.
     template <class T>
@@ -76,10 +72,7 @@ public:
 
     /// @param host runs the runners. @param work the context; both null for a shard without one.
     shard(const options& o, tick now, runner_host* host = nullptr, work_host* work = nullptr)
-        : mutex_(o.locking), files_(o, now), runners_(o.completions_per_turn, host), wakeup_(work),
-          batch_(o.batch_limit), found_(o.batch_limit) {}
-    shard(const shard&) = delete;
-    shard& operator=(const shard&) = delete;
+        : base(o, now, host, work) {}
 
     // --- timers -------------------------------------------------------------------------------
 
@@ -260,84 +253,6 @@ public:
 
     // --- expiry -------------------------------------------------------------------------------
 
-    struct collected {
-        bool claimed = false; ///< the caller is a runner
-        std::size_t fallen_due = 0;
-        commitment todo{};
-    };
-
-    /// Who looks at the clock.
-    enum class looker {
-        runner,  ///< a unit that offers to take() what it finds
-        covered, ///< a unit, or a thread that is pinned in another shard
-        outside, ///< is pinned, if it has to set the driver
-    };
-
-    /// Moves at most one batch of timers that are due at `now` into the due queue.
-    /// @param set_backs what seen() said before the clock was read.
-    /// @param reading what was read, of a clock that may be set back.
-    [[nodiscard]] collected collect(tick now, unsigned set_backs, looker who,
-                                    clock_reading reading = latest) {
-        collected out;
-        const std::scoped_lock lock(mutex_);
-        if (closed_)
-            return out;
-        const std::size_t armed = waits_.armed();
-        if (set_backs != set_backs_ || reading < files_.passed() || set_aside_) {
-            // `now` was read before the clock was set back: look again. Or set_back() files timers
-            // anew, in any order: nothing is due, and the driver comes again and again meanwhile.
-            look_at(tick{}, who, out.todo);
-        } else {
-            expire(now);
-            if (backlog_)
-                wakeup_.will_look_at(tick{}); // runners see to it; no start needs to set the driver
-            else if (waits_.armed() != 0)
-                look_at(files_.backend().next_wake(), who, out.todo);
-            else
-                wakeup_.will_not_look();
-        }
-        out.claimed = who == looker::runner && runners_.claim_one(waits_.due(), backlog_);
-        who == looker::outside ? settle_outside(out.todo) : settle(out.todo);
-        out.fallen_due = armed - waits_.armed();
-        return out;
-    }
-
-    /// The time structure has seen a later time than `now`, or what had passed has not passed at
-    /// `reading`: the clock was set back. Files everything anew, in steps.
-    void set_back(tick now, clock_reading reading = latest) {
-        auto all = std::make_unique<typename Backend::detached>(files_.backend());
-        {
-            const std::scoped_lock lock(mutex_);
-            if (set_aside_ || (!(now < files_.backend().now()) && !(reading < files_.passed())))
-                return; // another thread has noticed
-            files_.set_back(now, reading, *all);
-            ++set_backs_;
-            set_aside_ = std::move(all);
-        }
-        in_batches(
-            [&] {
-                time::timer_node* const node = set_aside_->pop();
-                if (node)
-                    files_.refile(*node);
-                else
-                    all = std::move(set_aside_);
-                return node != nullptr;
-            },
-            [&] { wakeup_.will_look_at(tick{}); }, // the caller collects next, which sets it right
-            [] {});
-    }
-
-    struct sight {
-        tick now;             ///< the latest time that the time structure has seen
-        clock_reading passed; ///< the latest expiry of which it was told that it has passed
-        unsigned set_backs = 0;
-    };
-
-    [[nodiscard]] sight seen() noexcept {
-        const std::scoped_lock lock(mutex_);
-        return {files_.backend().now(), files_.passed(), set_backs_};
-    }
-
     struct taken {
         wait_operation* op = nullptr; ///< complete this wait, or hand it over
         bool behind = false;          ///< nothing was done: collect() first, then try again
@@ -435,98 +350,6 @@ public:
         return waits_.arrive_or_park(op) != nullptr;
     }
 
-    // --- all at once --------------------------------------------------------------------------
-
-    /// Ends every armed wait with `ec`.
-    /// @param carry_out called after each batch, unlocked, with a commitment.
-    /// @return how many.
-    /// @throws std::bad_alloc with nothing changed.
-    template <class Function>
-    std::size_t expire_all(const boost::system::error_code& ec, Function carry_out) {
-        typename Backend::detached all(files_.backend());
-        std::size_t count = 0;
-        commitment todo;
-        bool detach = true;
-        bool again = false; // set_back() files timers behind our back
-        bool through = false;
-        in_batches(
-            [&] {
-                if (std::exchange(detach, false)) {
-                    files_.backend().detach_all(all);
-                    again = through = false;
-                }
-                again = again || set_aside_ != nullptr;
-                time::timer_node* node = nullptr;
-                if (through ||
-                    !(files_.pop(all, node) || (set_aside_ && files_.pop(*set_aside_, node))))
-                    through = true;
-                else if (node)
-                    count += waits_.finish(static_cast<timer_core&>(*node), ec);
-                return again || !through;
-            },
-            [&] {
-                detach = through;
-                settle_outside(todo);
-            },
-            [&] { carry_out(std::exchange(todo, {})); });
-        return count;
-    }
-
-    // --- the end ------------------------------------------------------------------------------
-
-    /// From now on nothing starts and nothing falls due.
-    void close() noexcept {
-        const std::scoped_lock lock(mutex_);
-        closed_ = true;
-    }
-
-    /// After close(): hands the waits that nobody will run to `end`, unlocked, in chains linked by
-    /// `next`. Waits whose carriers are on their way to another context are not among them.
-    /// @return true if there were any: `end` may have made more.
-    template <class End>
-    [[nodiscard]] bool drain(End end) {
-        bool any = false;
-        wait_operation* chain = nullptr;
-        wait_operation** last = &chain;
-        in_batches(
-            [&] {
-                if (waits_.due() == 0) {
-                    time::timer_node* node = nullptr;
-                    if (!files_.take_any(node))
-                        return false;
-                    if (node)
-                        (void)waits_.finish(static_cast<timer_core&>(*node),
-                                            wait_ledger::aborted());
-                } else if (wait_operation* const op = waits_.take_over()) {
-                    *last = op;
-                    last = &op->next;
-                    op->next = nullptr;
-                    any = true;
-                }
-                return true;
-            },
-            [] {},
-            [&] {
-                last = &chain;
-                end(std::exchange(chain, nullptr));
-            });
-        return any;
-    }
-
-    /// Whoever gets true drains the shard; the others leave it to that one.
-    [[nodiscard]] bool begin_draining() noexcept {
-        const std::scoped_lock lock(mutex_);
-        return !std::exchange(draining_, true);
-    }
-
-    /// @return waits that were started after close(), linked by `next`, for the caller to destroy;
-    ///         nullptr if there are none, and draining has ended.
-    [[nodiscard]] wait_operation* end_draining() noexcept {
-        const std::scoped_lock lock(mutex_);
-        draining_ = late_ != nullptr;
-        return std::exchange(late_, nullptr);
-    }
-
     /// The service is going away.
     commitment release() noexcept {
         commitment out;
@@ -572,23 +395,20 @@ public:
     }
 
 private:
-    static constexpr clock_reading latest{~std::uint64_t{0}}; ///< of a clock that is never set back
-
-    /// Calls `step` until it returns false, at most batch_limit times for each time that the lock is
-    /// held; then `end`, still locked, and `after`, unlocked.
-    template <class Step, class End, class After>
-    void in_batches(Step step, End end, After after) {
-        for (bool more = true; more;) {
-            {
-                const std::scoped_lock lock(mutex_);
-                for (std::size_t n = 0; more && n < batch_; ++n)
-                    more = step();
-                end();
-            }
-            after();
-            mutex_.give_way();
-        }
-    }
+    using base::active;
+    using base::arm_for;
+    using base::backlog_;
+    using base::closed_;
+    using base::drop_user;
+    using base::files_;
+    using base::late_;
+    using base::mutex_;
+    using base::runners_;
+    using base::settle;
+    using base::settle_outside;
+    using base::users_;
+    using base::waits_;
+    using base::wakeup_;
 
     /// Releases the lock for a while.
     [[gnu::noinline]] void make_due_room(std::unique_lock<lock_type>& lock) {
@@ -611,16 +431,6 @@ private:
             return false;
     }
 
-    /// A timer was filed whose waits need the driver at `due`.
-    void arm_for(tick due, commitment& out) noexcept {
-        if (!wakeup_.must_arm(due))
-            return;
-        if (mutex_.held())
-            wakeup_.arm_pinned(due, out);
-        else
-            wakeup_.arm(due, out); // and no other thread that might be in the way
-    }
-
     /// A ring had no room for the waits of `timer`, or they are due at once.
     template <class Deadline>
     void finish_unfiled(timer_core& timer, const Deadline& due) noexcept {
@@ -630,52 +440,9 @@ private:
             waits_.fall_due(timer);
     }
 
-    void look_at(tick t, looker who, commitment& out) noexcept {
-        wakeup_.will_look_at(t);
-        if (who == looker::outside && mutex_.held())
-            wakeup_.arm_pinned(t, out);
-        else
-            wakeup_.arm(t, out);
-    }
-
-    void expire(tick now) noexcept {
-        const auto [emitted, more] = files_.backend().expire(now, found_);
-        backlog_ = more;
-        if (!more)
-            files_.forget_passed();
-        for (std::size_t i = 0; i < emitted; ++i) {
-            // The timers were just written; their waits lie anywhere in memory.
-            if (constexpr std::size_t ahead = 6; i + ahead < emitted)
-                static_cast<timer_core*>(found_[i + ahead])->prefetch_wait();
-            waits_.fall_due(static_cast<timer_core&>(*found_[i]));
-        }
-    }
-
     void retire_locked(runner_token* token, commitment& out) noexcept {
         runners_.retire(token);
         settle(out);
-    }
-
-    [[nodiscard]] bool active() const noexcept {
-        return waits_.armed() != 0 || runners_.count() != 0;
-    }
-
-    /// Waits, a runner or a pin may have ended.
-    void settle(commitment& out) noexcept {
-        if (closed_)
-            return;
-        runners_.claim(waits_.due(), backlog_, out.runners);
-        if (wakeup_.settle(active(), out))
-            runners_.claim_one_more(out.runners);
-    }
-
-    /// The same, for a thread that may be anywhere.
-    void settle_outside(commitment& out) noexcept {
-        settle(out);
-        // Without a lock there is no other thread that could end the context meanwhile; and work is
-        // given back in a unit.
-        if ((out.runners || (out.rest && !out.give_back)) && mutex_.held())
-            wakeup_.enter(out);
     }
 
     void release_locked(timer_core& timer, commitment& out) noexcept {
@@ -683,23 +450,6 @@ private:
             files_.backend().erase(timer);
         drop_user(out);
     }
-
-    void drop_user(commitment& out) noexcept { out.last = --users_ == 0; }
-
-    lock_type mutex_;
-    filing<Backend> files_;
-    wait_ledger waits_;
-    runner_pool runners_; ///< units that drain the due queue
-    wakeup_state wakeup_;
-    std::unique_ptr<typename Backend::detached> set_aside_; ///< what set_back() has yet to file
-    std::size_t users_ = 1;                                 ///< I5; the service is the first
-    const std::size_t batch_;
-    time::detail::fixed_array<time::timer_node*> found_; ///< of one batch
-    unsigned set_backs_ = 0;
-    bool backlog_ = false; ///< expire() stopped at its limit
-    bool closed_ = false;
-    bool draining_ = false;
-    wait_operation* late_ = nullptr; ///< started after close()
 };
 
 } // namespace pawl::detail
