@@ -92,7 +92,13 @@ std::vector<entry> selected(const settings& s) {
           "CPU time of the thread; its sleeps are its wake-ups",
           variants([]<class L>(L, const plan& p) { return tails::heartbeats<L>(p).run(); }),
           timers},
-         "CPU"}};
+         "CPU"},
+        {{"busy_handlers",
+          "two threads run the context; a handler cancels a wait, and then works for 200 us",
+          "us from the cancel to the handler of the wait, in the other thread",
+          variants([]<class L>(L, const plan& p) { return tails::busy_handlers<L>(p).run(); }),
+          s.quick ? std::size_t{1000} : std::size_t{20'000}},
+         "p99"}};
     std::erase_if(all,
                   [&](const entry& e) { return !bench::wanted(s.workloads, e.workload.name); });
     return all;
@@ -136,7 +142,8 @@ int main(int argc, char** argv) try {
                  "pawl_bench_tails"};
     app.add_option(
            "-w,--workload", s.workloads,
-           "registrations, ping_pong, lateness, heartbeats; regular expressions, repeatable")
+           "registrations, ping_pong, lateness, heartbeats, busy_handlers; regular expressions, "
+           "repeatable")
         ->check(bench::as_regex);
     auto* const burst = app.add_option("--burst", s.burst, "timers that expire at once")
                             ->check(CLI::Range(1e3, 1e7))

@@ -11,6 +11,7 @@
 #include "../fleet.hpp"
 #include "../harness.hpp"
 #include "../libraries.hpp"
+#include "burst_workloads.hpp"
 #include "percentiles.hpp"
 
 #include <boost/asio/post.hpp>
@@ -20,6 +21,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <random>
 #include <stdexcept>
 #include <thread>
@@ -147,6 +149,62 @@ private:
     fleet<Library> fleet_;
     std::vector<std::uint32_t> beats_;
     std::uint32_t each_;
+    std::vector<double> late_;
+};
+
+/// Two threads run the context. In one of them at a time a handler cancels a wait and goes on working
+/// for a while: how long until the other thread runs the handler of that wait.
+template <class Library>
+class busy_handlers {
+public:
+    explicit busy_handlers(const plan& what)
+        : fleet_(what.size), cancelled_at_(what.size), left_(what.size) {
+        late_.reserve(what.size);
+        for (index i = 0; i < what.size; ++i)
+            fleet_.wait_until(i, clock::now() + far_away, handler_of(i));
+    }
+
+    sample run() {
+        asio::post(fleet_.io, [this] { cancel(0); });
+        checksum sum;
+        {
+            const std::jthread second([this, &sum] {
+                fleet_.io.run();
+                sum += seen;
+            });
+            fleet_.io.run();
+        }
+        sum += seen;
+        const percentiles all(std::move(late_));
+        return {all.at(0.99), sum, all.notes()};
+    }
+
+private:
+    static constexpr std::chrono::microseconds work{200};
+
+    auto handler_of(index i) {
+        return [this, i](const error_code& error) {
+            const auto late = in_us(clock::now() - cancelled_at_[i]);
+            note_completion(i)(error);
+            const std::scoped_lock lock(mutex_);
+            late_.push_back(late);
+            if (--left_ == 0)
+                fleet_.io.stop();
+        };
+    }
+
+    void cancel(index i) {
+        const auto now = cancelled_at_[i] = clock::now();
+        fleet_.timers[i].cancel();
+        spin_until(now + work);
+        if (i + 1 != fleet_.size())
+            asio::post(fleet_.io, [this, i] { cancel(i + 1); });
+    }
+
+    fleet<Library> fleet_;
+    std::vector<clock::time_point> cancelled_at_;
+    std::mutex mutex_;
+    std::size_t left_; // guarded, as late_
     std::vector<double> late_;
 };
 
