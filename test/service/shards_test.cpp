@@ -17,9 +17,11 @@
 #include "../support/scripted_clock.hpp"
 #include "../support/system_timer.hpp"
 
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <deque>
@@ -122,6 +124,117 @@ BOOST_DATA_TEST_CASE(threads_take_the_shards_in_turn_and_keep_them, shards, n) {
     BOOST_CHECK_EQUAL(std::set<const void*>(seats.begin(), seats.end()).size(), n);
     BOOST_CHECK(std::equal(seats.begin(), seats.begin() + n, seats.begin() + n));
 }
+
+// What threads of different shards write lies in different cache lines.
+static_assert(alignof(pawl::timer_service<manual_clock>::dispatcher) >= pawl::detail::cache_line);
+
+// ---- a shard for each thread ------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(as_threads_come)
+
+namespace {
+/// A context whose service makes a shard for each thread.
+template <class Clock>
+struct growing_context : asio::io_context {
+    growing_context() {
+        pawl::options o;
+        o.shards = 0;
+        pawl::make_timer_service<Clock>(*this, o);
+    }
+    auto& service() { return asio::use_service<pawl::timer_service<Clock>>(*this); }
+};
+
+/// 1 where the system does not say.
+std::size_t processors() { return std::max(1U, pawl::detail::processors_online()); }
+} // namespace
+
+BOOST_AUTO_TEST_CASE(each_thread_has_a_shard_of_its_own_up_to_the_number_of_processors) {
+    growing_context<manual_clock> context;
+    auto& service = context.service();
+    const std::size_t most = std::min<std::size_t>(processors(), pawl::detail::most_shards);
+    const void* const here = &service.enter();
+    std::vector<const void*> seats{here};
+    in_threads_of_their_own(most + 1, [&](std::size_t) { seats.push_back(&service.enter()); });
+
+    BOOST_CHECK(&service.enter() == here);
+    BOOST_CHECK_EQUAL(std::set<const void*>(seats.begin(), seats.begin() + most).size(), most);
+    BOOST_CHECK_EQUAL(std::set<const void*>(seats.begin(), seats.end()).size(), most);
+}
+
+BOOST_AUTO_TEST_CASE(P9_waits_of_threads_that_come_later_keep_run_going_and_complete) {
+    growing_context<manual_clock> context;
+    std::deque<manual_timer> timers;
+    std::vector<int> order;
+    timers.emplace_back(context, 1s).async_wait([&](error_code) { order.push_back(0); });
+    in_threads_of_their_own(3, [&](std::size_t i) {
+        timers.emplace_back(context, std::chrono::seconds(3 - i)).async_wait([&, i](error_code ec) {
+            BOOST_CHECK(!ec);
+            order.push_back(static_cast<int>(3 - i));
+        });
+    });
+
+    BOOST_CHECK_EQUAL(context.poll(), 0u);
+    BOOST_CHECK(!context.stopped());
+    manual_clock::advance(context, 2s);
+    BOOST_CHECK_EQUAL(poll_to_end(context), 3u);
+    BOOST_CHECK_EQUAL(order.size(), 3u); // 1 s twice, 2 s
+    manual_clock::advance(context, 1s);
+    poll_to_end(context);
+    BOOST_CHECK_EQUAL(order.back(), 3);
+    BOOST_CHECK(context.stopped());
+}
+
+BOOST_AUTO_TEST_CASE(
+    P10_expire_all_and_the_end_of_a_context_reach_the_shards_of_threads_that_came_later) {
+    std::deque<manual_timer> timers;
+    int told = 0;
+    auto alive = std::make_shared<int>();
+    {
+        growing_context<manual_clock> context;
+        in_threads_of_their_own(2, [&](std::size_t) {
+            timers.emplace_back(context, 1h).async_wait([&](error_code) { ++told; });
+        });
+        BOOST_CHECK_EQUAL(pawl::expire_all(context), 2u);
+        poll_to_end(context);
+        BOOST_CHECK_EQUAL(told, 2);
+
+        context.restart();
+        in_threads_of_their_own(2, [&](std::size_t) {
+            timers.emplace_back(context, 1h).async_wait([alive](error_code) {});
+        });
+        BOOST_CHECK_EQUAL(alive.use_count(), 3);
+    }
+    BOOST_CHECK_EQUAL(alive.use_count(), 1);
+}
+
+BOOST_AUTO_TEST_CASE(threads_come_while_others_expire_cancel_and_end_everything) {
+    constexpr int rounds = 200;
+    constexpr int waits = 20;
+    for (int round = 0; round < rounds; ++round) {
+        growing_context<std::chrono::steady_clock> context;
+        std::atomic<int> told{0};
+        auto work = asio::make_work_guard(context);
+        std::thread runner([&] { context.run(); });
+        std::vector<std::thread> threads;
+        for (int t = 0; t < 3; ++t)
+            threads.emplace_back([&] {
+                std::deque<pawl::steady_timer> timers;
+                for (int i = 0; i < waits; ++i)
+                    timers.emplace_back(context, std::chrono::microseconds(50 * i))
+                        .async_wait([&](error_code) { ++told; });
+                for (auto& timer : timers)
+                    timer.cancel();
+            });
+        (void)pawl::expire_all(context);
+        for (auto& thread : threads)
+            thread.join();
+        work.reset();
+        runner.join(); // P9
+        BOOST_REQUIRE_EQUAL(told.load(), 3 * waits);
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
 
 // ---- a clock that is moved by hand --------------------------------------------------------------------
 
