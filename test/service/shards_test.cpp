@@ -29,6 +29,7 @@
 #include <new>
 #include <optional>
 #include <set>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -157,7 +158,8 @@ BOOST_AUTO_TEST_CASE(each_thread_has_a_shard_of_its_own_up_to_the_number_of_proc
     in_threads_of_their_own(most + 1, [&](std::size_t) { seats.push_back(&service.enter()); });
 
     BOOST_CHECK(&service.enter() == here);
-    BOOST_CHECK_EQUAL(std::set<const void*>(seats.begin(), seats.begin() + most).size(), most);
+    const auto first = std::span(seats).first(most);
+    BOOST_CHECK_EQUAL(std::set<const void*>(first.begin(), first.end()).size(), most);
     BOOST_CHECK_EQUAL(std::set<const void*>(seats.begin(), seats.end()).size(), most);
 }
 
