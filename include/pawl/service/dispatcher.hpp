@@ -377,6 +377,7 @@ private:
                 return;
             auto todo = d_->shard_.retire(token_);
             d_->carry_out(todo);
+            d_->wakeup_.unit_ends();
         }
         void dismiss() noexcept { d_ = nullptr; }
 
@@ -398,6 +399,7 @@ private:
             if (taken.retired) {
                 end.dismiss();
                 carry_out(taken.todo);
+                wakeup_.unit_ends();
             }
             if (taken.op) {
                 if (taken.op->direct())

@@ -22,7 +22,8 @@
 ///     hurry   set           hurries  it is cancelled                    that, and wakeup::rest()
 ///     wake    set, hurries  off      on_wake(): the shards are looked   its handler
 ///                                    at
-///   What is not in the table changes nothing. There is no state for a driver that nobody needs: it
+///   What is not in the table changes nothing, and neither does an arm that comes too late: if no shard
+///   is busy any more, and nothing but a shard that goes quiet would end the wait. There is no state for a driver that nobody needs: it
 ///   stays set, wakes up once, and finds nothing.
 ///
 /// Invariants
@@ -85,7 +86,9 @@ private:
     boost::asio::execution_context* context_;
 };
 
-/// @tparam Target has `void wake()`, which is called when the driver has woken up, and is off.
+/// @tparam Target has `void wake()`, which is called when the driver has woken up, and is off; and,
+///                asked under the driver's lock, `any_busy()`, whether it is needed, and `counted_by()`:
+///                what counts work, but not that of the driver; null if the driver's is counted.
 template <class Clock, class WaitTraits, class Target>
 class driver {
     static constexpr bool steady = keeps_time<Clock, WaitTraits>;
@@ -105,20 +108,24 @@ public:
     static constexpr bool stays_set = steady;
 
     /// Wakes up at `at`, when tick `t` begins, unless it does so at `t` or earlier already.
-    /// @param native counts work, but not that of the driver; if null, it does.
     /// @throws std::bad_alloc with nothing changed, if it is the first call.
-    void arm(time::tick t, const typename Clock::time_point& at, const native_context* native) {
+    void arm(time::tick t, const typename Clock::time_point& at) {
         // A clock that was moved may have passed the time for which Asio sleeps, which does not know.
         const bool overdue = !steady && !(Clock::now() < at);
         const std::scoped_lock lock(mutex_);
         if (state_ != state::off) {
             if ((overdue ? time::tick{} : t) < armed_at_)
                 cancel();
-        } else if constexpr (steady) {
-            schedule(t, at, native);
-        } else {
-            schedule(t, clock::at(at), native);
+            return;
         }
+        // Asked here: who sets these answers comes to the driver afterwards, and finds it off or set.
+        const native_context* const uncounted = target_.counted_by();
+        if (!(uncounted && stays_set) && !target_.any_busy())
+            return; // the shard that needed it has come to rest() meanwhile
+        if constexpr (steady)
+            schedule(t, at, uncounted);
+        else
+            schedule(t, clock::at(at), uncounted);
     }
 
     /// Wakes up as soon as the context can.
@@ -138,17 +145,15 @@ public:
     }
 
     /// A shard has gone quiet. Ends a wait that the context counts, or that has Asio look at a clock
-    /// again and again; has another one not relied on (see stays_set).
-    /// @param needed says, under the driver's lock, whether other shards are busy.
-    template <class Needed>
-    void rest(Needed needed) {
+    /// again and again, if no other one is busy; has another wait not relied on (see stays_set).
+    void rest() {
         const bool seldom = wait_traits::look_seldom(); // calls a user's traits: unlocked
         const std::scoped_lock lock(mutex_);
         if (state_ != state::set)
             return;
         if (uncounted_ && seldom)
             armed_at_ = time::tick::never();
-        else if (!needed())
+        else if (!target_.any_busy())
             cancel();
     }
 

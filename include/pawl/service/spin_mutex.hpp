@@ -18,8 +18,8 @@
 ///   Any. Not recursive.
 ///
 /// Cost
-///   8 bytes. The longest wait is a few holds, unless the holder does not run; then up to some
-///   100 microseconds longer than that.
+///   8 bytes. The longest wait is a few holds, unless the holder does not run; then up to a millisecond
+///   or two longer than that.
 #ifndef PAWL_SERVICE_SPIN_MUTEX_HPP
 #define PAWL_SERVICE_SPIN_MUTEX_HPP
 
@@ -79,9 +79,11 @@ public:
     }
 
 private:
-    // Some microseconds, which is longer than most holds, and then as many as a batch may take.
+    // Some microseconds, which is longer than most holds; then a millisecond or so, which is longer than
+    // a batch takes whose timers are in no cache. Not shorter: to sleep for 50 microseconds took a
+    // virtual machine up to a millisecond, in which the lock was free many times.
     static constexpr unsigned looks = 128;
-    static constexpr unsigned yields = 128;
+    static constexpr unsigned yields = 2048;
 
     [[gnu::noinline, gnu::cold]] void wait() noexcept {
         waiting_.fetch_add(1, std::memory_order_relaxed); // see give_way()

@@ -103,11 +103,8 @@ public:
     /// Has the driver wake all shards at `t`, or earlier. The caller is in a unit, or pinned.
     /// @throws std::bad_alloc. The next start in any shard tries again.
     void arm(time::tick t) {
-        // acquire: the work that the shards count was told to the context before.
-        const auto* const uncounted =
-            counts_work_.load(std::memory_order_acquire) ? native() : nullptr;
         try {
-            driver_.arm(t, scale_.time_of(t), uncounted);
+            driver_.arm(t, scale_.time_of(t));
         } catch (...) {
             for (dispatcher* s : shards_)
                 s->state().arm_failed();
@@ -122,7 +119,7 @@ public:
     /// @param give_back the context counts work for it; then the caller is in a unit.
     void rest(bool give_back) {
         if (!give_back || !driver_stays)
-            driver_.rest([this] { return any_busy(); });
+            driver_.rest();
         if (give_back)
             native()->work_finished(context_);
     }
@@ -133,6 +130,13 @@ public:
         collected found;
         collect(looker::outside, found);
         return found.count;
+    }
+
+    /// A unit is about to end, or to run a last handler. Threads may be on their way with a wait that
+    /// it has found pulled back: where the context counts nothing but the driver, that has to be set.
+    void unit_ends() {
+        if (!counts_work_.load(std::memory_order_relaxed) && anybody_comes())
+            driver_.linger();
     }
 
     // --- the driver ---------------------------------------------------------------------------
@@ -146,12 +150,23 @@ public:
                 found.claimed->give_up_turn();
             throw;
         }
-        if (!counts_work_.load(std::memory_order_relaxed) && anybody_comes())
-            driver_.linger();
+        unit_ends();
         // The driver is set again, and a unit is queued for every other wait. So this wake-up may
         // be a unit itself: a lone expiry costs one, as with Asio.
         if (found.claimed)
             found.claimed->turn();
+    }
+
+    /// What counts work for the shards, so that the driver's is not counted; null if nothing does.
+    [[nodiscard]] const native_context* counted_by() const noexcept {
+        // acquire: the work of the shards was counted before.
+        return counts_work_.load(std::memory_order_acquire) ? native() : nullptr;
+    }
+
+    /// Whether any shard is busy.
+    [[nodiscard]] bool any_busy() const noexcept {
+        return std::any_of(shards_.begin(), shards_.end(),
+                           [](dispatcher* s) { return s->state().busy(); });
     }
 
     /// The context shuts down.
@@ -217,11 +232,6 @@ private:
     [[nodiscard]] bool anybody_comes() const {
         return !std::all_of(shards_.begin(), shards_.end(),
                             [](dispatcher* s) { return s->state().all_have_left(); });
-    }
-
-    [[nodiscard]] bool any_busy() const noexcept {
-        return std::any_of(shards_.begin(), shards_.end(),
-                           [](dispatcher* s) { return s->state().busy(); });
     }
 
     /// A list that others may walk while it grows.
