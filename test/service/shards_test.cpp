@@ -13,6 +13,7 @@
 
 #include "counted_new.hpp"
 #include "service_support.hpp"
+#include "shard_bench.hpp"
 
 #include "../support/scripted_clock.hpp"
 #include "../support/system_timer.hpp"
@@ -358,6 +359,7 @@ BOOST_DATA_TEST_CASE(P2_after_a_wake_up_the_system_timer_is_set_for_the_earliest
             }
             outcome o;
             passed->async_wait(record(o));
+            system_timer::sleep = 1h; // it has to be set anew
 
             poll_to_end(s.context);
 
@@ -436,6 +438,128 @@ BOOST_DATA_TEST_CASE(C34_a_handler_that_throws_takes_no_wait_of_another_shard_al
 
         BOOST_CHECK_EQUAL(calls, 2 * n);
         BOOST_CHECK(s.context.stopped());
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// ---- a shard that goes quiet --------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(quiet)
+
+namespace {
+
+/// A wait in each shard, as a limit has it: it may be withdrawn, and no handler tells of that. Until a
+/// timer is made, the service does not know the type of its context, which then counts the driver's wait.
+struct held_waits {
+    using service_type = pawl::timer_service<std::chrono::steady_clock>;
+
+    explicit held_waits(unsigned n) : shards(n), timers(n), waits(n) {
+        pawl::options o;
+        o.shards = n;
+        pawl::make_timer_service(context, o);
+        auto& service = asio::use_service<service_type>(context);
+        in_threads_of_their_own(n, [&](std::size_t i) { shards[i] = &service.enter(); });
+        for (std::size_t i = 0; i != n; ++i) {
+            const auto due = std::chrono::steady_clock::now() + 1h;
+            shards[i]->start(timers[i], waits[i], shards[i]->deadline_of(due, false, 1h), 2);
+        }
+        poll_to_end(context);
+    }
+    ~held_waits() {
+        for (std::size_t i = 0; i != shards.size(); ++i)
+            shards[i]->release(timers[i]);
+    }
+
+    /// Its limit has ended.
+    void leave(std::size_t i) {
+        BOOST_CHECK(shards[i]->leave(waits[i]));
+        BOOST_CHECK(all_have_left(i));
+    }
+    bool all_have_left(std::size_t i) const { return shards[i]->state().all_have_left(); }
+
+    asio::io_context context;
+    std::vector<service_type::dispatcher*> shards;
+    std::deque<shard_bench::timer_core> timers;
+    std::deque<shard_bench::test_wait> waits;
+};
+
+} // namespace
+
+BOOST_DATA_TEST_CASE(P8_P9_the_last_shard_lets_a_driver_go_that_its_context_counts, shards, n) {
+    for (std::size_t first = 0; first != n; ++first) {
+        held_waits w(n);
+        for (std::size_t i = 0; i != n; ++i) {
+            w.leave((first + i) % n);
+            BOOST_CHECK_EQUAL(poll_to_end(w.context), i + 1 == n ? one : none);
+            BOOST_CHECK_EQUAL(w.context.stopped(), i + 1 == n);
+        }
+    }
+}
+
+// Elsewhere than in a unit the context would stop, for good.
+BOOST_DATA_TEST_CASE(P9_a_context_that_counts_shards_is_stopped_by_none_that_goes_quiet_elsewhere,
+                     shards, n) {
+    for (std::size_t first = 0; first != n; ++first) {
+        held_waits w(n);
+        const pawl::steady_timer known(w.context);
+        poll_to_end(w.context);
+        for (std::size_t i = 0; i != n; ++i) {
+            BOOST_CHECK(!w.context.stopped());
+            w.leave((first + i) % n);
+            BOOST_CHECK(!w.context.stopped());
+            BOOST_CHECK_EQUAL(poll_to_end(w.context), one);
+        }
+        BOOST_CHECK(w.context.stopped());
+    }
+}
+
+BOOST_DATA_TEST_CASE(P9_a_context_that_becomes_known_counts_the_shard_that_is_busy, shards, n) {
+    for (std::size_t left = 0; left != n; ++left) {
+        held_waits w(n);
+        for (std::size_t i = 0; i != n; ++i) {
+            if (i != left)
+                w.leave(i);
+        }
+        BOOST_CHECK(busy(w.context));
+
+        const pawl::steady_timer known(w.context);
+
+        BOOST_CHECK(busy(w.context));
+        w.leave(left);
+        BOOST_CHECK(!busy(w.context));
+    }
+}
+
+// A thread has cancelled the last wait but one, and has yet to say so to a context that knows of the driver
+// alone.
+BOOST_DATA_TEST_CASE(P9_a_context_waits_for_a_thread_that_has_yet_to_queue_a_runner, shards, n) {
+    for (std::size_t slow = 0; slow != n; ++slow) {
+        held_waits w(n);
+        auto& state = w.shards[slow]->state();
+        auto [count, held_up] = state.cancel(w.timers[slow], 1);
+        BOOST_REQUIRE(count == 1 && held_up.runners && held_up.entered);
+        for (std::size_t i = 0; i != n; ++i) {
+            if (i != slow)
+                w.shards[i]->cancel(w.timers[i], 1);
+        }
+
+        w.context.restart();
+        for (int i = 0; i < 10; ++i)
+            w.context.poll_one();
+
+        for (std::size_t i = 0; i != n; ++i)
+            BOOST_CHECK_EQUAL(w.waits[i].completed, i != slow);
+        BOOST_CHECK(!w.context.stopped());
+
+        state.unclaim(*held_up.runners); // as it does, and tells the driver
+        look(w.context);
+        state.leave();
+        run_to_end(w.context);
+        BOOST_CHECK_EQUAL(w.waits[slow].completed, 1);
+        BOOST_CHECK(w.context.stopped());
+        for (std::size_t i = 0; i != n; ++i) // the limits
+            BOOST_CHECK(!w.shards[i]->leave(w.waits[i]));
     }
 }
 
@@ -586,6 +710,36 @@ BOOST_DATA_TEST_CASE(C26_a_first_wait_without_memory_leaves_those_of_other_shard
             BOOST_CHECK(s.context.stopped());
         }
         BOOST_CHECK_GT(failures, 0);
+    }
+}
+
+// The driver was not set. The next wait of that shard has to do it, although it is not earlier.
+BOOST_DATA_TEST_CASE(C26_P2_the_wait_after_one_without_memory_sets_the_driver, shards, n) {
+    using clock = pawl_test::scripted_clock<3, true>;
+    clock::set(1000h);
+    for (std::size_t unlucky = 0; unlucky != n; ++unlucky) {
+        long allocations = 0;
+        for (bool failed = true; failed; ++allocations) {
+            BOOST_REQUIRE_LT(allocations, 20);
+            sharded<timer_of<clock>> s(n);
+            counted_new::fuse = allocations;
+            try {
+                s.start(unlucky, 1s);
+                failed = false;
+            } catch (const std::bad_alloc&) {
+                system_timer::sleep = 1h;
+            }
+            counted_new::fuse = counted_new::never;
+            if (!failed)
+                continue;
+
+            s.start(unlucky, 2s);
+            poll_to_end(s.context);
+
+            BOOST_CHECK(s.result(unlucky).pending());
+            BOOST_CHECK(system_timer::sleep <= 2s);
+        }
+        BOOST_CHECK_GT(allocations, 1);
     }
 }
 
