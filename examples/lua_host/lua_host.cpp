@@ -5,6 +5,10 @@
 
 #include "pawl_module.hpp"
 
+#if defined(LUA_HOST_LIBEDIT)
+#include "line_editor.hpp"
+#endif
+
 #include <lua.hpp>
 
 #include <poll.h>
@@ -29,7 +33,8 @@ constexpr const char* usage =
     "left.\n"
     "\n"
     "  --stay  go on even if there is none, for a script that waits for signals\n"
-    "  -i      read Lua from standard input, line by line; timers go on meanwhile\n"
+    "  -i      read Lua from standard input, line by line; timers go on meanwhile. At a\n"
+    "          terminal the line can be edited, and what timers print stands above it\n"
     "\n"
     "Exits with 1 if the script fails, or a callback raises an error that nothing handles.\n";
 
@@ -81,26 +86,66 @@ public:
 
     /// @return at the end of the input.
     void run() {
-        std::array<pollfd, 2> watched{pollfd{STDIN_FILENO, POLLIN, 0},
-                                      pollfd{lua_host::queue_of(L).native_handle(), POLLIN, 0}};
+#if defined(LUA_HOST_LIBEDIT)
+        if (::isatty(STDIN_FILENO) && ::isatty(STDOUT_FILENO))
+            return run_terminal();
+#endif
+        std::setvbuf(stdout, nullptr, _IOFBF, BUFSIZ); // for __fpending(); prompt() flushes
         prompt();
-        for (;;) {
-            if (::poll(watched.data(), watched.size(), -1) < 0)
-                continue; // a signal
-            if (watched[1].revents != 0) {
+        loop(
+            [this] {
                 const auto failed = lua_host::failures(L);
                 lua_host::process_events(L);
                 if (__fpending(stdout) != 0 || lua_host::failures(L) != failed)
                     prompt(); // something was written behind the last one
-            }
-            if (watched[0].revents != 0 && !read())
+            },
+            [this](int) { return read(); });
+    }
+
+private:
+    /// Waits for events and for what is typed. @return when `on_input` says that no more comes.
+    template <class OnEvents, class OnInput>
+    void loop(OnEvents on_events, OnInput on_input) {
+        std::array<pollfd, 2> watched{pollfd{STDIN_FILENO, POLLIN, 0},
+                                      pollfd{lua_host::queue_of(L).native_handle(), POLLIN, 0}};
+        for (;;) {
+            if (::poll(watched.data(), watched.size(), -1) < 0)
+                continue; // a signal
+            if (watched[1].revents != 0)
+                on_events();
+            if (watched[0].revents != 0 && !on_input(watched[0].revents))
                 return;
         }
     }
 
-private:
+#if defined(LUA_HOST_LIBEDIT)
+    /// At a terminal. What events print stands above the line that is being typed.
+    void run_terminal() {
+        lua_host::line_editor editor;
+        editor.show(prompt_text());
+        loop(
+            [&] {
+                editor.hide();
+                lua_host::process_events(L);
+                std::fflush(stdout);
+                editor.show(prompt_text());
+            },
+            [&](int events) {
+                if ((events & (POLLHUP | POLLERR)) != 0)
+                    return false; // the terminal has gone
+                if (const auto line = editor.read()) {
+                    run(*line);
+                    std::fflush(stdout);
+                    editor.show(prompt_text());
+                }
+                return !editor.ended();
+            });
+    }
+#endif
+
+    [[nodiscard]] const char* prompt_text() const { return chunk_.empty() ? "> " : ">> "; }
     void prompt() const {
-        std::fputs(chunk_.empty() ? "> " : ">> ", stdout);
+        std::fputs(prompt_text(), stdout);
         std::fflush(stdout);
     }
 
@@ -147,9 +192,9 @@ private:
         lua_settop(L, 0);
     }
 
-    /// Leaves a function, or the error message, on the stack.
+    /// Leaves a function, or the error message, on the stack. Text only: Lua does not check binary chunks.
     bool loads(const std::string& text) {
-        return luaL_loadbuffer(L, text.data(), text.size(), "=stdin") == LUA_OK;
+        return luaL_loadbufferx(L, text.data(), text.size(), "=stdin", "t") == LUA_OK;
     }
 
     lua_State* const L;
@@ -198,7 +243,6 @@ int main(int argc, char** argv) {
     lua_settop(L, 0);
     if (!interactive)
         return run_script(L, argc - first, argv + first, stays);
-    std::setvbuf(stdout, nullptr, _IOFBF, BUFSIZ); // for __fpending(); prompt() flushes
     console(L).run();
     return 0;
 }

@@ -8,6 +8,7 @@
 
 #include "simulation/virtual_time.hpp"
 
+#include <pawl/coarse_timer.hpp>
 #include <pawl/compact_timer.hpp>
 #include <pawl/manual_clock.hpp>
 #include <pawl/ring_timer.hpp>
@@ -118,8 +119,9 @@ enum class kind : std::uint8_t {
     manual,
     edge,
     edge_ring,
+    coarse,
 };
-inline constexpr int kinds = 10;
+inline constexpr int kinds = 11;
 
 namespace detail {
 
@@ -169,6 +171,10 @@ template <>
 struct timer_of<kind::edge_ring> {
     using type = timer_on<edge_clock, pawl::time::timeout_rings>;
 };
+template <>
+struct timer_of<kind::coarse> {
+    using type = pawl::coarse_timer;
+};
 
 } // namespace detail
 
@@ -189,6 +195,11 @@ constexpr bool is_ring(kind k) noexcept { return k == kind::ring || k == kind::e
 /// Its clock can be set back.
 constexpr bool is_set(kind k) noexcept {
     return k == kind::set || k == kind::set_binary || k == kind::set_milli || k == kind::mock;
+}
+
+/// By how much later than asked for an expiry may be that is set as a duration from now.
+constexpr std::int64_t slack_of(kind k) noexcept {
+    return k == kind::coarse ? 3 * virtual_time::coarse_resolution : 0;
 }
 
 /// Nanoseconds in one unit of its clock.

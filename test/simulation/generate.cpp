@@ -87,7 +87,7 @@ private:
             {1'000'000, 1'000'000, 1'000'000, 1, 7, 1000, 100'000'000, second, hour});
         if (random_.one_in(2))
             c.level_bits = random_.one_of<std::vector<int>>({{1}, {2, 3}, {8, 4}, {3}});
-        c.shards = static_cast<unsigned>(random_.one_of({1, 1, 2, 2, 3, 4, 8}));
+        c.shards = static_cast<unsigned>(random_.one_of({1, 1, 2, 2, 3, 4, 8, 0}));
         c.batch_limit = static_cast<unsigned>(random_.one_of({256, 256, 1, 2, 3, 16, 65536}));
         c.completions_per_turn = static_cast<unsigned>(random_.one_of({1, 1, 2, 5, 64}));
         c.locking = !random_.one_in(5);

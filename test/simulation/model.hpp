@@ -548,6 +548,7 @@ private:
         case kind::steady:
         case kind::compact:
         case kind::edge:
+        case kind::coarse:
             return reached || (w.overdue && late >= 0);
         case kind::ring:
         case kind::edge_ring:

@@ -40,8 +40,9 @@ constexpr const char* operations[] = {"make",           "destroy",
                                       "raise"};
 static_assert(std::size(operations) == static_cast<std::size_t>(op::raise) + 1);
 
-constexpr const char* types[] = {"steady",    "compact", "ring",   "set",  "set_binary",
-                                 "set_milli", "mock",    "manual", "edge", "edge_ring"};
+constexpr const char* types[] = {"steady",     "compact",   "ring",  "set",
+                                 "set_binary", "set_milli", "mock",  "manual",
+                                 "edge",       "edge_ring", "coarse"};
 static_assert(std::size(types) == kinds);
 
 constexpr const char* executors[] = {"native", "strand", "unknown", "copying", "immediate"};

@@ -8,5 +8,6 @@ namespace simulation {
 template struct timers_of<kind::set_milli>;
 template struct timers_of<kind::mock>;
 template struct timers_of<kind::edge>;
+template struct timers_of<kind::coarse>;
 
 } // namespace simulation

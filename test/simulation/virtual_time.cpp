@@ -5,8 +5,12 @@
 
 #include "simulation/report.hpp"
 
+#include <dlfcn.h>
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <ratio>
 
 namespace simulation::virtual_time {
 
@@ -29,22 +34,50 @@ std::chrono::steady_clock::time_point std::chrono::steady_clock::now() noexcept 
     return time_point(duration(time_now::steady));
 }
 
+extern "C" int clock_gettime(clockid_t clock, timespec* t) noexcept {
+    if (clock != CLOCK_MONOTONIC_COARSE)
+        return static_cast<int>(::syscall(SYS_clock_gettime, clock, t));
+    using readings =
+        std::chrono::duration<std::int64_t,
+                              std::ratio<3 * time_now::coarse_resolution, 1'000'000'000>>;
+    const std::chrono::nanoseconds reading =
+        std::chrono::floor<readings>(std::chrono::nanoseconds(time_now::steady));
+    const auto whole = std::chrono::floor<std::chrono::seconds>(reading);
+    t->tv_sec = whole.count();
+    t->tv_nsec = (reading - whole).count();
+    return 0;
+}
+
+extern "C" int clock_getres(clockid_t clock, timespec* t) noexcept {
+    if (clock != CLOCK_MONOTONIC_COARSE)
+        return static_cast<int>(::syscall(SYS_clock_getres, clock, t));
+    *t = {0, time_now::coarse_resolution};
+    return 0;
+}
+
+extern "C" long sysconf(int name) noexcept {
+    if (name == _SC_NPROCESSORS_ONLN)
+        return time_now::processors;
+    static const auto original = reinterpret_cast<long (*)(int)>(::dlsym(RTLD_NEXT, "sysconf"));
+    return original(name);
+}
+
 namespace {
 
 /// A timerfd, and where it is watched. Asio makes both in turn, and a thread has few contexts at a time.
-struct alarm {
+struct fake_timerfd {
     static constexpr std::int64_t off = std::numeric_limits<std::int64_t>::max();
     std::int64_t expiry = off;
     int watched_by = -1;
     epoll_data_t data{};
 };
 constexpr int first_alarm = 1 << 20; // no real descriptor
-std::array<alarm, 1024> alarms;
+std::array<fake_timerfd, 1024> alarms;
 std::size_t made = 0;
 std::array<int, 1 << 16> alarm_of{}; // by the epoll descriptor that watches it
 
-alarm* watched_by(int epoll) {
-    alarm& a = alarms[static_cast<std::size_t>(alarm_of[static_cast<std::size_t>(epoll)])];
+fake_timerfd* watched_by(int epoll) {
+    fake_timerfd& a = alarms[static_cast<std::size_t>(alarm_of[static_cast<std::size_t>(epoll)])];
     return a.watched_by == epoll ? &a : nullptr;
 }
 
@@ -58,10 +91,10 @@ extern "C" int timerfd_create(int, int) noexcept {
 
 extern "C" int timerfd_settime(int fd, int flags, const itimerspec* to,
                                itimerspec* before) noexcept {
-    alarm& a = alarms[static_cast<std::size_t>(fd - first_alarm)];
+    fake_timerfd& a = alarms[static_cast<std::size_t>(fd - first_alarm)];
     const std::int64_t at = to->it_value.tv_sec * 1'000'000'000 + to->it_value.tv_nsec;
     if (at == 0)
-        a.expiry = alarm::off;
+        a.expiry = fake_timerfd::off;
     else
         a.expiry = time_now::steady + ((flags & TFD_TIMER_ABSTIME) != 0 ? 0 : at); // 0: at once
     if (before)
@@ -72,7 +105,7 @@ extern "C" int timerfd_settime(int fd, int flags, const itimerspec* to,
 // Asio watches its own wake-up descriptor, too, which one thread does not need.
 extern "C" int epoll_ctl(int epoll, int, int fd, epoll_event* event) noexcept {
     if (fd >= first_alarm) {
-        alarm& a = alarms[static_cast<std::size_t>(fd - first_alarm)];
+        fake_timerfd& a = alarms[static_cast<std::size_t>(fd - first_alarm)];
         a.watched_by = epoll;
         a.data = event->data;
         alarm_of[static_cast<std::size_t>(epoll)] = fd - first_alarm;
@@ -92,10 +125,10 @@ extern "C" int epoll_wait(int epoll, epoll_event* events, int, int milliseconds)
     patience = time_now::looks < patience ? 0 : patience;
     if (time_now::looks > patience + 1000)
         time_now::steady += 1000;
-    const alarm* const a = watched_by(epoll);
-    const std::int64_t expiry = a ? a->expiry : alarm::off;
+    const fake_timerfd* const a = watched_by(epoll);
+    const std::int64_t expiry = a ? a->expiry : fake_timerfd::off;
     if (expiry > time_now::steady && milliseconds != 0) {
-        if (milliseconds < 0 && expiry == alarm::off)
+        if (milliseconds < 0 && expiry == fake_timerfd::off)
             simulation::fail("P9: a context sleeps for ever");
         patience = time_now::looks;
         time_now::steady =

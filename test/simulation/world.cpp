@@ -292,16 +292,16 @@ void world::set_expiry(const step& s) {
         return;
     }
     m.expiry = timer.expiry();
-    if (s.what == op::expires_within || s.what == op::rearm_within) {
-        if (m.expiry < saturating_add(now, s.time) || m.expiry > saturating_add(now, s.more))
-            fail("expiry: " + std::to_string(m.expiry) + " is not in the range");
+    const bool at_time = s.what == op::expires_at || s.what == op::rearm_at;
+    const bool within = s.what == op::expires_within || s.what == op::rearm_within;
+    // What is over already is so by the time itself, and so is a point in time.
+    const std::int64_t most = within ? s.more : s.time;
+    const std::int64_t slack = at_time || most <= 0 ? 0 : slack_of(m.type);
+    if (m.expiry < saturating_add(now, s.time) ||
+        m.expiry > saturating_add(saturating_add(now, slack), most))
+        fail("expiry: " + std::to_string(m.expiry) + " is not in the range");
+    if (at_time || within)
         left = saturating_subtract(m.expiry, now);
-    } else {
-        if (m.expiry != saturating_add(now, s.time))
-            fail("expiry: it is " + std::to_string(m.expiry));
-        if (s.what == op::expires_at || s.what == op::rearm_at)
-            left = saturating_subtract(m.expiry, now);
-    }
     m.overdue = left <= 0;
     if (!rearm)
         model_.cancelled(s.object, all, n, "setting the expiry");

@@ -152,6 +152,7 @@ test_console() {
     printf 'function f()\nreturn 6 * 7, "x"\nend\nf()\nx x\nerror "bad"\n' >&$typed
     echo 'pawl.once(10, function() print "later" error "in a timer" end)' >&$typed
     until_says "$scratch/out" later
+    printf '\x1bLua\n' >&$typed # the beginning of a binary chunk
     echo '1 + 1' >&$typed
     printf '"the last line, without an end"' >&$typed
     exec {typed}>&-
@@ -165,6 +166,7 @@ test_console() {
     says 'an expression' $'> 2\n' "$out"
     says 'the end' 'the last line, without an end' "$out"
     says 'a syntax error' 'syntax error near' "$err"
+    says 'a binary chunk' 'attempt to load a binary chunk' "$err"
     says 'an error' $'stdin:1: bad\nstack traceback:' "$err"
     says 'an error in a timer' 'in a timer' "$err"
 }

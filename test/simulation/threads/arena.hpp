@@ -78,7 +78,7 @@ struct arena {
         default:
             break;
         }
-        options.shards = static_cast<unsigned>(random.one_of({1, 2, 2, 3, 4, 8}));
+        options.shards = static_cast<unsigned>(random.one_of({1, 2, 2, 3, 4, 8, 0}));
         options.batch_limit = static_cast<unsigned>(random.one_of({256, 1, 2, 3, 16}));
         options.completions_per_turn = static_cast<unsigned>(random.one_of({1, 1, 2, 64}));
         if (random.one_in(3))
