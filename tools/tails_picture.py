@@ -64,7 +64,7 @@ def percentile_panel(results: dict, workload: str, title: str) -> str:
     ticks = ", ".join(f'"{p}" {n}' for n, p in enumerate(PERCENTILES))
     plots = ", ".join(
         f'${v} using 1:2 with linespoints lc rgb "{COLOURS[v]}" lw 2 pt 7 ps 0.5 title "{TITLES[v]}", '
-        f'${v} using 1:2:3:4 with yerrorbars lc rgb "{COLOURS[v]}" lw 1 ps 0 notitle'
+        f'${v} using 1:3:(0):($4 - $3) with vectors nohead lc rgb "{COLOURS[v]}" lw 1 notitle'
         for v in VARIANTS
     )
     return (
@@ -86,7 +86,7 @@ def cost_panel(results: dict) -> str:
     ticks = ", ".join(f'"{title}" {n}' for n, (_, title) in enumerate(COSTS))
     plots = ", ".join(
         f'${v} using 1:2 with boxes lc rgb "{COLOURS[v]}" fs solid 0.7 notitle, '
-        f'${v} using 1:2:3:4 with yerrorbars lc rgb "{INK}" lw 1 ps 0 notitle'
+        f'${v} using 1:3:(0):($4 - $3) with vectors nohead lc rgb "{INK}" lw 1 notitle'
         for v in VARIANTS
     )
     return (
