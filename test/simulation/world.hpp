@@ -65,7 +65,10 @@ private:
         bool stopped = false; ///< by a step
         std::uint32_t services = 0;
         std::uint64_t hurried = 0;
-        std::uint64_t operations = 0; ///< that had been carried out when it last ran
+        std::uint64_t operations = 0;            ///< that had been carried out when it last ran
+        const std::uint64_t* settings = nullptr; ///< how often its system timer has been set,
+        std::uint64_t settings_before = 0;       ///< and had been when it last ran,
+        std::int64_t ran = 0;                    ///< at that time
     };
 
     // --- surroundings
