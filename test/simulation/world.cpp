@@ -364,6 +364,8 @@ void world::completed(int id, const error_code& ec, std::uint64_t) {
     if (calls_ != 0)
         fail("P3: a handler is invoked within a call");
     model_.completed(id, outcome_of(ec));
+    if (planted && !ec)
+        fail("planted: a wait completes with success");
     go_on(steps_.extract(id).mapped()->then);
 }
 

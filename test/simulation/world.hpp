@@ -55,6 +55,9 @@ public:
     /// Prints each step.
     static inline bool trace = false;
 
+    /// Fails when the handler of a wait is told success, to show what becomes of a failure.
+    static inline bool planted = false;
+
 private:
     struct raised {}; ///< what handlers throw
 
