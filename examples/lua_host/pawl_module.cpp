@@ -460,6 +460,11 @@ constexpr luaL_Reg timer_methods[] = {{"disarm", guarded<timer_disarm>},
 int open(lua_State* L) {
     luaL_newmetatable(L, timer_box::type);
     luaL_newlib(L, timer_methods);
+    // Lua looks there for the name of a function that pcall() has called, say, to tell of a bad argument.
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    lua_pushvalue(L, -2);
+    lua_setfield(L, -2, timer_box::type);
+    lua_pop(L, 1);
     lua_setfield(L, -2, "__index");
     lua_pushcfunction(L, timer_gc);
     lua_setfield(L, -2, "__gc");

@@ -95,6 +95,7 @@ public:
     /// Submits functions to the queue. Never runs one in execute(), whoever calls it.
     class executor_type {
     public:
+        /// Always has room: event_queue_options::capacity does not bound functions.
         /// @throws std::bad_alloc, with the function destroyed.
         template <class F>
         void execute(F&& f) const {

@@ -1146,7 +1146,12 @@ BOOST_AUTO_TEST_CASE(a_queue_may_be_destroyed_by_its_own_functions) {
 
 BOOST_AUTO_TEST_CASE(a_thread_that_waits_is_told_that_the_queue_was_destroyed) {
     running_context other;
-    for (const bool own : {true, false}) {
+    const std::function<void(pawl::event_queue&)> waits[] = {
+        [](auto& q) { q.wait(); }, [](auto& q) { q.wait_for(1h); },
+        [](auto& q) { q.wait_until(std::chrono::steady_clock::now() + 1h); }};
+    for (std::size_t round = 0; round != 2 * std::size(waits); ++round) {
+        const bool own = round % 2 == 0;
+        const auto& wait = waits[round / 2];
         auto queue = own ? std::make_unique<pawl::event_queue>()
                          : std::make_unique<pawl::event_queue>(other.context);
         std::atomic<int> inside{0};
@@ -1156,7 +1161,7 @@ BOOST_AUTO_TEST_CASE(a_thread_that_waits_is_told_that_the_queue_was_destroyed) {
             threads.emplace_back([&, &q = *queue] {
                 ++inside;
                 try {
-                    q.wait();
+                    wait(q);
                 } catch (const boost::system::system_error& e) {
                     told += e.code() == asio::error::operation_aborted;
                 }

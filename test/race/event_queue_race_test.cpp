@@ -2,29 +2,42 @@
 // Copyright (c) 2026 The Pawl authors
 
 // Purpose
-//   pawl::event_queue between threads: what may come of two calls that meet, and what must hold of the
-//   sums whatever meets. For ThreadSanitizer, and without it.
+//   pawl::event_queue between threads: a table of what may come of two calls that meet, for each two,
+//   each overflow policy and both kinds of queues; and what must hold of the sums whatever meets. For
+//   ThreadSanitizer, and without it.
 
 #define BOOST_TEST_MODULE event_queue_race
 #include <boost/test/unit_test.hpp>
 
 #include "race_support.hpp"
+#include "wait_outcome.hpp"
 
 #include <pawl/event_queue.hpp>
 #include <pawl/timer_service.hpp>
 
 #include "../support/seed.hpp"
 
+#include <boost/asio/error.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/system/error_code.hpp>
+#include <boost/system/system_error.hpp>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <barrier>
 #include <chrono>
+#include <compare>
 #include <cstddef>
+#include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -58,108 +71,380 @@ private:
     std::vector<std::thread> threads_;
 };
 
-/// Two calls that meet.
-template <class A, class B>
-void together(A a, B b) {
-    std::atomic<int> ready{0};
-    const auto meet = [&ready] {
-        ++ready;
-        while (ready != 2)
-            ;
-    };
-    std::thread other([&] {
-        meet();
-        b();
-    });
-    meet();
-    a();
-    other.join();
-}
-
 const std::uint64_t rounds = pawl_test::steps(300);
 
 } // namespace
 
 // ---- pairs ---------------------------------------------------------------------------------------
 
-BOOST_AUTO_TEST_SUITE(pairs)
+namespace pairs {
 
-// Outcomes: the function has run, and destroy() has waited for it; or it has not, and never will.
-BOOST_AUTO_TEST_CASE(destroy_meets_the_function_of_the_timer) {
-    for (std::uint64_t i = 0; i != rounds; ++i) {
-        pawl::event_queue queue;
-        int runs = 0; // not atomic: destroy() is what makes it safe to read
-        auto timer = queue.once(0s, [&runs] { ++runs; });
-        BOOST_TEST_REQUIRE(queue.pending() == 1U);
-        std::size_t handled = 0;
-        together([&] { handled = queue.process_events(); },
-                 [&] {
-                     timer.destroy();
-                     const int seen = runs;
-                     if (seen != 0 && seen != 1)
-                         std::abort();
-                 });
-        BOOST_TEST(handled == static_cast<std::size_t>(runs));
-        BOOST_TEST(timer.ended());
-        BOOST_TEST(queue.inqueue() == 0U);
-        BOOST_TEST(queue.timers() == 0U);
+/// What meets: each of them on a queue with one interval, which is armed and expires all the time.
+enum class act {
+    post,
+    native_handle,
+    expiry,
+    disarm,
+    destroy,
+    destroy_for, ///< with no time to wait
+    process_one,
+    wait,
+    wait_for,
+    async_wait,
+    end, ///< the queue is destroyed
+};
+constexpr std::array names{"post",     "native_handle", "expiry",      "disarm",
+                           "destroy",  "destroy_for",   "process_one", "wait",
+                           "wait_for", "async_wait",    "the end"};
+constexpr int acts = static_cast<int>(names.size());
+
+/// What an act may say, and do to others.
+enum class effect { quiet, disarms, destroys, tries, takes, waits, waits_briefly, hears, ends };
+
+constexpr effect effect_of(act a) {
+    switch (a) {
+    case act::post:
+    case act::native_handle:
+    case act::expiry:
+        return effect::quiet;
+    case act::disarm:
+        return effect::disarms;
+    case act::destroy:
+        return effect::destroys;
+    case act::destroy_for:
+        return effect::tries;
+    case act::process_one:
+        return effect::takes;
+    case act::wait:
+        return effect::waits;
+    case act::wait_for:
+        return effect::waits_briefly;
+    case act::async_wait:
+        return effect::hears;
+    case act::end:
+        break;
+    }
+    return effect::ends;
+}
+
+// What an act says: what the call returns, or
+constexpr int none = -1;    ///< nothing,
+constexpr int refused = -2; ///< std::logic_error: another thread processes,
+constexpr int away = -3;    ///< operation_aborted: the queue was destroyed.
+
+struct outcome {
+    int first, second;
+    friend auto operator<=>(const outcome&, const outcome&) = default;
+    friend std::ostream& operator<<(std::ostream& out, const outcome& o) {
+        return out << '{' << o.first << ", " << o.second << '}';
+    }
+};
+
+/// The table. disarm() says 1 if it was the first to end the timer; destroy_for(0) says 0 if the function
+/// runs just now, which is for another thread to process; process_one() says whether it has handled an
+/// event; a wait says whether an event is there; the handler of async_wait() says that of no error.
+struct rule {
+    effect first, second;
+    std::vector<outcome> allowed;
+};
+const std::vector<rule>& rules() {
+    using enum effect;
+    static const std::vector<rule> table{
+        {quiet, quiet, {{none, none}}},
+        {quiet, disarms, {{none, 1}}},
+        {quiet, destroys, {{none, none}}},
+        {quiet, tries, {{none, 1}}},
+        {quiet, takes, {{none, 0}, {none, 1}}},
+        {quiet, waits, {{none, 1}}},
+        {quiet, waits_briefly, {{none, 0}, {none, 1}}},
+        {quiet, hears, {{none, 1}}},
+        {quiet, ends, {{none, none}}},
+
+        {disarms, disarms, {{0, 1}, {1, 0}}},
+        {disarms, destroys, {{0, none}, {1, none}}},
+        {disarms, tries, {{0, 1}, {1, 1}}},
+        {disarms, takes, {{1, 0}, {1, 1}}},
+        {disarms, waits, {{1, 1}}},
+        {disarms, waits_briefly, {{1, 0}, {1, 1}}},
+        {disarms, hears, {{1, 1}}},
+
+        {destroys, destroys, {{none, none}}},
+        {destroys, tries, {{none, 1}}},
+        {destroys, takes, {{none, 0}, {none, 1}}},
+        {destroys, waits, {{none, 1}}},
+        {destroys, waits_briefly, {{none, 0}, {none, 1}}},
+        {destroys, hears, {{none, 1}}},
+
+        {tries, tries, {{1, 1}}},
+        {tries, takes, {{1, 0}, {1, 1}, {0, 1}}},
+        {tries, waits, {{1, 1}}},
+        {tries, waits_briefly, {{1, 0}, {1, 1}}},
+        {tries, hears, {{1, 1}}},
+
+        {takes,
+         takes,
+         {{0, 0}, {0, 1}, {1, 0}, {1, 1}, {refused, 0}, {refused, 1}, {0, refused}, {1, refused}}},
+        {takes, waits, {{0, 1}, {1, 1}}},
+        {takes, waits_briefly, {{0, 0}, {0, 1}, {1, 0}, {1, 1}}},
+        {takes, hears, {{0, 1}, {1, 1}}},
+
+        {waits, waits, {{1, 1}}},
+        {waits, waits_briefly, {{1, 0}, {1, 1}}},
+        {waits, hears, {{1, 1}}},
+        {waits, ends, {{away, none}}},
+
+        {waits_briefly, waits_briefly, {{0, 0}, {0, 1}, {1, 0}, {1, 1}}},
+        {waits_briefly, hears, {{0, 1}, {1, 1}}},
+        {waits_briefly, ends, {{away, none}}},
+
+        {hears, hears, {{1, 1}}},
+        // It has begun before. Where the queue runs its handlers itself it may be destroyed uncalled.
+        {hears, ends, {{0, none}, {1, none}, {none, none}}},
+    };
+    return table;
+}
+const std::vector<outcome>& allowed(act first, act second) {
+    const auto r = std::find_if(rules().begin(), rules().end(), [&](const rule& each) {
+        return each.first == effect_of(first) && each.second == effect_of(second);
+    });
+    BOOST_REQUIRE(r != rules().end());
+    return r->allowed;
+}
+
+/// Only waits, and timers, may meet the end of a queue.
+constexpr bool may_meet(act first, act second) {
+    return second != act::end || first == act::expiry || effect_of(first) == effect::waits ||
+           effect_of(first) == effect::waits_briefly || effect_of(first) == effect::hears;
+}
+
+constexpr auto period = 20us;
+
+/// One queue, on which two threads do what meets.
+class subject {
+public:
+    subject(running_context* other, const pawl::event_queue_options& o, bool ends, bool sleeps)
+        : own_(!other), ends_(ends),
+          queue_(other ? std::make_unique<pawl::event_queue>(other->context, o)
+                       : std::make_unique<pawl::event_queue>(o)),
+          timer_(
+              queue_->every(sleeps ? 1h : std::chrono::nanoseconds(period), [this] { tick(); })) {}
+
+    /// Before both meet.
+    void prepare(act a) {
+        if (ends_ && a == act::async_wait)
+            listen(0);
+    }
+
+    /// @param me 0 or 1. @return what it says; of async_wait() told() knows.
+    int perform(act a, std::size_t me) {
+        switch (a) {
+        case act::post:
+            post();
+            return none;
+        case act::native_handle:
+            if (queue_->native_handle() < 0)
+                std::abort();
+            return none;
+        case act::expiry:
+            if (own_ && !ends_)
+                (void)queue_->pending(); // has its timers look
+            else
+                race_support::wait_until(std::chrono::steady_clock::now() + period);
+            return none;
+        case act::disarm:
+            return timer_.disarm();
+        case act::destroy:
+            pawl::event_queue::timer(timer_).destroy();
+            dead_[me] = ran_;
+            return none;
+        case act::destroy_for: {
+            const bool done = pawl::event_queue::timer(timer_).destroy_for(0ns);
+            if (done)
+                dead_[me] = ran_;
+            return done;
+        }
+        case act::process_one:
+            try {
+                const std::size_t n = queue_->process_one();
+                handled_ += n;
+                return static_cast<int>(n);
+            } catch (const std::logic_error&) {
+                return refused;
+            }
+        case act::wait:
+        case act::wait_for:
+            return wait(*queue_, a);
+        case act::async_wait:
+            if (!ends_)
+                listen(me);
+            return none;
+        case act::end:
+            queue_.reset();
+            return none;
+        }
+        return none;
+    }
+
+    /// So that a wait ends whose events the other has taken away.
+    void post() {
+        asio::post(*queue_, [this] { ++ran_posts_; });
+        ++posts_;
+    }
+
+    [[nodiscard]] bool has_waiter() const noexcept { return inside_; }
+
+    /// What the handler of async_wait() was told. Where it was never called, the queue was its own.
+    int told(std::size_t me) {
+        while (told_[me] == none && !(own_ && !queue_)) {
+            if (own_)
+                (void)queue_->pending(); // runs it
+            std::this_thread::yield();
+        }
+        return told_[me];
+    }
+
+    /// Nothing is lost, and nothing runs twice, or after destroy().
+    void finish() {
+        if (!queue_) {
+            BOOST_REQUIRE(timer_.ended());
+            return;
+        }
+        timer_.disarm();
+        while (queue_->inqueue() != 0)
+            handled_ += queue_->process_events();
+        BOOST_REQUIRE(timer_.ended());
+        BOOST_REQUIRE_EQUAL(queue_->timers(), 0U);
+        BOOST_REQUIRE_EQUAL(ran_posts_, posts_);
+        BOOST_REQUIRE_EQUAL(handled_, ran_ + ran_posts_);
+        for (const auto& ran : dead_)
+            BOOST_REQUIRE(!ran || *ran == ran_);
+    }
+
+private:
+    /// @param queue read before the other thread is told that it may destroy the queue.
+    int wait(pawl::event_queue& queue, act a) {
+        inside_ = true;
+        try {
+            if (a == act::wait_for)
+                return queue.wait_for(ends_ ? 1h : std::chrono::nanoseconds(period));
+            queue.wait();
+            return 1;
+        } catch (const boost::system::system_error& e) {
+            return e.code() == asio::error::operation_aborted ? away : none;
+        }
+    }
+    void tick() {
+        // Long enough for others to find that it runs.
+        race_support::wait_until(std::chrono::steady_clock::now() + 2 * period);
+        ++ran_;
+    }
+    void listen(std::size_t me) {
+        queue_->async_wait([this, me](const boost::system::error_code& ec) { told_[me] = !ec; });
+    }
+
+    const bool own_;
+    const bool ends_;
+    std::size_t ran_ = 0; // not atomic: one thread at a time processes, and destroy() waits for it
+    std::size_t ran_posts_ = 0;
+    std::array<std::optional<std::size_t>, 2> dead_{}; ///< how often it had run by then
+    std::atomic<std::size_t> posts_{0};
+    std::atomic<std::size_t> handled_{0};
+    std::array<std::atomic<int>, 2> told_{none, none};
+    std::atomic<bool> inside_{false};
+    std::unique_ptr<pawl::event_queue> queue_;
+    pawl::event_queue::timer timer_;
+};
+
+void meet(act first, act second, running_context* other, overflow_policy policy, std::uint64_t seed,
+          race_support::census_of<outcome>& seen) {
+    const bool ends = second == act::end;
+    const bool sleeps = ends && (first == act::wait || first == act::wait_for);
+    const int times = sleeps ? 3 : static_cast<int>(std::max<std::uint64_t>(rounds / 8, 2));
+    std::optional<subject> both;
+    std::array<int, 2> said{};
+    bool over = false;
+    std::barrier<> barrier(2);
+    const auto act_in = [&](std::size_t me, race_support::random_type& random) {
+        const act mine = me == 0 ? first : second;
+        const act its = me == 0 ? second : first;
+        if (sleeps && mine == act::end) {
+            while (!both->has_waiter())
+                std::this_thread::yield();
+            std::this_thread::sleep_for(5ms); // in wait(), as a rule
+        } else {
+            race_support::pause(random, 4 * period);
+        }
+        said[me] = both->perform(mine, me);
+        const bool deprives = mine == act::destroy || mine == act::destroy_for;
+        if (deprives && its == act::wait)
+            both->post();
+        barrier.arrive_and_wait();
+    };
+
+    std::jthread other_thread([&] {
+        race_support::random_type random(seed + 1);
+        for (;;) {
+            barrier.arrive_and_wait();
+            if (over)
+                return;
+            act_in(1, random);
+        }
+    });
+    struct guard { // also when a check fails
+        bool& over;
+        std::barrier<>& barrier;
+        ~guard() {
+            over = true;
+            (void)barrier.arrive();
+        }
+    } const leave{over, barrier};
+    race_support::random_type random(seed);
+    for (int i = 0; i != times; ++i) {
+        const pawl::event_queue_options o{.capacity = 1 + random() % 3, .overflow = policy};
+        both.emplace(other, o, ends, sleeps);
+        both->prepare(first);
+        barrier.arrive_and_wait();
+        act_in(0, random);
+        if (!ends && (first == act::async_wait || second == act::async_wait))
+            both->post(); // the other may have taken what was there
+        if (first == act::async_wait)
+            said[0] = both->told(0);
+        if (second == act::async_wait)
+            said[1] = both->told(1);
+        seen.check({said[0], said[1]}, allowed(first, second));
+        both->finish();
+        both.reset();
     }
 }
 
-// Outcomes: one of them has disarmed it. There is one last event, behind all others.
-BOOST_AUTO_TEST_CASE(disarm_meets_disarm_and_the_expiry) {
-    running_context other(1);
-    for (std::uint64_t i = 0; i != rounds; ++i) {
-        pawl::event_queue queue(other.context);
-        std::size_t runs = 0;
-        auto timer = queue.every(20us, [&runs] { ++runs; });
-        bool first = false;
-        bool second = false;
-        together([&] { first = timer.disarm(); }, [&] { second = timer.disarm(); });
-        BOOST_TEST(first != second);
-        const std::size_t pending = queue.pending();
-        BOOST_TEST(queue.inqueue() == pending + 1);
-        BOOST_TEST(queue.process_events() == pending);
-        BOOST_TEST(runs == pending);
-        BOOST_TEST(timer.ended());
-        BOOST_TEST(queue.inqueue() == 0U);
-    }
-}
+} // namespace pairs
 
-// Outcomes: the wait finds the event. It does not sleep on.
-BOOST_AUTO_TEST_CASE(a_push_meets_a_wait) {
+BOOST_AUTO_TEST_CASE(each_call_meets_each) {
+    using namespace pairs;
+    const std::uint64_t seed = pawl_test::seed();
     running_context other(1);
-    for (const bool own : {true, false}) {
-        for (std::uint64_t i = 0; i != rounds; ++i) {
-            auto queue = own ? std::make_unique<pawl::event_queue>()
-                             : std::make_unique<pawl::event_queue>(other.context);
-            together([&] { queue->wait(); }, [&] { asio::post(*queue, [] {}); });
-            BOOST_TEST(queue->process_events() == 1U);
-            together([&] { queue->wait(); }, [&] { queue->once(0s, [] {}); });
-            BOOST_TEST(queue->process_events() == 1U);
+    for (int a = 0; a != acts; ++a) {
+        for (int b = a; b != acts; ++b) {
+            const act first = static_cast<act>(a);
+            const act second = static_cast<act>(b);
+            if (!may_meet(first, second))
+                continue;
+            for (const auto policy : {overflow_policy::block, overflow_policy::drop_oldest,
+                                      overflow_policy::coalesce}) {
+                for (const bool own : {true, false}) {
+                    const std::string pair =
+                        std::string(names[static_cast<std::size_t>(a)]) + " and " +
+                        names[static_cast<std::size_t>(b)] + ", policy " +
+                        std::to_string(static_cast<int>(policy)) + (own ? ", own timers" : "");
+                    BOOST_TEST_CONTEXT(pair) {
+                        race_support::census_of<outcome> seen(pair);
+                        meet(first, second, own ? nullptr : &other, policy, seed, seen);
+                    }
+                }
+            }
         }
     }
 }
-
-// Outcomes: the last event of each timer is there, or the timer has gone with the queue.
-BOOST_AUTO_TEST_CASE(the_end_of_a_queue_meets_expiries) {
-    running_context other(2);
-    for (std::uint64_t i = 0; i != rounds; ++i) {
-        auto queue = std::make_unique<pawl::event_queue>(other.context);
-        std::vector<pawl::event_queue::timer> timers;
-        for (int t = 0; t != 4; ++t) {
-            timers.push_back(queue->every(10us, [] {}));
-            timers.push_back(queue->once(30us, [] {}));
-        }
-        if (i % 2 == 0)
-            std::this_thread::sleep_for(30us);
-        queue.reset();
-        for (const auto& t : timers)
-            BOOST_TEST(t.ended());
-    }
-}
-
-BOOST_AUTO_TEST_SUITE_END()
 
 // ---- sums ----------------------------------------------------------------------------------------
 

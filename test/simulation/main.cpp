@@ -166,6 +166,8 @@ int main(int argc, char** argv) {
     app.add_option("--output", file, "where the program of a failure goes")->capture_default_str();
     app.add_option("--shrink", patience, "seconds to look for a smaller failure")
         ->capture_default_str();
+    app.add_flag("--plant", world::planted,
+                 "fail when a wait completes with success, to try the report");
     app.add_flag("--print", print, "with --seed: print its program, and run nothing");
     CLI11_PARSE(app, argc, argv);
 

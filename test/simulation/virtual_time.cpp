@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <limits>
 #include <ratio>
+#include <utility>
 
 namespace simulation::virtual_time {
 
@@ -69,6 +70,9 @@ struct fake_timerfd {
     static constexpr std::int64_t off = std::numeric_limits<std::int64_t>::max();
     std::int64_t expiry = off;
     int watched_by = -1;
+    std::uint64_t settings = 0;
+    bool early =
+        false; ///< it was said to have expired: to set it for the rest is no setting of ours
     epoll_data_t data{};
 };
 constexpr int first_alarm = 1 << 20; // no real descriptor
@@ -83,6 +87,10 @@ fake_timerfd* watched_by(int epoll) {
 
 } // namespace
 
+const std::uint64_t& simulation::virtual_time::settings() noexcept {
+    return alarms[(made - 1) % alarms.size()].settings;
+}
+
 extern "C" int timerfd_create(int, int) noexcept {
     const std::size_t i = made++ % alarms.size();
     alarms[i] = {};
@@ -92,6 +100,8 @@ extern "C" int timerfd_create(int, int) noexcept {
 extern "C" int timerfd_settime(int fd, int flags, const itimerspec* to,
                                itimerspec* before) noexcept {
     fake_timerfd& a = alarms[static_cast<std::size_t>(fd - first_alarm)];
+    if (!std::exchange(a.early, false))
+        ++a.settings;
     const std::int64_t at = to->it_value.tv_sec * 1'000'000'000 + to->it_value.tv_nsec;
     if (at == 0)
         a.expiry = fake_timerfd::off;
@@ -125,7 +135,7 @@ extern "C" int epoll_wait(int epoll, epoll_event* events, int, int milliseconds)
     patience = time_now::looks < patience ? 0 : patience;
     if (time_now::looks > patience + 1000)
         time_now::steady += 1000;
-    const fake_timerfd* const a = watched_by(epoll);
+    fake_timerfd* const a = watched_by(epoll);
     const std::int64_t expiry = a ? a->expiry : fake_timerfd::off;
     if (expiry > time_now::steady && milliseconds != 0) {
         if (milliseconds < 0 && expiry == fake_timerfd::off)
@@ -140,6 +150,7 @@ extern "C" int epoll_wait(int epoll, epoll_event* events, int, int milliseconds)
     // much time passes anyway.
     if (!a || expiry > time_now::steady + (milliseconds == 0 ? 1000 : 0))
         return 0;
+    a->early = expiry > time_now::steady;
     events[0].events = EPOLLIN;
     events[0].data = a->data;
     return 1;

@@ -31,6 +31,9 @@ inline constexpr long processors = 3;
 
 extern std::uint64_t looks; ///< calls of epoll_wait(), since it was set to 0
 
+/// How often the timerfd has been set that was made last. Valid while its context lives.
+[[nodiscard]] const std::uint64_t& settings() noexcept;
+
 /// With more of them something spins: the simulation fails. So it does if a thread would wait for
 /// ever.
 inline constexpr std::uint64_t most_looks = 40'000;

@@ -364,6 +364,8 @@ void world::completed(int id, const error_code& ec, std::uint64_t) {
     if (calls_ != 0)
         fail("P3: a handler is invoked within a call");
     model_.completed(id, outcome_of(ec));
+    if (planted && !ec)
+        fail("planted: a wait completes with success");
     go_on(steps_.extract(id).mapped()->then);
 }
 
@@ -534,6 +536,9 @@ void world::open(int index) {
     c.strand.emplace(c.io->get_executor());
     // Makes its reactor: a context without one sleeps on a condition variable, by real time.
     const asio::steady_timer any(*c.io);
+    c.settings = &virtual_time::settings();
+    c.settings_before = *c.settings;
+    c.ran = virtual_time::steady;
     c.stopped = false;
     c.services = 0;
     auto& m = model_.contexts[at(index)];
@@ -661,6 +666,8 @@ void world::run(const step& s) {
     } catch (const asio::multiple_exceptions&) { // by several handlers in one unit
         threw = true;
     }
+    const bool looked_on = virtual_time::restless();
+    const std::int64_t passed = virtual_time::steady - c.ran; // in runs within handlers, too
     virtual_time::restless = outer;
     calls_ = calls;
     model_.run_ends(s.context);
@@ -669,8 +676,25 @@ void world::run(const step& s) {
     if (units > most)
         fail("cost: " + std::to_string(units) + " units, and no more than " + std::to_string(most) +
              " are needed");
-    if (!nested)
+    if (!nested) {
+        // Whatever may cost a unit may set the system timer before, and Asio sets it anew when it has
+        // expired: for clocks that can be set each second, and each five minutes for far deadlines. With
+        // traits that never wait, and so on, it does so each time it looks.
+        std::int64_t looks = passed / 300'000'000'000;
+        for (int k = 0; k < kinds; ++k) {
+            if (is_set(static_cast<kind>(k)) &&
+                (c.services & (1u << static_cast<unsigned>(k))) != 0)
+                looks += passed / 1'000'000'000;
+        }
+        const std::uint64_t most_settings = 2 * (most + static_cast<std::uint64_t>(looks));
+        if (const std::uint64_t settings = *c.settings - c.settings_before;
+            settings > most_settings && !looked_on)
+            fail("cost: the system timer is set " + std::to_string(settings) +
+                 " times, and no more than " + std::to_string(most_settings) + " are needed");
         c.operations = totals_.operations;
+        c.settings_before = *c.settings;
+        c.ran = virtual_time::steady;
+    }
     if (nested || threw || c.stopped)
         return;
     if (s.what != op::poll && !io.stopped())
@@ -685,6 +709,8 @@ void world::run(const step& s) {
     model_.run_begins(s.context);
     const std::size_t more = io.poll();
     model_.run_ends(s.context);
+    if (*c.settings != c.settings_before && !looked_on)
+        fail("cost: an idle context sets the system timer");
     if (more != 0)
         fail("cost: an idle context runs " + std::to_string(more) + " units");
 }

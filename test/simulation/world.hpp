@@ -55,6 +55,9 @@ public:
     /// Prints each step.
     static inline bool trace = false;
 
+    /// Fails when the handler of a wait is told success, to show what becomes of a failure.
+    static inline bool planted = false;
+
 private:
     struct raised {}; ///< what handlers throw
 
@@ -65,7 +68,10 @@ private:
         bool stopped = false; ///< by a step
         std::uint32_t services = 0;
         std::uint64_t hurried = 0;
-        std::uint64_t operations = 0; ///< that had been carried out when it last ran
+        std::uint64_t operations = 0;            ///< that had been carried out when it last ran
+        const std::uint64_t* settings = nullptr; ///< how often its system timer has been set,
+        std::uint64_t settings_before = 0;       ///< and had been when it last ran,
+        std::int64_t ran = 0;                    ///< at that time
     };
 
     // --- surroundings

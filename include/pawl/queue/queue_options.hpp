@@ -32,6 +32,10 @@ struct event_queue_options {
 };
 
 /// What the function of a timer of an event queue is told of the event that it handles.
+///
+/// It has no copy of a mark that says whether the timer was disarmed. The function is called for events that were emitted
+/// before that, so the copy would always say no: the only event with a mark is the last one, and that one is taken
+/// out of the queue without a call. Whether the timer is disarmed by now is what `armed()` of its handle says.
 template <class Clock>
 struct basic_timer_event {
     /// When it was due, a point of the interval's grid.
