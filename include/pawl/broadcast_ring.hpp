@@ -507,7 +507,8 @@ public:
             return slice(nullptr, {}, 0, read_status::suspended);
         const detail::ring_end end = core_->end_for(next_);
         if (next_ >= end.published)
-            return slice(nullptr, {}, 0, end.closed ? read_status::closed : read_status::nothing);
+            return slice(nullptr, {}, std::exchange(missed_, 0),
+                         end.closed ? read_status::closed : read_status::nothing);
         std::uint64_t newest = end.published;
         if constexpr (!core::keeps_unread) {
             const std::uint64_t from = core_->begin_or_later(*place_, next_);
@@ -637,7 +638,8 @@ private:
             return {0, 0, read_status::suspended};
         detail::ring_end end = core_->end_for(next_);
         if (next_ >= end.published)
-            return {0, 0, end.closed ? read_status::closed : read_status::nothing};
+            return {0, std::exchange(missed_, 0),
+                    end.closed ? read_status::closed : read_status::nothing};
         read_result result{0, 0, read_status::messages};
         std::uint64_t at = next_;
         typename core::slot::words message;
