@@ -14,7 +14,7 @@
 //       vacant (0)  --insert-->  id | in_progress  --finish-->  id  --erase-->  vacant
 //
 //   in_progress is set while the reader chooses where to begin. Until then its position is that of the
-//   reader before, which find() and each() do not show.
+//   reader before, which each() does not show.
 //
 //   Every place has a claim, taken or not: the messages from that generation on must stay. A claim of
 //   `none` keeps nothing. Only the reader of the place writes it; cleaners read those of all places,
@@ -23,9 +23,9 @@
 // Threads
 //   What       access              order    pairs with, and why
 //   key        insert: rmw         acquire  erase: the one before has done with the place
-//              finish: store       release  find, each: position
+//              finish: store       release  each: position
 //              erase: store        release  insert
-//              find, each: load    acquire  finish
+//              each: load          acquire  finish
 //              insert: load        relaxed  only a hint
 //   claim      see feed/ring_core.hpp
 //   position   all                 relaxed  ordered by key for the first one; later ones are numbers
@@ -89,7 +89,7 @@ public:
         // relaxed: of this thread.
         const std::uint64_t key = mine.key.load(std::memory_order_relaxed);
         mine.key.store(key & ~in_progress,
-                       std::memory_order_release); // pairs with find() and each()
+                       std::memory_order_release); // pairs with each()
     }
 
     /// Gives the place back.
@@ -101,13 +101,6 @@ public:
     /// The id of a reader.
     [[nodiscard]] static std::uint64_t id_of(const place& mine) noexcept {
         return mine.key.load(std::memory_order_relaxed) & ~in_progress; // relaxed: of this thread
-    }
-
-    /// The place of a reader that is shown; nullptr if it is not there.
-    [[nodiscard]] const place* find(std::uint64_t id) const noexcept {
-        const place& here = places_[static_cast<std::size_t>(id) & (capacity_ - 1)];
-        // acquire: pairs with finish().
-        return id != 0 && here.key.load(std::memory_order_acquire) == id ? &here : nullptr;
     }
 
     /// Calls f(id, position) for each reader that is shown.

@@ -47,12 +47,13 @@
 //                advance: load             acquire  the same
 //                read words: load          acquire  publish of a later generation: see word_slot
 //                others                    relaxed  ordered by published_ or free_
-//   published_   advance: rmw              acq_rel  advance of others: B4, the later of two sees the
-//                                                   marks of both; release: readers
+//   published_   advance: rmw              release  B4: the thread that moves it up to what was marked
+//                                                   before sees the marks
+//                advance: move             acq_rel  acquire: the same; release: readers
 //                one writer: store         release  readers
 //                load                      acquire  the same: messages; reserve: what is overwritten was
 //                                                   written before
-//   free_        advance: rmw              acq_rel  B4; release: reserve
+//   free_        advance: rmw, move                 as published_; release: reserve
 //                clean: rmw                release  reserve: what is there is no longer read
 //                reserve: load             acquire  the same
 //   doomed_      clean: rmw                relaxed  what is destroyed is ordered by published_ and claims
@@ -80,7 +81,7 @@
 //
 // Cost
 //   One writer, words: for each reservation two stores, and a store for each word. Several writers: one
-//   compare-exchange to reserve and one to publish. A cleaner looks at each place for a reader, once for
+//   compare-exchange to reserve and one to publish. Generations last for 2^62 messages. A cleaner looks at each place for a reader, once for
 //   each time around the ring if readers keep up (for lag four times).
 
 #ifndef PAWL_FEED_RING_CORE_HPP
@@ -253,7 +254,8 @@ public:
                 // A quarter at least, so that cleaning is rare.
                 (void)clean(std::max(first + least, end + capacity_ / 4) - capacity_);
                 cleaned = true;
-                first = reserved_.load(std::memory_order_acquire); // pairs with the rmw
+                // relaxed: clean() has looked at what it goes by.
+                first = reserved_.load(std::memory_order_relaxed);
                 continue;
             }
             if constexpr (many) {
@@ -360,8 +362,10 @@ public:
     [[nodiscard]] std::uint64_t begin_or_later(place& mine, std::uint64_t generation) noexcept {
         for (;;) {
             const std::uint64_t oldest = begin(mine, generation);
-            if (oldest <= generation)
+            if (oldest <= generation) {
+                tell_writers(); // one may have seen an earlier claim
                 return generation;
+            }
             generation = oldest;
         }
     }
@@ -480,8 +484,8 @@ private:
     void advance(std::atomic<std::uint64_t>& position, phase a, phase b) noexcept {
         // Not a literal: of an addition of 0 clang leaves no instruction on x86 (LLVM issue 101551).
         volatile std::uint64_t nothing = 0;
-        // acq_rel: B4. Of two that have marked slots, the later one sees what both have marked.
-        advance_from(position, position.fetch_add(nothing, std::memory_order_acq_rel), a, b);
+        // release: B4. The thread that moves the position up to here sees what was marked.
+        advance_from(position, position.fetch_add(nothing, std::memory_order_release), a, b);
     }
     /// The same, behind an rmw of the position that left it at `from`.
     void advance_from(std::atomic<std::uint64_t>& position, std::uint64_t from, phase a,
@@ -492,10 +496,12 @@ private:
                 ++to;
             if (to == from)
                 return;
-            // acq_rel: B4, and pairs with published() and room_end(). acquire: on failure, B4.
-            if (position.compare_exchange_strong(from, to, std::memory_order_acq_rel,
-                                                 std::memory_order_acquire))
-                from = to;
+            // acquire: B4. release: pairs with published() and room_end().
+            // relaxed: on failure another thread has moved it, sees the same marks, and goes on.
+            if (!position.compare_exchange_strong(from, to, std::memory_order_acq_rel,
+                                                  std::memory_order_relaxed))
+                return;
+            from = to;
         }
     }
 
@@ -523,11 +529,11 @@ private:
     }
 
     void raise(std::uint64_t to) noexcept {
-        // seq_cst: pairs with begin(), also if another cleaner has raised it.
+        // seq_cst: pairs with begin(), also if another cleaner has raised it. relaxed: loaded again.
         std::uint64_t oldest = oldest_.load(std::memory_order_seq_cst);
         while (oldest < to && !oldest_.compare_exchange_weak(oldest, to, std::memory_order_seq_cst,
-                                                             std::memory_order_seq_cst)) {
-        }
+                                                             std::memory_order_relaxed))
+            oldest = oldest_.load(std::memory_order_seq_cst);
     }
 
     /// Frees all before `to` that is not freed by another thread. Says which.
