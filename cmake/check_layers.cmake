@@ -4,6 +4,7 @@
 # Fails, with file:line, where a header of include/pawl breaks the one-way layers:
 #
 #     time  <-  wait  <-  service  <-  limit  <-  public objects
+#     feed  <-  public objects
 #
 #     cmake -D ROOT=<folder that holds include/> -P check_layers.cmake
 
@@ -12,15 +13,17 @@ cmake_minimum_required(VERSION 3.23)
 # What each folder may include; "." is include/pawl itself. A folder without a row is an error.
 set(may_include_time time config.hpp version.hpp)
 set(may_include_wait ${may_include_time} wait error.hpp)
+set(may_include_feed config.hpp version.hpp feed)
 set(may_include_service ${may_include_wait} service)
 set(may_include_limit ${may_include_service} limit)
 set(may_include_stream ${may_include_service} stream [^/]+\\.hpp)
 set(may_include_queue ${may_include_service} queue [^/]+\\.hpp)
-set(may_include_. ${may_include_service} limit stream queue [^/]+\\.hpp)
+set(may_include_. ${may_include_service} limit stream queue feed [^/]+\\.hpp)
 
-# What no line may say: below service/ nobody reads a clock or owns a lock, and time/ knows no Asio and no thread.
+# What no line may say: below service/ nobody reads a clock or owns a lock, and time/ and feed/ know no Asio and no thread.
 set(not_in_wait "<mutex>" "<shared_mutex>" "<condition_variable>" "::now *\\(")
 set(not_in_time ${not_in_wait} "<thread>" "<boost/asio[./]")
+set(not_in_feed ${not_in_time})
 
 set(found 0)
 macro(complain text)

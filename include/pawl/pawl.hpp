@@ -10,6 +10,7 @@
 #include <pawl/version.hpp>
 
 #include <pawl/basic_waitable_timer.hpp>
+#include <pawl/broadcast_ring.hpp>
 #include <pawl/cancel_after.hpp>
 #include <pawl/coarse_clock.hpp>
 #include <pawl/coarse_timer.hpp>
