@@ -288,7 +288,10 @@ public:
         return !counted || wakeup_.native()->runs_here(context_);
     }
 
-    bool driver_stays(bool counted) noexcept override { return counted && wakeup::driver_stays; }
+    bool driver_stays(bool counted) noexcept override {
+        // Counted it may be a moment earlier: until then the driver is not set for shards that are quiet.
+        return counted && wakeup::driver_stays && wakeup_.counted_by();
+    }
 
 private:
     ~dispatcher() = default;

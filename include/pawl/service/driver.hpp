@@ -118,9 +118,12 @@ public:
                 cancel();
             return;
         }
-        // Asked here: who sets these answers comes to the driver afterwards, and finds it off or set.
+        // Asked here: who sets these answers comes to the driver afterwards, and finds it off or set. In
+        // this order: a shard that went quiet and relies on a driver that stays set did so when the
+        // context counted already (I2 of wakeup_state.hpp).
+        const bool needed = target_.any_busy();
         const native_context* const uncounted = target_.counted_by();
-        if (!(uncounted && stays_set) && !target_.any_busy())
+        if (!needed && !(uncounted && stays_set))
             return; // the shard that needed it has come to rest() meanwhile
         if constexpr (steady)
             schedule(t, at, uncounted);

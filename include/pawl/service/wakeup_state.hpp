@@ -158,7 +158,8 @@ public:
             return true;
         if (host_ && !host_->driver_stays(counted_))
             will_not_look();
-        busy_.store(false, std::memory_order_relaxed);
+        // release: who finds it quiet finds what it was told of the driver, too.
+        busy_.store(false, std::memory_order_release);
         out.rest = true;
         out.give_back = counted_;
         return false;
@@ -184,7 +185,7 @@ public:
     }
 
     /// May be asked without the lock.
-    [[nodiscard]] bool busy() const noexcept { return busy_.load(std::memory_order_relaxed); }
+    [[nodiscard]] bool busy() const noexcept { return busy_.load(std::memory_order_acquire); }
 
     [[nodiscard]] bool pinned() const noexcept { return pins_ != 0; }
 
