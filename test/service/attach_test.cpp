@@ -1,0 +1,88 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// Purpose
+//   A context becomes known between the moment in which a start decides to set the driver and that in
+//   which it has the driver's lock. By an interposed pthread_mutex_lock, which lets the test do there what
+//   another thread would do; model/wakeup.pml looks at every other moment.
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <functional>
+#include <utility>
+
+/// What this thread does before it takes the next lock.
+static thread_local std::function<void()>* at_lock = nullptr;
+extern "C" int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
+    static const auto real =
+        reinterpret_cast<int (*)(pthread_mutex_t*)>(dlsym(RTLD_NEXT, "pthread_mutex_lock"));
+    if (auto* const f = std::exchange(at_lock, nullptr))
+        (*f)();
+    return real(mutex);
+}
+
+#define BOOST_TEST_MODULE attach
+#include <boost/test/unit_test.hpp>
+
+#include "../support/archetypes.hpp"
+
+#include <pawl/basic_waitable_timer.hpp>
+#include <pawl/steady_timer.hpp>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/wait_traits.hpp>
+
+#include <chrono>
+#include <future>
+#include <thread>
+
+namespace {
+
+using namespace std::chrono_literals;
+using boost::system::error_code;
+
+/// On an executor that does not say whose it is.
+using unknown_timer =
+    pawl::basic_waitable_timer<std::chrono::steady_clock,
+                               boost::asio::wait_traits<std::chrono::steady_clock>,
+                               pawl_test::property_executor>;
+
+/// A process of one thread takes no locks.
+struct second_thread {
+    std::promise<void> end;
+    std::thread thread{[wait = end.get_future()] { wait.wait(); }};
+
+    ~second_thread() {
+        end.set_value();
+        thread.join();
+    }
+};
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(P9_a_context_becomes_known_while_the_first_wait_sets_the_driver) {
+    const second_thread other;
+    for (const bool meanwhile : {false, true}) {
+        boost::asio::io_context context;
+        pawl_test::executor_log log;
+        unknown_timer timer(pawl_test::property_executor(context.get_executor(), log), 1h);
+        std::function<void()> attach = [&] { const pawl::steady_timer known(context); };
+        int aborted = 0;
+
+        if (meanwhile)
+            at_lock = &attach;
+        timer.async_wait(
+            [&](error_code e) { aborted += e == boost::asio::error::operation_aborted; });
+        BOOST_CHECK(!std::exchange(at_lock, nullptr)); // it was called
+        if (!meanwhile)
+            attach();
+        context.poll();
+        BOOST_CHECK(!context.stopped());
+        timer.cancel();
+        context.poll();
+
+        BOOST_CHECK_EQUAL(aborted, 1);
+        BOOST_CHECK(context.stopped()); // run() would return
+    }
+}

@@ -1,0 +1,314 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// Purpose
+//   The driver alone, on an io_context: each row of the table in driver.hpp, and what the context counts.
+//   Nothing is waited for but a wait that is due: the others are set an hour ahead.
+
+#define BOOST_TEST_MODULE driver
+#include <boost/test/unit_test.hpp>
+
+#include "../support/scripted_clock.hpp"
+
+#include <pawl/service/driver.hpp>
+#include <pawl/service/native_executor.hpp>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/wait_traits.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <utility>
+
+namespace {
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+using pawl::detail::native_context;
+using pawl::time::tick;
+
+/// What the driver asks, and wakes.
+struct fake_target {
+    void wake() {
+        ++wakes;
+        if (at_wake)
+            at_wake();
+    }
+    bool any_busy() const noexcept { return busy; }
+    const native_context* counted_by() const noexcept { return counts; }
+
+    int wakes = 0;
+    bool busy = true;
+    const native_context* counts = nullptr; ///< the context counts the shards, and not the driver
+    std::function<void()> at_wake;
+};
+
+/// As a thread that is pinned, the test keeps the context at work until it says quiet().
+template <class Clock, class WaitTraits = asio::wait_traits<Clock>>
+struct bench {
+    bench() { context.get_executor().on_work_started(); }
+    ~bench() { quiet(); }
+    bench(const bench&) = delete;
+    bench& operator=(const bench&) = delete;
+
+    void counts_shards() { target.counts = &pawl::detail::native_context_for<asio::io_context>; }
+
+    void arm(unsigned t) { driver.arm(tick{t}, Clock::now() + 1h); }
+
+    void quiet() {
+        if (std::exchange(works, false))
+            context.get_executor().on_work_finished();
+    }
+
+    /// How often the target is woken by what can be done now.
+    int wakes() {
+        const int before = target.wakes;
+        context.restart();
+        context.poll();
+        return target.wakes - before;
+    }
+
+    /// Whether run() would wait: something is still counted.
+    bool at_work() {
+        quiet();
+        wakes();
+        return !context.stopped();
+    }
+
+    asio::io_context context;
+    fake_target target;
+    pawl::detail::driver<Clock, WaitTraits, fake_target> driver{context, target, true};
+    bool works = true;
+};
+
+using steady = bench<std::chrono::steady_clock>;
+
+/// It goes forward only, but at the pace of the test.
+using test_clock = pawl_test::scripted_clock<1, true>;
+using scripted = bench<test_clock>;
+
+static_assert(
+    pawl::detail::driver<std::chrono::steady_clock, asio::wait_traits<std::chrono::steady_clock>,
+                         fake_target>::stays_set);
+static_assert(
+    !pawl::detail::driver<test_clock, asio::wait_traits<test_clock>, fake_target>::stays_set);
+
+/// Has Asio look at the clock again and again.
+struct short_sleep {
+    static test_clock::duration to_wait_duration(const test_clock::duration& left) {
+        return std::min<test_clock::duration>(left, 1ms);
+    }
+    static test_clock::duration to_wait_duration(const test_clock::time_point& t) {
+        return to_wait_duration(t - test_clock::now());
+    }
+};
+
+} // namespace
+
+// ---- arm ------------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(arm_sets_a_driver_that_is_off) {
+    steady b;
+    b.arm(5);
+    BOOST_CHECK_EQUAL(b.wakes(), 0);
+    BOOST_CHECK(b.at_work());
+}
+
+BOOST_AUTO_TEST_CASE(the_driver_wakes_once_and_is_off) {
+    steady b;
+    b.driver.arm(tick{5}, std::chrono::steady_clock::now());
+    BOOST_CHECK_EQUAL(b.wakes(), 1);
+    BOOST_CHECK(!b.at_work());
+    BOOST_CHECK_EQUAL(b.target.wakes, 1);
+}
+
+BOOST_AUTO_TEST_CASE(whoever_is_woken_can_set_the_driver_anew) {
+    steady b;
+    b.driver.arm(tick{5}, std::chrono::steady_clock::now());
+    b.target.at_wake = [&] { b.arm(9); };
+    BOOST_CHECK_EQUAL(b.wakes(), 1);
+    BOOST_CHECK(b.at_work());
+    BOOST_CHECK_EQUAL(b.target.wakes, 1);
+}
+
+BOOST_AUTO_TEST_CASE(an_earlier_deadline_hurries_the_driver_and_no_other_does) {
+    steady b;
+    b.arm(5);
+    b.arm(5);
+    b.arm(9);
+    BOOST_CHECK_EQUAL(b.wakes(), 0);
+    b.arm(4);
+    BOOST_CHECK_EQUAL(b.wakes(), 1);
+}
+
+BOOST_AUTO_TEST_CASE(I1_one_handler_is_on_its_way_at_most) {
+    steady b;
+    b.arm(5);
+    b.arm(4);
+    b.arm(3);
+    b.driver.hurry();
+    b.driver.linger();
+    b.driver.rest();
+    b.driver.end_counted();
+    BOOST_CHECK_EQUAL(b.wakes(), 1);
+    BOOST_CHECK(!b.at_work());
+    BOOST_CHECK_EQUAL(b.target.wakes, 1);
+}
+
+BOOST_AUTO_TEST_CASE(P9_a_driver_that_the_context_counts_is_not_set_if_no_shard_is_busy) {
+    steady b;
+    b.target.busy = false;
+    b.arm(5);
+    BOOST_CHECK(!b.at_work());
+    BOOST_CHECK_EQUAL(b.target.wakes, 0);
+}
+
+BOOST_AUTO_TEST_CASE(I2_one_that_stays_set_is_set_though_no_shard_is_busy) {
+    steady b;
+    b.counts_shards();
+    b.target.busy = false;
+    b.arm(5);
+    BOOST_CHECK_EQUAL(b.wakes(), 0);
+    b.arm(4); // it is set
+    BOOST_CHECK_EQUAL(b.wakes(), 1);
+    b.target.counts = nullptr;
+    b.arm(3); // not counted: it has no need to be
+    b.driver.end_counted();
+    BOOST_CHECK_EQUAL(b.wakes(), 0);
+}
+
+BOOST_AUTO_TEST_CASE(one_on_a_clock_that_may_leap_does_not_stay_set_and_is_not_set_then) {
+    test_clock::set(1000h);
+    scripted b;
+    b.counts_shards();
+    b.target.busy = false;
+    b.arm(5);
+    b.driver.linger(); // it was off: this one is set
+    BOOST_CHECK_EQUAL(b.wakes(), 1);
+}
+
+BOOST_AUTO_TEST_CASE(C41_a_deadline_that_the_clock_has_passed_hurries_the_driver) {
+    test_clock::set(1000h);
+    scripted b;
+    b.driver.arm(tick{5}, test_clock::now() + 1h);
+    const auto later = test_clock::now() + 2h;
+    test_clock::set(1003h);
+
+    b.driver.arm(tick{9}, later);
+
+    BOOST_CHECK_EQUAL(b.wakes(), 1);
+}
+
+// ---- hurry, linger --------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(hurry_wakes_a_driver_that_is_off_or_set) {
+    for (const bool set : {false, true}) {
+        steady b;
+        if (set)
+            b.arm(5);
+        b.driver.hurry();
+        BOOST_CHECK_EQUAL(b.wakes(), 1);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(P9_the_context_counts_a_driver_that_hurries_or_lingers) {
+    for (const bool lingers : {false, true}) {
+        steady b;
+        b.counts_shards();
+        b.target.busy = false;
+        lingers ? b.driver.linger() : b.driver.hurry();
+        b.quiet();
+        b.context.run();
+        BOOST_CHECK_EQUAL(b.target.wakes, 1);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(linger_leaves_a_driver_that_is_set) {
+    steady b;
+    b.arm(5);
+    b.driver.linger();
+    b.arm(5);
+    BOOST_CHECK_EQUAL(b.wakes(), 0);
+    b.arm(4);
+    BOOST_CHECK_EQUAL(b.wakes(), 1);
+}
+
+// ---- rest -----------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(P9_rest_ends_a_wait_that_the_context_counts_unless_a_shard_is_busy) {
+    steady b;
+    b.arm(5);
+    b.driver.rest();
+    BOOST_CHECK_EQUAL(b.wakes(), 0);
+    b.target.busy = false;
+    b.driver.rest();
+    BOOST_CHECK_EQUAL(b.wakes(), 1);
+    BOOST_CHECK(!b.at_work());
+}
+
+BOOST_AUTO_TEST_CASE(rest_leaves_a_driver_that_is_off) {
+    steady b;
+    b.target.busy = false;
+    b.driver.rest();
+    BOOST_CHECK_EQUAL(b.wakes(), 0);
+}
+
+BOOST_AUTO_TEST_CASE(rest_leaves_a_wait_that_is_not_counted_and_has_it_relied_on_no_more) {
+    test_clock::set(1000h);
+    scripted b;
+    b.counts_shards();
+    b.arm(5);
+    b.target.busy = false;
+    b.driver.rest();
+    BOOST_CHECK_EQUAL(b.wakes(), 0);
+    b.target.busy = true;
+    b.arm(9); // later, and hurries it nevertheless: the clock may have leapt
+    BOOST_CHECK_EQUAL(b.wakes(), 1);
+}
+
+BOOST_AUTO_TEST_CASE(rest_ends_a_wait_that_looks_at_the_clock_often_unless_a_shard_is_busy) {
+    test_clock::set(1000h);
+    bench<test_clock, short_sleep> b;
+    b.counts_shards();
+    b.arm(5);
+    b.driver.rest();
+    BOOST_CHECK_EQUAL(b.wakes(), 0);
+    b.target.busy = false;
+    b.driver.rest();
+    BOOST_CHECK_EQUAL(b.wakes(), 1);
+}
+
+// ---- what the context counts ----------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(P9_run_returns_while_a_wait_is_set_that_is_not_counted) {
+    steady b;
+    b.counts_shards();
+    b.arm(5);
+    BOOST_CHECK(!b.at_work());
+    BOOST_CHECK_EQUAL(b.target.wakes, 0);
+}
+
+BOOST_AUTO_TEST_CASE(P9_end_counted_ends_a_wait_that_is_counted_and_no_other) {
+    for (const bool counted : {true, false}) {
+        steady b;
+        if (!counted)
+            b.counts_shards();
+        b.arm(5);
+        b.counts_shards();
+        b.driver.end_counted();
+        BOOST_CHECK_EQUAL(b.wakes(), counted ? 1 : 0);
+    }
+}
+
+// Else the context would count one unit less, and stop while something else is outstanding.
+BOOST_AUTO_TEST_CASE(I3_what_a_wait_has_not_counted_is_made_up_for_when_it_wakes) {
+    steady b;
+    b.counts_shards();
+    for (int n = 1; n <= 3; ++n) {
+        b.driver.arm(tick{5}, std::chrono::steady_clock::now());
+        BOOST_CHECK_EQUAL(b.wakes(), 1);
+        BOOST_CHECK(!b.context.stopped()); // the bench is at work
+    }
+    BOOST_CHECK(!b.at_work());
+}

@@ -1,0 +1,312 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// Purpose
+//   The part that a shard has in P9, by hand: each row of the table in wakeup_state.hpp, who has to set
+//   the driver, and who is still on the way. How it goes together with the rest is explored in
+//   model/wakeup.pml.
+
+#define BOOST_TEST_MODULE wakeup_state
+#include <boost/test/unit_test.hpp>
+
+#include <pawl/service/wakeup_state.hpp>
+
+namespace {
+
+using pawl::detail::commitment;
+using pawl::detail::wakeup_state;
+using pawl::time::tick;
+
+constexpr bool active = true;
+
+/// What a shard asks, and what it is told.
+struct fake_host final : pawl::detail::work_host {
+    bool work_started() noexcept override {
+        work += counts;
+        return counts;
+    }
+    bool may_rest_here(bool counted) noexcept override {
+        asked_with = counted;
+        return in_unit;
+    }
+    bool driver_stays(bool counted) noexcept override {
+        asked_with = counted;
+        return stays;
+    }
+
+    bool counts = true;
+    bool in_unit = true;
+    bool stays = true;
+    bool asked_with = false;
+    int work = 0;
+};
+
+} // namespace
+
+// ---- the table ------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(P9_work_is_counted_once_when_a_shard_becomes_busy) {
+    fake_host host;
+    wakeup_state s(&host);
+    BOOST_CHECK(!s.busy());
+
+    s.begin();
+    BOOST_CHECK(s.busy());
+    BOOST_CHECK_EQUAL(host.work, 1);
+    s.begin();
+    BOOST_CHECK_EQUAL(host.work, 1);
+}
+
+BOOST_AUTO_TEST_CASE(P9_a_pin_keeps_a_shard_busy_until_it_is_taken_out) {
+    fake_host host;
+    wakeup_state s(&host);
+    s.begin();
+    commitment start;
+    s.arm_pinned(tick{5}, start);
+    BOOST_CHECK(start.arm && start.pinned);
+    BOOST_CHECK(start.wake == tick{5});
+
+    commitment meanwhile;
+    BOOST_CHECK(!s.settle(!active, meanwhile)); // its wait has ended already
+    BOOST_CHECK(meanwhile.empty());
+    BOOST_CHECK(s.busy() && s.pinned());
+
+    s.unpin();
+    BOOST_CHECK(!s.pinned());
+    commitment out;
+    BOOST_CHECK(!s.settle(!active, out));
+    BOOST_CHECK(out.rest && out.give_back);
+    BOOST_CHECK(!s.busy());
+}
+
+BOOST_AUTO_TEST_CASE(P9_nothing_is_given_back_while_anything_is_armed_or_claimed) {
+    fake_host host;
+    wakeup_state s(&host);
+    s.begin();
+    commitment out;
+
+    BOOST_CHECK(!s.settle(active, out));
+
+    BOOST_CHECK(out.empty());
+    BOOST_CHECK(s.busy());
+    BOOST_CHECK_EQUAL(host.work, 1);
+}
+
+BOOST_AUTO_TEST_CASE(P9_a_quiet_shard_for_which_a_runner_is_claimed_becomes_busy) {
+    fake_host host;
+    wakeup_state s(&host);
+    commitment out;
+
+    BOOST_CHECK(!s.settle(active, out));
+
+    BOOST_CHECK(s.busy());
+    BOOST_CHECK_EQUAL(host.work, 1);
+}
+
+BOOST_AUTO_TEST_CASE(P9_work_is_given_back_once_in_a_unit) {
+    fake_host host;
+    wakeup_state s(&host);
+    s.begin();
+
+    commitment out;
+    BOOST_CHECK(!s.settle(!active, out));
+    BOOST_CHECK(host.asked_with);
+    BOOST_CHECK(out.rest && out.give_back);
+    BOOST_CHECK(!s.busy());
+    BOOST_CHECK_EQUAL(host.work, 1); // the caller gives it back, unlocked
+
+    commitment again;
+    BOOST_CHECK(!s.settle(!active, again));
+    BOOST_CHECK(again.empty());
+
+    s.begin();
+    BOOST_CHECK_EQUAL(host.work, 2);
+}
+
+BOOST_AUTO_TEST_CASE(P9_elsewhere_a_runner_is_claimed_that_gives_it_back) {
+    fake_host host;
+    host.in_unit = false;
+    wakeup_state s(&host);
+    s.begin();
+    commitment out;
+
+    BOOST_CHECK(s.settle(!active, out));
+
+    BOOST_CHECK(out.empty());
+    BOOST_CHECK(s.busy());
+}
+
+// ---- contexts that count nothing, or only later ---------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(P9_what_was_not_counted_is_not_given_back) {
+    fake_host host;
+    host.counts = false;
+    wakeup_state s(&host);
+    s.begin();
+    BOOST_CHECK(s.busy());
+
+    host.counts = true; // from now on, and too late for this time
+    host.asked_with = true;
+    commitment out;
+    BOOST_CHECK(!s.settle(!active, out));
+
+    BOOST_CHECK(!host.asked_with);
+    BOOST_CHECK(out.rest && !out.give_back);
+    BOOST_CHECK(!s.busy());
+    BOOST_CHECK_EQUAL(host.work, 0);
+}
+
+BOOST_AUTO_TEST_CASE(P9_a_busy_shard_is_counted_when_the_context_can_be_told) {
+    fake_host host;
+    host.counts = false;
+    wakeup_state s(&host);
+    s.begin();
+
+    host.counts = true;
+    s.count();
+    BOOST_CHECK_EQUAL(host.work, 1);
+    s.count(); // it is
+    s.begin();
+    BOOST_CHECK_EQUAL(host.work, 1);
+
+    commitment out;
+    BOOST_CHECK(!s.settle(!active, out));
+    BOOST_CHECK(out.give_back);
+    s.count(); // it is quiet
+    BOOST_CHECK_EQUAL(host.work, 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_shard_without_a_context_is_busy_and_quiet_all_the_same) {
+    wakeup_state s(nullptr);
+    s.begin();
+    BOOST_CHECK(s.busy());
+    commitment start;
+    s.arm(tick{5}, start);
+
+    commitment out;
+    BOOST_CHECK(!s.settle(!active, out));
+
+    BOOST_CHECK(out.rest && !out.give_back);
+    BOOST_CHECK(!s.busy());
+    BOOST_CHECK(!s.must_arm(tick{5}));
+}
+
+// ---- who sets the driver --------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(I2_the_driver_is_set_for_what_is_earlier_only) {
+    fake_host host;
+    wakeup_state s(&host);
+    BOOST_CHECK(s.must_arm(tick{9}));
+    BOOST_CHECK(s.must_arm(tick::never()));
+
+    commitment out;
+    s.arm(tick{5}, out);
+    BOOST_CHECK(out.arm && !out.pinned);
+    BOOST_CHECK(out.wake == tick{5});
+    BOOST_CHECK(s.must_arm(tick{4}));
+    BOOST_CHECK(!s.must_arm(tick{5}));
+    BOOST_CHECK(!s.must_arm(tick{9}));
+
+    s.will_look_at(tick{7});
+    BOOST_CHECK(s.must_arm(tick{6}));
+    BOOST_CHECK(!s.must_arm(tick{7}));
+
+    s.will_not_look();
+    BOOST_CHECK(s.must_arm(tick{9}));
+    BOOST_CHECK(s.must_arm(tick::never()));
+}
+
+BOOST_AUTO_TEST_CASE(I2_a_wait_for_ever_is_looked_at_too) {
+    fake_host host;
+    wakeup_state s(&host);
+    commitment out;
+    s.arm(tick::never(), out);
+    BOOST_CHECK(!s.must_arm(tick::never()));
+    BOOST_CHECK(s.must_arm(tick{9}));
+}
+
+// It may fail, and then takes back its own wait only.
+BOOST_AUTO_TEST_CASE(I2_a_thread_that_is_about_to_set_the_driver_is_not_relied_on) {
+    fake_host host;
+    wakeup_state s(&host);
+    s.begin();
+    commitment first;
+    s.arm_pinned(tick{5}, first);
+    BOOST_CHECK(s.must_arm(tick{5}));
+    BOOST_CHECK(s.must_arm(tick{9}));
+
+    commitment second;
+    s.arm_pinned(tick{9}, second);
+    BOOST_CHECK(second.wake == tick{5}); // also for the first one's wait
+
+    s.unpin();
+    BOOST_CHECK(s.must_arm(tick{9}));
+    s.unpin();
+    BOOST_CHECK(!s.must_arm(tick{9}));
+}
+
+BOOST_AUTO_TEST_CASE(a_call_that_arms_twice_is_pinned_once) {
+    fake_host host;
+    wakeup_state s(&host);
+    s.begin();
+    commitment out;
+    s.arm_pinned(tick{9}, out);
+    s.arm_pinned(tick{5}, out);
+    BOOST_CHECK(out.wake == tick{5});
+
+    s.unpin();
+
+    BOOST_CHECK(!s.pinned());
+}
+
+BOOST_AUTO_TEST_CASE(I2_a_quiet_shard_relies_on_a_driver_that_stays_set_and_on_no_other) {
+    for (const bool stays : {true, false}) {
+        fake_host host;
+        host.stays = stays;
+        wakeup_state s(&host);
+        s.begin();
+        commitment start;
+        s.arm(tick{5}, start);
+
+        commitment out;
+        BOOST_CHECK(!s.settle(!active, out));
+
+        BOOST_CHECK(out.rest);
+        BOOST_CHECK_EQUAL(s.must_arm(tick{9}), !stays);
+        BOOST_CHECK(s.must_arm(tick{4}));
+    }
+}
+
+// ---- who is on the way ----------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(P10_all_have_left_when_each_call_that_entered_has) {
+    fake_host host;
+    wakeup_state s(&host);
+    BOOST_CHECK(s.all_have_left());
+
+    commitment one;
+    s.enter(one);
+    s.enter(one); // is in
+    BOOST_CHECK(one.entered);
+    commitment other;
+    s.enter(other);
+    BOOST_CHECK(!s.all_have_left());
+
+    s.leave();
+    BOOST_CHECK(!s.all_have_left());
+    s.leave();
+    BOOST_CHECK(s.all_have_left());
+}
+
+BOOST_AUTO_TEST_CASE(P10_a_thread_that_is_pinned_has_not_left) {
+    fake_host host;
+    wakeup_state s(&host);
+    s.begin();
+    commitment out;
+    s.arm_pinned(tick{5}, out);
+    BOOST_CHECK(!s.all_have_left());
+
+    s.unpin();
+
+    BOOST_CHECK(s.all_have_left());
+}
