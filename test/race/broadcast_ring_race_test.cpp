@@ -385,7 +385,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(each_pair_of_operations_comes_out_as_in_one_order_
                               rings) {
     using p = properties<Ring>;
     const long before = checked::alive.load();
-    const std::size_t rounds = static_cast<std::size_t>(pawl_test::steps(200));
+    const std::size_t rounds = static_cast<std::size_t>(pawl_test::steps(100));
     for (std::size_t i = 0; i != ops; ++i) {
         for (std::size_t j = i; j != ops; ++j) {
             if (!p::many && j < 2)
