@@ -27,7 +27,7 @@
  *   never stuck           no process is blocked at the end
  *
  * Left out
- *   The driver is taken to wake up while anything is armed: untold.pml shows that. More than one wait
+ *   The driver is taken to wake up while anything is armed: wakeup.pml shows that. More than one wait
  *   per turn, backlogs, set-backs, expire_all(), rings, and what happens when the driver lacks memory
  *   (withdraw).
  */

@@ -35,13 +35,18 @@ struct fake_target {
         if (at_wake)
             at_wake();
     }
-    bool any_busy() const noexcept { return busy; }
+    bool any_busy() const {
+        if (at_busy)
+            at_busy();
+        return busy;
+    }
     const native_context* counted_by() const noexcept { return counts; }
 
     int wakes = 0;
     bool busy = true;
     const native_context* counts = nullptr; ///< the context counts the shards, and not the driver
     std::function<void()> at_wake;
+    std::function<void()> at_busy; ///< what another thread does when the driver asks
 };
 
 /// As a thread that is pinned, the test keeps the context at work until it says quiet().
@@ -176,6 +181,18 @@ BOOST_AUTO_TEST_CASE(I2_one_that_stays_set_is_set_though_no_shard_is_busy) {
     b.arm(3); // not counted: it has no need to be
     b.driver.end_counted();
     BOOST_CHECK_EQUAL(b.wakes(), 0);
+}
+
+// A shard may go quiet, and rely on a driver that stays set, as soon as the context counts them all.
+BOOST_AUTO_TEST_CASE(
+    I2_the_driver_is_set_if_the_context_counts_the_shards_by_the_time_they_are_quiet) {
+    steady b;
+    b.target.busy = false;
+    b.target.at_busy = [&] { b.counts_shards(); };
+    b.arm(5);
+    BOOST_CHECK_EQUAL(b.wakes(), 0);
+    b.arm(4); // it is set
+    BOOST_CHECK_EQUAL(b.wakes(), 1);
 }
 
 BOOST_AUTO_TEST_CASE(one_on_a_clock_that_may_leap_does_not_stay_set_and_is_not_set_then) {

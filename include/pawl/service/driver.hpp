@@ -87,8 +87,9 @@ private:
 };
 
 /// @tparam Target has `void wake()`, which is called when the driver has woken up, and is off; and,
-///                asked under the driver's lock, `any_busy()`, whether it is needed, and `counted_by()`:
-///                what counts work, but not that of the driver; null if the driver's is counted.
+///                asked under the driver's lock, in this order, `any_busy()`, whether it is needed, and
+///                `counted_by()`: what counts work, but not that of the driver; null if the driver's is
+///                counted.
 template <class Clock, class WaitTraits, class Target>
 class driver {
     static constexpr bool steady = keeps_time<Clock, WaitTraits>;

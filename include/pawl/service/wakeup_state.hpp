@@ -32,8 +32,9 @@
 ///   I1  Whenever the lock is free, the shard is busy if and only if waits are armed, runners claimed
 ///       or pins there are.
 ///   I2  The driver is set for wake or earlier, or hurries; or a thread that is pinned is going to set
-///       it; or a unit that is queued or runs is going to collect. That holds for a quiet shard, too:
-///       the driver stays set, and a start that is not earlier need not ask for it.
+///       it; or a unit that is queued or runs is going to collect. That holds for a quiet shard, too, if
+///       the driver stays set (work_host::driver_stays): a start that is not earlier need not ask for
+///       it. Otherwise its next start sets the driver.
 ///
 /// Threads
 ///   Guarded by the lock of the shard, but for leave(), busy() and what they change.
