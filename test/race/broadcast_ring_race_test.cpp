@@ -7,6 +7,7 @@
 //
 //     write, drop    write, drop,   with destructors to run: one is refused while the other thread still
 //                    cleanup        destroys what it has freed. Nobody waits for that
+//     write, drop    cleanup        the writer has cleaned, and not published yet: there is nothing to free
 //     cleanup        cleanup        with destructors to run: each frees a part
 //     read, hold,    write, drop    the writer is refused, because of messages that are looked at; or the
 //     join_oldest,                  reader has missed what the writer needed room for, and reads the rest
@@ -312,8 +313,10 @@ bool may_also(op mine, op its, const answers& said) {
     const auto reads = [&](op what) {
         return is(what, {op::read, op::hold, op::join_oldest, op::resume});
     };
-    if (p::destroys && writes(mine) && is(its, {op::write, op::drop, op::cleanup}))
-        return said.first.did == 0 || (its != op::cleanup && said.second.did == 0);
+    if (p::destroys && writes(mine) && (writes(its) || its == op::cleanup) && said.first.did == 0)
+        return true;
+    if (writes(mine) && its == op::cleanup)
+        return said.first.did == 1 && said.second.did == 0;
     if (p::destroys && mine == op::cleanup && its == op::cleanup)
         return true; // each frees a part
     if (reads(mine) && (writes(its) || its == op::cleanup))
