@@ -36,7 +36,7 @@ enum class read_status {
 struct read_result {
     std::size_t count = 0;    ///< messages that were copied, to the front of the span
     std::uint64_t missed = 0; ///< messages that came before them and were gone
-    read_status status = read_status::nothing;
+    read_status status = read_status::nothing; ///< what the read has come upon
 };
 
 /// One reader, seen from outside.

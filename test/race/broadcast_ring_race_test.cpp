@@ -407,7 +407,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(writers_and_readers_leave_in_any_order, Ring, ring
         auto ring = std::make_unique<Ring>(slots, 2);
         std::optional a = ring->join_newest();
         std::optional b = ring->join_newest();
-        ring->emplace(1);
+        ring->emplace(std::uint64_t{1});
         std::barrier together(3);
         std::thread reads([&] {
             together.arrive_and_wait();

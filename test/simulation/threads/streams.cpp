@@ -152,15 +152,17 @@ struct streams::stream final : memory_layer::observer {
 
     void set_total(random_source& random) {
         const std::int64_t d = all.duration(random);
-        total = steady_now() + d;
+        total_by = total = steady_now() + d;
         switch (random.below(3)) {
         case 0:
-            return stack->expires_after(std::chrono::nanoseconds(d));
+            stack->expires_after(std::chrono::nanoseconds(d));
+            total_by = steady_now() + d;
+            return;
         case 1:
             return stack->expires_at(
                 std::chrono::steady_clock::time_point(std::chrono::nanoseconds(total)));
         default:
-            total = never;
+            total_by = total = never;
             return stack->expires_never();
         }
     }
@@ -170,6 +172,7 @@ struct streams::stream final : memory_layer::observer {
             return guard.reset();
         handshake = after(steady_now(), limits.handshake);
         guard.emplace(stack->limit_handshake());
+        handshake_by = after(steady_now(), limits.handshake);
     }
 
     void close() {
@@ -235,7 +238,8 @@ struct streams::stream final : memory_layer::observer {
         const bool listens = random.one_in(2);
         const std::int64_t before = steady_now();
         note(before);
-        const bool must = (closed_by_limit && !layer->open) || expired_for_all(before);
+        const bool must = (closed_by_limit && !layer->open) || total_by <= before ||
+                          (guard && handshake_by <= before);
         op.limit = after(before, own_limit(d));
         current[d] = &op;
         completion handler(op, 0, listens ? op.signal.slot() : asio::cancellation_slot());
@@ -471,10 +475,12 @@ struct streams::stream final : memory_layer::observer {
     pawl::stream_limits limits;
     std::optional<stack_type::handshake_scope> guard;
     std::int64_t total = never;
-    std::int64_t handshake = never; ///< while the guard lives
-    std::int64_t moved = never;     ///< when idleness began, if it is limited
-    bool lapsed = false;            ///< it was too long: the next operation may be told
-    bool idled = false;             ///< that has ended an operation
+    std::int64_t total_by = never; ///< the stream reads the clock itself, after the test: not later
+    std::int64_t handshake = never;    ///< while the guard lives
+    std::int64_t handshake_by = never; ///< likewise
+    std::int64_t moved = never;        ///< when idleness began, if it is limited
+    bool lapsed = false;               ///< it was too long: the next operation may be told
+    bool idled = false;                ///< that has ended an operation
     bool closed_by_limit = false;
     std::deque<operation> operations;
     std::array<operation*, 2> current{}; ///< whose handlers have not been told
