@@ -10,6 +10,7 @@
 
 #include <pawl/feed/broadcast_error.hpp>
 #include <pawl/feed/ring_core.hpp>
+#include <pawl/feed/ring_options.hpp>
 
 #include <algorithm>
 #include <concepts>

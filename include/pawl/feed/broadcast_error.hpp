@@ -28,7 +28,12 @@ enum class broadcast_errc {
 /// The text says the same.
 class broadcast_error : public std::out_of_range {
 public:
+    /// @param code why.
+    /// @param call the member function.
+    /// @param argument what of it was refused.
+    /// @param value of that.
     /// @param least,most what is allowed.
+    /// @param advice what to do, appended to the text.
     broadcast_error(broadcast_errc code, const char* call, const char* argument,
                     std::uint64_t value, std::uint64_t least, std::uint64_t most,
                     const char* advice = "")

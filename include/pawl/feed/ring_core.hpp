@@ -89,6 +89,7 @@
 
 #include <pawl/feed/broadcast_error.hpp>
 #include <pawl/feed/reader_registry.hpp>
+#include <pawl/feed/ring_options.hpp>
 #include <pawl/feed/ring_slot.hpp>
 
 #include <pawl/config.hpp>
@@ -106,19 +107,6 @@
 #include <utility>
 
 namespace pawl {
-
-/// What happens to a message for which there is no room, because a reader is slow.
-enum class slow_readers {
-    lag,      ///< the oldest message is overwritten: a slow reader is told how many it has missed
-    drop_new, ///< the new message is dropped, and counted by the ring
-    block,    ///< the writer waits until there is room
-};
-
-/// How many threads write at the same time.
-enum class ring_writers {
-    many, ///< any number, each with a ring handle of its own or sharing one
-    one,  ///< one at a time: no compare-exchange in writing
-};
 
 namespace detail {
 
