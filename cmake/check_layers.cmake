@@ -4,7 +4,7 @@
 # Fails, with file:line, where a header of include/pawl breaks the one-way layers:
 #
 #     time  <-  wait  <-  service  <-  limit  <-  public objects
-#     feed  <-  public objects
+#     feed  <-  public objects  <-  watch  <-  those that look
 #
 #     cmake -D ROOT=<folder that holds include/> -P check_layers.cmake
 
@@ -18,7 +18,8 @@ set(may_include_service ${may_include_wait} service)
 set(may_include_limit ${may_include_service} limit)
 set(may_include_stream ${may_include_service} stream [^/]+\\.hpp)
 set(may_include_queue ${may_include_service} queue [^/]+\\.hpp)
-set(may_include_. ${may_include_service} limit stream queue feed [^/]+\\.hpp)
+set(may_include_watch ${may_include_service} watch [^/]+\\.hpp)
+set(may_include_. ${may_include_service} limit stream queue feed watch [^/]+\\.hpp)
 
 # What no line may say: below service/ nobody reads a clock or owns a lock, and time/ and feed/ know no Asio and no thread.
 set(not_in_wait "<mutex>" "<shared_mutex>" "<condition_variable>" "::now *\\(")

@@ -43,6 +43,8 @@ class coarse_clock {
     using steady = std::chrono::steady_clock;
 
 public:
+    static constexpr const char* label = "coarse_clock"; ///< In statistics.
+
     using duration = steady::duration;      ///< That of the steady clock.
     using rep = steady::rep;                ///< What it counts in.
     using period = steady::period;          ///< Of one count.

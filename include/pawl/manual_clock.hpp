@@ -47,6 +47,8 @@ namespace pawl {
 /// before what another thread does once now() or wait_until() has shown it that time.
 class manual_clock {
 public:
+    static constexpr const char* label = "manual_clock"; ///< In statistics.
+
     using duration = std::chrono::nanoseconds;                ///< Its unit.
     using rep = duration::rep;                                ///< What it counts in.
     using period = duration::period;                          ///< Of one count.

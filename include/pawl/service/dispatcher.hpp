@@ -24,6 +24,7 @@
 
 #include <pawl/service/block_thread.hpp>
 #include <pawl/service/native_executor.hpp>
+#include <pawl/service/observer.hpp>
 #include <pawl/service/on_backend.hpp>
 #include <pawl/service/processors.hpp>
 #include <pawl/service/saturating.hpp>
@@ -51,7 +52,8 @@ class wakeup;
 template <class Clock, class WaitTraits>
 class alignas(cache_line) dispatcher final : public wait_host,
                                              public runner_host,
-                                             public work_host {
+                                             public work_host,
+                                             public observed_shard {
     using backend = typename backend_choice<WaitTraits>::backend;
     using shard = detail::shard<backend>;
     using wakeup = detail::wakeup<Clock, WaitTraits>;
@@ -77,6 +79,9 @@ public:
     }
 
     [[nodiscard]] const boost::asio::execution_context& context() const noexcept override {
+        return context_;
+    }
+    [[nodiscard]] boost::asio::execution_context& mutable_context() const noexcept {
         return context_;
     }
     [[nodiscard]] const time::tick_scale<Clock>& scale() const noexcept { return scale_; }
@@ -240,18 +245,25 @@ public:
     // --- wait_host ----------------------------------------------------------------------------
 
     bool arrive(wait_operation& op) noexcept override {
+        note_time_if_watched();
         auto [owned, todo] = shard_.arrive(op);
         carry_out(todo);
         return owned;
     }
 
     bool park(wait_operation& op) noexcept override {
+        note_time_if_watched();
         auto [parked, todo] = shard_.park(op);
         carry_out(todo);
         return parked;
     }
 
-    bool arrive_or_park(wait_operation& op) override { return shard_.arrive_or_park(op); }
+    bool arrive_or_park(wait_operation& op) override {
+        note_time_if_watched();
+        auto [owned, todo] = shard_.arrive_or_park(op);
+        carry_out(todo);
+        return owned;
+    }
 
     void abandon(wait_operation& op) noexcept override {
         auto [parked, todo] = shard_.park(op);
@@ -272,6 +284,27 @@ public:
     void forget(slot_link& link) noexcept override {
         auto todo = shard_.forget(link);
         carry_out(todo);
+    }
+
+    // --- observed_shard -----------------------------------------------------------------------
+
+    [[nodiscard]] typename observed_shard::lock_type& mutex() noexcept override {
+        return shard_.mutex();
+    }
+    void observe(shard_observer* observer, bool watched, bool named) noexcept override {
+        shard_.observe(observer, watched, named);
+    }
+    [[nodiscard]] shard_counts counts() const noexcept override { return shard_.counts(); }
+    [[nodiscard]] std::size_t levels() const noexcept override { return shard_.levels(); }
+    void count_levels(std::size_t* levels) const noexcept override { shard_.count_levels(levels); }
+    [[nodiscard]] std::chrono::nanoseconds precision() const noexcept override {
+        return scale_.precision();
+    }
+    [[nodiscard]] moment read_clock() const override {
+        const time_point t = Clock::now();
+        const time::tick begun = scale_.floor(t);
+        return {begun, std::chrono::duration_cast<std::chrono::nanoseconds>(
+                           saturating_difference(t, scale_.time_of(begun)))};
     }
 
     // --- work_host ----------------------------------------------------------------------------
@@ -393,6 +426,8 @@ private:
         const auto unit = shard_.run_unit();
         turn_end end(*this, token);
         for (unsigned n = 1;; ++n) {
+            if (shard_.watched()) [[unlikely]]
+                begin_watched_turn();
             auto taken = shard_.take(token, n == per_turn_, false);
             if (taken.behind) {
                 if (const auto found = collect(current_tick(), looker::covered); found.todo.arm)
@@ -413,6 +448,20 @@ private:
             if (taken.retired)
                 return;
         }
+    }
+
+    /// Shows what was noted since the last turn to the readers, and wakes those who sleep.
+    [[gnu::noinline, gnu::cold]] void begin_watched_turn() {
+        note_time();
+        if (shard_.publish())
+            shard_.observer().tell();
+    }
+    /// @pre the shard is watched.
+    void note_time() const { shard_.observer().now_is(read_clock()); }
+    /// A carrier has come.
+    void note_time_if_watched() const {
+        if (shard_.watched())
+            note_time();
     }
 
     // --- commitments --------------------------------------------------------------------------

@@ -11,11 +11,16 @@
 #ifndef PAWL_SERVICE_SERVICE_REGISTRY_HPP
 #define PAWL_SERVICE_SERVICE_REGISTRY_HPP
 
+#include <pawl/service/observer.hpp>
+
 #include <boost/asio/execution_context.hpp>
 #include <boost/system/error_code.hpp>
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <mutex>
+#include <vector>
 
 namespace pawl::detail {
 
@@ -24,6 +29,19 @@ class registered_service {
 public:
     virtual std::size_t expire_all(const boost::system::error_code& ec) = 0;
     virtual std::size_t clock_moved() = 0;
+
+    /// Tells `watcher` of every shard, and of those that will be added.
+    virtual void watch(const std::shared_ptr<context_watcher>& watcher) = 0;
+
+    /// What statistics tell of a service, besides its shards.
+    struct description {
+        const char* clock;
+        const char* backend;
+        std::uint64_t wake_ups; ///< of the driver
+    };
+    [[nodiscard]] virtual description describe() const noexcept = 0;
+    /// The shards. Those that are added meanwhile may be left out.
+    [[nodiscard]] virtual std::vector<observed_shard*> observed_shards() const = 0;
 
     /// The address of something that each clock has its own of. Not typeid: -fno-rtti is in use.
     [[nodiscard]] virtual const void* clock() const noexcept = 0;
@@ -68,12 +86,27 @@ public:
         : boost::asio::execution_context::service(context) {}
 
     void add(registered_service& s) {
-        const std::scoped_lock lock(mutex_);
-        if (s.added_)
-            return;
-        s.added_ = true;
-        s.next_ = newest_;
-        newest_ = &s;
+        std::shared_ptr<context_watcher> watcher;
+        {
+            const std::scoped_lock lock(mutex_);
+            if (s.added_)
+                return;
+            s.added_ = true;
+            s.next_ = newest_;
+            newest_ = &s;
+            watcher = watcher_;
+        }
+        if (watcher)
+            s.watch(watcher);
+    }
+
+    /// From now on `watcher` is told of every shard of each service, once.
+    void watch(const std::shared_ptr<context_watcher>& watcher) {
+        {
+            const std::scoped_lock lock(mutex_);
+            watcher_ = watcher;
+        }
+        for_each([&](registered_service& s) { s.watch(watcher); });
     }
 
     void remove(registered_service& s) noexcept {
@@ -102,6 +135,7 @@ private:
 
     std::mutex mutex_;
     registered_service* newest_ = nullptr;
+    std::shared_ptr<context_watcher> watcher_; ///< null unless somebody looks
 };
 
 } // namespace pawl::detail

@@ -50,6 +50,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace pawl::detail {
@@ -92,27 +93,18 @@ public:
             while (!waits_.has_room_for_one_more())
                 make_due_room(lock);
         } while (!(timer.filed() && timer.newest()) && make_filing_room(lock, timer, due));
-        if (closed_) {
-            ++users_; // the caller, until it calls release()
-            wait_ledger::unlink_slot(op);
-            op.next = std::exchange(late_, &op);
-            out.value = false;
+        if (attention_ != 0) [[unlikely]] {
+            if (closed()) {
+                ++users_; // the caller, until it calls release()
+                wait_ledger::unlink_slot(op);
+                op.next = std::exchange(late_, &op);
+                out.value = false;
+                return out;
+            }
+            start_observed(timer, op, due, out.todo);
             return out;
         }
-        if (slot_link* const link = op.slot()) {
-            link->set_started();
-            ++users_;
-        }
-        wakeup_.begin();
-        const bool alone = waits_.start(timer, op);
-        const filed place = files_.file(waits_, timer, due, alone);
-        if (place.done)
-            arm_for(place.wake, out.todo);
-        if constexpr (ring_backend<Backend>) {
-            if (!place.done)
-                finish_unfiled(timer, due);
-            settle_outside(out.todo); // another timer may have made room
-        }
+        start_locked(timer, op, due, out.todo);
         return out;
     }
 
@@ -123,6 +115,8 @@ public:
         result<bool> out;
         const std::scoped_lock lock(mutex_);
         out.value = waits_.withdraw(timer, op);
+        if (attention_ != 0 && out.value) [[unlikely]]
+            note({timer_event_kind::cancelled, &timer, timer.due});
         settle_outside(out.todo); // nothing, for one that is pinned: unpin() does it
         return out;
     }
@@ -133,7 +127,7 @@ public:
     [[nodiscard]] result<bool> withdraw(wait_operation& op, bool leaves = false) noexcept {
         result<bool> out;
         const std::scoped_lock lock(mutex_);
-        out.value = waits_.withdraw(op);
+        out.value = withdraw_noted(op);
         settle_outside(out.todo);
         if (leaves)
             drop_user(out.todo);
@@ -145,7 +139,7 @@ public:
     [[nodiscard]] result<bool> leave(timer_core& timer, wait_operation& op) noexcept {
         result<bool> out;
         const std::scoped_lock lock(mutex_);
-        out.value = waits_.withdraw(op);
+        out.value = withdraw_noted(op);
         settle_outside(out.todo);
         release_locked(timer, out.todo);
         return out;
@@ -157,6 +151,8 @@ public:
         result<std::size_t> out;
         const std::scoped_lock lock(mutex_);
         out.value = waits_.cancel(timer, limit);
+        if (attention_ != 0) [[unlikely]]
+            note({timer_event_kind::cancelled, &timer, timer.due, out.value});
         settle_outside(out.todo);
         return out;
     }
@@ -167,6 +163,8 @@ public:
         const std::scoped_lock lock(mutex_);
         wait_operation* op = link.operation();
         if (op && op->state.pending()) {
+            if (attention_ != 0) [[unlikely]]
+                note({timer_event_kind::cancelled, op->owner(), op->owner()->due});
             waits_.cancel(*op, wait_ledger::aborted());
             settle_outside(out);
         }
@@ -199,22 +197,13 @@ public:
             while (timer.newest() && make_filing_room(lock, timer, due)) {
             }
         }
-        if (closed_ || (!wait_ledger::sure_of_one(timer) && !timer.newest()))
-            return out;
-        const filed place = files_.file_anew(waits_, timer, due);
-        if (!place.done && files_.refuses(due)) {
-            out.refused = true;
+        if (attention_ != 0) [[unlikely]] {
+            if (!closed() && pending(timer))
+                rearm_observed(timer, due, out);
             return out;
         }
-        wakeup_.begin();
-        out.count = waits_.pull_back(timer);
-        if (place.done)
-            arm_for(place.wake, out.todo);
-        if constexpr (ring_backend<Backend>) {
-            if (!place.done)
-                finish_unfiled(timer, due);
-            settle_outside(out.todo); // another timer may have made room
-        }
+        if (pending(timer))
+            rearm_locked(timer, due, out);
         return out;
     }
 
@@ -236,6 +225,8 @@ public:
     /// Moves the place and the waits of `from` to `to`, which has none.
     void move(timer_core& from, timer_core& to) noexcept {
         const std::scoped_lock lock(mutex_);
+        if (attention_ != 0) [[unlikely]]
+            note_move(from, to);
         files_.backend().move_node(from, to);
         to.set_newest(from.newest());
         from.set_newest(nullptr);
@@ -277,6 +268,8 @@ public:
             out.behind = backlog_ && !up_to_date;
             last = !out.behind;
         }
+        if (attention_ != 0) [[unlikely]]
+            out.op = note_taken(out.op);
         if (last)
             retire_locked(token, out.todo);
         out.retired = last;
@@ -326,8 +319,10 @@ public:
         result<bool> out;
         const std::scoped_lock lock(mutex_);
         out.value = waits_.arrive(op);
-        if (out.value)
+        if (out.value) {
+            note_start(op, out.todo);
             drop_user(out.todo);
+        }
         return out;
     }
 
@@ -337,17 +332,28 @@ public:
         result<bool> out;
         const std::scoped_lock lock(mutex_);
         out.value = !waits_.arrive_or_park(op);
+        if (!out.value)
+            note_start(op, out.todo);
         drop_user(out.todo);
         return out;
     }
 
     /// wait_host::arrive_or_park()
-    [[nodiscard]] bool arrive_or_park(wait_operation& op) noexcept {
-        commitment out;
+    [[nodiscard]] result<bool> arrive_or_park(wait_operation& op) noexcept {
+        result<bool> out;
         const std::scoped_lock lock(mutex_);
-        drop_user(out);
-        PAWL_ASSERT(!out.last); // in a unit, the service is one
-        return waits_.arrive_or_park(op) != nullptr;
+        out.value = waits_.arrive_or_park(op) != nullptr;
+        if (out.value)
+            note_start(op, out.todo);
+        drop_user(out.todo);
+        PAWL_ASSERT(!out.todo.last); // in a unit, the service is one
+        return out;
+    }
+
+    /// A timer that has not waited is known from here on, until release().
+    void enroll() noexcept {
+        const std::scoped_lock lock(mutex_);
+        ++users_;
     }
 
     /// The service is going away.
@@ -382,13 +388,13 @@ public:
     void invariant() {
         const std::scoped_lock lock(mutex_);
         files_.backend().invariant();
-        if (runners_.wants_more(waits_.due(), backlog_) && !closed_)
+        if (runners_.wants_more(waits_.due(), backlog_) && !closed())
             throw std::logic_error("shard: I1: " + std::to_string(runners_.count()) +
                                    " runners for " + std::to_string(waits_.due()) + " entries");
         if (waits_.armed() > waits_.live())
             throw std::logic_error("shard: armed " + std::to_string(waits_.armed()) + " of " +
                                    std::to_string(waits_.live()));
-        if (wakeup_.busy() != (active() || wakeup_.pinned()) && !closed_)
+        if (wakeup_.busy() != (active() || wakeup_.pinned()) && !closed())
             throw std::logic_error("shard: I3: busy is " + std::to_string(wakeup_.busy()) + ", " +
                                    std::to_string(waits_.armed()) + " armed, " +
                                    std::to_string(runners_.count()) + " runners");
@@ -397,18 +403,91 @@ public:
 private:
     using base::active;
     using base::arm_for;
+    using base::attention_;
     using base::backlog_;
-    using base::closed_;
+    using base::closed;
     using base::drop_user;
     using base::files_;
     using base::late_;
+    using base::moved_;
+    using base::must_tell_;
     using base::mutex_;
+    using base::note;
+    using base::note_end;
+    using base::note_move;
+    using base::observer_;
+    using base::overflowed_;
     using base::runners_;
     using base::settle;
     using base::settle_outside;
     using base::users_;
     using base::waits_;
     using base::wakeup_;
+
+    /// Files a timer whose wait begins.
+    template <class Deadline>
+    [[gnu::always_inline]] void start_locked(timer_core& timer, wait_operation& op,
+                                             const Deadline& due, commitment& out) noexcept {
+        if (slot_link* const link = op.slot()) {
+            link->set_started();
+            ++users_;
+        }
+        wakeup_.begin();
+        const bool alone = waits_.start(timer, op);
+        const filed place = files_.file(waits_, timer, due, alone);
+        if (place.done)
+            arm_for(place.wake, out);
+        if constexpr (ring_backend<Backend>) {
+            if (!place.done)
+                finish_unfiled(timer, due);
+            settle_outside(out); // another timer may have made room
+        }
+    }
+
+    [[nodiscard]] static bool pending(const timer_core& timer) noexcept {
+        return wait_ledger::sure_of_one(timer) || timer.newest() != nullptr;
+    }
+
+    // Not inlined, as what inlines the same for shards that nobody observes.
+    template <class Deadline>
+    [[gnu::noinline, gnu::cold]] void start_observed(timer_core& timer, wait_operation& op,
+                                                     const Deadline& due,
+                                                     commitment& out) noexcept {
+        note({timer_event_kind::armed, &timer, due_of(due)});
+        start_locked(timer, op, due, out);
+        settle_outside(out);
+    }
+    template <class Deadline>
+    [[gnu::noinline, gnu::cold]] void rearm_observed(timer_core& timer, const Deadline& due,
+                                                     rearmed& out) noexcept {
+        note({timer_event_kind::moved, &timer, due_of(due), wait_ledger::waits_of(timer)});
+        rearm_locked(timer, due, out);
+        settle_outside(out.todo);
+    }
+
+    /// @pre pending(timer)
+    template <class Deadline>
+    [[gnu::always_inline]] void rearm_locked(timer_core& timer, const Deadline& due,
+                                             rearmed& out) noexcept {
+        const filed place = files_.file_anew(waits_, timer, due);
+        if (!place.done && files_.refuses(due)) {
+            out.refused = true;
+            if (attention_ != 0) [[unlikely]]
+                note({timer_event_kind::overflowed, &timer, due_of(due),
+                      wait_ledger::waits_of(timer)});
+            return;
+        }
+        wakeup_.begin();
+        out.count = waits_.pull_back(timer);
+        moved_ += out.count;
+        if (place.done)
+            arm_for(place.wake, out.todo);
+        if constexpr (ring_backend<Backend>) {
+            if (!place.done)
+                finish_unfiled(timer, due);
+            settle_outside(out.todo); // another timer may have made room
+        }
+    }
 
     /// Releases the lock for a while.
     [[gnu::noinline]] void make_due_room(std::unique_lock<lock_type>& lock) {
@@ -424,9 +503,9 @@ private:
                                         [[maybe_unused]] const timer_core& timer,
                                         [[maybe_unused]] const Deadline& due) {
         if constexpr (ring_backend<Backend>)
-            return !closed_ && files_.make_room(lock, timer, due);
+            return !closed() && files_.make_room(lock, timer, due);
         else if constexpr (growing_backend<Backend>)
-            return !closed_ && files_.make_room(lock);
+            return !closed() && files_.make_room(lock);
         else
             return false;
     }
@@ -434,10 +513,49 @@ private:
     /// A ring had no room for the waits of `timer`, or they are due at once.
     template <class Deadline>
     void finish_unfiled(timer_core& timer, const Deadline& due) noexcept {
+        if (attention_ != 0) [[unlikely]]
+            note({due.ring != due.overdue ? timer_event_kind::overflowed : timer_event_kind::due,
+                  &timer, due.due, wait_ledger::armed_of(timer), due.due});
+        if (due.ring != due.overdue)
+            overflowed_ += wait_ledger::armed_of(timer);
         if (files_.refuses(due))
             waits_.finish(timer, files_.refusal());
         else
             waits_.fall_due(timer);
+    }
+
+    template <class Deadline>
+    [[nodiscard]] static tick due_of(const Deadline& due) noexcept {
+        if constexpr (std::is_same_v<Deadline, tick>)
+            return due;
+        else
+            return due.due;
+    }
+
+    /// withdraw() of a held wait.
+    [[nodiscard]] bool withdraw_noted(wait_operation& op) noexcept {
+        if (attention_ != 0 && op.state.pending()) [[unlikely]]
+            note({timer_event_kind::cancelled, op.owner(), op.owner()->due});
+        return waits_.withdraw(op);
+    }
+
+    /// A turn has taken a wait, or none.
+    /// @return what is to be completed in its place.
+    [[nodiscard, gnu::noinline, gnu::cold]] wait_operation*
+    note_taken(wait_operation* op) noexcept {
+        if (!op || !this->watched() || op->state.phase() != wait_phase::started)
+            return op;
+        if (op->owner())
+            note({timer_event_kind::started, op->owner(), op->owner()->due});
+        return observer_->times_handlers() ? &timed_wait::instead_of(*op, *observer_) : op;
+    }
+
+    /// A carrier has arrived, and is about to invoke the handler.
+    void note_start(const wait_operation& op, commitment& out) noexcept {
+        if (attention_ == 0 || closed() || !op.owner()) [[likely]]
+            return;
+        note({timer_event_kind::started, op.owner(), op.owner()->due});
+        settle_outside(out);
     }
 
     void retire_locked(runner_token* token, commitment& out) noexcept {
@@ -446,6 +564,8 @@ private:
     }
 
     void release_locked(timer_core& timer, commitment& out) noexcept {
+        if (attention_ != 0) [[unlikely]]
+            note_end(timer);
         if (timer.filed())
             files_.backend().erase(timer);
         drop_user(out);

@@ -19,6 +19,7 @@
 #define PAWL_SERVICE_SHARD_BASE_HPP
 
 #include <pawl/service/filing.hpp>
+#include <pawl/service/observer.hpp>
 #include <pawl/service/optional_mutex.hpp>
 #include <pawl/service/options.hpp>
 #include <pawl/service/runner_pool.hpp>
@@ -31,6 +32,7 @@
 
 #include <boost/system/error_code.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -72,7 +74,7 @@ public:
                                     clock_reading reading = latest) {
         collected out;
         const std::scoped_lock lock(mutex_);
-        if (closed_)
+        if (closed())
             return out;
         const std::size_t armed = waits_.armed();
         if (set_backs != set_backs_ || reading < files_.passed() || set_aside_) {
@@ -88,7 +90,8 @@ public:
             else
                 wakeup_.will_not_look();
         }
-        out.claimed = who == looker::runner && runners_.claim_one(waits_.due(), backlog_);
+        out.claimed =
+            who == looker::runner && runners_.claim_one(waits_.due(), backlog_ || must_tell_);
         who == looker::outside ? settle_outside(out.todo) : settle(out.todo);
         out.fallen_due = armed - waits_.armed();
         return out;
@@ -156,7 +159,7 @@ public:
                     !(files_.pop(all, node) || (set_aside_ && files_.pop(*set_aside_, node))))
                     through = true;
                 else if (node)
-                    count += waits_.finish(static_cast<timer_core&>(*node), ec);
+                    count += finish(timer_event_kind::cancelled, *node, ec);
                 return again || !through;
             },
             [&] {
@@ -172,7 +175,7 @@ public:
     /// From now on nothing starts and nothing falls due.
     void close() noexcept {
         const std::scoped_lock lock(mutex_);
-        closed_ = true;
+        attention_ |= is_closed;
     }
 
     /// After close(): hands the waits that nobody will run to `end`, unlocked, in chains linked by
@@ -190,9 +193,10 @@ public:
                     if (!files_.take_any(node))
                         return false;
                     if (node)
-                        (void)waits_.finish(static_cast<timer_core&>(*node),
-                                            wait_ledger::aborted());
+                        (void)finish(timer_event_kind::shut_down, *node, wait_ledger::aborted());
                 } else if (wait_operation* const op = waits_.take_over()) {
+                    if (const timer_core* const timer = op->owner())
+                        note({timer_event_kind::shut_down, timer, timer->due});
                     *last = op;
                     last = &op->next;
                     op->next = nullptr;
@@ -222,6 +226,62 @@ public:
         return std::exchange(late_, nullptr);
     }
 
+    // --- those who look -----------------------------------------------------------------------
+
+    [[nodiscard]] lock_type& mutex() noexcept { return mutex_; }
+
+    /// observed_shard::observe(), under the lock.
+    void observe(shard_observer* observer, bool watched, bool named) noexcept {
+        observer_ = observer;
+        attention_ = static_cast<unsigned char>(
+            (attention_ & is_closed) | (watched ? is_watched : 0) | (named ? has_names : 0));
+        watched_.store(watched, std::memory_order_relaxed); // whoever sees it late looks late
+        must_tell_ = must_tell_ && watched;
+    }
+
+    /// Whether each event is noted. relaxed, and without the lock: it may be out of date.
+    [[nodiscard]] bool watched() const noexcept { return watched_.load(std::memory_order_relaxed); }
+    /// @pre watched(), in a unit, or in a call of a carrier that has not arrived.
+    [[nodiscard]] shard_observer& observer() const noexcept { return *observer_; }
+
+    /// Shows what was noted to the readers.
+    /// @return whether some sleep, which the caller has to tell: shard_observer::tell().
+    [[nodiscard]] bool publish() noexcept {
+        const std::scoped_lock lock(mutex_);
+        if ((attention_ & is_watched) == 0 || closed())
+            return false;
+        observer_->publish();
+        return std::exchange(must_tell_, false);
+    }
+
+    /// observed_shard::counts(), under the lock.
+    [[nodiscard]] shard_counts counts() const noexcept {
+        shard_counts c;
+        c.pending = waits_.live();
+        c.armed = waits_.armed();
+        c.filed = files_.backend().size();
+        c.started = waits_.started();
+        c.moved = moved_;
+        c.expired = waits_.expired();
+        c.cancelled = c.started - c.pending - c.expired;
+        c.overflowed = overflowed_;
+        if constexpr (requires { files_.backend().level_moves(); })
+            c.level_moves = files_.backend().level_moves();
+        return c;
+    }
+
+    [[nodiscard]] std::size_t levels() const noexcept {
+        if constexpr (requires { files_.backend().levels(); })
+            return files_.backend().levels();
+        else
+            return 0;
+    }
+    /// observed_shard::count_levels(), under the lock.
+    void count_levels([[maybe_unused]] std::size_t* levels) const noexcept {
+        if constexpr (requires { files_.backend().levels(); })
+            files_.backend().count_levels(levels);
+    }
+
 protected:
     shard_base(const options& o, tick now, runner_host* host, work_host* work)
         : mutex_(o.locking), files_(o, now), runners_(o.completions_per_turn, host), wakeup_(work),
@@ -244,8 +304,12 @@ protected:
 
     /// Waits, a runner or a pin may have ended.
     void settle(commitment& out) noexcept {
-        if (closed_)
-            return;
+        if (attention_ != 0) [[unlikely]] {
+            if (closed())
+                return;
+            if (must_tell_ && runners_.count() == 0)
+                runners_.claim_one_more(out.runners);
+        }
         runners_.claim(waits_.due(), backlog_, out.runners);
         if (wakeup_.settle(active(), out))
             runners_.claim_one_more(out.runners);
@@ -262,14 +326,43 @@ protected:
 
     void drop_user(commitment& out) noexcept { out.last = --users_ == 0; }
 
+    [[nodiscard]] bool closed() const noexcept { return (attention_ & is_closed) != 0; }
+
+    /// If a reader has to be told, that is left to a unit, which settle() sends.
+    // Not inlined: in most programs nobody looks.
+    [[gnu::noinline, gnu::cold]] void note(const happening& h) noexcept {
+        if ((attention_ & is_watched) != 0 && h.waits != 0)
+            must_tell_ |= observer_->note(h);
+    }
+    [[gnu::noinline, gnu::cold]] void note_move(const timer_core& from,
+                                                const timer_core& to) noexcept {
+        if ((attention_ & has_names) != 0)
+            observer_->moved(from, to);
+    }
+    [[gnu::noinline, gnu::cold]] void note_end(const timer_core& timer) noexcept {
+        if ((attention_ & has_names) != 0)
+            observer_->gone(timer);
+    }
+
+    // The bits of attention_: why a call may have to do more than it does in most cases. A call looks
+    // once, whatever it is.
+    static constexpr unsigned char is_closed = 1;
+    static constexpr unsigned char is_watched = 2;
+    static constexpr unsigned char has_names = 4;
+
     lock_type mutex_;
     filing<Backend> files_;
     wait_ledger waits_;
     runner_pool runners_; ///< units that drain the due queue
     wakeup_state wakeup_;
-    std::size_t users_ = 1; ///< I5; the service is the first
-    bool backlog_ = false;  ///< expire() stopped at its limit
-    bool closed_ = false;
+    std::size_t users_ = 1;  ///< I5; the service is the first
+    bool backlog_ = false;   ///< expire() stopped at its limit
+    bool must_tell_ = false; ///< a reader sleeps, and there is something for it
+    unsigned char attention_ = 0;
+    std::atomic<bool> watched_{false}; ///< as attention_ says, for those who ask without the lock
+    shard_observer* observer_ = nullptr;
+    std::uint64_t moved_ = 0;        ///< waits, by re-arms
+    std::uint64_t overflowed_ = 0;   ///< waits, of a full ring
     wait_operation* late_ = nullptr; ///< started after close()
 
 private:
@@ -304,12 +397,31 @@ private:
         backlog_ = more;
         if (!more)
             files_.forget_passed();
+        if (attention_ != 0) [[unlikely]]
+            note_due(now, emitted);
         for (std::size_t i = 0; i < emitted; ++i) {
             // The timers were just written; their waits lie anywhere in memory.
             if (constexpr std::size_t ahead = 6; i + ahead < emitted)
                 static_cast<timer_core*>(found_[i + ahead])->prefetch_wait();
             waits_.fall_due(static_cast<timer_core&>(*found_[i]));
         }
+    }
+
+    [[gnu::noinline, gnu::cold]] void note_due(tick now, std::size_t emitted) noexcept {
+        for (std::size_t i = 0; i < emitted; ++i) {
+            const auto& timer = static_cast<const timer_core&>(*found_[i]);
+            note({timer_event_kind::due, &timer, timer.due, wait_ledger::armed_of(timer), now});
+        }
+    }
+
+    /// Ends the armed waits of a timer. @return how many.
+    std::size_t finish(timer_event_kind what, time::timer_node& node,
+                       const boost::system::error_code& ec) noexcept {
+        auto& timer = static_cast<timer_core&>(node);
+        const std::size_t count = waits_.finish(timer, ec);
+        if (attention_ != 0) [[unlikely]]
+            note({what, &timer, timer.due, count});
+        return count;
     }
 
     const std::size_t batch_;

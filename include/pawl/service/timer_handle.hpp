@@ -149,6 +149,14 @@ public:
     // --- for a wait that is part of a larger object ---------------------------------------------
 
     [[nodiscard]] dispatcher& home() const noexcept { return home_.get(); }
+    [[nodiscard]] const timer_core& core() const noexcept { return core_; }
+
+    /// The shard knows the timer from here on, though it has not waited.
+    void enroll() noexcept {
+        if (!home_.used())
+            home_.get().state().enroll();
+        home_.set_used(true);
+    }
 
     /// Starts a wait whose memory the caller keeps.
     /// @param users of the shard that come with it, besides the timer. They stay if this throws.

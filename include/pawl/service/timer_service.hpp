@@ -38,6 +38,32 @@
 
 namespace pawl {
 
+namespace detail {
+
+/// What statistics call a clock.
+template <class Clock>
+inline constexpr const char* clock_name = Clock::is_steady ? "steady" : "settable";
+template <>
+inline constexpr const char* clock_name<std::chrono::steady_clock> = "steady_clock";
+template <>
+inline constexpr const char* clock_name<std::chrono::system_clock> = "system_clock";
+template <class Clock>
+    requires requires { Clock::label; }
+inline constexpr const char* clock_name<Clock> = Clock::label;
+
+/// What statistics call a time structure.
+template <class Backend>
+inline constexpr const char* backend_name = "custom";
+template <class Backend>
+    requires requires { Backend::label; }
+inline constexpr const char* backend_name<Backend> = Backend::label;
+
+/// Timers that serve those who look are not looked at.
+template <class WaitTraits>
+inline constexpr bool unobserved = requires { typename WaitTraits::is_unobserved; };
+
+} // namespace detail
+
 /// The timer service of one clock in one execution context.
 ///
 /// Users need it only to set options: see make_timer_service(). It is made with default options
@@ -101,6 +127,23 @@ public:
     /// Looks at the clock now. For clocks that are moved by hand.
     /// @return how many waits have fallen due.
     std::size_t clock_moved() override { return wakeup_.look(); }
+
+    /// For those who look: see pawl::event_feed and pawl::stats().
+    void watch(const std::shared_ptr<detail::context_watcher>& watcher) override {
+        if constexpr (!detail::unobserved<WaitTraits>)
+            wakeup_.watch(watcher);
+    }
+    /// Names of the clock and of the time structure, and a count.
+    [[nodiscard]] detail::registered_service::description describe() const noexcept override {
+        return {detail::clock_name<Clock>, detail::backend_name<backend>, wakeup_.wake_ups()};
+    }
+    /// The shards that there are.
+    [[nodiscard]] std::vector<detail::observed_shard*> observed_shards() const override {
+        if constexpr (detail::unobserved<WaitTraits>)
+            return {};
+        else
+            return {shards().begin(), shards().end()};
+    }
 
     /// A lower bound for the time of the next expiry; `time_point::max()` if no wait is armed.
     [[nodiscard]] time_point next_wake() const override {

@@ -29,6 +29,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 
 namespace pawl::detail {
 
@@ -45,6 +46,11 @@ public:
     [[nodiscard]] std::size_t armed() const noexcept {
         return armed_.load(std::memory_order_relaxed); // without that lock: see shard::need()
     }
+    /// Waits that there have ever been. Each is live, has expired, or has ended otherwise.
+    [[nodiscard]] std::uint64_t started() const noexcept { return started_; }
+    /// Waits that have begun with success.
+    [[nodiscard]] std::uint64_t expired() const noexcept { return expired_; }
+
     /// Entries of the due queue.
     [[nodiscard]] std::size_t due() const noexcept { return due_.size(); }
 
@@ -71,6 +77,7 @@ public:
         timer.append(op);
         timer.set_user(!alone ? 0 : op.observed() ? one_armed : one_armed | unobserved, known);
         ++live_;
+        ++started_;
         add_armed(1);
         return alone;
     }
@@ -189,8 +196,10 @@ public:
             return false;
         // Nobody may find it any more.
         unlink_slot(op);
-        if (op.owner())
+        if (op.owner()) {
             detach(op);
+            ++expired_;
+        }
         --live_;
         return true;
     }
@@ -202,6 +211,21 @@ public:
             return &op;
         op.state.park(); // its timer is filed again
         return nullptr;
+    }
+
+    /// How many waits of `timer` are armed. O(waits)
+    [[nodiscard]] static std::size_t armed_of(const timer_core& timer) noexcept {
+        std::size_t count = 0;
+        timer.for_each_wait(
+            [&](const wait_operation& op) { count += op.state.phase() == wait_phase::armed; });
+        return count;
+    }
+
+    /// How many waits of `timer` are armed or due. O(waits)
+    [[nodiscard]] static std::size_t waits_of(const timer_core& timer) noexcept {
+        std::size_t count = 0;
+        timer.for_each_wait([&](const wait_operation&) { ++count; });
+        return count;
     }
 
     static void unlink_slot(wait_operation& op) noexcept {
@@ -241,6 +265,8 @@ private:
     due_queue due_;
     std::size_t live_ = 0;
     std::atomic<std::size_t> armed_{0};
+    std::uint64_t started_ = 0;
+    std::uint64_t expired_ = 0;
 };
 
 } // namespace pawl::detail

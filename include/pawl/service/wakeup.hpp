@@ -22,6 +22,7 @@
 #include <pawl/service/dispatcher.hpp>
 #include <pawl/service/driver.hpp>
 #include <pawl/service/native_executor.hpp>
+#include <pawl/service/observer.hpp>
 #include <pawl/service/options.hpp>
 #include <pawl/service/processors.hpp>
 
@@ -33,7 +34,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
+#include <memory>
 #include <mutex>
 
 namespace pawl::detail {
@@ -62,8 +65,17 @@ public:
     /// The shard for the thread that comes as number `n`: a new one, if there may be more.
     dispatcher& shard_for(std::size_t n) {
         const std::scoped_lock lock(growth_);
-        if (n >= shards_.size() && shards_.size() < shards_.most() && !closed_)
-            shards_.push_back(new dispatcher(context_, *this, options_, scale_));
+        if (n >= shards_.size() && shards_.size() < shards_.most() && !closed_) {
+            dispatcher* const added = new dispatcher(context_, *this, options_, scale_);
+            try {
+                if (watcher_)
+                    watcher_->add(*added);
+            } catch (...) {
+                added->release();
+                throw;
+            }
+            shards_.push_back(added);
+        }
         return *shards_[n % shards_.size()];
     }
 
@@ -139,9 +151,28 @@ public:
             driver_.linger();
     }
 
+    // --- those who look -----------------------------------------------------------------------
+
+    /// Tells `watcher` of every shard from now on. Does nothing if it is told already.
+    void watch(const std::shared_ptr<context_watcher>& watcher) {
+        const std::scoped_lock lock(growth_);
+        if (watcher_ || closed_)
+            return;
+        for (dispatcher* s : shards_)
+            watcher->add(*s);
+        watcher_ = watcher;
+    }
+
+    /// How often the driver has woken the shards.
+    [[nodiscard]] std::uint64_t wake_ups() const noexcept {
+        return wake_ups_.load(std::memory_order_relaxed);
+    }
+
     // --- the driver ---------------------------------------------------------------------------
 
     void wake() {
+        // relaxed, and no addition in one: the driver comes once at a time.
+        wake_ups_.store(wake_ups() + 1, std::memory_order_relaxed);
         collected found;
         try {
             collect(looker::runner, found);
@@ -177,6 +208,10 @@ public:
         }
         for (dispatcher* s : shards_)
             s->shutdown(options_.on_shutdown);
+        if (watcher_) {
+            for (dispatcher* s : shards_)
+                watcher_->remove(*s);
+        }
         driver_.shutdown();
     }
 
@@ -276,6 +311,8 @@ private:
     shard_list shards_;
     std::mutex growth_; ///< held while a shard is added, or native_ becomes known
     bool closed_ = false;
+    std::shared_ptr<context_watcher> watcher_; ///< null unless somebody looks
+    std::atomic<std::uint64_t> wake_ups_{0};
 };
 
 } // namespace pawl::detail

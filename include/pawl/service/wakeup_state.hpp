@@ -112,7 +112,7 @@ public:
     }
 
     /// A wait is armed, or a runner claimed.
-    void begin() noexcept {
+    [[gnu::always_inline]] void begin() noexcept {
         if (!busy()) [[unlikely]] {
             counted_ = host_ && host_->work_started();
             busy_.store(true, std::memory_order_relaxed);

@@ -83,6 +83,8 @@ namespace pawl::time {
 /// size as well. detach_all() is O(bins). Nothing allocates. 1208 bytes.
 class binary_wheel {
 public:
+    static constexpr const char* label = "binary_wheel"; ///< In statistics.
+
     class detached;
 
     /// An empty wheel whose position is `now`.

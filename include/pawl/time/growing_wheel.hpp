@@ -62,6 +62,8 @@ namespace pawl::time {
 /// wants_to_grow() says so. Nothing but make_room() and the constructor of a detached set allocates.
 class growing_wheel {
 public:
+    static constexpr const char* label = "growing_wheel"; ///< In statistics.
+
     class detached;
 
     /// What it grows into.
@@ -164,6 +166,18 @@ public:
     /// A tick before which expire() has nothing to emit.
     [[nodiscard]] tick next_wake() const noexcept {
         return large_ ? large_->next_wake() : small_.next_wake();
+    }
+
+    /// How often a node was moved to a lower level since it has grown.
+    [[nodiscard]] std::uint64_t level_moves() const noexcept {
+        return large_ ? large_->level_moves() : 0;
+    }
+    /// Number of levels once it has grown.
+    [[nodiscard]] static std::size_t levels() { return large_shape().levels(); }
+    /// hierarchical_wheel::count_levels(); nothing before it has grown.
+    void count_levels(std::size_t* counts) const noexcept {
+        if (large_)
+            large_->count_levels(counts);
     }
 
     /// Some filed node; nullptr if there is none.

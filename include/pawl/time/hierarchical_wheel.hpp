@@ -89,6 +89,8 @@ namespace pawl::time {
 /// amortised O(levels) for each node; detach_all() is O(slots / 64). Only constructors allocate.
 class hierarchical_wheel {
 public:
+    static constexpr const char* label = "hierarchical_wheel"; ///< In statistics.
+
     class detached;
 
     /// An empty wheel whose position is `now`.
@@ -180,7 +182,7 @@ public:
             if (const slot_type entered = cascade(); entered != none) {
                 if (work.left == 0)
                     break;
-                spread(time_, entered, work);
+                level_moves_ += spread(time_, entered, work);
             } else if (const slot_type present = time_.slot_of(time_.position());
                        time_.occupied(present)) {
                 if (!hand_out_present(present, work))
@@ -214,6 +216,19 @@ public:
         const tick earliest = std::max(begin, earliest_in(first));
         const slot_type second = time_.after(first);
         return second == none ? earliest : std::min(earliest, tick{time_.begin(second)});
+    }
+
+    /// How often a node was moved to a lower level so far.
+    [[nodiscard]] std::uint64_t level_moves() const noexcept { return level_moves_; }
+    /// Number of levels.
+    [[nodiscard]] std::size_t levels() const noexcept { return time_.shape().levels(); }
+    /// Adds the number of nodes on each level to `counts[0]` to `counts[levels() - 1]`; those that are due
+    /// or parked are on none. O(slots)
+    void count_levels(std::size_t* counts) const noexcept {
+        slot_type slot = 0;
+        for (std::size_t level = 0; level != levels(); ++level)
+            for (const slot_type end = slot + time_.shape().slots(level); slot != end; ++slot)
+                counts[level] += time_[slot].count();
     }
 
     /// Some filed node; nullptr if there is none.
@@ -390,11 +405,12 @@ private:
         return true;
     }
 
-    /// Files nodes of a slot anew, as many as there is room for.
-    void spread(detail::digit_slots& from, slot_type slot, batch& work) noexcept {
+    /// Files nodes of a slot anew, as many as there is room for. @return how many.
+    std::size_t spread(detail::digit_slots& from, slot_type slot, batch& work) noexcept {
         const std::size_t taken = std::min<std::size_t>(work.left, from[slot].count());
         from.walk(slot, taken, [this](timer_node& node) { file(node, sequence(node)); });
         work.left -= taken;
+        return taken;
     }
 
     /// Step 2. Whether expire() may go on.
@@ -510,6 +526,7 @@ private:
     detail::striped_list parked_;
 
     std::size_t size_ = 0;
+    std::uint64_t level_moves_ = 0;
     std::uint64_t next_sequence_ = std::uint64_t{1} << timer_node::order_bits; // never below: W4
     std::uint64_t stage_base_ = 0;  // the sequence whose key in the stage is 0
     std::uint64_t cascaded_at_ = 0; // next_sequence_ when the last cascade began: W5

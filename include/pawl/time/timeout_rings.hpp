@@ -63,6 +63,8 @@ namespace pawl::time {
 /// detach_all() also O(number of rings).
 class timeout_rings {
 public:
+    static constexpr const char* label = "timeout_rings"; ///< In statistics.
+
     using ring_type = timeout_ring<timer_node>; ///< What each delay has.
     class detached;
 

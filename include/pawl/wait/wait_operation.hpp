@@ -54,7 +54,7 @@ public:
     /// Calls `f(wait_operation&)` for each wait, the oldest first. `f` may remove the wait it is
     /// given.
     template <class Function>
-    void for_each_wait(Function f);
+    void for_each_wait(Function f) const;
 
     /// Asks for the newest wait, in most cases the only one.
     void prefetch_wait() const noexcept { __builtin_prefetch(newest_, 1); }
@@ -163,7 +163,7 @@ void timer_core::remove(wait_operation& op) noexcept {
 }
 
 template <class Function>
-void timer_core::for_each_wait(Function f) {
+void timer_core::for_each_wait(Function f) const {
     wait_operation* const last = newest();
     wait_operation* ahead = last ? last->next : nullptr;
     while (ahead) {

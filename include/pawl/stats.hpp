@@ -1,0 +1,304 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// pawl::stats: what the timers of a context have done so far, as numbers.
+#ifndef PAWL_STATS_HPP
+#define PAWL_STATS_HPP
+
+#include <pawl/config.hpp>
+
+#include <pawl/service/observer.hpp>
+#include <pawl/service/service_registry.hpp>
+
+#include <pawl/watch/event_hub.hpp>
+#include <pawl/watch/histogram.hpp>
+
+#include <boost/asio/execution_context.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pawl {
+
+/// The timers of one service: those of one clock, and of one time structure.
+struct service_stats {
+    std::string clock;                    ///< such as "steady_clock"
+    std::string backend;                  ///< such as "hierarchical_wheel"
+    std::size_t shards = 0;               ///< how many it has
+    std::chrono::nanoseconds precision{}; ///< options::precision
+
+    std::uint64_t pending = 0; ///< waits whose handlers have not begun
+    std::uint64_t armed = 0;   ///< those of them that wait for their deadline
+    std::uint64_t filed =
+        0; ///< timers in the time structure, those that were cancelled lately included
+
+    // Since the service was made. Each wait is pending, or has expired, or was cancelled.
+    std::uint64_t started = 0;     ///< waits
+    std::uint64_t expired = 0;     ///< waits whose handlers have begun with success
+    std::uint64_t cancelled = 0;   ///< waits that have ended in any other way, also by shutdown
+    std::uint64_t moved = 0;       ///< waits whose deadline was moved by a re-arm
+    std::uint64_t overflowed = 0;  ///< waits for which a ring had no room
+    std::uint64_t wake_ups = 0;    ///< times that the service was woken by the system
+    std::uint64_t level_moves = 0; ///< timers that were moved to a lower level of a wheel
+
+    /// Timers on each level of a wheel, the lowest first; empty for a structure without levels.
+    std::vector<std::size_t> levels;
+};
+
+/// What the timers of a context have done so far.
+struct context_stats {
+    std::vector<service_stats> services; ///< in no particular order
+    bool measured = false;               ///< whether measure_times() is on
+    duration_histogram
+        lateness; ///< from the end of the tick in which a wait was due to its handler
+    duration_histogram handler_time; ///< how long handlers of waits took
+    std::size_t readers = 0;         ///< of event_feed, those that are suspended not counted
+    std::uint64_t events = 0;        ///< that were published for readers so far
+
+    /// All services together; `clock`, `backend` and `precision` are those of none.
+    [[nodiscard]] service_stats total() const {
+        service_stats all;
+        for (const service_stats& s : services) {
+            all.shards += s.shards;
+            all.pending += s.pending;
+            all.armed += s.armed;
+            all.filed += s.filed;
+            all.started += s.started;
+            all.expired += s.expired;
+            all.cancelled += s.cancelled;
+            all.moved += s.moved;
+            all.overflowed += s.overflowed;
+            all.wake_ups += s.wake_ups;
+            all.level_moves += s.level_moves;
+            all.levels.resize(std::max(all.levels.size(), s.levels.size()));
+            std::transform(s.levels.begin(), s.levels.end(), all.levels.begin(), all.levels.begin(),
+                           std::plus<>());
+        }
+        return all;
+    }
+};
+
+/// From now on lateness and handler times of all waits of `context` are measured, or not any more. That
+/// costs two readings of a clock for each wait that completes; nothing is measured until this is called.
+/// What was measured stays.
+/// @throws std::bad_alloc
+/// @par Thread safety
+/// May be called from any thread.
+/// @par Complexity
+/// O(shards)
+inline void measure_times(boost::asio::execution_context& context, bool on = true) {
+    detail::hub_service::of(context)->measure(on);
+}
+
+/// A snapshot. Counts of one shard belong together; shards are looked at one after the other, and each is
+/// locked for a moment. Nothing else waits, and nothing is changed.
+/// @throws std::bad_alloc
+/// @par Thread safety
+/// May be called from any thread.
+/// @par Complexity
+/// O(slots of the wheels): some microseconds for each shard.
+[[nodiscard]] inline context_stats stats(boost::asio::execution_context& context) {
+    context_stats all;
+    if (!boost::asio::has_service<detail::service_registry>(context))
+        return all;
+    boost::asio::use_service<detail::service_registry>(context).for_each(
+        [&](detail::registered_service& service) {
+            const auto shards = service.observed_shards();
+            if (shards.empty())
+                return; // nobody looks at it
+            const auto about = service.describe();
+            service_stats s;
+            s.clock = about.clock;
+            s.backend = about.backend;
+            s.wake_ups = about.wake_ups;
+            s.shards = shards.size();
+            s.precision = shards.front()->precision();
+            s.levels.resize(shards.front()->levels());
+            for (detail::observed_shard* const shard : shards) {
+                const std::scoped_lock lock(shard->mutex());
+                const detail::shard_counts c = shard->counts();
+                shard->count_levels(s.levels.data());
+                s.pending += c.pending;
+                s.armed += c.armed;
+                s.filed += c.filed;
+                s.started += c.started;
+                s.expired += c.expired;
+                s.cancelled += c.cancelled;
+                s.moved += c.moved;
+                s.overflowed += c.overflowed;
+                s.level_moves += c.level_moves;
+            }
+            all.services.push_back(std::move(s));
+        });
+    if (boost::asio::has_service<detail::hub_service>(context)) {
+        const auto& hub = detail::hub_service::of(context);
+        all.measured = hub->measuring();
+        all.readers = hub->readers();
+        all.events = hub->published();
+        hub->add_to(all.lateness, all.handler_time);
+    }
+    return all;
+}
+
+namespace detail {
+
+/// Appends what statistics are written in.
+class stats_writer {
+public:
+    explicit stats_writer(std::string& out) noexcept : out_(out) {}
+
+    stats_writer& operator<<(std::string_view text) {
+        out_ += text;
+        return *this;
+    }
+    stats_writer& operator<<(std::uint64_t n) {
+        char digits[20];
+        out_.append(digits, std::to_chars(digits, digits + sizeof digits, n).ptr);
+        return *this;
+    }
+    /// As seconds, exactly.
+    stats_writer& operator<<(std::chrono::nanoseconds d) {
+        const auto ns = static_cast<std::uint64_t>(std::max(d.count(), std::int64_t{0}));
+        *this << ns / 1'000'000'000;
+        if (const std::uint64_t rest = ns % 1'000'000'000; rest != 0) {
+            std::string digits = std::to_string(rest + 1'000'000'000);
+            digits.erase(digits.find_last_not_of('0') + 1);
+            digits[0] = '.';
+            out_ += digits;
+        }
+        return *this;
+    }
+
+private:
+    std::string& out_;
+};
+
+/// The counts of a service, with their names.
+struct named_count {
+    const char* name;
+    const char* help;
+    bool counter; ///< it only grows
+    std::uint64_t service_stats::*value;
+};
+inline constexpr named_count named_counts[] = {
+    {"pending", "Waits whose handlers have not begun.", false, &service_stats::pending},
+    {"armed", "Waits that wait for their deadline.", false, &service_stats::armed},
+    {"filed", "Timers in the time structure.", false, &service_stats::filed},
+    {"started", "Waits that were started.", true, &service_stats::started},
+    {"expired", "Waits that expired, and whose handlers have begun.", true,
+     &service_stats::expired},
+    {"cancelled", "Waits that ended before they expired.", true, &service_stats::cancelled},
+    {"moved", "Waits whose deadline was moved.", true, &service_stats::moved},
+    {"overflowed", "Waits for which a ring had no room.", true, &service_stats::overflowed},
+    {"wake_ups", "Times that the timer service was woken by the system.", true,
+     &service_stats::wake_ups},
+    {"level_moves", "Timers that were moved to a lower level of a wheel.", true,
+     &service_stats::level_moves},
+};
+
+} // namespace detail
+
+/// The snapshot in the text format of Prometheus, version 0.0.4: for `GET /metrics`, with the content type
+/// `text/plain; version=0.0.4; charset=utf-8`. Durations are in seconds; histograms have a bucket for
+/// each power of two of nanoseconds.
+/// @throws std::bad_alloc
+[[nodiscard]] inline std::string to_prometheus(const context_stats& all) {
+    std::string text;
+    detail::stats_writer out(text);
+    const auto head = [&](std::string_view name, std::string_view help, std::string_view type) {
+        out << "# HELP pawl_" << name << " " << help << "\n# TYPE pawl_" << name << " " << type
+            << "\n";
+    };
+    for (const detail::named_count& c : detail::named_counts) {
+        const std::string name = std::string("timer_") + c.name + (c.counter ? "_total" : "");
+        head(name, c.help, c.counter ? "counter" : "gauge");
+        for (const service_stats& s : all.services)
+            out << "pawl_" << name << "{clock=\"" << s.clock << "\",backend=\"" << s.backend
+                << "\"} " << s.*c.value << "\n";
+    }
+    head("timer_level_filed", "Timers on each level of a wheel, from 0 on.", "gauge");
+    for (const service_stats& s : all.services)
+        for (std::size_t i = 0; i != s.levels.size(); ++i)
+            out << "pawl_timer_level_filed{clock=\"" << s.clock << "\",backend=\"" << s.backend
+                << "\",level=\"" << i << "\"} " << s.levels[i] << "\n";
+    const auto histogram = [&](std::string_view name, std::string_view help,
+                               const duration_histogram& h) {
+        head(name, help, "histogram");
+        std::uint64_t below = 0;
+        for (std::size_t i = 0; i != h.size - 1; ++i) {
+            below += h.counts[i];
+            if (i % 4 == 0)
+                out << "pawl_" << name << "_bucket{le=\"" << h.end_of(i) << "\"} " << below << "\n";
+        }
+        const std::uint64_t count = below + h.counts[h.size - 1];
+        out << "pawl_" << name << "_bucket{le=\"+Inf\"} " << count << "\npawl_" << name << "_sum "
+            << h.sum << "\npawl_" << name << "_count " << count << "\n";
+    };
+    histogram("timer_lateness_seconds", "From the tick in which a wait was due to its handler.",
+              all.lateness);
+    histogram("timer_handler_seconds", "How long handlers of waits took.", all.handler_time);
+    head("timer_feed_readers", "Readers of events that are not suspended.", "gauge");
+    out << "pawl_timer_feed_readers " << all.readers << "\n";
+    head("timer_feed_events_total", "Events that were published for readers.", "counter");
+    out << "pawl_timer_feed_events_total " << all.events << "\n";
+    return text;
+}
+
+/// The snapshot as one line of JSON. Durations are in nanoseconds; of a histogram, there is each bucket
+/// that is not empty, as [its end, its count]; the end of the last one is null.
+/// @throws std::bad_alloc
+[[nodiscard]] inline std::string to_json(const context_stats& all) {
+    std::string text;
+    detail::stats_writer out(text);
+    const auto count = [](std::chrono::nanoseconds d) {
+        return static_cast<std::uint64_t>(d.count());
+    };
+    out << "{\"services\":[";
+    std::string_view comma = "";
+    for (const service_stats& s : all.services) {
+        out << comma << "{\"clock\":\"" << s.clock << "\",\"backend\":\"" << s.backend
+            << "\",\"shards\":" << s.shards << ",\"precision\":" << count(s.precision);
+        for (const detail::named_count& c : detail::named_counts)
+            out << ",\"" << c.name << "\":" << s.*c.value;
+        out << ",\"levels\":[";
+        for (std::size_t i = 0; i != s.levels.size(); ++i)
+            out << (i != 0 ? "," : "") << s.levels[i];
+        out << "]}";
+        comma = ",";
+    }
+    const auto histogram = [&](const duration_histogram& h) {
+        out << "{\"sum\":" << count(h.sum) << ",\"count\":" << h.count() << ",\"buckets\":[";
+        std::string_view between = "";
+        for (std::size_t i = 0; i != h.size; ++i) {
+            if (h.counts[i] == 0)
+                continue;
+            out << between << "[";
+            if (i == h.size - 1)
+                out << "null";
+            else
+                out << count(h.end_of(i));
+            out << "," << h.counts[i] << "]";
+            between = ",";
+        }
+        out << "]}";
+    };
+    out << "],\"measured\":" << (all.measured ? "true" : "false") << ",\"lateness\":";
+    histogram(all.lateness);
+    out << ",\"handler_time\":";
+    histogram(all.handler_time);
+    out << ",\"readers\":" << all.readers << ",\"events\":" << all.events << "}";
+    return text;
+}
+
+} // namespace pawl
+
+#endif // PAWL_STATS_HPP

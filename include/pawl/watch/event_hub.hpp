@@ -1,0 +1,490 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   Where what the shards of a context tell comes together, for readers of events and for statistics.
+///
+/// Model
+///   shard --note--> shard_probe, a batch of events --publish--> broadcast_ring --> readers
+///                       +--> histograms
+///   A batch is published when it is full, when a turn of the context begins, and when a reader finds
+///   nothing else. A reader that sleeps is on a list here. While it is, the next event has a turn begin
+///   that wakes it; the events that follow are not told until it has been there and sleeps again.
+///
+/// Invariants
+///   H1  Whoever is on the list finds nothing in the ring or in any batch, or a turn is to come, or this
+///       thread looks once more. (A reader goes on the list, then takes each shard's lock to publish its
+///       batch, and looks. An event that was noted before is published so; one that comes after sees the
+///       list.)
+///
+/// Threads
+///   All members may be called from any thread. Locks, in this order: that of the hub, that of a shard.
+///   Nothing of a user's runs under either.
+///
+/// Cost
+///   A batch is 64 events. The ring is made for the first reader.
+#ifndef PAWL_WATCH_EVENT_HUB_HPP
+#define PAWL_WATCH_EVENT_HUB_HPP
+
+#include <pawl/basic_waitable_timer.hpp>
+#include <pawl/broadcast_ring.hpp>
+
+#include <pawl/service/observer.hpp>
+#include <pawl/service/on_backend.hpp>
+#include <pawl/service/service_registry.hpp>
+
+#include <pawl/time/binary_wheel.hpp>
+
+#include <pawl/watch/histogram.hpp>
+#include <pawl/watch/timer_event.hpp>
+
+#include <boost/asio/execution_context.hpp>
+#include <boost/asio/wait_traits.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pawl {
+
+/// A timer that was given a name, as it was when it was looked at.
+struct named_timer {
+    timer_name name;                 ///< what set_name() was told
+    std::chrono::nanoseconds left{}; ///< until the tick in which it is due ends; negative: overdue
+    std::size_t waits = 0; ///< that have not begun; if there are none, `left` means nothing
+};
+
+namespace detail {
+
+using event_ring = broadcast_ring<timer_event, slow_readers::lag, ring_writers::many>;
+
+class event_hub;
+
+/// Looks at one shard.
+class shard_probe final : public shard_observer, public std::enable_shared_from_this<shard_probe> {
+public:
+    shard_probe(event_hub& hub, observed_shard& shard)
+        : hub_(hub), shard_(&shard), precision_(shard.precision()) {}
+
+    bool note(const happening& h) noexcept override;
+    void publish() noexcept override;
+    void tell() override;
+
+    void moved(const timer_core& from, const timer_core& to) noexcept override {
+        auto node = names_.extract(&from);
+        if (node) {
+            node.key() = &to;
+            names_.insert(std::move(node)); // `to` had no waits, but may have had a name
+        }
+    }
+    void gone(const timer_core& timer) noexcept override { names_.erase(&timer); }
+
+    void now_is(const moment& now) noexcept override {
+        // relaxed: of two threads at the same time, either reading will do.
+        tick_.store(now.tick.count(), std::memory_order_relaxed);
+        past_.store(now.past.count(), std::memory_order_relaxed);
+    }
+    [[nodiscard]] bool times_handlers() const noexcept override;
+    void handler_took(std::chrono::nanoseconds time) noexcept override { handlers_.add(time); }
+    [[nodiscard]] std::shared_ptr<shard_observer> share() noexcept override {
+        return shared_from_this();
+    }
+
+private:
+    friend class event_hub;
+
+    using names = std::map<const timer_core*, timer_name>;
+
+    [[nodiscard]] std::chrono::nanoseconds between(std::uint64_t due, std::uint64_t tick,
+                                                   std::int64_t past) const noexcept {
+        // Saturates: a clock may be set by any amount.
+        constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 4;
+        const bool later = tick >= due;
+        const std::uint64_t ticks = later ? tick - due : due - tick;
+        const std::int64_t ns = ticks < static_cast<std::uint64_t>(most / precision_.count())
+                                    ? static_cast<std::int64_t>(ticks) * precision_.count()
+                                    : most;
+        return std::chrono::nanoseconds((later ? ns : -ns) + std::clamp(past, -most, most));
+    }
+
+    event_hub& hub_;
+    observed_shard* shard_; ///< null once it is closed; guarded by the hub
+    const std::chrono::nanoseconds precision_;
+    live_histogram lateness_;
+    live_histogram handlers_;
+    std::atomic<std::uint64_t> tick_{0}; ///< of the clock, when a turn began
+    std::atomic<std::int64_t> past_{0};
+
+    // Guarded by the lock of the shard.
+    names names_;
+    std::array<timer_event, 64> batch_;
+    std::atomic<std::size_t> size_{0}; ///< of the batch; read without that lock, too
+};
+
+/// How a reader waits: on a timer that is due at no time until something is there. Such timers are of a
+/// service of their own, which nobody looks at.
+struct feed_wait_traits : boost::asio::wait_traits<std::chrono::steady_clock> {
+    using is_unobserved = void; ///< see timer_service::watch()
+};
+using feed_timer = basic_waitable_timer<std::chrono::steady_clock,
+                                        on_backend<time::binary_wheel, feed_wait_traits>>;
+
+/// A reader that may sleep.
+class feed_sleeper {
+public:
+    explicit feed_sleeper(const boost::asio::any_io_executor& ex) : timer(ex) {}
+
+    feed_timer timer; ///< while it is listed, guarded by the hub
+
+private:
+    friend class event_hub;
+
+    feed_sleeper* next_ = nullptr;
+    bool listed_ = false;
+};
+
+class event_hub final : public context_watcher {
+public:
+    // --- shards -------------------------------------------------------------------------------
+
+    void add(observed_shard& shard) override {
+        const std::scoped_lock lock(mutex_);
+        if (find(shard))
+            return;
+        probes_.push_back(std::make_shared<shard_probe>(*this, shard));
+        set(*probes_.back());
+    }
+
+    void remove(observed_shard& shard) noexcept override {
+        const std::scoped_lock lock(mutex_);
+        shard_probe* const probe = find(shard);
+        if (!probe)
+            return;
+        const std::scoped_lock order(shard.mutex());
+        probe->publish();
+        shard.observe(nullptr, false, false);
+        probe->names_.clear();
+        probe->shard_ = nullptr;
+    }
+
+    // --- readers ------------------------------------------------------------------------------
+
+    /// Makes the ring, unless it is there.
+    /// @return false if it is there and has another size.
+    /// @throws broadcast_error, std::bad_alloc
+    bool make_ring(std::size_t capacity, std::size_t readers) {
+        make_ring_if_missing(capacity, readers);
+        return ring_->capacity() == capacity && most_readers_ == readers; // which never change
+    }
+
+    void make_ring_if_missing(std::size_t capacity, std::size_t readers) {
+        const std::scoped_lock lock(mutex_);
+        if (!ring_) {
+            ring_.emplace(capacity, readers);
+            most_readers_ = readers;
+        }
+    }
+
+    /// @pre the ring is there.
+    [[nodiscard]] event_ring::reader join() {
+        const std::scoped_lock lock(mutex_);
+        auto reader = ring_->join_newest();
+        readers_.fetch_add(1, std::memory_order_relaxed);
+        set_all();
+        return reader;
+    }
+    /// A reader has left the ring, or is suspended.
+    void leave() noexcept {
+        const std::scoped_lock lock(mutex_);
+        readers_.fetch_sub(1, std::memory_order_relaxed);
+        set_all();
+    }
+    /// A reader is not suspended any more.
+    void come_back() noexcept {
+        const std::scoped_lock lock(mutex_);
+        readers_.fetch_add(1, std::memory_order_relaxed);
+        set_all();
+    }
+    /// Readers that are not suspended.
+    [[nodiscard]] std::size_t readers() const noexcept {
+        return readers_.load(std::memory_order_relaxed);
+    }
+    [[nodiscard]] std::uint64_t published() const {
+        const std::scoped_lock lock(mutex_);
+        return ring_ ? ring_->published() : 0;
+    }
+
+    /// Has the ring what was noted up to now.
+    void flush() noexcept {
+        const std::scoped_lock lock(mutex_);
+        for (const auto& p : probes_) {
+            if (p->shard_ && p->size_.load(std::memory_order_relaxed) != 0) {
+                const std::scoped_lock order(p->shard_->mutex());
+                p->publish();
+            }
+        }
+    }
+
+    /// Goes on the list. Then call sleep_unless().
+    void list(feed_sleeper& s) noexcept {
+        const std::scoped_lock lock(mutex_);
+        PAWL_ASSERT(!s.listed_);
+        s.next_ = std::exchange(sleepers_, &s);
+        s.listed_ = true;
+        sleeping_.store(true, std::memory_order_relaxed);
+    }
+    /// H1: looks once more.
+    template <class Predicate>
+    void sleep_unless(feed_sleeper& s, Predicate there) {
+        // With the locks, also of those that have nothing: their next event sees the list.
+        {
+            const std::scoped_lock lock(mutex_);
+            for (const auto& p : probes_) {
+                if (p->shard_) {
+                    const std::scoped_lock order(p->shard_->mutex());
+                    p->publish();
+                }
+            }
+        }
+        if (there())
+            wake(s);
+    }
+    /// Takes it off the list, if it is on it.
+    void unlist(feed_sleeper& s) noexcept {
+        const std::scoped_lock lock(mutex_);
+        if (!std::exchange(s.listed_, false))
+            return;
+        feed_sleeper** at = &sleepers_;
+        while (*at != &s)
+            at = &(*at)->next_;
+        *at = s.next_;
+        sleeping_.store(sleepers_ != nullptr, std::memory_order_relaxed);
+    }
+    void wake(feed_sleeper& s) {
+        unlist(s);
+        (void)s.timer.rearm_at(feed_timer::time_point::min());
+    }
+    /// Wakes all.
+    /// @throws std::bad_alloc. The next event tries again.
+    void wake_all() {
+        const std::scoped_lock lock(mutex_);
+        while (sleepers_) {
+            (void)sleepers_->timer.rearm_at(feed_timer::time_point::min());
+            sleepers_->listed_ = false;
+            sleepers_ = sleepers_->next_;
+        }
+        sleeping_.store(false, std::memory_order_relaxed);
+    }
+    [[nodiscard]] bool sleeping() const noexcept {
+        return sleeping_.load(std::memory_order_relaxed);
+    }
+
+    /// The context is gone: readers read what is left.
+    void close() {
+        {
+            const std::scoped_lock lock(mutex_);
+            if (ring_)
+                ring_->close();
+        }
+        wake_all();
+    }
+    [[nodiscard]] bool closed() const {
+        const std::scoped_lock lock(mutex_);
+        return ring_ && ring_->closed();
+    }
+
+    // --- names --------------------------------------------------------------------------------
+
+    /// @param name empty: it has none any more.
+    /// @throws std::bad_alloc
+    void set_name(observed_shard& shard, const timer_core& timer, const timer_name& name) {
+        shard_probe::names mine;
+        if (!name.view().empty())
+            mine.emplace(&timer, name);
+        const std::scoped_lock lock(mutex_);
+        shard_probe* const probe = find(shard);
+        if (!probe)
+            return;                        // its context shuts down
+        shard_probe::names::node_type old; // freed without the lock
+        {
+            const std::scoped_lock order(shard.mutex());
+            old = probe->names_.extract(&timer);
+            probe->names_.merge(mine);
+        }
+        set(*probe);
+    }
+
+    /// Timers with names, in no particular order. Locks are held for 64 of them at a time.
+    [[nodiscard]] std::vector<named_timer> named() const {
+        std::vector<named_timer> all;
+        const std::scoped_lock lock(mutex_);
+        for (const auto& p : probes_) {
+            if (!p->shard_)
+                continue;
+            const moment now = p->shard_->read_clock();
+            const timer_core* last = nullptr;
+            for (bool more = true; more;) {
+                all.reserve(all.size() + batch);
+                const std::scoped_lock order(p->shard_->mutex());
+                auto n = p->names_.upper_bound(last);
+                for (std::size_t i = 0; i != batch && n != p->names_.end(); ++i, ++n) {
+                    last = n->first;
+                    std::size_t waits = 0;
+                    last->for_each_wait([&](const wait_operation&) { ++waits; });
+                    all.push_back(
+                        {n->second,
+                         -p->between(last->due.count(), now.tick.count(), now.past.count()),
+                         waits});
+                }
+                more = n != p->names_.end();
+            }
+        }
+        return all;
+    }
+
+    // --- measuring ----------------------------------------------------------------------------
+
+    void measure(bool on) noexcept {
+        const std::scoped_lock lock(mutex_);
+        measuring_.store(on, std::memory_order_relaxed);
+        set_all();
+    }
+    [[nodiscard]] bool measuring() const noexcept {
+        return measuring_.load(std::memory_order_relaxed);
+    }
+    void add_to(duration_histogram& lateness, duration_histogram& handlers) const {
+        const std::scoped_lock lock(mutex_);
+        for (const auto& p : probes_) {
+            p->lateness_.add_to(lateness);
+            p->handlers_.add_to(handlers);
+        }
+    }
+
+private:
+    friend class shard_probe;
+
+    static constexpr std::size_t batch = 64;
+
+    [[nodiscard]] shard_probe* find(const observed_shard& shard) const noexcept {
+        const auto p = std::find_if(probes_.begin(), probes_.end(),
+                                    [&](const auto& q) { return q->shard_ == &shard; });
+        return p == probes_.end() ? nullptr : p->get();
+    }
+
+    void set(shard_probe& p) noexcept {
+        if (!p.shard_)
+            return;
+        const std::scoped_lock order(p.shard_->mutex());
+        p.shard_->observe(&p, readers() != 0 || measuring(), !p.names_.empty());
+        if (readers() == 0)
+            p.size_.store(0, std::memory_order_relaxed); // nobody is there for them
+    }
+    void set_all() noexcept {
+        for (const auto& p : probes_)
+            set(*p);
+    }
+
+    mutable std::mutex mutex_;
+    std::vector<std::shared_ptr<shard_probe>> probes_; ///< those of closed shards, too
+    std::optional<event_ring> ring_;
+    std::size_t most_readers_ = 0;
+    std::atomic<std::size_t> readers_{0};
+    feed_sleeper* sleepers_ = nullptr;
+    std::atomic<bool> sleeping_{false}; ///< the list is not empty
+    std::atomic<bool> measuring_{false};
+};
+
+inline bool shard_probe::note(const happening& h) noexcept {
+    timer_event e;
+    if (h.what == timer_event_kind::due) {
+        e.lateness = between(h.due.count(), h.now.count(), 0);
+    } else if (h.what == timer_event_kind::started) {
+        // relaxed: this thread has just written them.
+        e.lateness = between(h.due.count(), tick_.load(std::memory_order_relaxed),
+                             past_.load(std::memory_order_relaxed));
+        if (hub_.measuring())
+            lateness_.add(e.lateness);
+    }
+    if (hub_.readers() == 0)
+        return false;
+    e.timer = reinterpret_cast<std::uintptr_t>(h.timer);
+    e.tick = h.due.count();
+    e.waits = static_cast<std::uint32_t>(h.waits);
+    e.kind = h.what;
+    if (!names_.empty()) {
+        if (const auto n = names_.find(h.timer); n != names_.end())
+            e.name = n->second;
+    }
+    const std::size_t n = size_.load(std::memory_order_relaxed);
+    batch_[n] = e;
+    size_.store(n + 1, std::memory_order_relaxed);
+    if (n + 1 == batch_.size())
+        publish();
+    return hub_.sleeping();
+}
+
+inline void shard_probe::publish() noexcept {
+    const std::size_t n = size_.load(std::memory_order_relaxed);
+    if (n == 0)
+        return;
+    hub_.ring_->write(std::span(batch_.data(), n));
+    size_.store(0, std::memory_order_relaxed);
+}
+
+inline void shard_probe::tell() { hub_.wake_all(); }
+
+inline bool shard_probe::times_handlers() const noexcept { return hub_.measuring(); }
+
+/// The hub of a context. It is made once somebody looks, and outlives the context if readers do.
+class hub_service final : public boost::asio::execution_context::service {
+public:
+    using key_type = hub_service;
+
+    static inline boost::asio::execution_context::id id;
+
+    explicit hub_service(boost::asio::execution_context& context)
+        : boost::asio::execution_context::service(context),
+          registry_(boost::asio::use_service<service_registry>(context)),
+          hub_(std::make_shared<event_hub>()) {}
+    ~hub_service() { hub_->close(); }
+
+    /// The hub, which knows all shards.
+    /// @throws std::bad_alloc
+    [[nodiscard]] static const std::shared_ptr<event_hub>&
+    of(boost::asio::execution_context& context) {
+        auto& self = boost::asio::use_service<hub_service>(context);
+        // Not in the constructor: what it has told of itself would have to be taken back if that fails.
+        const std::scoped_lock lock(self.mutex_);
+        if (!self.watches_)
+            self.registry_.watch(self.hub_);
+        self.watches_ = true;
+        return self.hub_;
+    }
+
+private:
+    // Shards that are closed after this one have events still.
+    void shutdown() override {}
+
+    service_registry& registry_;
+    std::mutex mutex_; ///< before all others
+    bool watches_ = false;
+    const std::shared_ptr<event_hub> hub_;
+};
+
+} // namespace detail
+} // namespace pawl
+
+#endif // PAWL_WATCH_EVENT_HUB_HPP
