@@ -48,8 +48,11 @@ class manual_clock;
 ///
 /// @par Thread safety
 /// @e Distinct @e objects: Safe.@n
-/// @e Shared @e objects: Unsafe. Emitting a cancellation signal of a wait counts as a call of a
-/// member. The completion of waits by threads that run the context is safe against all members.
+/// @e Shared @e objects: cancel(), cancel_one() and expiry() may be called from any thread, also while
+/// another one uses the timer, but not while it is destroyed, moved or assigned to; all other members by
+/// one thread at a time. Emitting a cancellation signal of a wait counts as a call of one of those. The
+/// completion of waits by threads that run the context is safe against all members. With
+/// options::locking = false nothing is safe.
 template <class Clock, class WaitTraits = boost::asio::wait_traits<Clock>,
           class Executor = boost::asio::any_io_executor>
 class basic_waitable_timer {
@@ -157,7 +160,10 @@ public:
     /// Each of their handlers is queued and told `boost::asio::error::operation_aborted`; none is
     /// invoked here. This includes waits that have expired already and whose handlers are still
     /// queued. expiry() does not change.
-    /// @return the number of waits that were cancelled.
+    /// @return the number of waits that were cancelled: so many handlers are told `operation_aborted`
+    ///         because of this call, whichever thread made it.
+    /// @par Thread safety
+    /// May be called from any thread: see the class.
     /// @par Complexity
     /// O(number of waits on this timer). Does not allocate.
     std::size_t cancel() { return handle_.cancel(); }
@@ -167,6 +173,9 @@ public:
     std::size_t cancel_one() { return handle_.cancel_one(); }
 
     /// The expiry that was set last, whether or not it has passed.
+    /// @par Thread safety
+    /// May be called from any thread if a time point of the clock is no larger than a pointer: see the
+    /// class.
     time_point expiry() const { return handle_.expiry(); }
 
     /// Cancels all waits as cancel() does, then sets the expiry.

@@ -25,6 +25,7 @@
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -62,7 +63,7 @@ auto record(outcome& o) {
     return [&o](error_code ec) {
         o.code = ec;
         o.at = clock_type::now();
-        o.calls.fetch_add(1, std::memory_order_relaxed); // relaxed: read after join
+        o.calls.fetch_add(1, std::memory_order_release);
     };
 }
 
@@ -115,6 +116,88 @@ BOOST_DATA_TEST_CASE(P3_P4_cancel_against_expiry, shards* per_turn, s, p) {
     //          (b) cancel() returned 0 and the handler was told success.
     for (std::size_t i = 0; i < outcomes.size(); ++i)
         BOOST_REQUIRE(counts[i] == 1 ? aborted(outcomes[i]) : succeeded(outcomes[i]));
+}
+
+// boostorg/asio#447. The threads that cancel, ask and never move anything are not those that use the timer.
+BOOST_DATA_TEST_CASE(P3_P4_cancel_from_any_thread_against_every_use, shards* per_turn, s, p) {
+    constexpr int starts = rounds * users;
+    std::deque<outcome> outcomes(starts);
+    std::atomic<std::size_t> cancelled{0}; // by any thread
+    {
+        arena a(with(s, p));
+        pawl::steady_timer timer(a.context);
+        std::atomic<bool> over{false};
+        race_support::in_threads(3, [&](int me) {
+            std::mt19937_64 random(pawl_test::seed() + static_cast<std::uint64_t>(me));
+            std::size_t count = 0;
+            if (me != 0) {
+                for (clock_type::time_point last; !over.load(std::memory_order_relaxed);) {
+                    count += random() % 2 != 0 ? timer.cancel() : timer.cancel_one();
+                    last = std::max(last, timer.expiry());
+                    spin(upto(random, 20));
+                }
+            } else {
+                for (outcome& o : outcomes) {
+                    switch (random() % 4) {
+                    case 0:
+                        count += timer.expires_after(upto(random, 200));
+                        break;
+                    case 1:
+                        count += timer.expires_at(clock_type::now() + upto(random, 200));
+                        break;
+                    case 2:
+                        timer.rearm_after(upto(random, 200));
+                        break;
+                    case 3:
+                        count += timer.cancel();
+                        break;
+                    }
+                    timer.async_wait(record(o));
+                    spin(upto(random, 10));
+                }
+                over = true;
+            }
+            cancelled += count;
+        });
+        cancelled += timer.cancel();
+    }
+
+    // Allowed: each wait was told success, or operation_aborted, once; and so many were told
+    // operation_aborted as all the calls together have said.
+    std::size_t told = 0;
+    for (const outcome& o : outcomes) {
+        BOOST_REQUIRE(succeeded(o) || aborted(o));
+        told += aborted(o);
+    }
+    BOOST_TEST(told == cancelled);
+    BOOST_TEST(told != 0);
+    BOOST_TEST(told != outcomes.size());
+}
+
+// A wait whose start is known to another thread is found by it.
+BOOST_DATA_TEST_CASE(P4_a_cancel_from_another_thread_finds_a_wait_that_was_started, shards, s) {
+    arena a(with(s, 1));
+    for (int i = 0; i < rounds; ++i) {
+        pawl::steady_timer timer(a.context,
+                                 1h); // the first wait of a timer is the one that makes it known
+        std::atomic<bool> started{false};
+        outcome o;
+        std::size_t count = 0;
+        race_support::in_threads(2, [&](int me) {
+            if (me == 0) {
+                timer.async_wait(record(o));
+                started.store(true, std::memory_order_release);
+            } else {
+                while (!started.load(std::memory_order_acquire))
+                    std::this_thread::yield();
+                count = timer.cancel();
+            }
+        });
+        BOOST_REQUIRE_EQUAL(count, 1U);
+        while (o.calls.load(std::memory_order_acquire) == 0)
+            std::this_thread::yield();
+        BOOST_REQUIRE(o.code == asio::error::operation_aborted);
+    }
 }
 
 BOOST_DATA_TEST_CASE(P1_P4_rearm_against_expiry, shards* per_turn, s, p) {

@@ -7,7 +7,8 @@
 ///   that shard, and the expiry.
 ///
 /// Threads
-///   Used by one thread at a time, as the timer is. The timer_core is shared with the expiry side.
+///   Used by one thread at a time, as the timer is, but for cancel(), cancel_one() and expiry(): what they
+///   read besides the timer_core is atomic. The timer_core is shared with the expiry side, too.
 ///
 /// Cost
 ///   56 bytes. A timer that never waited takes no lock.
@@ -26,6 +27,7 @@
 
 #include <boost/asio/associated_executor.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -35,6 +37,34 @@
 #include <utility>
 
 namespace pawl::detail {
+
+/// A word that one thread writes, and reads as it likes, while others may load() it. relaxed: what it is
+/// for is guarded otherwise. What is no single word, or where there is no std::atomic_ref, is not shared.
+template <class T>
+class shared_word {
+    static constexpr bool one_word = std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(void*);
+
+public:
+    explicit shared_word(const T& word) noexcept : word_(const_cast<T&>(word)) {}
+
+    [[nodiscard]] T load() const noexcept {
+#ifdef __cpp_lib_atomic_ref
+        if constexpr (one_word)
+            return std::atomic_ref<T>(word_).load(std::memory_order_relaxed);
+#endif
+        return word_;
+    }
+    void store(const T& value) const noexcept {
+#ifdef __cpp_lib_atomic_ref
+        if constexpr (one_word)
+            return std::atomic_ref<T>(word_).store(value, std::memory_order_relaxed);
+#endif
+        word_ = value;
+    }
+
+private:
+    T& word_;
+};
 
 template <class Clock, class WaitTraits>
 class timer_handle {
@@ -66,7 +96,7 @@ public:
 
     timer_handle& operator=(timer_handle&& other) {
         leave();
-        home_ = tagged_dispatcher(other.home_.get());
+        home_.set(other.home_.get());
         adopt(other);
         return *this;
     }
@@ -79,7 +109,7 @@ public:
         home_.set_native(runs_natively(ex, home_.get().context()));
     }
 
-    [[nodiscard]] time_point expiry() const noexcept { return expiry_; }
+    [[nodiscard]] time_point expiry() const noexcept { return shared_word(expiry_).load(); }
 
     std::size_t cancel() { return cancel(all); }
     std::size_t cancel_one() { return cancel(1); }
@@ -173,8 +203,7 @@ public:
 private:
     static constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
 
-    /// The dispatcher of the timer, and three facts that only the timer's own thread reads and
-    /// writes.
+    /// The dispatcher of the timer, and three facts that only the timer's own thread writes.
     class tagged_dispatcher {
     public:
         explicit tagged_dispatcher(dispatcher& d) noexcept
@@ -183,20 +212,26 @@ private:
         }
 
         [[nodiscard]] dispatcher& get() const noexcept {
-            return *reinterpret_cast<dispatcher*>(word_ & ~bits);
+            return *reinterpret_cast<dispatcher*>(word() & ~bits);
         }
+        /// For any thread: the dispatcher, or nullptr while the timer is not known there.
+        [[nodiscard]] dispatcher* get_if_used() const noexcept {
+            const std::uintptr_t word = shared_word(word_).load();
+            return (word & used_bit) != 0 ? reinterpret_cast<dispatcher*>(word & ~bits) : nullptr;
+        }
+        void set(dispatcher& d) noexcept { store(reinterpret_cast<std::uintptr_t>(&d)); }
 
         /// The timer is known to its shard: it has waited.
-        [[nodiscard]] bool used() const noexcept { return word_ & used_bit; }
+        [[nodiscard]] bool used() const noexcept { return word() & used_bit; }
         void set_used(bool on) noexcept { set(used_bit, on); }
 
         /// The expiry had passed when it was set, so that its tick is rounded down: such a wait is
         /// due at the next wake-up, not at the end of the tick.
-        [[nodiscard]] bool overdue() const noexcept { return word_ & overdue_bit; }
+        [[nodiscard]] bool overdue() const noexcept { return word() & overdue_bit; }
         void set_overdue(bool on) noexcept { set(overdue_bit, on); }
 
         /// The executor of the timer is the native one of its context.
-        [[nodiscard]] bool native() const noexcept { return word_ & native_bit; }
+        [[nodiscard]] bool native() const noexcept { return word() & native_bit; }
         void set_native(bool on) noexcept { set(native_bit, on); }
 
     private:
@@ -205,7 +240,9 @@ private:
         static constexpr std::uintptr_t native_bit = 4;
         static constexpr std::uintptr_t bits = used_bit | overdue_bit | native_bit;
 
-        void set(std::uintptr_t bit, bool on) noexcept { word_ = on ? word_ | bit : word_ & ~bit; }
+        [[nodiscard]] std::uintptr_t word() const noexcept { return word_; }
+        void store(std::uintptr_t word) noexcept { shared_word(word_).store(word); }
+        void set(std::uintptr_t bit, bool on) noexcept { store(on ? word() | bit : word() & ~bit); }
 
         std::uintptr_t word_;
     };
@@ -240,7 +277,8 @@ private:
     }
 
     std::size_t cancel(std::size_t limit) {
-        return home_.used() ? home_.get().cancel(core_, limit) : 0;
+        dispatcher* const d = home_.get_if_used();
+        return d ? d->cancel(core_, limit) : 0;
     }
 
     /// What a cancel needs, besides what prefetch_timer() asks for.
@@ -338,7 +376,7 @@ private:
 
     void set(const choice& c) noexcept {
         home_.set_overdue(c.overdue());
-        expiry_ = c.expiry;
+        shared_word(expiry_).store(c.expiry);
     }
 
     /// @pre this timer is at home where `other` is, and has no waits.
