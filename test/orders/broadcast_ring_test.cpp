@@ -99,6 +99,20 @@ void copy(execution& e, Reader& reader) {
     e.require(got.count + got.missed <= reader.position() - from, "read and missed too much");
 }
 
+/// Copies up to four of messages of which each is {n, n}, n its number and one, and none is skipped at the
+/// front: what is missed comes before what is read.
+template <class Reader>
+void copy_in_order(execution& e, Reader& reader) {
+    std::array<words, 4> out{};
+    const std::uint64_t from = reader.position();
+    const auto got = reader.read(std::span(out));
+    for (std::size_t i = 0; i != got.count; ++i)
+        e.require(out[i].a == out[i].b, "a message is torn");
+    if (got.count != 0)
+        e.require(out[0].a == from + got.missed + 1, "another message");
+    e.require(got.count + got.missed <= reader.position() - from, "read and missed too much");
+}
+
 template <class Ring>
 orders::named_scenario slot_used_again(const char* name) {
     return {name, [](execution& e) {
@@ -297,6 +311,23 @@ const std::vector<orders::named_scenario> scenarios{
              given_up.emplace(words{7, 7});
          }
          e.together([&] { copy(e, reader); }, [&] { ring.emplace(words{2, 2}); });
+     }},
+    {"of two messages that a reader copies, one is overtaken",
+     [](execution& e) {
+         ring_of<words, lag, ring_writers::one> ring(2, 1);
+         auto reader = ring.join_newest();
+         ring.emplace(words{1, 1});
+         ring.emplace(words{2, 2});
+         e.together([&] { copy_in_order(e, reader); }, [&] { ring.emplace(words{3, 3}); });
+     }},
+    {"a reader is overtaken behind a slot that was given up",
+     [](execution& e) {
+         ring_of<words, lag> ring(4, 1);
+         auto reader = ring.join_newest();
+         ring.emplace(words{1, 1});
+         (void)ring.reserve(1);
+         ring.emplace(words{3, 3});
+         e.together([&] { copy_in_order(e, reader); }, [&] { (void)ring.reserve(4); });
      }},
     {"a writer is not refused while there is room",
      [](execution& e) {
