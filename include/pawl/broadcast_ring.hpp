@@ -654,7 +654,8 @@ private:
                 if (result.count != 0)
                     break; // the next read says so: what is missed comes before what is read
                 missed_ += oldest - at;
-                const std::size_t gone = static_cast<std::size_t>(std::min<std::uint64_t>(oldest - at, copied));
+                const std::size_t gone =
+                    static_cast<std::size_t>(std::min<std::uint64_t>(oldest - at, copied));
                 result.count = copied - gone;
                 std::memmove(static_cast<void*>(to), to + gone, result.count * sizeof(T));
                 at = std::max(oldest, at + copied);

@@ -280,8 +280,7 @@ public:
                 if (seen != 0)
                     moved_.wait(seen, std::memory_order_relaxed); // relaxed: looked at below
                 // acquire: pairs with tell_writers(). What comes later finds the mark, and changes it.
-                seen =
-                    moved_.fetch_or(a_writer_waits, std::memory_order_acquire) | a_writer_waits;
+                seen = moved_.fetch_or(a_writer_waits, std::memory_order_acquire) | a_writer_waits;
             }
         } else {
             const generations got = reserve(n, n);
@@ -403,8 +402,7 @@ public:
             const slot& from = slot_of(first + i);
             if constexpr (many) {
                 // acquire: pairs with mark() of a later generation, which knows oldest_.
-                if (from.mark.load(std::memory_order_acquire) ==
-                    marked(first + i, phase::skipped))
+                if (from.mark.load(std::memory_order_acquire) == marked(first + i, phase::skipped))
                     return i;
             }
             from.load(to[i]);
