@@ -3,17 +3,15 @@
 
 // pawl_bench_feed: pawl::broadcast_ring beside what one writes by hand, see README.md.
 
+#include "fixed_program.hpp"
 #include "harness.hpp"
-#include "idle_thread.hpp"
-#include "report.hpp"
-
-#include "../examples/command_line.hpp"
 
 #include <pawl/broadcast_ring.hpp>
 
 #include <boost/lockfree/spsc_queue.hpp>
 
-#include <CLI/CLI.hpp>
+#include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -23,14 +21,13 @@
 #include <cstdlib>
 #include <deque>
 #include <fstream>
-#include <iostream>
 #include <list>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
-#include <regex>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -72,6 +69,16 @@ using batch_of_events = std::array<event, batch>;
 
 // --- from one writer to four readers, none is lost -----------------------------------------------
 
+// read() calls f for each event that it has read, a batch at most, and says how many.
+
+/// Calls f for the first `n` events of a copy.
+template <class F>
+std::size_t each_of(const batch_of_events& events, std::size_t n, F f) {
+    for (std::size_t i = 0; i != n; ++i)
+        f(events[i]);
+    return n;
+}
+
 /// What stands in many programs: a deque for each reader, and one lock.
 class mutex_deque {
 public:
@@ -86,14 +93,17 @@ public:
             }
         }
     }
-    std::size_t read(std::size_t reader, std::span<event> out) {
-        const std::scoped_lock lock(mutex_);
+    template <class F>
+    std::size_t read(std::size_t reader, F f) {
+        batch_of_events out;
+        std::unique_lock lock(mutex_);
         auto& mine = queues_[reader];
         const std::size_t n = std::min(mine.size(), out.size());
         const auto end = mine.begin() + static_cast<std::ptrdiff_t>(n);
         std::copy(mine.begin(), end, out.begin());
         mine.erase(mine.begin(), end);
-        return n;
+        lock.unlock();
+        return each_of(out, n, f);
     }
 
 private:
@@ -114,34 +124,68 @@ public:
             }
         }
     }
-    std::size_t read(std::size_t reader, std::span<event> out) {
-        return (*queues_)[reader].pop(out.data(), out.size());
+    template <class F>
+    std::size_t read(std::size_t reader, F f) {
+        batch_of_events out;
+        return each_of(out, (*queues_)[reader].pop(out.data(), out.size()), f);
     }
 
-private:
+protected:
     using queue = boost::lockfree::spsc_queue<event, boost::lockfree::capacity<slots>>;
     std::unique_ptr<std::array<queue, readers>> queues_ =
         std::make_unique<std::array<queue, readers>>();
 };
 
-/// Readers keep what they have not read; the writer waits for them.
-class pawl_block {
+/// The same, but events are not copied out. All that are there, since it has no call for a batch.
+class spsc_in_place : public spsc_queues {
+public:
+    template <class F>
+    std::size_t read(std::size_t reader, F f) {
+        return (*queues_)[reader].consume_all([&](const event& each) { f(each); });
+    }
+};
+
+template <slow_readers Policy>
+class pawl_ring {
 public:
     void write(std::span<const event> events) { (void)ring_.write(events); }
-    std::size_t read(std::size_t reader, std::span<event> out) {
-        return readers_[reader].read(out).count;
+    template <class F>
+    std::size_t read(std::size_t reader, F f) {
+        batch_of_events out;
+        const auto got = readers_[reader].read(out);
+        if (got.missed != 0)
+            std::abort();
+        return each_of(out, got.count, f);
     }
 
-private:
-    using ring = pawl::broadcast_ring<event, slow_readers::block, ring_writers::one>;
+protected:
+    using ring = pawl::broadcast_ring<event, Policy, ring_writers::one>;
     ring ring_{slots, readers};
-    std::array<ring::reader, readers> readers_{ring_.join_newest(), ring_.join_newest(),
-                                               ring_.join_newest(), ring_.join_newest()};
+    std::array<typename ring::reader, readers> readers_{ring_.join_newest(), ring_.join_newest(),
+                                                        ring_.join_newest(), ring_.join_newest()};
+};
+
+/// Readers keep what they have not read; the writer waits for them.
+using pawl_block = pawl_ring<slow_readers::block>;
+
+/// The same, but events are looked at and not copied.
+class pawl_in_place : public pawl_block {
+public:
+    template <class F>
+    std::size_t read(std::size_t reader, F f) {
+        const auto some = readers_[reader].read(batch);
+        std::size_t n = 0;
+        for (const event& each : some) {
+            f(each);
+            ++n;
+        }
+        return n;
+    }
 };
 
 /// Messages are overwritten without asking. So that none is missed, and all variants do the same work,
 /// the writer asks here where the readers are.
-class pawl_lag {
+class pawl_lag : public pawl_ring<slow_readers::lag> {
 public:
     void write(std::span<const event> events) {
         while (ring_.published() + batch > seen_ + slots) {
@@ -151,45 +195,56 @@ public:
             if (ring_.published() + batch > seen_ + slots)
                 std::this_thread::yield();
         }
-        (void)ring_.write(events);
+        pawl_ring::write(events);
     }
-    std::size_t read(std::size_t reader, std::span<event> out) {
-        const auto got = readers_[reader].read(out);
-        if (got.missed != 0)
-            std::abort();
+    template <class F>
+    std::size_t read(std::size_t reader, F f) {
+        const std::size_t n = pawl_ring::read(reader, f);
         positions_[reader].at.store(readers_[reader].position(), std::memory_order_relaxed);
-        return got.count;
+        return n;
     }
 
 private:
     struct alignas(64) position {
         std::atomic<std::uint64_t> at{0};
     };
-    using ring = pawl::broadcast_ring<event, slow_readers::lag, ring_writers::one>;
-    ring ring_{slots, readers};
-    std::array<ring::reader, readers> readers_{ring_.join_newest(), ring_.join_newest(),
-                                               ring_.join_newest(), ring_.join_newest()};
     std::array<position, readers> positions_;
     std::uint64_t seen_ = 0;
 };
 
-template <class Broadcast>
-sample broadcast(const plan& p) {
+/// Memory of the process that is there, in KiB.
+double resident() {
+    std::uint64_t all = 0;
+    std::uint64_t there = 0;
+    if (!(std::ifstream("/proc/self/statm") >> all >> there))
+        throw std::runtime_error("cannot read /proc/self/statm");
+    return static_cast<double>(there) * static_cast<double>(::sysconf(_SC_PAGESIZE)) / 1024;
+}
+
+/// CPU time of the process, in nanoseconds.
+double process_cpu() {
+    timespec t{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
+}
+
+/// @param notes of the writer: called at the begin, in the middle and at the end.
+template <class Broadcast, class Notes>
+sample broadcast(const plan& p, Notes notes) {
     const auto to_all = std::make_unique<Broadcast>();
     std::array<checksum, readers> sums;
-    const auto before = allocations.load();
+    sample result;
+    const double cpu = process_cpu();
     const watch time;
     std::vector<std::thread> threads;
     for (std::size_t r = 0; r != readers; ++r) {
         threads.emplace_back([&, r] {
-            batch_of_events out;
             checksum mine;
             while (mine.expired != p.size) {
-                const std::size_t n = to_all->read(r, out);
-                for (const event& each : std::span(out).first(n)) {
+                const std::size_t n = to_all->read(r, [&](const event& each) {
                     ++mine.expired;
                     mine.ids += each.number + 1;
-                }
+                });
                 if (n == 0)
                     std::this_thread::yield();
             }
@@ -197,20 +252,50 @@ sample broadcast(const plan& p) {
         });
     }
     batch_of_events in{};
-    for (std::size_t i = 0; i != p.size; i += batch) {
-        for (std::size_t k = 0; k != batch; ++k)
-            in[k].number = i + k;
-        to_all->write(in);
-    }
+    const auto write = [&](std::size_t from, std::size_t to) {
+        for (std::size_t i = from; i != to; i += batch) {
+            for (std::size_t k = 0; k != batch; ++k)
+                in[k].number = i + k;
+            to_all->write(in);
+        }
+    };
+    const std::size_t first = std::min(p.size, 2 * slots); // each slot and each stack was used
+    const std::size_t middle = first + (p.size - first) / 2 / batch * batch;
+    write(0, first);
+    notes(result, "begin");
+    write(first, middle);
+    notes(result, "middle");
+    write(middle, p.size);
     for (std::thread& t : threads)
         t.join();
     const double elapsed = time.elapsed_ns();
-    checksum sum;
+    const double got = process_cpu() - cpu;
+    result.value = elapsed / static_cast<double>(p.size * readers);
+    notes(result, "end");
+    // Fewer than there are: other programs ran beside it, or threads slept.
+    result.notes.emplace_back("CPUs that the process got", got / elapsed);
     for (const checksum& each : sums)
-        sum += each;
-    return {elapsed / static_cast<double>(p.size * readers),
-            sum,
-            {{"allocations", static_cast<double>(allocations.load() - before)}}};
+        result.sum += each;
+    return result;
+}
+
+template <class Broadcast>
+sample counted(const plan& p) {
+    std::uint64_t before = 0;
+    return broadcast<Broadcast>(p, [&](sample& result, const std::string& when) {
+        if (when == "begin")
+            before = allocations.load();
+        if (when == "end")
+            result.notes.emplace_back("allocations",
+                                      static_cast<double>(allocations.load() - before));
+    });
+}
+
+template <class Broadcast>
+sample weighed(const plan& p) {
+    return broadcast<Broadcast>(p, [](sample& result, const std::string& when) {
+        result.notes.emplace_back("KiB of the process at the " + when, resident());
+    });
 }
 
 // --- readers that come and go --------------------------------------------------------------------
@@ -230,9 +315,8 @@ sample join_list(const plan& p) {
     }
     return {time.elapsed_ns() / static_cast<double>(p.size), sum, {}};
 }
-template <slow_readers Policy>
-sample join_ring(const plan& p) {
-    pawl::broadcast_ring<event, Policy, ring_writers::one> ring(slots, 64);
+template <class Ring>
+sample join(Ring& ring, const plan& p) {
     checksum sum;
     const watch time;
     for (std::size_t i = 0; i != p.size; ++i) {
@@ -240,6 +324,28 @@ sample join_ring(const plan& p) {
         ++sum.expired;
     }
     return {time.elapsed_ns() / static_cast<double>(p.size), sum, {}};
+}
+template <slow_readers Policy>
+sample join_ring(const plan& p) {
+    pawl::broadcast_ring<event, Policy, ring_writers::one> ring(slots, 64);
+    return join(ring, p);
+}
+/// While another thread writes.
+template <slow_readers Policy>
+sample join_written(const plan& p) {
+    pawl::broadcast_ring<event, Policy, ring_writers::one> ring(slots, 64);
+    std::atomic<bool> over{false};
+    std::thread writer([&] {
+        const batch_of_events in{};
+        while (!over.load(std::memory_order_relaxed))
+            (void)ring.write(in);
+    });
+    while (ring.published() == 0)
+        std::this_thread::yield();
+    const sample result = join(ring, p);
+    over.store(true, std::memory_order_relaxed);
+    writer.join();
+    return result;
 }
 
 // --- what readers cost a writer ------------------------------------------------------------------
@@ -272,17 +378,30 @@ std::vector<bench::workload> workloads() {
         {"feed_broadcast",
          "one thread writes batches of 64 events of 40 bytes, four read each of them",
          "ns per event and reader, real time; `timers` are events",
-         {{"mutex_deque", broadcast<mutex_deque>},
-          {"spsc_queues", broadcast<spsc_queues>},
-          {"pawl_block", broadcast<pawl_block>},
-          {"pawl_lag", broadcast<pawl_lag>}},
-         64 * 20'000},
+         {{"mutex_deque", counted<mutex_deque>},
+          {"spsc_queues", counted<spsc_queues>},
+          {"spsc_in_place", counted<spsc_in_place>},
+          {"pawl_block", counted<pawl_block>},
+          {"pawl_lag", counted<pawl_lag>},
+          {"pawl_in_place", counted<pawl_in_place>}},
+         batch * 100'000},
+        {"feed_memory",
+         "the same with a thousand million events",
+         "ns per event and reader, real time; `timers` are events",
+         {{"pawl_block", weighed<pawl_block>}, {"pawl_lag", weighed<pawl_lag>}},
+         1'000'000'000,
+         1},
         {"feed_join",
          "a reader joins and leaves",
          "ns for both, real time; `timers` are readers",
          {{"mutex_list", join_list},
           {"pawl_drop_new", join_ring<drop_new>},
           {"pawl_lag", join_ring<lag>}},
+         1'000'000},
+        {"feed_join_written",
+         "the same while another thread writes batches of 64 events without a pause",
+         "ns for both, real time; `timers` are readers",
+         {{"pawl_drop_new", join_written<drop_new>}, {"pawl_lag", join_written<lag>}},
          1'000'000},
         {"feed_reader",
          "batches of 64 events are written, with lag, while a reader is not there, is suspended, "
@@ -291,73 +410,19 @@ std::vector<bench::workload> workloads() {
          {{"absent", written<lag, absent>},
           {"suspended", written<lag, suspended>},
           {"asleep", written<lag, asleep>}},
-         64 * 200'000},
+         batch * 200'000},
         {"feed_reader_drop_new",
          "the same with drop_new, without a reader that does not read: that one keeps its messages",
          "ns per event, real time; `timers` are events",
          {{"absent", written<drop_new, absent>}, {"suspended", written<drop_new, suspended>}},
-         64 * 200'000},
+         batch * 200'000},
     };
 }
 
 } // namespace
 
-int main(int argc, char** argv) try {
-    std::vector<std::string> patterns;
-    std::size_t repetitions = 9;
-    std::string json_file;
-    bool quick = false;
-    CLI::App app{"pawl::broadcast_ring beside what one writes by hand", "pawl_bench_feed"};
-    app.add_option("-w,--workload", patterns, "run these only: regular expressions, repeatable");
-    app.add_option("-r,--reps", repetitions, "repetitions")
-        ->check(CLI::Range(1, 10'000))
-        ->capture_default_str();
-    app.add_option("--json", json_file, "write all samples to this file");
-    app.add_flag("-q,--quick", quick, "a smoke test of seconds");
-    if (const auto status = example::parse_command_line(app, argc, argv))
-        return *status;
-
-    auto facts = bench::environment();
-    facts.push_back(bench::beside(false));
-    facts.emplace_back("options",
-                       std::to_string(repetitions) + " repetitions" + (quick ? ", quick" : ""));
-    facts.emplace_back("ratios", "first column / variant, more is better for the variant: median "
-                                 "(min - max) of paired repetitions");
-    std::cout << "# pawl_bench_feed\n\n";
-    bench::print_facts(std::cout, facts);
-    bench::json_report report;
-    std::ofstream json;
-    if (!json_file.empty()) {
-        json.open(json_file);
-        if (!json) {
-            std::cerr << "pawl_bench_feed: cannot write " << json_file << '\n';
-            return 2;
-        }
-    }
-    const bench::idle_thread second; // every program of this kind has one
-    for (const auto& work : workloads()) {
-        const auto named = [&](const std::string& p) {
-            return std::regex_search(work.name, std::regex(p));
-        };
-        if (!patterns.empty() && std::none_of(patterns.begin(), patterns.end(), named))
-            continue;
-        plan p;
-        // Whole batches.
-        p.size = quick ? std::max<std::size_t>(work.fixed_size / 100 / batch, 1) * batch
-                       : work.fixed_size;
-        bench::print_heading(std::cout, work);
-        const std::vector results{bench::measure(work, p, quick ? 2 : repetitions)};
-        bench::print_row(std::cout, results.front());
-        bench::print_notes(std::cout, results);
-        report.add(work, results.front());
-    }
-    if (json.is_open())
-        report.write(json, facts);
-    return 0;
-} catch (const bench::checksum_mismatch& error) {
-    std::cerr << "pawl_bench_feed: the variants did not do the same work: " << error.what() << '\n';
-    return 1;
-} catch (const std::exception& error) {
-    std::cerr << "pawl_bench_feed: " << error.what() << '\n';
-    return 1;
+int main(int argc, char** argv) {
+    return bench::run_fixed(argc, argv, "pawl_bench_feed",
+                            "pawl::broadcast_ring beside what one writes by hand", workloads,
+                            batch);
 }

@@ -3,11 +3,8 @@
 
 // pawl_bench_queue: pawl::event_queue beside what one writes by hand, see README.md.
 
+#include "fixed_program.hpp"
 #include "harness.hpp"
-#include "idle_thread.hpp"
-#include "report.hpp"
-
-#include "../examples/command_line.hpp"
 
 #include <pawl/event_queue.hpp>
 #include <pawl/manual_clock.hpp>
@@ -17,8 +14,6 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-
-#include <CLI/CLI.hpp>
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -34,14 +29,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
-#include <fstream>
 #include <functional>
-#include <iostream>
 #include <memory>
 #include <mutex>
 #include <new>
-#include <optional>
-#include <regex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -410,61 +401,7 @@ std::vector<bench::workload> workloads() {
 
 } // namespace
 
-int main(int argc, char** argv) try {
-    std::vector<std::string> patterns;
-    std::size_t repetitions = 9;
-    std::string json_file;
-    bool quick = false;
-    CLI::App app{"pawl::event_queue beside what one writes by hand", "pawl_bench_queue"};
-    app.add_option("-w,--workload", patterns, "run these only: regular expressions, repeatable");
-    app.add_option("-r,--reps", repetitions, "repetitions")
-        ->check(CLI::Range(1, 10'000))
-        ->capture_default_str();
-    app.add_option("--json", json_file, "write all samples to this file");
-    app.add_flag("-q,--quick", quick, "a smoke test of seconds");
-    if (const auto status = example::parse_command_line(app, argc, argv))
-        return *status;
-
-    auto facts = bench::environment();
-    facts.push_back(bench::beside(false));
-    facts.emplace_back("options",
-                       std::to_string(repetitions) + " repetitions" + (quick ? ", quick" : ""));
-    facts.emplace_back("ratios", "first column / variant, more is better for the variant: median "
-                                 "(min - max) of paired repetitions");
-    std::cout << "# pawl_bench_queue\n\n";
-    bench::print_facts(std::cout, facts);
-    bench::json_report report;
-    std::ofstream json;
-    if (!json_file.empty()) {
-        json.open(json_file);
-        if (!json) {
-            std::cerr << "pawl_bench_queue: cannot write " << json_file << '\n';
-            return 2;
-        }
-    }
-    const bench::idle_thread second; // every program of this kind has one
-    for (const auto& work : workloads()) {
-        const auto named = [&](const std::string& p) {
-            return std::regex_search(work.name, std::regex(p));
-        };
-        if (!patterns.empty() && std::none_of(patterns.begin(), patterns.end(), named))
-            continue;
-        plan p;
-        p.size = quick ? work.fixed_size / 100 : work.fixed_size;
-        bench::print_heading(std::cout, work);
-        const std::vector results{bench::measure(work, p, quick ? 2 : repetitions)};
-        bench::print_row(std::cout, results.front());
-        bench::print_notes(std::cout, results);
-        report.add(work, results.front());
-    }
-    if (json.is_open())
-        report.write(json, facts);
-    return 0;
-} catch (const bench::checksum_mismatch& error) {
-    std::cerr << "pawl_bench_queue: the variants did not do the same work: " << error.what()
-              << '\n';
-    return 1;
-} catch (const std::exception& error) {
-    std::cerr << "pawl_bench_queue: " << error.what() << '\n';
-    return 1;
+int main(int argc, char** argv) {
+    return bench::run_fixed(argc, argv, "pawl_bench_queue",
+                            "pawl::event_queue beside what one writes by hand", workloads);
 }

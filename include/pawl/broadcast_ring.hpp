@@ -487,7 +487,8 @@ public:
     /// Whether suspend() was called last.
     [[nodiscard]] bool suspended() const noexcept { return suspended_; }
 
-    /// Copies the next messages to the front of `out`.
+    /// Copies the next messages to the front of `out`. If reads_copies, what is behind them in `out` may be
+    /// overwritten, too.
     /// @throws what the assignment of T throws, not if reads_copies. Then what was assigned before has
     ///         been read, and the message that failed is the next one.
     [[nodiscard]] read_result read(std::span<T> out)
@@ -643,19 +644,28 @@ private:
                     end.closed ? read_status::closed : read_status::nothing};
         read_result result{0, 0, read_status::messages};
         std::uint64_t at = next_;
-        typename core::slot::words message;
         while (result.count != out.size() && at < end.published) {
-            const bool is_there = core_->copy(at, message);
+            T* const to = out.data() + result.count;
+            const auto n = static_cast<std::size_t>(
+                std::min<std::uint64_t>(end.published - at, out.size() - result.count));
+            const std::size_t copied = core_->copy(at, n, to);
             const std::uint64_t oldest = core_->oldest();
             if (oldest > at) { // overtaken
+                if (result.count != 0)
+                    break; // the next read says so: what is missed comes before what is read
                 missed_ += oldest - at;
-                at = oldest;
+                const std::size_t gone =
+                    static_cast<std::size_t>(std::min<std::uint64_t>(oldest - at, copied));
+                result.count = copied - gone;
+                std::memmove(static_cast<void*>(to), to + gone, result.count * sizeof(T));
+                at = std::max(oldest, at + copied);
                 end = core_->end_for(at);
                 continue;
             }
-            if (is_there)
-                std::memcpy(static_cast<void*>(&out[result.count++]), message.data(), sizeof(T));
-            ++at;
+            result.count += copied;
+            at += copied;
+            if (copied != n)
+                ++at; // skipped
         }
         move_to(at);
         result.missed = std::exchange(missed_, 0);

@@ -99,6 +99,22 @@ void copy(execution& e, Reader& reader) {
     e.require(got.count + got.missed <= reader.position() - from, "read and missed too much");
 }
 
+/// Copies up to four of messages of which each is {n, n}, n its number and one, and of which `skipped` were
+/// given up, not the first: what is missed comes before what is read.
+template <class Reader>
+void copy_in_order(execution& e, Reader& reader, std::uint64_t skipped) {
+    std::array<words, 4> out{};
+    const std::uint64_t from = reader.position();
+    const auto got = reader.read(std::span(out));
+    for (std::size_t i = 0; i != got.count; ++i)
+        e.require(out[i].a == out[i].b, "a message is torn");
+    if (got.count != 0)
+        e.require(out[0].a == from + got.missed + 1, "another message");
+    const std::uint64_t told = got.count + got.missed;
+    e.require(told <= reader.position() - from, "read and missed too much");
+    e.require(told + skipped >= reader.position() - from, "a message is forgotten");
+}
+
 template <class Ring>
 orders::named_scenario slot_used_again(const char* name) {
     return {name, [](execution& e) {
@@ -297,6 +313,24 @@ const std::vector<orders::named_scenario> scenarios{
              given_up.emplace(words{7, 7});
          }
          e.together([&] { copy(e, reader); }, [&] { ring.emplace(words{2, 2}); });
+     }},
+    {"of two messages that a reader copies, one is overtaken",
+     [](execution& e) {
+         ring_of<words, lag, ring_writers::one> ring(2, 1);
+         auto reader = ring.join_newest();
+         ring.emplace(words{1, 1});
+         ring.emplace(words{2, 2});
+         e.together([&] { copy_in_order(e, reader, 0); }, [&] { ring.emplace(words{3, 3}); });
+     }},
+    {"a reader is overtaken behind a slot that was given up",
+     [](execution& e) {
+         ring_of<words, lag> ring(4, 1);
+         auto reader = ring.join_newest();
+         ring.emplace(words{1, 1});
+         (void)ring.reserve(1);
+         ring.emplace(words{3, 3});
+         std::optional<decltype(ring)::reservation> all;
+         e.together([&] { copy_in_order(e, reader, 1); }, [&] { all = ring.reserve(4); });
      }},
     {"a writer is not refused while there is room",
      [](execution& e) {

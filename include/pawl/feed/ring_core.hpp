@@ -24,9 +24,13 @@
 //   Who frees. The thread that moves doomed_ destroys what is between; then it marks the slots, and free_
 //   goes on over all that are marked. Where nothing is to be destroyed, free_ is moved at once.
 //
+//   Waiting. With block, a writer that finds no room marks moved_, looks again, and sleeps until moved_ has
+//   changed. All that may make room counts moved_ up; if it finds the mark, it takes that away, and wakes all
+//   that sleep.
+//
 //   Words. With lag, messages that are trivially copyable are overwritten without asking anybody. A writer
-//   raises oldest_ before it writes. A reader copies, and then looks at oldest_: if that has passed, what
-//   it has copied may be torn, and it has missed that message. No claims, no cleaners.
+//   raises oldest_ before it writes. A reader copies several, and then looks at oldest_: the messages that it
+//   has passed may be torn, and are missed; those behind it are whole. No claims, no cleaners.
 //
 //   Publishing. Of several writers, each marks its slots, and published_ goes on over all that are marked.
 //   Nobody waits for a writer that is slower; the slower one publishes for both. With one writer,
@@ -73,16 +77,19 @@
 //   owners_      leave: rmw                acq_rel  the last one destroys after all have left
 //                join: rmw                 relaxed  the one that joins is kept by another owner
 //   moved_       room: rmw                 release  reserve, block: sees the room that it is told of
-//                reserve: load             acquire  the same
+//                reserve: rmw              acquire  the same
+//                room: rmw of the mark     relaxed  only what changes matters
 //   readers_, dropped_, ids_               relaxed  numbers
 //
 //   test/orders/broadcast_ring_test.cpp has a bad execution for each order that is weakened alone, and
-//   test/model/broadcast_ring.pml explores claims, cleaners and slots that are used again.
+//   test/model/broadcast_ring.pml explores claims, cleaners and slots that are used again;
+//   test/model/broadcast_ring_wait.pml writers that wait.
 //
 // Cost
-//   One writer, words: for each reservation two stores, and a store for each word. Several writers: one
-//   compare-exchange to reserve and one to publish. Generations last for 2^62 messages. A cleaner looks at each place for a reader, once for
-//   each time around the ring if readers keep up (for lag four times).
+//   One writer, words: for each reservation two stores, and a store for each word. A read of words: two
+//   loads, and a load for each word. Several writers: one compare-exchange to reserve and one to publish.
+//   A cleaner looks at each place for a reader, once for each time around the ring if readers keep up (for
+//   lag four times). block: a locked instruction for each read. Generations last for 2^62 messages.
 
 #ifndef PAWL_FEED_RING_CORE_HPP
 #define PAWL_FEED_RING_CORE_HPP
@@ -266,13 +273,14 @@ public:
     /// As reserve(n, n), but as the policy says if there is no room.
     [[nodiscard]] generations reserve_or_wait(std::uint64_t n) noexcept {
         if constexpr (Policy == slow_readers::block) {
-            for (;;) {
-                // acquire: pairs with tell_writers(). What comes later changes it again.
-                const std::uint32_t seen = moved_.load(std::memory_order_acquire);
+            for (std::uint32_t seen = 0;;) {
                 const generations got = reserve(n, n);
                 if (!got.empty() || closed())
                     return got;
-                moved_.wait(seen, std::memory_order_relaxed); // relaxed: loaded again
+                if (seen != 0)
+                    moved_.wait(seen, std::memory_order_relaxed); // relaxed: looked at below
+                // acquire: pairs with tell_writers(). What comes later finds the mark, and changes it.
+                seen = moved_.fetch_or(a_writer_waits, std::memory_order_acquire) | a_writer_waits;
             }
         } else {
             const generations got = reserve(n, n);
@@ -284,7 +292,10 @@ public:
 
     template <class... Args>
     void construct(std::uint64_t generation, Args&&... args) {
-        if constexpr (copies)
+        if constexpr (copies && sizeof...(Args) == 1 &&
+                      (std::is_same_v<std::remove_cvref_t<Args>, T> && ...))
+            slot_of(generation).store(args...); // without another copy
+        else if constexpr (copies)
             slot_of(generation).store(T(std::forward<Args>(args)...));
         else
             slot_of(generation).construct(std::forward<Args>(args)...);
@@ -308,7 +319,8 @@ public:
             reserved_.store(written, std::memory_order_relaxed);
             published_.store(written, std::memory_order_release); // pairs with published()
         }
-        tell_writers(); // what is published may be read, and freed
+        if constexpr (many)
+            tell_writers(); // what is published may be read, and freed
     }
 
     /// Gives up [mine.first, mine.last), of which [mine.first, written) is constructed.
@@ -380,19 +392,22 @@ public:
         return slot_of(generation).get();
     }
 
-    /// Whether there is a message, which is copied. If oldest() has passed it then, what was copied is
-    /// worth nothing.
-    [[nodiscard]] bool copy(std::uint64_t generation, auto& to) const noexcept
+    /// Copies up to `n` messages from `first` on, up to a slot that is skipped. Of those that oldest() has
+    /// passed then, what was copied is worth nothing.
+    /// @return how many were copied.
+    std::size_t copy(std::uint64_t first, std::size_t n, T* to) const noexcept
         requires(copies)
     {
-        const slot& from = slot_of(generation);
-        if constexpr (many) {
-            // acquire: pairs with mark() of a later generation, which knows oldest_.
-            if (from.mark.load(std::memory_order_acquire) == marked(generation, phase::skipped))
-                return false;
+        for (std::size_t i = 0; i != n; ++i) {
+            const slot& from = slot_of(first + i);
+            if constexpr (many) {
+                // acquire: pairs with mark() of a later generation, which knows oldest_.
+                if (from.mark.load(std::memory_order_acquire) == marked(first + i, phase::skipped))
+                    return i;
+            }
+            from.load(to[i]);
         }
-        to = from.load();
-        return true;
+        return n;
     }
 
     // --- cleaning ----------------------------------------------------------------------------
@@ -435,6 +450,7 @@ public:
 
 private:
     static constexpr std::size_t cache_line = 64;
+    static constexpr std::uint32_t a_writer_waits = 1; ///< in moved_, which counts in twos
 
     /// A mark is a generation and one of these; 0 is none.
     enum class phase : std::uint64_t { written = 1, skipped = 2, freed = 3 };
@@ -565,8 +581,13 @@ private:
     /// There may be room: those that wait in reserve_or_wait() look again.
     void tell_writers() noexcept {
         if constexpr (Policy == slow_readers::block) {
-            moved_.fetch_add(1, std::memory_order_release); // pairs with reserve_or_wait()
-            moved_.notify_all();
+            // release: pairs with reserve_or_wait(). To notify is a system call, so that only a writer
+            // that waits is notified.
+            if ((moved_.fetch_add(2, std::memory_order_release) & a_writer_waits) != 0) {
+                // relaxed: a number. Before the notification, after which the mark is the next wait's.
+                moved_.fetch_and(~a_writer_waits, std::memory_order_relaxed);
+                moved_.notify_all();
+            }
         }
     }
 

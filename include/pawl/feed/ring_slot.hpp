@@ -52,24 +52,43 @@ private:
 template <class T, class Mark>
 class word_slot : public Mark {
 public:
-    static constexpr std::size_t length = (sizeof(T) + 7) / 8;
-    using words = std::array<std::uint64_t, length>;
-
     void store(const T& message) noexcept {
-        words from{};
-        std::memcpy(from.data(), &message, sizeof(T));
-        for (std::size_t i = 0; i != length; ++i)
-            words_[i].store(from[i], std::memory_order_release); // pairs with load()
+        const auto* const from = reinterpret_cast<const std::byte*>(&message);
+        for_each_word([&](std::size_t i, std::size_t bytes) {
+            std::uint64_t word = 0;
+            std::memcpy(&word, from + i * sizeof(word), bytes);
+            words_[i].store(word, std::memory_order_release); // pairs with load()
+        });
     }
     /// Words of one message, or of several if it is overwritten meanwhile.
-    [[nodiscard]] words load() const noexcept {
-        words to;
-        for (std::size_t i = 0; i != length; ++i)
-            to[i] = words_[i].load(std::memory_order_acquire); // pairs with store()
-        return to;
+    void load(T& message) const noexcept {
+        auto* const to = reinterpret_cast<std::byte*>(&message);
+        for_each_word([&](std::size_t i, std::size_t bytes) {
+            // acquire: pairs with store().
+            const std::uint64_t word = words_[i].load(std::memory_order_acquire);
+            std::memcpy(to + i * sizeof(word), &word, bytes);
+        });
     }
 
 private:
+    static constexpr std::size_t length = (sizeof(T) + 7) / 8;
+    static constexpr std::size_t last_bytes = sizeof(T) - (length - 1) * 8;
+
+    /// Calls f(i, how many bytes of the message are in it) for each word. Without a loop for short messages,
+    /// since compilers do not unroll loops over atomics.
+    template <class F>
+    static void for_each_word(F f) noexcept {
+        if constexpr (length <= 8) {
+            [&]<std::size_t... I>(std::index_sequence<I...>) {
+                (f(I, I + 1 == length ? last_bytes : 8), ...);
+            }(std::make_index_sequence<length>());
+        } else {
+            for (std::size_t i = 0; i != length - 1; ++i)
+                f(i, 8);
+            f(length - 1, last_bytes);
+        }
+    }
+
     std::array<std::atomic<std::uint64_t>, length> words_{};
 };
 
