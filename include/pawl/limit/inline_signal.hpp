@@ -102,7 +102,7 @@ public:
                 signal_->clear_small();
                 if (auto large = signal_->large_.slot(); large.has_handler()) // else it is a call
                     large.clear();
-            } else if (other_.is_connected()) {
+            } else {
                 other_.clear();
             }
         }
@@ -113,7 +113,7 @@ public:
         [[nodiscard]] bool has_handler() const noexcept {
             if (signal_)
                 return signal_->small_ || signal_->large_.slot().has_handler();
-            return other_.is_connected() && other_.has_handler();
+            return other_.has_handler();
         }
 
         /// @throws std::bad_alloc if a handler is there.
