@@ -16,7 +16,9 @@
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/cancellation_state.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 
 #include <array>
 #include <cstddef>
@@ -138,6 +140,29 @@ BOOST_AUTO_TEST_CASE(a_slot_without_a_signal_is_not_connected) {
     BOOST_TEST((none_yet != slot));
     none_yet = slot;
     BOOST_TEST((none_yet == slot));
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_slot_of_asio_under_this_type_is_what_it_was, Handler, sizes) {
+    asio::cancellation_signal other;
+    slot = other.slot();
+    BOOST_TEST(slot.is_connected());
+    BOOST_TEST(!slot.has_handler());
+    BOOST_TEST((slot == other.slot()));
+    BOOST_TEST((slot != signal->slot()));
+
+    slot.emplace<Handler>(alive, types);
+    BOOST_TEST(slot.has_handler());
+    BOOST_TEST(other.slot().has_handler());
+    BOOST_TEST(!signal->slot().has_handler());
+    other.emit(cancellation_type::partial);
+    signal->emit(cancellation_type::terminal);
+    BOOST_TEST((types == std::vector{cancellation_type::partial}));
+    const asio::cancellation_slot back = slot;
+    BOOST_TEST((back == other.slot()));
+
+    slot.clear();
+    BOOST_TEST(handlers() == 0);
+    BOOST_TEST(!other.slot().has_handler());
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -327,6 +352,47 @@ void expect_that_the_limit_reaches_it() {
 BOOST_AUTO_TEST_CASE(operations_that_know_slots_of_asio_only_are_cancelled_by_the_limit) {
     expect_that_the_limit_reaches_it<asio::cancellation_slot, 8>();
     expect_that_the_limit_reaches_it<asio::cancellation_slot, 400>();
+}
+
+/// A handler behind a filter, as Boost.MQTT5 has it: the slot is that of the filter, and its type that of the
+/// handler's own slot.
+template <class Handler>
+struct filtered {
+    using cancellation_slot_type = asio::associated_cancellation_slot_t<Handler>;
+    cancellation_slot_type get_cancellation_slot() const noexcept { return state->slot(); }
+    void operator()(error_code ec, int n) { std::move (*handler)(ec, n); }
+
+    std::shared_ptr<Handler> handler;
+    std::shared_ptr<asio::cancellation_state> state;
+};
+
+BOOST_AUTO_TEST_CASE(an_operation_that_filters_cancellations_is_cancelled_by_the_limit) {
+    for (const bool lets_it_through : {true, false}) {
+        asio::io_context context;
+        manual_timer timer(context);
+        outcome o;
+        auto token = pawl::timeout(timer, 1s, record(o));
+        asio::async_initiate<decltype(token), void(error_code, int)>(
+            [&](auto handler) {
+                using handler_type = decltype(handler);
+                const auto shared = std::make_shared<handler_type>(std::move(handler));
+                const asio::cancellation_slot outer =
+                    asio::get_associated_cancellation_slot(*shared);
+                const auto filter =
+                    lets_it_through ? cancellation_type::terminal : cancellation_type::total;
+                const auto state = std::make_shared<asio::cancellation_state>(
+                    outer, [filter](cancellation_type_t type) { return type & filter; });
+                waiting<asio::cancellation_slot, 8>{}(filtered<handler_type>{shared, state});
+                if (!lets_it_through)
+                    asio::post(context, [shared] { std::move (*shared)(error_code(), 2); });
+            },
+            token);
+        pass(context, 1s);
+        if (lets_it_through)
+            BOOST_TEST(o.ended_with(timed_out, 1));
+        else
+            BOOST_TEST(o.ended_with(error_code(), 2));
+    }
 }
 
 BOOST_AUTO_TEST_CASE(operations_with_large_cancellation_handlers_are_cancelled_by_the_limit) {

@@ -10,7 +10,8 @@
 ///   What fits is put into the signal itself, what does not into a signal of Asio's. The slot converts
 ///   to Asio's, since operations keep such slots (Beast's saved_handler does). From the first
 ///   conversion on everything goes through Asio's signal, so that all slots are of one place: a
-///   handler that is in the signal itself by then is represented there.
+///   handler that is in the signal itself by then is represented there. A slot of Asio's converts to
+///   this type as well, and stays what it is.
 ///
 /// Threads
 ///   None of this may be called from two threads at a time, as with Asio's.
@@ -72,9 +73,14 @@ public:
     public:
         slot_type() noexcept = default;
         explicit slot_type(inline_signal& signal) noexcept : signal_(&signal) {}
+        /// A slot of another signal under this type. What wraps a handler may give it out: it has the
+        /// type of the handler's slot, and filters by a cancellation_state (Boost.MQTT5 does).
+        slot_type(const boost::asio::cancellation_slot& other) noexcept : other_(other) {}
 
         template <class Handler, class... Args>
         Handler& emplace(Args&&... args) {
+            if (!signal_)
+                return other_.template emplace<Handler>(std::forward<Args>(args)...);
             if constexpr (fits<Handler>) {
                 if (!signal_->converted_) {
                     clear();
@@ -96,26 +102,37 @@ public:
                 signal_->clear_small();
                 if (auto large = signal_->large_.slot(); large.has_handler()) // else it is a call
                     large.clear();
+            } else {
+                other_.clear();
             }
         }
 
-        [[nodiscard]] bool is_connected() const noexcept { return signal_ != nullptr; }
+        [[nodiscard]] bool is_connected() const noexcept {
+            return signal_ || other_.is_connected();
+        }
         [[nodiscard]] bool has_handler() const noexcept {
-            return signal_ && (signal_->small_ || signal_->large_.slot().has_handler());
+            if (signal_)
+                return signal_->small_ || signal_->large_.slot().has_handler();
+            return other_.has_handler();
         }
 
         /// @throws std::bad_alloc if a handler is there.
         operator boost::asio::cancellation_slot() const {
             if (!signal_)
-                return {};
+                return other_;
             signal_->convert();
             return signal_->large_.slot();
         }
 
         friend bool operator==(const slot_type&, const slot_type&) noexcept = default;
+        friend bool operator==(const slot_type& a, const boost::asio::cancellation_slot& b) {
+            return static_cast<boost::asio::cancellation_slot>(a) ==
+                   b; // each converts to the other
+        }
 
     private:
         inline_signal* signal_ = nullptr;
+        boost::asio::cancellation_slot other_; ///< if there is no signal_
     };
 
     inline_signal() = default;
