@@ -205,13 +205,12 @@ private:
 
         template <class Handler>
         void async_wait(Handler&& handler) {
+            const std::uint64_t wait =
+                hub->unlist(sleeper); // it may be listed by one that was cancelled
             sleeper.timer.expires_at(detail::feed_timer::time_point::max());
             sleeper.timer.async_wait(std::forward<Handler>(handler));
-            hub->unlist(sleeper); // of a wait that was cancelled
-            hub->list(sleeper);
-            hub->sleep_unless(sleeper, [this] { return ring->available() != 0 || ring_closed(); });
+            hub->sleep(sleeper, wait, [this] { return ring->available() != 0; });
         }
-        [[nodiscard]] bool ring_closed() const noexcept { return hub->closed(); }
 
         void suspend() {
             if (ring->suspended())
@@ -296,8 +295,9 @@ inline event_feed::reader event_feed::join(const boost::asio::any_io_executor& e
 /// the timer if that moves, and ends with it. The name is kept beside the shard, not in the timer.
 /// @param name at most 23 bytes are kept, see timer_name; empty: none any more.
 /// @throws std::bad_alloc
+/// @pre The context is there.
 /// @par Thread safety
-/// As any member of the timer.
+/// As any member of the timer that is called by one thread at a time.
 /// @par Complexity
 /// O(log n) in the timers with names, and so are the move and the end of any timer of the shard then.
 template <class Timer>

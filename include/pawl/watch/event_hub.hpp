@@ -152,8 +152,10 @@ public:
 private:
     friend class event_hub;
 
+    // Guarded by the hub.
     feed_sleeper* next_ = nullptr;
     bool listed_ = false;
+    std::uint64_t wait_ = 0; ///< number of its last wait
 };
 
 class event_hub final : public context_watcher {
@@ -173,10 +175,11 @@ public:
         shard_probe* const probe = find(shard);
         if (!probe)
             return;
+        shard_probe::names old; // freed without the lock
         const std::scoped_lock order(shard.mutex());
         probe->publish();
         shard.observe(nullptr, false, false);
-        probe->names_.clear();
+        probe->names_.swap(old);
         probe->shard_ = nullptr;
     }
 
@@ -238,44 +241,36 @@ public:
         }
     }
 
-    /// Goes on the list. Then call sleep_unless().
-    void list(feed_sleeper& s) noexcept {
+    /// Takes it off the list, if it is on it: from here on the timer is the caller's.
+    /// @return the number of the wait that the caller may start, if it does.
+    std::uint64_t unlist(feed_sleeper& s) noexcept {
         const std::scoped_lock lock(mutex_);
-        PAWL_ASSERT(!s.listed_);
+        unlist_locked(s);
+        return ++s.wait_;
+    }
+    /// Goes on the list with a wait that was started, and looks once more (H1).
+    /// @param wait what unlist() said. The wait may be over, and another one have been started since:
+    ///        then nothing is done.
+    /// @param there whether there is something for it.
+    template <class Predicate>
+    void sleep(feed_sleeper& s, std::uint64_t wait, Predicate there) {
+        const std::scoped_lock lock(mutex_);
+        if (s.wait_ != wait)
+            return;
         s.next_ = std::exchange(sleepers_, &s);
         s.listed_ = true;
         sleeping_.store(true, std::memory_order_relaxed);
-    }
-    /// H1: looks once more.
-    template <class Predicate>
-    void sleep_unless(feed_sleeper& s, Predicate there) {
-        // With the locks, also of those that have nothing: their next event sees the list.
-        {
-            const std::scoped_lock lock(mutex_);
-            for (const auto& p : probes_) {
-                if (p->shard_) {
-                    const std::scoped_lock order(p->shard_->mutex());
-                    p->publish();
-                }
+        // With the locks, also of shards that have nothing: their next event sees the list.
+        for (const auto& p : probes_) {
+            if (p->shard_) {
+                const std::scoped_lock order(p->shard_->mutex());
+                p->publish();
             }
         }
-        if (there())
-            wake(s);
-    }
-    /// Takes it off the list, if it is on it.
-    void unlist(feed_sleeper& s) noexcept {
-        const std::scoped_lock lock(mutex_);
-        if (!std::exchange(s.listed_, false))
-            return;
-        feed_sleeper** at = &sleepers_;
-        while (*at != &s)
-            at = &(*at)->next_;
-        *at = s.next_;
-        sleeping_.store(sleepers_ != nullptr, std::memory_order_relaxed);
-    }
-    void wake(feed_sleeper& s) {
-        unlist(s);
-        (void)s.timer.rearm_at(feed_timer::time_point::min());
+        if (there() || (ring_ && ring_->closed())) {
+            unlist_locked(s);
+            (void)s.timer.rearm_at(feed_timer::time_point::min());
+        }
     }
     /// Wakes all.
     /// @throws std::bad_alloc. The next event tries again.
@@ -300,10 +295,6 @@ public:
                 ring_->close();
         }
         wake_all();
-    }
-    [[nodiscard]] bool closed() const {
-        const std::scoped_lock lock(mutex_);
-        return ring_ && ring_->closed();
     }
 
     // --- names --------------------------------------------------------------------------------
@@ -382,6 +373,16 @@ private:
         const auto p = std::find_if(probes_.begin(), probes_.end(),
                                     [&](const auto& q) { return q->shard_ == &shard; });
         return p == probes_.end() ? nullptr : p->get();
+    }
+
+    void unlist_locked(feed_sleeper& s) noexcept {
+        if (!std::exchange(s.listed_, false))
+            return;
+        feed_sleeper** at = &sleepers_;
+        while (*at != &s)
+            at = &(*at)->next_;
+        *at = s.next_;
+        sleeping_.store(sleepers_ != nullptr, std::memory_order_relaxed);
     }
 
     void set(shard_probe& p) noexcept {
