@@ -205,11 +205,13 @@ private:
 
         template <class Handler>
         void async_wait(Handler&& handler) {
-            const std::uint64_t wait =
-                hub->unlist(sleeper); // it may be listed by one that was cancelled
+            // It may still be listed by a wait that was cancelled.
+            const std::uint64_t wait = hub->unlist(sleeper);
+            const std::uint64_t position = ring->position();
             sleeper.timer.expires_at(detail::feed_timer::time_point::max());
             sleeper.timer.async_wait(std::forward<Handler>(handler));
-            hub->sleep(sleeper, wait, [this] { return ring->available() != 0; });
+            // From here on the wait may be over, and the reader be in use.
+            hub->sleep(sleeper, wait, position);
         }
 
         void suspend() {

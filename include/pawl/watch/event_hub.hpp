@@ -251,9 +251,8 @@ public:
     /// Goes on the list with a wait that was started, and looks once more (H1).
     /// @param wait what unlist() said. The wait may be over, and another one have been started since:
     ///        then nothing is done.
-    /// @param there whether there is something for it.
-    template <class Predicate>
-    void sleep(feed_sleeper& s, std::uint64_t wait, Predicate there) {
+    /// @param position of the reader, before the wait was started.
+    void sleep(feed_sleeper& s, std::uint64_t wait, std::uint64_t position) {
         const std::scoped_lock lock(mutex_);
         if (s.wait_ != wait)
             return;
@@ -267,7 +266,7 @@ public:
                 p->publish();
             }
         }
-        if (there() || (ring_ && ring_->closed())) {
+        if (ring_->published() != position || ring_->closed()) {
             unlist_locked(s);
             (void)s.timer.rearm_at(feed_timer::time_point::min());
         }
