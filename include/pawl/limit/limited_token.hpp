@@ -8,7 +8,8 @@
 /// Model
 ///   limit_function(limit, token) --> limited_token --async_result--> limited_initiation, which
 ///   starts a limited_operation. Without a token the result is a partial one: it is itself a
-///   completion token, for a deferred operation, and a function object that takes the token.
+///   completion token, which stands for the default one of the operation's executor, and a function
+///   object that takes the token.
 #ifndef PAWL_LIMIT_LIMITED_TOKEN_HPP
 #define PAWL_LIMIT_LIMITED_TOKEN_HPP
 
@@ -167,6 +168,16 @@ concept a_timer = requires(Timer& timer, const typename Timer::duration& d) {
     timer.rearm_after(d); // not one of Asio's
 };
 
+/// The completion token of an operation that is given none: the default one of its executor, or
+/// boost::asio::deferred if it has none.
+template <class Initiation>
+struct default_token {
+    using of_executor =
+        boost::asio::default_completion_token_t<boost::asio::associated_executor_t<Initiation>>;
+    using type =
+        std::conditional_t<std::is_void_v<of_executor>, boost::asio::deferred_t, of_executor>;
+};
+
 /// A function that puts an operation under a limit. See cancel_after() for its overloads.
 ///
 /// @tparam Times  `limit(t)` turns what the caller gives into a limit_after or limit_at, and
@@ -285,16 +296,18 @@ public:
 
 template <class Limit, class Report, class... Signatures>
 class boost::asio::async_result<pawl::detail::partial_limit<Limit, Report>, Signatures...> {
-    using token = pawl::detail::limited_token<boost::asio::deferred_t, Limit, Report>;
+    template <class Initiation>
+    using token = pawl::detail::limited_token<
+        typename pawl::detail::default_token<std::decay_t<Initiation>>::type, Limit, Report>;
 
 public:
     template <class Initiation, class RawToken, class... Args>
     static auto initiate(Initiation&& initiation, RawToken&& raw, Args&&... args)
-        -> decltype(boost::asio::async_result<token, Signatures...>::initiate(
-            std::forward<Initiation>(initiation), token{boost::asio::deferred, raw.limit, raw.type},
+        -> decltype(boost::asio::async_result<token<Initiation>, Signatures...>::initiate(
+            std::forward<Initiation>(initiation), token<Initiation>{{}, raw.limit, raw.type},
             std::forward<Args>(args)...)) {
-        return boost::asio::async_result<token, Signatures...>::initiate(
-            std::forward<Initiation>(initiation), token{boost::asio::deferred, raw.limit, raw.type},
+        return boost::asio::async_result<token<Initiation>, Signatures...>::initiate(
+            std::forward<Initiation>(initiation), token<Initiation>{{}, raw.limit, raw.type},
             std::forward<Args>(args)...);
     }
 };
