@@ -174,10 +174,9 @@ template <operation_kind Kind, class Impl, class Handler, class Buffers>
 void start_transfer(const std::shared_ptr<Impl>& impl, Handler&& handler, const Buffers& buffers) {
     stream_operation<Impl, Kind, std::decay_t<Handler>> operation(impl,
                                                                   std::forward<Handler>(handler));
-    if (has_bytes(buffers)) {
-        if (const auto ec = operation.begin())
-            return operation.refuse(ec, std::size_t{0});
-    }
+    const auto ec = has_bytes(buffers) ? operation.begin() : impl->begin_empty(direction_of<Kind>);
+    if (ec)
+        return operation.refuse(ec, std::size_t{0});
     if constexpr (Kind == operation_kind::read)
         impl->layer().async_read_some(buffers, std::move(operation));
     else
