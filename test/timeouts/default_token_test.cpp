@@ -123,8 +123,9 @@ void run(asio::io_context& context, Coroutine coroutine) {
         if (e)
             std::rethrow_exception(e);
     });
-    for (int turns = 0; !done; ++turns) {
-        BOOST_REQUIRE(turns != 100);
+    int turns = 0;
+    while (!done) {
+        BOOST_REQUIRE(++turns != 100);
         timeouts::poll(context);
         timeouts::pass(context, 1s);
     }

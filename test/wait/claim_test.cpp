@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(P8_to_move_and_to_call_takes_no_memory) {
 }
 
 BOOST_AUTO_TEST_CASE(the_first_copy_that_is_called_is_the_only_one) {
-    for (const std::size_t first : {0, 1, 2, 3}) {
+    for (const std::size_t first : {0U, 1U, 2U, 3U}) {
         fate f;
         {
             const call a = call_for(f);
