@@ -49,8 +49,8 @@ struct report_results {
 /// is not given):
 /// @li `cancel_after(duration, token)`, `cancel_after(duration, type, token)`
 /// @li `cancel_after(duration)`, `cancel_after(duration, type)`: partial forms. Each is a completion
-///     token for a `boost::asio::deferred` operation, which can be awaited, and a function object
-///     that takes the token.
+///     token that stands for the default one of the operation's executor, or else for
+///     `boost::asio::deferred`, which can be awaited; and a function object that takes the token.
 /// @li `cancel_after(timer, ...)`: the same four with a pawl timer of the caller's on any clock. The
 ///     limit is a wait on that timer: the call sets its expiry, as `expires_after()` does, which
 ///     cancels its other waits; `rearm_after()` moves the limit of the operation that is running;

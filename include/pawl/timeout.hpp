@@ -104,11 +104,20 @@ class timeout_function : public limit_function<Times, report_timeout> {
 public:
     template <class... Args>
         requires(!(is_awaitable<std::decay_t<Args>> || ...))
-    [[nodiscard]] constexpr auto operator()(Args&&... args) const
-        -> decltype(base::operator()(std::forward<Args>(args)...)) {
+    [[nodiscard]] constexpr auto operator()(Args&&... args) const {
         static_assert(!(makes_awaitable<std::decay_t<Args>> || ...),
                       "pawl: call the coroutine: timeout(5s, f()), not timeout(5s, f)");
         return base::operator()(std::forward<Args>(args)...);
+    }
+
+    /// A coroutine without a limit, or with what cannot be one.
+    template <class... Args>
+        requires(is_awaitable<std::decay_t<Args>> || ...)
+    [[nodiscard]] constexpr auto operator()(Args&&... args) const {
+        static_assert(sizeof...(Args) > 1, "pawl: the limit comes first: timeout(5s, coroutine)");
+        if constexpr (sizeof...(Args) > 1)
+            explain<std::decay_t<Args>...>();
+        return (std::forward<Args>(args), ...);
     }
 
     template <class Time, class T, class Executor>

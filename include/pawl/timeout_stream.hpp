@@ -13,6 +13,7 @@
 #include <pawl/stream/stream_impl.hpp>
 #include <pawl/stream/stream_limits.hpp>
 #include <pawl/stream/stream_operation.hpp>
+#include <pawl/stream/stream_owner.hpp>
 
 #include <pawl/service/latest_now.hpp>
 #include <pawl/service/saturating.hpp>
@@ -145,8 +146,9 @@ public:
     timeout_stream(const timeout_stream&) = delete;
     timeout_stream& operator=(const timeout_stream&) = delete;
 
-    /// Takes over the next layer, the limits, and what is pending. `other` can be destroyed and
-    /// assigned to, and nothing else.
+    /// Takes over the next layer, the limits, and what is pending. `other` can be destroyed, assigned
+    /// to, moved from, and asked for its executor, and nothing else. It keeps the memory of the
+    /// stream, and must not outlive the context.
     timeout_stream(timeout_stream&& other) noexcept = default;
 
     /// Closes this stream, then does as the move constructor.
@@ -171,8 +173,8 @@ public:
     /// Closes the next layer. What is pending completes with `operation_aborted`, later.
     ~timeout_stream() { shut(); }
 
-    /// The executor of the next layer.
-    const executor_type& get_executor() const noexcept { return impl_->get_executor(); }
+    /// The executor of the next layer; of a stream that was moved from, what it was.
+    const executor_type& get_executor() const noexcept { return impl_.state().get_executor(); }
 
     /// The socket below.
     NextLayer& socket() noexcept
@@ -230,7 +232,7 @@ public:
     /// What was started on the next layer itself ends, too, and is told what that layer tells it.
     /// @pre no other guard of this stream is alive.
     [[nodiscard]] handshake_scope limit_handshake() {
-        handshake_scope scope(impl_);
+        handshake_scope scope(impl_.owned());
         impl_->begin_handshake();
         return scope;
     }
@@ -432,7 +434,7 @@ public:
     ///
     /// The handler is never invoked from within this function. If a limit expires first, and the
     /// operation then fails, it is told the error that was chosen in limits(). An operation of length
-    /// zero has no limits.
+    /// zero has no limits of its own, but fails if one has expired before.
     /// @param buffers where to; what they refer to must stay until the operation completes.
     /// @param token   any completion token for `void(error_code, std::size_t)`.
     /// @pre no other read is pending, unless either is of length zero.
@@ -476,7 +478,7 @@ private:
         const executor_type& get_executor() const noexcept { return self_->get_executor(); }
 
     protected:
-        const std::shared_ptr<impl_type>& impl() const noexcept { return self_->impl_; }
+        const std::shared_ptr<impl_type>& impl() const noexcept { return self_->impl_.owned(); }
 
     private:
         timeout_stream* self_;
@@ -538,7 +540,7 @@ private:
             impl_->close();
     }
 
-    std::shared_ptr<impl_type> impl_;
+    detail::stream_owner<impl_type> impl_;
 };
 
 namespace detail {

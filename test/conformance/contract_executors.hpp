@@ -8,6 +8,8 @@
 
 #include "contract_support.hpp"
 
+#include "../support/copying_executors.hpp"
+
 #include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/compose.hpp>
@@ -362,6 +364,78 @@ BOOST_AUTO_TEST_CASE(C28_handlers_with_priorities_run_when_and_as_their_executor
     BOOST_TEST(order == "hmcl");
 }
 #endif
+
+/// The executor keeps what it gets in a std::function, which copies it.
+template <typename Executor>
+void check_executor_that_copies() {
+    asio::io_context io;
+    prioritised_functions functions;
+    const auto at = [&](int priority) { return Executor(io, functions, priority); };
+    tut::steady_timer low(io, 1ms), high(io, 2ms), cancelled(io, 1h);
+    timer_on<Executor> expiring(at(42), 3ms), ended(at(3), 1h);
+    std::string order;
+    const auto records = [&order](char name) {
+        return [&order, name](error_code code) {
+            order += code == asio::error::operation_aborted ? '-' : '+';
+            order += name;
+        };
+    };
+
+    low.async_wait(asio::bind_executor(at(0), records('l')));
+    high.async_wait(asio::bind_executor(at(100), records('h')));
+    cancelled.async_wait(asio::bind_executor(at(7), records('c')));
+    expiring.async_wait(records('e'));
+    ended.async_wait(records('d'));
+    cancelled.cancel();
+    ended.cancel();
+    // A TS executor counts the waits until their handlers have run.
+    while (functions.size() != 5u) {
+        io.restart();
+        io.run_one_for(patience);
+    }
+    const std::string before = order;
+    functions.run_all();
+
+    BOOST_TEST(before == "");
+    BOOST_TEST(order == "+h+e-c-d+l");
+}
+
+BOOST_AUTO_TEST_CASE(C28_an_executor_may_copy_what_it_is_given) {
+    check_executor_that_copies<executor_with_properties>();
+}
+
+#if !defined(BOOST_ASIO_NO_TS_EXECUTORS)
+BOOST_AUTO_TEST_CASE(C28_a_TS_executor_may_copy_what_it_is_given) {
+    check_executor_that_copies<networking_ts_executor>();
+}
+#endif
+
+template <typename Executor>
+void check_copies_that_are_never_called() {
+    asio::io_context io;
+    prioritised_functions functions;
+    const auto alive = std::make_shared<int>();
+    int calls = 0;
+    tut::steady_timer t(io, past());
+    t.async_wait(asio::bind_executor(Executor(io, functions), [&, alive](error_code) { ++calls; }));
+    while (functions.size() == 0) {
+        io.restart();
+        io.run_one_for(patience);
+    }
+
+    BOOST_TEST(alive.use_count() >= 2);
+    functions.clear();
+
+    BOOST_TEST(alive.use_count() == 1);
+    BOOST_TEST(calls == 0);
+}
+
+BOOST_AUTO_TEST_CASE(C28_a_handler_goes_with_the_last_copy_that_its_executor_destroys) {
+    check_copies_that_are_never_called<executor_with_properties>();
+#if !defined(BOOST_ASIO_NO_TS_EXECUTORS)
+    check_copies_that_are_never_called<networking_ts_executor>();
+#endif
+}
 
 // ---- C29 ----------------------------------------------------------------------------------------
 

@@ -921,18 +921,27 @@ BOOST_AUTO_TEST_CASE(cancel_and_close_end_what_is_pending_as_aborted) {
     BOOST_TEST(context.stopped()); // close() has ended the limits, too: nothing is outstanding
 }
 
-BOOST_AUTO_TEST_CASE(operations_of_length_zero_have_no_limits) {
-    connection c(context, cancelling);
-    c.stream.expires_at(manual_clock::now());
-    outcome read;
-    outcome write;
-    outcome stuck;
-    c.stream.async_read_some(asio::mutable_buffer(), read.record());
-    c.stream.async_write_some(std::array<asio::const_buffer, 2>{}, write.record());
-    BOOST_TEST(read.pending());
-    poll();
+/// What a read and a write of no bytes are told.
+template <class Stream>
+std::pair<outcome, outcome> move_nothing(asio::io_context& context, Stream& stream) {
+    std::pair<outcome, outcome> o;
+    stream.async_read_some(asio::mutable_buffer(), o.first.record());
+    stream.async_write_some(std::array<asio::const_buffer, 2>{}, o.second.record());
+    BOOST_TEST(o.first.pending());
+    BOOST_TEST(o.second.pending());
+    stream_test::poll(context);
+    return o;
+}
+
+BOOST_AUTO_TEST_CASE(operations_of_length_zero_have_no_limits_of_their_own) {
+    connection c(context, {.read = -1s, .write = -1s, .action = on_limit::cancel});
+    const auto [read, write] = move_nothing(context, c.stream);
     BOOST_TEST(read.succeeded());
     BOOST_TEST(write.succeeded());
+    pass(1h);
+    BOOST_TEST(context.stopped()); // nothing is watched
+    outcome stuck;
+    c.stream.set_limits(cancelling);
 
     // One may be started while another read is pending: ssl::stream does so.
     c.stream.expires_after(10s);
@@ -942,9 +951,47 @@ BOOST_AUTO_TEST_CASE(operations_of_length_zero_have_no_limits) {
     poll();
     BOOST_TEST(other.succeeded());
     BOOST_TEST(stuck.pending());
-    pass(10s);
+    manual_clock::advance(context, 10s);
+    outcome late; // the other read is told
+    c.stream.async_read_some(asio::mutable_buffer(), late.record());
     run_until_over(context, stuck);
     BOOST_TEST(stuck.timed_out());
+    BOOST_TEST(late.succeeded());
+}
+
+BOOST_DATA_TEST_CASE(an_operation_of_length_zero_is_told_of_a_limit_that_has_expired,
+                     actions* reports, action, report) {
+    const stream_limits limits{.idle = 10s, .handshake = 10s, .action = action, .report = report};
+    { // for everything
+        connection c(context, limits);
+        c.stream.expires_at(manual_clock::now());
+        const auto [read, write] = move_nothing(context, c.stream);
+        BOOST_TEST(read.ended_with(error_of(report)));
+        BOOST_TEST(write.ended_with(error_of(report)));
+        BOOST_TEST(c.stream.socket().is_open() == (action == on_limit::cancel));
+        if (action == on_limit::cancel) {
+            c.stream.expires_never();
+            BOOST_TEST(move_nothing(context, c.stream).first.succeeded());
+        }
+    }
+    { // of a handshake
+        connection c(context, limits);
+        const auto scope = c.stream.limit_handshake();
+        BOOST_TEST(move_nothing(context, c.stream).second.succeeded());
+        pass(10s);
+        BOOST_TEST(move_nothing(context, c.stream).second.ended_with(error_of(report)));
+    }
+    { // of idleness: told once, or for good if the stream is closed
+        connection c(context, limits);
+        BOOST_TEST(move_nothing(context, c.stream).first.succeeded());
+        pass(10s);
+        const auto [read, write] = move_nothing(context, c.stream);
+        BOOST_TEST(read.ended_with(error_of(report)));
+        if (action == on_limit::cancel)
+            BOOST_TEST(write.succeeded());
+        else
+            BOOST_TEST(write.ended_with(error_of(report)));
+    }
 }
 
 BOOST_AUTO_TEST_CASE(expire_all_ends_what_has_a_limit) {
@@ -1067,6 +1114,32 @@ BOOST_AUTO_TEST_CASE(a_stream_can_be_moved_with_operations_pending) {
     BOOST_TEST(read.timed_out());
     BOOST_TEST(write.timed_out());
     BOOST_TEST(!target.stream.socket().is_open());
+}
+
+BOOST_AUTO_TEST_CASE(a_stream_that_was_moved_from_has_its_executor_still) {
+    connection<local_stream> c(context, {.read = 10s});
+    const auto ex = c.stream.get_executor();
+    outcome read;
+    c.read(read.record());
+    {
+        std::optional<local_stream> second(std::move(c.stream));
+        BOOST_TEST((c.stream.get_executor() == ex));
+        local_stream third(std::move(*second));
+        local_stream of_nothing(std::move(*second)); // of one that was moved from
+        BOOST_TEST((second->get_executor() == ex));
+        BOOST_TEST((of_nothing.get_executor() == ex));
+        second.reset(); // and closes nothing
+        BOOST_TEST(third.socket().is_open());
+        c.stream = std::move(third);
+        BOOST_TEST((third.get_executor() == ex));
+    }
+    poll();
+    BOOST_TEST(read.pending());
+    BOOST_TEST(c.stream.socket().is_open());
+    c.stream = local_stream(context);
+    run_until_over(context, read);
+    BOOST_TEST(read.aborted());
+    static_assert(sizeof(local_stream) == sizeof(std::shared_ptr<int>));
 }
 
 BOOST_AUTO_TEST_CASE(release_socket_gives_an_open_socket_without_limits) {

@@ -40,6 +40,7 @@
 #include <pawl/service/optional_mutex.hpp>
 
 #include <pawl/wait/allocated.hpp>
+#include <pawl/wait/claim.hpp>
 #include <pawl/wait/deferred_call.hpp>
 #include <pawl/wait/held_wait.hpp>
 #include <pawl/wait/wait_allocator.hpp>
@@ -135,31 +136,36 @@ public:
     }
 };
 
-/// The handler that the operation gets.
+/// The handler that the operation gets. Copies, which the executor of the operation may make, are one
+/// handler: what is called after another one does nothing.
 template <class Operation>
 class limited_handler {
 public:
     using cancellation_slot_type = inline_signal::slot_type;
 
     explicit limited_handler(Operation& op) noexcept : op_(&op) {}
-    limited_handler(limited_handler&& other) noexcept : op_(std::exchange(other.op_, nullptr)) {}
+    limited_handler(limited_handler&& other) noexcept = default;
+    limited_handler(const limited_handler& other) = default;
     limited_handler& operator=(limited_handler&&) = delete;
     ~limited_handler() {
-        if (op_)
-            op_->operation_destroyed();
+        op_.end([](Operation* op) { op->operation_destroyed(); });
     }
 
-    cancellation_slot_type get_cancellation_slot() const noexcept { return op_->slot_for_inner(); }
+    /// @pre neither this nor a copy has been called. The same holds for handler().
+    cancellation_slot_type get_cancellation_slot() const noexcept {
+        return op_.get()->slot_for_inner();
+    }
 
-    [[nodiscard]] const auto& handler() const noexcept { return op_->handler(); }
+    [[nodiscard]] const auto& handler() const noexcept { return op_.get()->handler(); }
 
     template <class... Args>
-    void operator()(Args&&... args) {
-        std::exchange(op_, nullptr)->operation_ended(std::forward<Args>(args)...);
+    void operator()(Args&&... args) const {
+        if (Operation* const op = op_.take())
+            op->operation_ended(std::forward<Args>(args)...);
     }
 
 private:
-    Operation* op_;
+    claim<Operation> op_;
 };
 
 /// @tparam Timer     see limit_timer.hpp.

@@ -8,7 +8,8 @@
 /// Model
 ///   limit_function(limit, token) --> limited_token --async_result--> limited_initiation, which
 ///   starts a limited_operation. Without a token the result is a partial one: it is itself a
-///   completion token, for a deferred operation, and a function object that takes the token.
+///   completion token, which stands for the default one of the operation's executor, and a function
+///   object that takes the token.
 #ifndef PAWL_LIMIT_LIMITED_TOKEN_HPP
 #define PAWL_LIMIT_LIMITED_TOKEN_HPP
 
@@ -167,6 +168,56 @@ concept a_timer = requires(Timer& timer, const typename Timer::duration& d) {
     timer.rearm_after(d); // not one of Asio's
 };
 
+/// What looks like a timer, but is not one of Pawl's.
+template <class T>
+concept a_foreign_timer = !a_timer<T> && requires(T& timer, const typename T::duration& d) {
+    typename T::traits_type;
+    timer.expires_after(d);
+};
+
+template <class T>
+inline constexpr bool is_duration = false;
+template <class Rep, class Period>
+inline constexpr bool is_duration<std::chrono::duration<Rep, Period>> = true;
+template <class T>
+inline constexpr bool is_time_point = false;
+template <class Clock, class Duration>
+inline constexpr bool is_time_point<std::chrono::time_point<Clock, Duration>> = true;
+
+/// What a coroutine may await, and is no completion token.
+template <class T>
+concept an_awaitable_object = requires(T& t) { t.operator co_await(); } || requires(T& t) {
+    operator co_await(t);
+} || requires(T& t) { t.await_ready(); };
+
+/// What a limit cannot be made of; says what to write.
+template <class... Args>
+constexpr void explain() {
+    static_assert(!(a_foreign_timer<Args> || ...),
+                  "pawl: a limit is kept by a timer of Pawl's, not by one of Asio's: make it a "
+                  "pawl::steady_timer, or leave it out: timeout(5s)");
+    static_assert(!(is_duration<Args> || ...) || (a_foreign_timer<Args> || ...),
+                  "pawl: timeout_at and cancel_at take a point in time; for a duration write "
+                  "timeout(5s) or cancel_after(5s)");
+    static_assert(!(is_time_point<Args> || ...),
+                  "pawl: timeout and cancel_after take a duration; for a point in time write "
+                  "timeout_at(t) or cancel_at(t)");
+    static_assert((a_foreign_timer<Args> || ...) || (is_duration<Args> || ...) ||
+                      (is_time_point<Args> || ...),
+                  "pawl: a limit begins with a duration, which has a unit: timeout(5s), not "
+                  "timeout(5); timeout_at and cancel_at with a point in time");
+}
+
+/// The completion token of an operation that is given none: the default one of its executor, or
+/// boost::asio::deferred if it has none.
+template <class Initiation>
+struct default_token {
+    using of_executor =
+        boost::asio::default_completion_token_t<boost::asio::associated_executor_t<Initiation>>;
+    using type =
+        std::conditional_t<std::is_void_v<of_executor>, boost::asio::deferred_t, of_executor>;
+};
+
 /// A function that puts an operation under a limit. See cancel_after() for its overloads.
 ///
 /// @tparam Times  `limit(t)` turns what the caller gives into a limit_after or limit_at, and
@@ -194,6 +245,14 @@ public:
                     std::forward<Rest>(rest)...);
     }
 
+    /// Anything else is a mistake. Returns what a limit is, so that there is no error but the one.
+    template <class First, class... Rest>
+        requires(!requires(const First& t) { Times::limit(t); } && !a_timer<std::decay_t<First>>)
+    [[nodiscard]] constexpr auto operator()(First&&, Rest&&...) const {
+        explain<std::decay_t<First>, std::decay_t<Rest>...>();
+        return make(own_limit<limit_after<std::chrono::steady_clock>>{});
+    }
+
 private:
     template <class Limit>
     [[nodiscard]] static constexpr partial_limit<Limit, Report>
@@ -203,11 +262,18 @@ private:
     template <class Limit, class Token>
         requires(!std::is_same_v<std::decay_t<Token>, cancellation_type_t>)
     [[nodiscard]] static constexpr auto make(Limit limit, Token&& token) {
-        return make(limit)(std::forward<Token>(token));
+        return make(limit, cancellation_type_t::terminal, std::forward<Token>(token));
     }
     template <class Limit, class Token>
     [[nodiscard]] static constexpr auto make(Limit limit, cancellation_type_t type, Token&& token) {
-        return make(limit, type)(std::forward<Token>(token));
+        static_assert(!an_awaitable_object<std::decay_t<Token>>,
+                      "pawl: of coroutines timeout takes boost::asio::awaitable; spawn another one "
+                      "under the limit: co_await cobalt::spawn(executor, f(), timeout(5s, "
+                      "cobalt::use_op))");
+        if constexpr (an_awaitable_object<std::decay_t<Token>>)
+            return std::decay_t<Token>(std::forward<Token>(token));
+        else
+            return make(limit, type)(std::forward<Token>(token));
     }
 };
 
@@ -240,6 +306,42 @@ struct limit_time_points {
         return {limit<typename Clock::time_point::clock>(t).expiry};
     }
 };
+
+template <class T>
+inline constexpr bool is_limited = false;
+template <class Limit, class Report>
+inline constexpr bool is_limited<partial_limit<Limit, Report>> = true;
+/// A deferred operation under a limit.
+template <template <class...> class Operation, class Signature, class Initiation, class Limit,
+          class Report, class... Signatures, class... Args>
+inline constexpr bool is_limited<
+    Operation<Signature, limited_initiation<Initiation, Limit, Report, Signatures...>, Args...>> =
+    true;
+
+template <class T>
+concept a_limited_operation = is_limited<std::remove_cvref_t<T>>;
+
+/// An operation for code that is not compiled, so that it has no error but the one.
+struct no_operation {
+    template <class Handler>
+    void operator()(Handler&&) const {}
+};
+
+/// For awaitable_operators, which take coroutines only.
+template <class A, class B>
+    requires(a_limited_operation<A> || a_limited_operation<B>)
+auto operator||(A&&, B&&) {
+    static_assert(!a_limited_operation<A> && !a_limited_operation<B>,
+                  "pawl: || and && of awaitable_operators take coroutines: give the operations on "
+                  "both sides timeout(5s, use_awaitable)");
+    return boost::asio::async_initiate<const boost::asio::deferred_t&, void()>(
+        no_operation(), boost::asio::deferred);
+}
+template <class A, class B>
+    requires(a_limited_operation<A> || a_limited_operation<B>)
+auto operator&&(A&& a, B&& b) {
+    return std::forward<A>(a) || std::forward<B>(b);
+}
 
 /// The return_type of an async_result, if it has one: initiating functions that are declared with
 /// BOOST_ASIO_INITFN_RESULT_TYPE, as those of beast::ssl_stream are, ask for it.
@@ -285,16 +387,18 @@ public:
 
 template <class Limit, class Report, class... Signatures>
 class boost::asio::async_result<pawl::detail::partial_limit<Limit, Report>, Signatures...> {
-    using token = pawl::detail::limited_token<boost::asio::deferred_t, Limit, Report>;
+    template <class Initiation>
+    using token = pawl::detail::limited_token<
+        typename pawl::detail::default_token<std::decay_t<Initiation>>::type, Limit, Report>;
 
 public:
     template <class Initiation, class RawToken, class... Args>
     static auto initiate(Initiation&& initiation, RawToken&& raw, Args&&... args)
-        -> decltype(boost::asio::async_result<token, Signatures...>::initiate(
-            std::forward<Initiation>(initiation), token{boost::asio::deferred, raw.limit, raw.type},
+        -> decltype(boost::asio::async_result<token<Initiation>, Signatures...>::initiate(
+            std::forward<Initiation>(initiation), token<Initiation>{{}, raw.limit, raw.type},
             std::forward<Args>(args)...)) {
-        return boost::asio::async_result<token, Signatures...>::initiate(
-            std::forward<Initiation>(initiation), token{boost::asio::deferred, raw.limit, raw.type},
+        return boost::asio::async_result<token<Initiation>, Signatures...>::initiate(
+            std::forward<Initiation>(initiation), token<Initiation>{{}, raw.limit, raw.type},
             std::forward<Args>(args)...);
     }
 };

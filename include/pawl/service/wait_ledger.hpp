@@ -119,7 +119,7 @@ public:
             count = 1;
         }
         for (; timer.newest() && count < limit; ++count)
-            cancel(*timer.oldest(), aborted());
+            cancel(*timer.newest()->next, aborted());
         return count;
     }
 
@@ -239,7 +239,7 @@ private:
     static constexpr unsigned known = 3;      ///< these bits; one more is the filing's
 
     static void detach(wait_operation& op) noexcept {
-        timer_core& timer = *op.owner();
+        timer_core& timer = op.timer();
         timer.remove(op);
         timer.set_user(0, known);
     }

@@ -135,6 +135,18 @@ public:
         return {};
     }
 
+    /// A read or a write of no byte is to be started. It is not watched, and may be one of several.
+    /// @return an error if it must not be, because a limit has expired, and is to be told so.
+    [[nodiscard]] error_code begin_empty(direction d) {
+        if (at(d).pending) // ssl::stream does so
+            return {};
+        if (limits_everything() && everything_expired(Clock::now()))
+            end_all();
+        else if (!(closed_by_limit_ && !open()) && !std::exchange(idle_expired_, false))
+            return {};
+        return report();
+    }
+
     /// It has completed. @return what it is to be told.
     [[nodiscard]] error_code finish(direction d, const error_code& ec, std::size_t size) {
         moved(size);

@@ -10,6 +10,8 @@
 ///   The handler's allocator, executor and so on are passed on to the layer; its cancellation slot is
 ///   not. The layer gets one that belongs to the stream, so that a limit can end this operation and
 ///   no other, and the handler's slot forwards to it.
+///   It can be copied if the handler can. Copies are one operation: what is called after another one
+///   does nothing.
 ///
 /// Cost
 ///   A handler and three words. No allocation, unless it is refused.
@@ -18,6 +20,7 @@
 
 #include <pawl/stream/stream_impl.hpp>
 
+#include <pawl/wait/claim.hpp>
 #include <pawl/wait/post_result.hpp>
 
 #include <boost/asio/associated_cancellation_slot.hpp>
@@ -28,6 +31,7 @@
 #include <boost/asio/handler_continuation_hook.hpp>
 #include <boost/system/error_code.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -61,6 +65,9 @@ template <operation_kind Kind>
 inline constexpr direction direction_of =
     Kind == operation_kind::read ? direction::read : direction::write;
 
+/// What an operation has a claim on that limits do not concern.
+inline constexpr std::max_align_t no_limits{};
+
 /// The completion handler that the next layer gets. It keeps what it needs of the stream.
 template <class Impl, operation_kind Kind, class Handler>
 class stream_operation {
@@ -73,15 +80,18 @@ public:
         : handler_(std::forward<Handler1>(handler)), impl_(impl) {}
 
     stream_operation(stream_operation&&) = default;
+    stream_operation(const stream_operation&) = default;
     stream_operation& operator=(stream_operation&&) = delete;
 
     ~stream_operation() {
-        if (!impl_ || !limited_)
-            return;
-        if constexpr (connects)
-            impl_->abandon_connect();
-        else
-            impl_->abandon(direction_of<Kind>);
+        limits_.end([impl = impl_.get()](const void* object) {
+            if (object != impl)
+                return;
+            if constexpr (connects)
+                impl->abandon_connect();
+            else
+                impl->abandon(direction_of<Kind>);
+        });
     }
 
     /// Its limits begin, and the slot of the handler is connected.
@@ -94,7 +104,7 @@ public:
             ec = impl_->begin(direction_of<Kind>);
         if (ec)
             return ec;
-        limited_ = true;
+        limits_.reset(impl_.get());
         auto slot = boost::asio::get_associated_cancellation_slot(handler_);
         if (slot.is_connected())
             slot.template emplace<forward_cancellation<Impl>>(impl_, direction_of<Kind>);
@@ -108,8 +118,18 @@ public:
     }
 
     template <class... Results>
+    void operator()(boost::system::error_code ec, Results... results) const
+        requires std::copy_constructible<Handler>
+    {
+        auto copy = *this;
+        copy(ec, std::move(results)...);
+    }
+    template <class... Results>
     void operator()(boost::system::error_code ec, Results... results) {
-        if (const auto impl = std::move(impl_); limited_) {
+        const void* const object = limits_.take();
+        if (!object)
+            return;
+        if (const auto impl = std::move(impl_); object == impl.get()) {
             if constexpr (connects)
                 ec = impl->finish_connect(ec);
             else
@@ -119,7 +139,9 @@ public:
     }
 
     cancellation_slot_type get_cancellation_slot() const noexcept {
-        return limited_ ? impl_->slot(direction_of<Kind>) : cancellation_slot_type();
+        if (!impl_ || limits_.get() != impl_.get())
+            return {};
+        return impl_->slot(direction_of<Kind>);
     }
 
     /// For associator.
@@ -135,7 +157,7 @@ private:
 
     Handler handler_;
     std::shared_ptr<Impl> impl_;
-    bool limited_ = false;
+    claim<const void> limits_{&no_limits}; ///< on *impl_ while it is limited
 };
 
 template <class Buffers>
@@ -152,10 +174,9 @@ template <operation_kind Kind, class Impl, class Handler, class Buffers>
 void start_transfer(const std::shared_ptr<Impl>& impl, Handler&& handler, const Buffers& buffers) {
     stream_operation<Impl, Kind, std::decay_t<Handler>> operation(impl,
                                                                   std::forward<Handler>(handler));
-    if (has_bytes(buffers)) {
-        if (const auto ec = operation.begin())
-            return operation.refuse(ec, std::size_t{0});
-    }
+    const auto ec = has_bytes(buffers) ? operation.begin() : impl->begin_empty(direction_of<Kind>);
+    if (ec)
+        return operation.refuse(ec, std::size_t{0});
     if constexpr (Kind == operation_kind::read)
         impl->layer().async_read_some(buffers, std::move(operation));
     else

@@ -9,12 +9,12 @@
 #ifndef PAWL_WAIT_DEFERRED_CALL_HPP
 #define PAWL_WAIT_DEFERRED_CALL_HPP
 
-#include <utility>
+#include <pawl/wait/claim.hpp>
 
 namespace pawl::detail {
 
 /// A function object that owns `object`: `f(object, true)` when it is called, `f(object, false)`
-/// when it is destroyed without. Move-only.
+/// when it is destroyed without. Copies own it together: one of these happens, once.
 template <class Allocator>
 class deferred_call {
 public:
@@ -23,21 +23,22 @@ public:
 
     deferred_call(void* object, function f, const Allocator& a) noexcept
         : object_(object), function_(f), alloc_(a) {}
-    deferred_call(deferred_call&& other) noexcept
-        : object_(std::exchange(other.object_, nullptr)), function_(other.function_),
-          alloc_(other.alloc_) {}
+    deferred_call(deferred_call&& other) noexcept = default;
+    deferred_call(const deferred_call& other) = default;
     deferred_call& operator=(deferred_call&&) = delete;
     ~deferred_call() {
-        if (object_)
-            function_(object_, false);
+        object_.end([f = function_](void* object) { f(object, false); });
     }
 
     allocator_type get_allocator() const noexcept { return alloc_; }
 
-    void operator()() { function_(std::exchange(object_, nullptr), true); }
+    void operator()() const {
+        if (void* const object = object_.take())
+            function_(object, true);
+    }
 
 private:
-    void* object_;
+    claim<void> object_;
     function function_;
     [[no_unique_address]] Allocator alloc_;
 };

@@ -94,6 +94,11 @@ public:
     [[nodiscard]] timer_core* owner() const noexcept {
         return has_result_ ? nullptr : owner_or_category_.owner;
     }
+    /// The same. @pre it is not cancelled.
+    [[nodiscard]] timer_core& timer() const noexcept {
+        PAWL_ASSERT(owner());
+        return *owner_or_category_.owner;
+    }
     void set_owner(timer_core* timer) noexcept { owner_or_category_.owner = timer; }
 
     /// Cancelled with `ec`: the wait has no timer any more.

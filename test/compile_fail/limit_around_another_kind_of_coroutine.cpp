@@ -1,0 +1,15 @@
+// expect: pawl: of coroutines timeout takes boost::asio::awaitable
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+#include <pawl/timeout.hpp>
+
+#include <coroutine>
+
+/// As those of Boost.Cobalt.
+struct task {
+    std::suspend_never operator co_await();
+};
+task step();
+
+auto f() { return pawl::timeout(std::chrono::seconds(5), step()); }

@@ -1,0 +1,11 @@
+// expect: pawl: \|\| and && of awaitable_operators take coroutines
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+#include <pawl/timeout.hpp>
+
+#include <boost/asio/awaitable.hpp>
+
+boost::asio::awaitable<void> f() {
+    co_await (pawl::timeout(std::chrono::seconds(1)) || pawl::timeout(std::chrono::seconds(2)));
+}
