@@ -110,6 +110,17 @@ template <class Context>
 template <class Context>
 inline constexpr native_context native_context_for = native_context_of<Context>();
 
+/// `Executor` is `Inner` with a default completion token, as Asio's as_default_on() makes it, and nothing
+/// else.
+template <class Executor, class Inner>
+concept defaults_on =
+    requires {
+        typename Executor::default_completion_token_type::template executor_with_default<Inner>;
+    } &&
+    std::is_same_v<
+        Executor,
+        typename Executor::default_completion_token_type::template executor_with_default<Inner>>;
+
 /// What can be done with `context`, or nullptr if its native executor is not found in `ex`.
 template <class Executor>
 [[nodiscard]] const native_context* find_native(const Executor& ex,
@@ -140,6 +151,12 @@ template <class Executor>
         return here(native_context_for<thread_pool>);
     } else if constexpr (std::is_same_v<Executor, system_executor>) {
         return here(native_context_for<system_context>);
+    } else if constexpr (defaults_on<Executor, any_io_executor>) {
+        return find_native<any_io_executor>(ex, context);
+    } else if constexpr (defaults_on<Executor, io_context::executor_type>) {
+        return find_native<io_context::executor_type>(ex, context);
+    } else if constexpr (defaults_on<Executor, thread_pool::executor_type>) {
+        return find_native<thread_pool::executor_type>(ex, context);
     } else if constexpr (requires { ex.get_inner_executor(); }) {
         return find_native(ex.get_inner_executor(), context);
     } else {
@@ -161,6 +178,11 @@ template <class Executor>
         return ex.template target<system_executor>() != nullptr;
     } else if constexpr (std::is_same_v<Executor, io_context::executor_type> ||
                          std::is_same_v<Executor, thread_pool::executor_type>) {
+        return &context_of(ex) == &context;
+    } else if constexpr (defaults_on<Executor, any_io_executor>) {
+        return runs_natively<any_io_executor>(ex, context);
+    } else if constexpr (defaults_on<Executor, io_context::executor_type> ||
+                         defaults_on<Executor, thread_pool::executor_type>) {
         return &context_of(ex) == &context;
     } else {
         return std::is_same_v<Executor, system_executor>; // its dispatch() always runs inline
