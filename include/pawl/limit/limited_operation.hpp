@@ -50,7 +50,6 @@
 #include <boost/asio/associator.hpp>
 #include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/dispatch.hpp>
-#include <boost/asio/error.hpp>
 #include <boost/asio/execution_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/system/error_code.hpp>
@@ -227,7 +226,7 @@ public:
     // --- for the wait --------------------------------------------------------------------------
 
     void wait_ended(const boost::system::error_code& ec) {
-        if (ec != boost::asio::error::operation_aborted) {
+        if (!this->was_cancelled()) {
             // acquire: pairs with done(). What this thread has done is released when it leaves.
             const unsigned before = parties_.fetch_or(fired, std::memory_order_acquire);
             if (before & operation_party) {
