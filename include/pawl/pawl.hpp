@@ -19,6 +19,7 @@
 #include <pawl/error.hpp>
 #include <pawl/event_queue.hpp>
 #include <pawl/expire_all.hpp>
+#include <pawl/group.hpp>
 #include <pawl/high_resolution_timer.hpp>
 #include <pawl/interval_timer.hpp>
 #include <pawl/manual_clock.hpp>
