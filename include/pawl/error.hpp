@@ -17,12 +17,16 @@
 
 namespace pawl {
 
-/// What can be reported by Pawl and by nobody else.
+/// The error codes of Pawl's own.
 enum class error {
     /// A limit in time was reached before the operation had completed. Distinct from
     /// `boost::asio::error::operation_aborted`, which says that somebody cancelled it. Compares
     /// equal to the condition `boost::system::errc::timed_out` (and `std::errc::timed_out`).
     timed_out = 1,
+    /// The program is shutting down. Pawl reports it only where the program asks for it: it is what to
+    /// give to expire_all(), so that the log of a session says why that has ended. Compares equal to no
+    /// generic condition.
+    shutting_down = 2,
 };
 
 namespace detail {
@@ -42,6 +46,8 @@ public:
     std::string message(int value) const override {
         if (static_cast<error>(value) == error::timed_out)
             return "The operation timed out";
+        if (static_cast<error>(value) == error::shutting_down)
+            return "The server is shutting down";
         return "Unknown error " + std::to_string(value);
     }
 

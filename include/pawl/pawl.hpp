@@ -17,13 +17,16 @@
 #include <pawl/compact_timer.hpp>
 #include <pawl/deadline.hpp>
 #include <pawl/error.hpp>
+#include <pawl/event_feed.hpp>
 #include <pawl/event_queue.hpp>
 #include <pawl/expire_all.hpp>
+#include <pawl/group.hpp>
 #include <pawl/high_resolution_timer.hpp>
 #include <pawl/interval_timer.hpp>
 #include <pawl/manual_clock.hpp>
 #include <pawl/ring_timer.hpp>
 #include <pawl/sleep.hpp>
+#include <pawl/stats.hpp>
 #include <pawl/steady_timer.hpp>
 #include <pawl/system_timer.hpp>
 #include <pawl/timeout.hpp>

@@ -189,8 +189,8 @@ public:
 /// what it completed with.
 ///
 /// If expire_all() ends the limit early, the operation is cancelled as if the limit had been reached,
-/// and told the error code that was given to expire_all() in place of `timed_out`, if any. With
-/// `operation_aborted` the limit is lifted.
+/// and told the error code that was given to expire_all() in place of `timed_out`, if any. cancel_all()
+/// lifts the limit, as cancel() of a timer of the caller's does.
 ///
 /// @par Executor, Cancellation, Complexity
 /// As for pawl::cancel_after. A coroutine is one more of `boost::asio::co_spawn`.

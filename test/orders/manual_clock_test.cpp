@@ -36,7 +36,9 @@ public:
         boost::asio::use_service<pawl::detail::service_registry>(context).add(*this);
     }
 
-    std::size_t expire_all(const boost::system::error_code&) override { return 0; }
+    std::size_t expire_all(const boost::system::error_code&, pawl::detail::wait_ending) override {
+        return 0;
+    }
     std::size_t clock_moved() override { return manual_clock::now() >= soon ? 1 : 0; }
     [[nodiscard]] manual_clock::time_point next_wake() const override { return soon; }
     [[nodiscard]] std::size_t due_count() const override { return 0; }

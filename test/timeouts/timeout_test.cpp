@@ -653,7 +653,7 @@ void expire_all_ends_the_limit() {
         r.start();
         BOOST_TEST(pawl::expire_all(r.context, given) == one);
         poll(r.context);
-        BOOST_TEST(r.op.signals().size() == (given == aborted ? none : one));
+        BOOST_TEST(r.op.signals().size() == one);
         r.op.complete(said, 3);
         poll(r.context);
         return r.o.code;
@@ -661,13 +661,50 @@ void expire_all_ends_the_limit() {
     BOOST_TEST(told({}, aborted) == timed_out);
     BOOST_TEST(told(asio::error::shut_down, aborted) == error_code(asio::error::shut_down));
     BOOST_TEST(told(asio::error::shut_down, {}) == error_code()); // a result is kept
-    BOOST_TEST(told(aborted, aborted) == aborted);                // lifted
+    BOOST_TEST(told(aborted, aborted) == aborted);
+    BOOST_TEST(told(pawl::error::shutting_down, aborted) == error_code(pawl::error::shutting_down));
 }
 
 BOOST_AUTO_TEST_CASE(expire_all_cancels_the_operations_and_says_what_it_was_given) {
     expire_all_ends_the_limit<callers_timer>();
     expire_all_ends_the_limit<own_timer>();
     expire_all_ends_the_limit<on_a_strand<own_timer>>();
+}
+
+template <class Limit>
+void cancel_all_lifts_the_limit() {
+    rig<Limit, says_error_code> r;
+    r.start(10s);
+    BOOST_TEST(pawl::cancel_all(r.context) == one);
+    pass(r.context, 1h);
+    BOOST_TEST(r.op.signals().empty());
+    BOOST_TEST(pawl::expire_all(r.context) == none);
+    r.op.complete({}, 7);
+    BOOST_TEST(r.o.ended_with({}, 7), r.o);
+}
+
+BOOST_AUTO_TEST_CASE(an_operation_whose_limit_cancel_all_has_lifted_goes_on_without) {
+    cancel_all_lifts_the_limit<callers_timer>();
+    cancel_all_lifts_the_limit<callers_compact_timer>();
+    cancel_all_lifts_the_limit<own_timer>();
+    cancel_all_lifts_the_limit<on_a_strand<own_timer>>();
+}
+
+BOOST_AUTO_TEST_CASE(cancel_all_tells_waits_that_they_were_cancelled) {
+    asio::io_context context;
+    manual_timer first(context, 10s);
+    pawl::steady_timer second(context, 10s);
+    outcome o;
+    outcome p;
+    first.async_wait(record(o));
+    second.async_wait(record(p));
+
+    BOOST_TEST(pawl::cancel_all(context) == 2U);
+    poll(context);
+
+    BOOST_TEST(o.ended_with(aborted), o);
+    BOOST_TEST(p.ended_with(aborted), p);
+    BOOST_TEST(pawl::cancel_all(context) == none);
 }
 
 BOOST_AUTO_TEST_CASE(an_operation_that_completes_before_expire_all_has_come_to_it) {

@@ -51,7 +51,6 @@
 #include <boost/asio/associator.hpp>
 #include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/dispatch.hpp>
-#include <boost/asio/error.hpp>
 #include <boost/asio/execution_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/system/error_code.hpp>
@@ -233,7 +232,7 @@ public:
     // --- for the wait --------------------------------------------------------------------------
 
     void wait_ended(const boost::system::error_code& ec) {
-        if (ec != boost::asio::error::operation_aborted) {
+        if (!this->was_cancelled()) {
             // acquire: pairs with done(). What this thread has done is released when it leaves.
             const unsigned before = parties_.fetch_or(fired, std::memory_order_acquire);
             if (before & operation_party) {
@@ -250,9 +249,11 @@ public:
     /// @pre the handler has not been moved.
     [[nodiscard]] Executor wait_executor() const noexcept { return executor_.get(handler_); }
 
-    [[nodiscard]] static bool is_native(const Executor& ex,
-                                        const boost::asio::execution_context& context) noexcept {
-        return runs_natively(ex, context);
+    [[nodiscard]] static bool is_native(const Executor& ex, const wait_host& host) noexcept {
+        if constexpr (requires { Timer::ends_anywhere; })
+            return false;
+        else
+            return runs_natively(ex, host.context());
     }
 
     [[nodiscard]] allocator_type carrier_allocator() const noexcept {
@@ -467,9 +468,9 @@ private:
     void deliver(Args&&... args) {
         const verdict v = verdict_;
         const allocator_type alloc = get_handler_allocator(handler_); // not when it is moved from
-        Handler handler(std::move(handler_));
+        Handler last(std::move(handler_));
         destroy(alloc); // before the upcall, so that an operation that it starts reuses the block
-        Report::invoke(std::move(handler), v, std::forward<Args>(args)...);
+        Report::invoke(std::move(last), v, std::forward<Args>(args)...);
     }
 
     void judge(verdict::who by, const boost::system::error_code& code) noexcept {

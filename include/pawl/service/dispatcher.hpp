@@ -213,8 +213,9 @@ public:
     /// Instead of turn(): leaves it to a unit that is queued.
     void give_up_turn() { turn_end(*this, nullptr); }
 
-    std::size_t expire_all(const boost::system::error_code& ec) {
-        return shard_.expire_all(ec, [this](commitment todo) { carry_out(todo); });
+    std::size_t expire_all(const boost::system::error_code& ec, wait_ending how) {
+        return shard_.expire_all(
+            ec, [this](commitment todo) { carry_out(todo); }, how);
     }
 
     /// Runs one turn: at most completions_per_turn waits.

@@ -13,6 +13,8 @@
 
 #include <pawl/service/observer.hpp>
 
+#include <pawl/wait/wait_operation.hpp>
+
 #include <boost/asio/execution_context.hpp>
 #include <boost/system/error_code.hpp>
 
@@ -27,7 +29,7 @@ namespace pawl::detail {
 /// A timer service of any clock.
 class registered_service {
 public:
-    virtual std::size_t expire_all(const boost::system::error_code& ec) = 0;
+    virtual std::size_t expire_all(const boost::system::error_code& ec, wait_ending how) = 0;
     virtual std::size_t clock_moved() = 0;
 
     /// Tells `watcher` of every shard, and of those that will be added.

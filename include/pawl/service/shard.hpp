@@ -519,7 +519,7 @@ private:
         if (due.ring != due.overdue)
             overflowed_ += wait_ledger::armed_of(timer);
         if (files_.refuses(due))
-            waits_.finish(timer, files_.refusal());
+            waits_.finish(timer, files_.refusal(), wait_ending::early);
         else
             waits_.fall_due(timer);
     }

@@ -136,11 +136,13 @@ public:
     // --- all at once --------------------------------------------------------------------------
 
     /// Ends every armed wait with `ec`.
-    /// @param carry_out called after each batch, unlocked, with a commitment.
+    /// @param carry_out called after each batch, unlocked, with a commitment. @param how limits are
+    ///                  reached, or called off.
     /// @return how many.
     /// @throws std::bad_alloc with nothing changed.
     template <class Function>
-    std::size_t expire_all(const boost::system::error_code& ec, Function carry_out) {
+    std::size_t expire_all(const boost::system::error_code& ec, Function carry_out,
+                           wait_ending how = wait_ending::early) {
         typename Backend::detached all(files_.backend());
         std::size_t count = 0;
         commitment todo;
@@ -159,7 +161,7 @@ public:
                     !(files_.pop(all, node) || (set_aside_ && files_.pop(*set_aside_, node))))
                     through = true;
                 else if (node)
-                    count += finish(timer_event_kind::cancelled, *node, ec);
+                    count += finish(timer_event_kind::cancelled, *node, ec, how);
                 return again || !through;
             },
             [&] {
@@ -193,7 +195,8 @@ public:
                     if (!files_.take_any(node))
                         return false;
                     if (node)
-                        (void)finish(timer_event_kind::shut_down, *node, wait_ledger::aborted());
+                        (void)finish(timer_event_kind::shut_down, *node, wait_ledger::aborted(),
+                                     wait_ending::cancelled);
                 } else if (wait_operation* const op = waits_.take_over()) {
                     if (const timer_core* const timer = op->owner())
                         note({timer_event_kind::shut_down, timer, timer->due});
@@ -416,9 +419,9 @@ private:
 
     /// Ends the armed waits of a timer. @return how many.
     std::size_t finish(timer_event_kind what, time::timer_node& node,
-                       const boost::system::error_code& ec) noexcept {
+                       const boost::system::error_code& ec, wait_ending how) noexcept {
         auto& timer = static_cast<timer_core&>(node);
-        const std::size_t count = waits_.finish(timer, ec);
+        const std::size_t count = waits_.finish(timer, ec, how);
         if (attention_ != 0) [[unlikely]]
             note({what, &timer, timer.due, count});
         return count;

@@ -116,11 +116,12 @@ public:
         return options_.shards == 1 ? *shards()[0] : seat_of_this_thread();
     }
 
-    /// Completes every pending wait with `ec`. @return how many.
-    std::size_t expire_all(const boost::system::error_code& ec) override {
+    /// Completes every pending wait with `ec`; limits are reached, or lifted. @return how many.
+    std::size_t expire_all(const boost::system::error_code& ec,
+                           detail::wait_ending how = detail::wait_ending::early) override {
         std::size_t count = 0;
         for (dispatcher* d : shards())
-            count += d->expire_all(ec);
+            count += d->expire_all(ec, how);
         return count;
     }
 

@@ -124,20 +124,22 @@ public:
     }
 
     /// armed, due -> cancelled, with `ec`.
-    void cancel(wait_operation& op, const boost::system::error_code& ec) noexcept {
+    void cancel(wait_operation& op, const boost::system::error_code& ec,
+                wait_ending how = wait_ending::cancelled) noexcept {
         take_armed(op.state.phase() == wait_phase::armed);
         if (op.state.cancel())
             due_.push(due_entry(op));
         detach(op);
-        op.set_result(ec);
+        op.set_result(ec, how);
     }
 
     /// Ends the armed waits of a timer with `ec`. @return how many.
-    std::size_t finish(timer_core& timer, const boost::system::error_code& ec) noexcept {
+    std::size_t finish(timer_core& timer, const boost::system::error_code& ec,
+                       wait_ending how) noexcept {
         std::size_t count = 0;
         timer.for_each_wait([&](wait_operation& op) {
             if (op.state.phase() == wait_phase::armed) {
-                cancel(op, ec);
+                cancel(op, ec, how);
                 ++count;
             }
         });

@@ -29,7 +29,7 @@ namespace pawl::detail {
 ///
 /// @tparam Object has `wait_ended(error_code)`, which is called on `wait_executor()`;
 ///                `wait_destroyed()`, called anywhere; `wait_executor()`; `is_native(executor,
-///                context)`, whether that is the native one of the timer's context; `carrier_allocator()`.
+///                host)`, whether that is the native one of the host's context; `carrier_allocator()`.
 ///                The outstanding work is its own business.
 template <class Object>
 class held_wait : public wait_operation {
@@ -48,7 +48,7 @@ private:
             break;
         case action::hand_over: {
             const auto ex = self.wait_executor(); // the object may be gone before dispatch returns
-            if (!self.is_native(ex, host->context()))
+            if (!self.is_native(ex, *host))
                 boost::asio::dispatch(ex, wait_carrier(*host, op, self.carrier_allocator()));
             else if (host->arrive_or_park(op))
                 op.complete();

@@ -63,6 +63,13 @@ private:
     wait_operation* newest_ = nullptr;
 };
 
+/// How a wait was given a result.
+enum class wait_ending : unsigned char {
+    none,      ///< not at all: its deadline has not come, or came
+    cancelled, ///< the deadline was called off
+    early,     ///< as if the deadline had come: by expire_all(), or since a ring has no room
+};
+
 /// One asynchronous wait. The type of its handler is behind one function pointer.
 class wait_operation {
 public:
@@ -92,7 +99,7 @@ public:
 
     /// The timer, until the wait is cancelled.
     [[nodiscard]] timer_core* owner() const noexcept {
-        return has_result_ ? nullptr : owner_or_category_.owner;
+        return has_result() ? nullptr : owner_or_category_.owner;
     }
     /// The same. @pre it is not cancelled.
     [[nodiscard]] timer_core& timer() const noexcept {
@@ -101,17 +108,21 @@ public:
     }
     void set_owner(timer_core* timer) noexcept { owner_or_category_.owner = timer; }
 
-    /// Cancelled with `ec`: the wait has no timer any more.
-    void set_result(const boost::system::error_code& ec) noexcept {
-        has_result_ = true;
+    /// Ended with `ec`: the wait has no timer any more.
+    void set_result(const boost::system::error_code& ec,
+                    wait_ending how = wait_ending::cancelled) noexcept {
+        ending_ = how;
         value_ = ec.value();
         owner_or_category_.category = &ec.category();
     }
     /// What the handler is told.
     [[nodiscard]] boost::system::error_code result() const noexcept {
-        return has_result_ ? boost::system::error_code(value_, *owner_or_category_.category)
-                           : boost::system::error_code();
+        return has_result() ? boost::system::error_code(value_, *owner_or_category_.category)
+                            : boost::system::error_code();
     }
+    /// The deadline does not matter any more, as opposed to having come, perhaps early. The result does
+    /// not tell: expire_all() may be given any code.
+    [[nodiscard]] bool was_cancelled() const noexcept { return ending_ == wait_ending::cancelled; }
 
     /// The handler in the cancellation slot, if one is connected.
     [[nodiscard]] slot_link* slot() const noexcept;
@@ -132,10 +143,13 @@ protected:
     ~wait_operation() = default;
 
 private:
+    /// Which one of the union is there.
+    [[nodiscard]] bool has_result() const noexcept { return ending_ != wait_ending::none; }
+
     const bool direct_ : 1;
     const bool has_slot_ : 1; ///< this is a slotted_wait
     const bool held_ : 1;
-    bool has_result_ = false; ///< says which one of the union is there
+    wait_ending ending_ = wait_ending::none;
     int value_ = 0;
     union {
         timer_core* owner;

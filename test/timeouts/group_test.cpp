@@ -1,0 +1,675 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// Purpose
+//   pawl::group: who is a member and for how long, what a cancellation tells, groups in groups, waits for
+//   the end, and what becomes of all that if something goes, or memory ends.
+
+#define BOOST_TEST_MODULE group
+#include <boost/test/unit_test.hpp>
+
+#include "timeout_support.hpp"
+
+#include "../support/graveyard.hpp"
+
+#include <pawl/expire_all.hpp>
+#include <pawl/group.hpp>
+#include <pawl/steady_timer.hpp>
+#include <pawl/timeout_stream.hpp>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/bind_allocator.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/execution.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <array>
+#include <memory>
+#include <new>
+#include <optional>
+#include <vector>
+
+namespace {
+
+using namespace timeouts;
+using obedience = operation::obedience;
+using pawl::group;
+using pawl::in_group;
+
+const error_code shutting_down = pawl::error::shutting_down;
+
+/// A member that is cancelled as the test says.
+struct member {
+    explicit member(asio::io_context& context, obedience obeys = obedience::posts)
+        : op(context.get_executor(), obeys, aborted, 3) {}
+    void join(group& g) {
+        op.async_run(in_group(g, asio::bind_cancellation_slot(outer.slot(), record(o))));
+    }
+    operation op;
+    asio::cancellation_signal outer;
+    outcome o;
+};
+
+template <class Group>
+outcome& drained(Group& g, outcome& o) {
+    g.async_drained(record(o));
+    return o;
+}
+
+} // namespace
+
+// ---- members ------------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(a_member_is_one_until_its_operation_ends) {
+    asio::io_context context;
+    group g(context);
+    member a(context);
+    member b(context);
+    a.join(g);
+    b.join(g);
+    BOOST_TEST(g.size() == 2U);
+
+    a.op.complete({}, 7);
+    BOOST_TEST(g.size() == one);
+    b.op.abandon();
+    BOOST_TEST(g.size() == none);
+
+    BOOST_TEST(a.o.ended_with({}, 7), a.o);
+    BOOST_TEST(b.o.pending());
+    g.cancel();
+    BOOST_TEST(a.op.signals().empty());
+}
+
+BOOST_AUTO_TEST_CASE(all_members_are_told_the_cause) {
+    for (const obedience o : {obedience::posts, obedience::completes_in_the_signal}) {
+        asio::io_context context;
+        group g(context);
+        member a(context, o);
+        member b(context, o);
+        a.join(g);
+        b.join(g);
+
+        g.cancel(shutting_down);
+        poll(context);
+
+        BOOST_TEST(a.o.ended_with(shutting_down, 3), a.o);
+        BOOST_TEST(b.o.ended_with(shutting_down, 3), b.o);
+        BOOST_TEST(g.cancelled());
+        BOOST_TEST(g.cause() == shutting_down);
+        BOOST_TEST(g.size() == none);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_cause_is_operation_aborted_unless_one_is_given) {
+    for (const bool success : {true, false}) {
+        asio::io_context context;
+        group g(context);
+        member a(context);
+        a.join(g);
+        success ? g.cancel(error_code()) : g.cancel();
+        poll(context);
+        BOOST_TEST(a.o.ended_with(aborted, 3), a.o);
+        BOOST_TEST(g.cause() == aborted);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(the_first_cause_counts) {
+    asio::io_context context;
+    group g(context);
+    member a(context, obedience::ignores);
+    a.join(g);
+    g.cancel(shutting_down);
+    g.cancel(timed_out);
+    poll(context);
+    BOOST_TEST(a.op.signals().size() == one);
+    BOOST_TEST(g.size() == one); // it does not listen
+    a.op.complete(aborted, 0);
+    BOOST_TEST(a.o.ended_with(shutting_down), a.o);
+}
+
+BOOST_AUTO_TEST_CASE(a_result_that_comes_all_the_same_is_kept) {
+    asio::io_context context;
+    group g(context);
+    member a(context, obedience::ignores);
+    a.join(g);
+    g.cancel(shutting_down);
+    poll(context);
+    a.op.complete({}, 7);
+    BOOST_TEST(a.o.ended_with({}, 7), a.o);
+}
+
+BOOST_AUTO_TEST_CASE(a_caller_who_was_first_is_told_operation_aborted) {
+    asio::io_context context;
+    group g(context);
+    member a(context, obedience::ignores);
+    a.join(g);
+    a.outer.emit(cancellation_type::total);
+    g.cancel(shutting_down);
+    poll(context);
+    a.op.complete(aborted, 0);
+    BOOST_TEST(a.o.ended_with(aborted), a.o);
+}
+
+BOOST_AUTO_TEST_CASE(the_type_of_the_cancellation_is_that_of_the_member) {
+    asio::io_context context;
+    group g(context);
+    member a(context);
+    a.op.async_run(in_group(g, cancellation_type::partial, record(a.o)));
+    g.cancel();
+    poll(context);
+    BOOST_TEST((a.op.signals() == std::vector{cancellation_type::partial}));
+    BOOST_TEST(a.o.ended_with(aborted));
+}
+
+BOOST_AUTO_TEST_CASE(who_joins_a_cancelled_group_is_cancelled_at_once) {
+    for (const bool strand : {false, true}) {
+        asio::io_context context;
+        group g(context);
+        g.cancel(shutting_down);
+        operation op(context.get_executor(), obedience::posts, aborted, 3);
+        outcome o;
+        if (strand)
+            op.async_run(in_group(g, asio::bind_executor(asio::make_strand(context), record(o))));
+        else
+            op.async_run(in_group(g, record(o)));
+        BOOST_TEST(op.started() == 1);
+        BOOST_TEST(g.size() == one);
+        poll(context);
+        BOOST_TEST(op.signals().size() == one);
+        BOOST_TEST(o.ended_with(shutting_down, 3), o);
+        BOOST_TEST(g.size() == none);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(the_signal_is_emitted_on_the_executor_of_the_member) {
+    asio::io_context context;
+    asio::io_context home;
+    group g(context);
+    operation op(context.get_executor(), obedience::completes_in_the_signal, aborted, 3);
+    outcome o;
+    op.async_run(in_group(g, asio::bind_executor(home.get_executor(), record(o))));
+    g.cancel(shutting_down);
+    poll(context);
+    BOOST_TEST(op.signals().empty());
+    poll(home);
+    BOOST_TEST(o.ended_with(shutting_down, 3), o);
+}
+
+BOOST_AUTO_TEST_CASE(an_operation_that_ends_before_the_signal_comes_keeps_its_result) {
+    asio::io_context context;
+    group g(context);
+    member a(context);
+    a.join(g);
+    g.cancel(shutting_down);
+    a.op.complete({}, 7);
+    BOOST_TEST(g.size() == one); // its signal is on the way
+    poll(context);
+    BOOST_TEST(a.op.signals().empty());
+    BOOST_TEST(a.o.ended_with({}, 7), a.o);
+    BOOST_TEST(g.size() == none);
+}
+
+BOOST_AUTO_TEST_CASE(a_member_goes_together_with_a_limit) {
+    for (const bool inside : {true, false}) {
+        for (const bool limit_first : {true, false}) {
+            asio::io_context context;
+            group g(context);
+            manual_timer timer(context);
+            member a(context);
+            if (inside)
+                a.op.async_run(in_group(g, pawl::timeout(timer, 10s, record(a.o))));
+            else
+                a.op.async_run(pawl::timeout(timer, 10s, in_group(g, record(a.o))));
+            if (limit_first)
+                pass(context, 10s);
+            else
+                g.cancel(shutting_down);
+            poll(context);
+            BOOST_TEST(a.o.ended_with(limit_first ? timed_out : shutting_down, 3), a.o);
+            BOOST_TEST(g.size() == none);
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_coroutine_is_a_member_and_its_exception_says_the_cause) {
+    asio::io_context context;
+    group g(context);
+    pawl::steady_timer never(context, std::chrono::steady_clock::time_point::max());
+    error_code told;
+    const auto session = [&]() -> asio::awaitable<void> {
+        co_await never.async_wait(asio::use_awaitable);
+    };
+    asio::co_spawn(context, session(),
+                   in_group(g, [&](std::exception_ptr e) { told = code_in(e); }));
+    poll(context);
+    BOOST_TEST(g.size() == one);
+    g.cancel(shutting_down);
+    poll(context);
+    BOOST_TEST(told == shutting_down);
+    BOOST_TEST(g.size() == none);
+}
+
+BOOST_AUTO_TEST_CASE(an_operation_of_a_coroutine_is_a_member) {
+    asio::io_context context;
+    group g(context);
+    member a(context);
+    error_code told;
+    const auto session = [&]() -> asio::awaitable<void> {
+        co_await a.op.async_run(in_group(g, asio::use_awaitable));
+    };
+    asio::co_spawn(context, session(), [&](std::exception_ptr e) { told = code_in(e); });
+    poll(context);
+    g.cancel(shutting_down);
+    poll(context);
+    BOOST_TEST(told == shutting_down);
+}
+
+BOOST_AUTO_TEST_CASE(a_signature_without_an_error_stays_as_it_is) {
+    asio::io_context context;
+    group g(context);
+    scripted_operation<int> op(context.get_executor(), decltype(op)::obedience::posts, 3);
+    outcome o;
+    op.async_run(in_group(g, record(o)));
+    g.cancel(shutting_down);
+    poll(context);
+    BOOST_TEST(o.ended_with({}, 3), o);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_done_on_a_stream_is_a_member) {
+    asio::io_context context;
+    asio::ip::tcp::acceptor acceptor(context, {asio::ip::address_v4::loopback(), 0});
+    pawl::tcp_stream stream(context);
+    stream.socket().connect(acceptor.local_endpoint());
+    stream.set_limits({.idle = 1h});
+    group g(context);
+    outcome o;
+    std::array<char, 1> room;
+    stream.async_read_some(asio::buffer(room), in_group(g, record(o)));
+    poll(context);
+    BOOST_TEST(g.size() == one);
+    g.cancel(shutting_down);
+    poll(context);
+    BOOST_TEST(o.ended_with(shutting_down), o);
+    BOOST_TEST(g.size() == none);
+    BOOST_TEST(stream.socket().is_open());
+}
+
+// ---- one within the other -------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(a_handler_of_a_member_may_cancel_the_group) {
+    asio::io_context context;
+    group g(context);
+    member a(context);
+    member b(context);
+    a.join(g);
+    b.op.async_run(in_group(g, [&](error_code, int) { g.cancel(shutting_down); }));
+    b.op.complete({}, 0);
+    poll(context);
+    BOOST_TEST(a.o.ended_with(shutting_down, 3), a.o);
+}
+
+BOOST_AUTO_TEST_CASE(a_handler_of_a_member_may_destroy_the_group_that_is_being_cancelled) {
+    asio::io_context context;
+    auto g = std::make_unique<group>(context);
+    member a(context, obedience::completes_in_the_signal);
+    member b(context, obedience::completes_in_the_signal);
+    a.op.async_run(in_group(*g, [&](error_code, int) { g.reset(); }));
+    b.join(*g);
+    asio::post(context, [&] { g->cancel(shutting_down); });
+    poll(context);
+    BOOST_TEST(!g);
+    BOOST_TEST(b.o.ended_with(shutting_down, 3), b.o);
+}
+
+BOOST_AUTO_TEST_CASE(
+    an_operation_that_starts_another_one_in_a_cancelled_group_does_not_hold_up_the_cancel) {
+    asio::io_context context;
+    group g(context);
+    member a(context, obedience::completes_in_the_signal);
+    member b(context);
+    a.op.async_run(in_group(g, [&](error_code, int) { b.join(g); }));
+    asio::post(context, [&] { g.cancel(shutting_down); });
+    poll(context);
+    BOOST_TEST(b.o.ended_with(shutting_down, 3), b.o);
+    BOOST_TEST(g.size() == none);
+}
+
+BOOST_AUTO_TEST_CASE(
+    an_operation_that_throws_when_it_is_cancelled_keeps_nobody_from_being_cancelled) {
+    asio::io_context context;
+    group g(context);
+    member a(context);
+    member b(context);
+    a.join(g);
+    b.join(g);
+    struct bad {};
+    a.op.at_signal = [] { throw bad(); };
+    asio::post(context, [&] { g.cancel(shutting_down); });
+    BOOST_CHECK_THROW(poll(context), bad); // an io_context lets exceptions out of run()
+    poll(context);
+    BOOST_TEST(b.o.ended_with(shutting_down, 3), b.o);
+    BOOST_TEST(a.o.pending());
+    a.op.complete({}, 7);
+    BOOST_TEST(a.o.ended_with({}, 7), a.o);
+}
+
+BOOST_AUTO_TEST_CASE(an_initiating_function_that_throws_leaves_no_member) {
+    asio::io_context context;
+    group g(context);
+    struct bad {};
+    member a(context);
+    a.op.at_start = [&] {
+        a.op.abandon();
+        throw bad();
+    };
+    BOOST_CHECK_THROW(a.join(g), bad);
+    BOOST_TEST(g.size() == none);
+    g.cancel();
+}
+
+// ---- destruction ----------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(a_group_that_is_destroyed_cancels_its_members) {
+    asio::io_context context;
+    member a(context);
+    outcome end;
+    {
+        group g(context);
+        a.join(g);
+        drained(g, end);
+    }
+    BOOST_TEST(end.pending());
+    poll(context);
+    BOOST_TEST(a.o.ended_with(aborted, 3), a.o);
+    BOOST_TEST(end.ended_with({}), end);
+}
+
+BOOST_AUTO_TEST_CASE(P10_members_and_waits_go_with_their_context) {
+    std::optional<group> g;
+    auto alive = std::make_shared<int>();
+    {
+        asio::io_context context;
+        g.emplace(context);
+        pawl::steady_timer timer(context, 1h);
+        timer.async_wait(in_group(*g, [alive](error_code) { BOOST_ERROR("invoked"); }));
+        g->async_drained([alive](error_code) { BOOST_ERROR("invoked"); });
+        BOOST_TEST(alive.use_count() == 3);
+        // Its signal is on its way to an executor that does not run any more.
+        g->cancel();
+    }
+    BOOST_TEST(alive.use_count() == 1);
+    BOOST_TEST(g->size() == none);
+}
+
+// ---- groups in groups -----------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(a_cancellation_goes_inwards_and_not_outwards) {
+    asio::io_context context;
+    group outer(context);
+    group inner(outer);
+    group innermost(inner);
+    member a(context);
+    member b(context);
+    member c(context);
+    a.join(outer);
+    b.join(inner);
+    c.join(innermost);
+    BOOST_TEST(outer.size() == 2U);
+
+    inner.cancel(timed_out);
+    poll(context);
+    BOOST_TEST(a.o.pending());
+    BOOST_TEST(b.o.ended_with(timed_out, 3), b.o);
+    BOOST_TEST(c.o.ended_with(timed_out, 3), c.o);
+    BOOST_TEST(outer.size() == one);
+
+    outer.cancel(shutting_down);
+    poll(context);
+    BOOST_TEST(a.o.ended_with(shutting_down, 3), a.o);
+    BOOST_TEST(innermost.cause() == timed_out);
+}
+
+BOOST_AUTO_TEST_CASE(a_group_in_a_cancelled_one_is_cancelled) {
+    asio::io_context context;
+    group outer(context);
+    outer.cancel(shutting_down);
+    group inner(outer);
+    BOOST_TEST(inner.cancelled());
+    BOOST_TEST(inner.cause() == shutting_down);
+    member a(context);
+    a.join(inner);
+    poll(context);
+    BOOST_TEST(a.o.ended_with(shutting_down, 3), a.o);
+}
+
+BOOST_AUTO_TEST_CASE(groups_go_in_any_order) {
+    for (const bool outer_first : {true, false}) {
+        asio::io_context context;
+        auto outer = std::make_unique<group>(context);
+        auto inner = std::make_unique<group>(*outer);
+        member a(context);
+        outcome end;
+        a.join(*inner);
+        drained(*outer, end);
+        (outer_first ? outer : inner).reset();
+        poll(context);
+        BOOST_TEST(a.o.ended_with(aborted, 3), a.o);
+        BOOST_TEST(end.ended_with({}), end);
+        BOOST_TEST((outer_first ? inner->cancelled() : !outer->cancelled()));
+    }
+}
+
+// ---- waits for the end ----------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(a_wait_ends_with_the_last_member) {
+    asio::io_context context;
+    group outer(context);
+    group inner(outer);
+    member a(context);
+    member b(context);
+    outcome all;
+    outcome some;
+    a.join(outer);
+    b.join(inner);
+    drained(outer, all);
+    drained(inner, some);
+
+    a.op.complete({}, 0);
+    poll(context);
+    BOOST_TEST(all.pending());
+    b.op.complete({}, 0);
+    BOOST_TEST(all.pending()); // not within the call
+    poll(context);
+    BOOST_TEST(all.ended_with({}), all);
+    BOOST_TEST(some.ended_with({}), some);
+    BOOST_TEST(context.stopped());
+}
+
+BOOST_AUTO_TEST_CASE(a_wait_for_the_end_of_an_empty_group_ends_but_not_within_the_call) {
+    asio::io_context context;
+    group g(context);
+    outcome end;
+    drained(g, end);
+    BOOST_TEST(end.pending());
+    poll(context);
+    BOOST_TEST(end.ended_with({}), end);
+}
+
+BOOST_AUTO_TEST_CASE(P9_a_wait_keeps_its_context_at_work) {
+    asio::io_context context;
+    group g(context);
+    asio::io_context elsewhere;
+    member a(elsewhere);
+    outcome end;
+    a.join(g);
+    drained(g, end);
+    poll(context);
+    BOOST_TEST(!context.stopped());
+    a.op.complete({}, 0);
+    run_to_end(context);
+    BOOST_TEST(end.ended_with({}), end);
+}
+
+BOOST_AUTO_TEST_CASE(a_wait_can_be_cancelled) {
+    asio::io_context context;
+    group g(context);
+    member a(context);
+    a.join(g);
+    outcome end;
+    asio::cancellation_signal stop;
+    g.async_drained(asio::bind_cancellation_slot(stop.slot(), record(end)));
+    stop.emit(cancellation_type::none);
+    poll(context);
+    BOOST_TEST(end.pending());
+    stop.emit(cancellation_type::total);
+    poll(context);
+    BOOST_TEST(end.ended_with(aborted), end);
+    a.op.complete({}, 0);
+    stop.emit(cancellation_type::total); // too late
+    poll(context);
+    BOOST_TEST(end.calls == 1);
+}
+
+BOOST_AUTO_TEST_CASE(expire_all_and_cancel_all_do_not_end_a_wait) {
+    asio::io_context context;
+    group g(context);
+    member a(context);
+    a.join(g);
+    outcome end;
+    drained(g, end);
+    pawl::expire_all(context, shutting_down);
+    poll(context);
+    pawl::expire_all(context);
+    poll(context);
+    pawl::cancel_all(context);
+    poll(context);
+    BOOST_TEST(end.pending());
+    BOOST_TEST(a.op.signals().empty()); // membership is no limit
+
+    pawl::cancel_all(context); // and while its handler is queued
+    a.op.complete({}, 0);
+    poll(context);
+    BOOST_TEST(end.ended_with({}), end);
+}
+
+BOOST_AUTO_TEST_CASE(a_wait_goes_together_with_a_limit) {
+    asio::io_context context;
+    group g(context);
+    member a(context);
+    a.join(g);
+    manual_timer timer(context);
+    outcome end;
+    g.async_drained(pawl::timeout(timer, 10s, record(end)));
+    pass(context, 10s);
+    BOOST_TEST(end.ended_with(timed_out), end);
+    a.op.complete({}, 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_coroutine_waits_for_the_end) {
+    asio::io_context context;
+    group g(context);
+    member a(context);
+    a.join(g);
+    bool ended = false;
+    const auto main = [&]() -> asio::awaitable<void> {
+        g.cancel(shutting_down);
+        co_await g.async_drained(asio::use_awaitable);
+        BOOST_TEST(a.o.ended_with(shutting_down, 3), a.o);
+        ended = true;
+    };
+    asio::co_spawn(context, main(), asio::detached);
+    poll(context);
+    BOOST_TEST(ended);
+}
+
+// ---- memory ---------------------------------------------------------------------------------------------
+
+namespace group_test {
+
+/// An executor that has no memory when the test says so, and otherwise hands on.
+class poor_executor {
+public:
+    poor_executor(asio::io_context& context, bool& poor) : context_(&context), poor_(&poor) {}
+
+    asio::execution_context& query(asio::execution::context_t) const noexcept { return *context_; }
+    static constexpr asio::execution::blocking_t::never_t
+    query(asio::execution::blocking_t) noexcept {
+        return asio::execution::blocking.never;
+    }
+    template <class Function>
+    void execute(Function f) const {
+        if (*poor_)
+            throw std::bad_alloc();
+        context_->get_executor().execute(std::move(f));
+    }
+    friend bool operator==(const poor_executor&, const poor_executor&) noexcept = default;
+
+private:
+    asio::io_context* context_;
+    bool* poor_;
+};
+
+} // namespace group_test
+
+using group_test::poor_executor;
+
+BOOST_AUTO_TEST_CASE(P8_a_member_takes_one_block_which_is_freed_before_its_handler_is_invoked) {
+    asio::io_context context;
+    group g(context);
+    pawl_test::graveyard memory;
+    operation op(context.get_executor(), obedience::completes_in_the_signal, aborted, 3);
+    std::size_t buried = 0;
+    op.async_run(
+        in_group(g, asio::bind_allocator(pawl_test::graveyard_allocator<void>(memory),
+                                         [&](error_code, int) { buried = memory.buried(); })));
+    BOOST_TEST(memory.allocations() == one);
+    op.complete({}, 7);
+    BOOST_TEST(buried == one);
+    BOOST_TEST(memory.undisturbed());
+}
+
+BOOST_AUTO_TEST_CASE(P8_a_member_for_which_there_was_no_memory_is_cancelled_by_the_next_call) {
+    asio::io_context context;
+    bool poor = true;
+    group g(context);
+    member rich(context);
+    member last(context);
+    operation op(context.get_executor(), obedience::posts, aborted, 3);
+    outcome o;
+    rich.join(g);
+    op.async_run(in_group(g, asio::bind_executor(poor_executor(context, poor), record(o))));
+    last.join(g);
+
+    BOOST_CHECK_THROW(g.cancel(shutting_down), std::bad_alloc);
+    poll(context);
+    BOOST_TEST(rich.o.ended_with(shutting_down, 3), rich.o);
+    BOOST_TEST(last.o.ended_with(shutting_down, 3), last.o);
+    BOOST_TEST(op.signals().empty());
+    BOOST_TEST(g.size() == one);
+
+    poor = false;
+    g.cancel(timed_out);
+    poll(context);
+    BOOST_TEST(o.ended_with(shutting_down, 3), o);
+    BOOST_TEST(g.size() == none);
+}
+
+BOOST_AUTO_TEST_CASE(P8_who_cannot_join_a_cancelled_group_for_want_of_memory_is_not_started) {
+    asio::io_context context;
+    bool poor = true;
+    group g(context);
+    g.cancel(shutting_down);
+    operation op(context.get_executor(), obedience::posts, aborted, 3);
+    outcome o;
+    BOOST_CHECK_THROW(
+        op.async_run(in_group(g, asio::bind_executor(poor_executor(context, poor), record(o)))),
+        std::bad_alloc);
+    BOOST_TEST(op.started() == 0);
+    BOOST_TEST(o.pending());
+    BOOST_TEST(g.size() == none);
+}
