@@ -17,6 +17,8 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/async_result.hpp>
+#include <boost/asio/cancellation_state.hpp>
+#include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/compose.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/execution_context.hpp>
@@ -69,7 +71,8 @@ struct event_feed_options {
 ///
 /// @par Thread safety
 /// All members of a feed may be called from any thread. Readers are independent of each other; one reader
-/// is used by one thread at a time. With options::locking = false, that thread is the one of the context.
+/// is used by one thread at a time, see reader::async_read(). With options::locking = false, that thread
+/// is the one of the context.
 /// @par Complexity
 /// join() and the end of a reader are O(shards), and take their locks.
 class event_feed {
@@ -150,9 +153,14 @@ public:
     /// @param token any completion token for `void(boost::system::error_code, pawl::read_result)`. The
     ///        error is `boost::asio::error::eof` if the context is gone and nothing is left,
     ///        `boost::asio::error::invalid_argument` if the reader is suspended or `out` empty, and
-    ///        `boost::asio::error::operation_aborted` if the read was cancelled, or the reader destroyed.
+    ///        `boost::asio::error::operation_aborted` if the read was cancelled, another one was begun, or
+    ///        the reader was suspended or destroyed.
     /// @par Cancellation
-    /// `terminal`, `partial` and `total`. No event is lost.
+    /// `terminal`, `partial` and `total`; expire_all() with the context of the reader's executor. No event
+    /// is lost.
+    /// @par Thread safety
+    /// While a read is pending, the reader is used by the executor of the handler. Call its members there
+    /// then, as those of a socket.
     template <class ReadToken>
     auto async_read(std::span<timer_event> out, ReadToken&& token) {
         return boost::asio::async_compose<ReadToken, void(boost::system::error_code, read_result)>(
@@ -203,37 +211,33 @@ private:
                 all.begin());
         }
 
+        /// @param number of this wait, by begin_sleep().
         template <class Handler>
-        void async_wait(Handler&& handler) {
-            // It may still be listed by a wait that was cancelled.
-            const std::uint64_t wait = hub->unlist(sleeper);
+        void async_wait(Handler&& handler, std::uint64_t number) {
             const std::uint64_t position = ring->position();
-            sleeper.timer.expires_at(detail::feed_timer::time_point::max());
+            sleeper.timer.expires_at(detail::feed_timer::time_point::max()); // ends another read
             sleeper.timer.async_wait(std::forward<Handler>(handler));
-            // From here on the wait may be over, and the reader be in use.
-            hub->sleep(sleeper, wait, position);
+            hub->sleep(sleeper, number, position);
         }
 
         void suspend() {
             if (ring->suspended())
                 return;
-            hub->unlist(sleeper);
-            sleeper.timer.cancel();
+            hub->end_sleep(sleeper);
             ring->suspend();
             hub->leave();
+            sleeper.timer.cancel();
         }
         void resume() {
-            if (!ring->suspended())
-                return;
-            hub->come_back();
-            ring->resume_newest();
+            if (ring->suspended())
+                hub->come_back(*ring);
         }
         void leave() noexcept {
-            hub->unlist(sleeper);
-            sleeper.timer.cancel();
+            hub->end_sleep(sleeper);
             if (!ring->suspended())
                 hub->leave();
             ring.reset();
+            sleeper.timer.cancel();
         }
 
         const std::shared_ptr<detail::event_hub> hub;
@@ -247,20 +251,26 @@ private:
         std::shared_ptr<state> self;
         std::span<timer_event> out;
         enum { begins, waits, completes } phase = begins;
+        std::uint64_t number = 0; ///< of the wait
         read_result result{};
         boost::system::error_code error{};
 
+        /// @param ec not looked at: it is `operation_aborted`, whatever has ended the wait.
         template <class Self>
-        void operator()(Self& op, boost::system::error_code ec = {}) {
+        void operator()(Self& op, [[maybe_unused]] boost::system::error_code ec = {}) {
             if (phase == completes)
                 return op.complete(error, result);
-            if (ec || !self->ring)
+            if (phase == begins)
+                op.reset_cancellation_state(boost::asio::enable_total_cancellation());
+            else if (!self->hub->end_sleep(self->sleeper, number) ||
+                     op.cancelled() != boost::asio::cancellation_type::none)
                 return op.complete(boost::asio::error::operation_aborted, {});
             look();
             if (!error && result.count == 0 && result.missed == 0) {
                 phase = waits;
+                number = self->hub->begin_sleep(self->sleeper);
                 const std::shared_ptr<state> s = self; // the operation moves into the handler
-                return s->async_wait(std::move(op));
+                return s->async_wait(std::move(op), number);
             }
             if (phase == waits)
                 return op.complete(error, result);
@@ -270,6 +280,10 @@ private:
         }
 
         void look() {
+            if (!self->ring) { // it has left before a deferred read begins
+                error = boost::asio::error::operation_aborted;
+                return;
+            }
             if (out.empty() || self->ring->suspended()) {
                 error = boost::asio::error::invalid_argument;
                 return;

@@ -50,8 +50,29 @@ struct service_stats {
     std::uint64_t wake_ups = 0;    ///< times that the service was woken by the system
     std::uint64_t level_moves = 0; ///< timers that were moved to a lower level of a wheel
 
-    /// Timers on each level of a wheel, the lowest first; empty for a structure without levels.
+    /// Timers on each level of a wheel, the lowest first; empty for a structure without levels. Zero for a
+    /// compact_timer's, as long as it is small.
     std::vector<std::size_t> levels;
+
+    /// Adds the counts of another service.
+    /// @throws std::bad_alloc
+    service_stats& operator+=(const service_stats& s) {
+        shards += s.shards;
+        pending += s.pending;
+        armed += s.armed;
+        filed += s.filed;
+        started += s.started;
+        expired += s.expired;
+        cancelled += s.cancelled;
+        moved += s.moved;
+        overflowed += s.overflowed;
+        wake_ups += s.wake_ups;
+        level_moves += s.level_moves;
+        levels.resize(std::max(levels.size(), s.levels.size()));
+        std::transform(s.levels.begin(), s.levels.end(), levels.begin(), levels.begin(),
+                       std::plus<>());
+        return *this;
+    }
 };
 
 /// What the timers of a context have done so far.
@@ -67,22 +88,8 @@ struct context_stats {
     /// All services together; `clock`, `backend` and `precision` are those of none.
     [[nodiscard]] service_stats total() const {
         service_stats all;
-        for (const service_stats& s : services) {
-            all.shards += s.shards;
-            all.pending += s.pending;
-            all.armed += s.armed;
-            all.filed += s.filed;
-            all.started += s.started;
-            all.expired += s.expired;
-            all.cancelled += s.cancelled;
-            all.moved += s.moved;
-            all.overflowed += s.overflowed;
-            all.wake_ups += s.wake_ups;
-            all.level_moves += s.level_moves;
-            all.levels.resize(std::max(all.levels.size(), s.levels.size()));
-            std::transform(s.levels.begin(), s.levels.end(), all.levels.begin(), all.levels.begin(),
-                           std::plus<>());
-        }
+        for (const service_stats& s : services)
+            all += s;
         return all;
     }
 };
@@ -209,9 +216,20 @@ inline constexpr named_count named_counts[] = {
 
 /// The snapshot in the text format of Prometheus, version 0.0.4: for `GET /metrics`, with the content type
 /// `text/plain; version=0.0.4; charset=utf-8`. Durations are in seconds; histograms have a bucket for
-/// each power of two of nanoseconds.
+/// each power of two of nanoseconds. Services with the same clock and backend are one.
 /// @throws std::bad_alloc
 [[nodiscard]] inline std::string to_prometheus(const context_stats& all) {
+    // The labels of two services may be the same: a sample may not.
+    std::vector<service_stats> services;
+    for (const service_stats& s : all.services) {
+        const auto same = std::find_if(services.begin(), services.end(), [&](const auto& other) {
+            return other.clock == s.clock && other.backend == s.backend;
+        });
+        if (same == services.end())
+            services.push_back(s);
+        else
+            *same += s;
+    }
     std::string text;
     detail::stats_writer out(text);
     const auto head = [&](std::string_view name, std::string_view help, std::string_view type) {
@@ -221,12 +239,12 @@ inline constexpr named_count named_counts[] = {
     for (const detail::named_count& c : detail::named_counts) {
         const std::string name = std::string("timer_") + c.name + (c.counter ? "_total" : "");
         head(name, c.help, c.counter ? "counter" : "gauge");
-        for (const service_stats& s : all.services)
+        for (const service_stats& s : services)
             out << "pawl_" << name << "{clock=\"" << s.clock << "\",backend=\"" << s.backend
                 << "\"} " << s.*c.value << "\n";
     }
     head("timer_level_filed", "Timers on each level of a wheel, from 0 on.", "gauge");
-    for (const service_stats& s : all.services)
+    for (const service_stats& s : services)
         for (std::size_t i = 0; i != s.levels.size(); ++i)
             out << "pawl_timer_level_filed{clock=\"" << s.clock << "\",backend=\"" << s.backend
                 << "\",level=\"" << i << "\"} " << s.levels[i] << "\n";

@@ -176,6 +176,7 @@ public:
         carry_out(todo, [&] {
             // The driver still keeps the old deadline; waits that were due are due again.
             auto again = shard_.rearm(timer, old()).todo;
+            carry_out(again);
             drop_arming(again);
             auto due_again = collect(current_tick(), looker::covered).todo;
             drop_arming(due_again);
@@ -254,7 +255,7 @@ public:
 
     bool park(wait_operation& op) noexcept override {
         note_time_if_watched();
-        auto [parked, todo] = shard_.park(op);
+        auto [parked, todo] = shard_.park(op, timer_event_kind::started);
         carry_out(todo);
         return parked;
     }
@@ -267,7 +268,7 @@ public:
     }
 
     void abandon(wait_operation& op) noexcept override {
-        auto [parked, todo] = shard_.park(op);
+        auto [parked, todo] = shard_.park(op, timer_event_kind::shut_down);
         if (!parked) {
             if (delivers_.load(std::memory_order_relaxed)) // see shutdown()
                 op.complete();
@@ -453,16 +454,13 @@ private:
 
     /// Shows what was noted since the last turn to the readers, and wakes those who sleep.
     [[gnu::noinline, gnu::cold]] void begin_watched_turn() {
-        note_time();
-        if (shard_.publish())
-            shard_.observer().tell();
+        if (shard_observer* const observer = shard_.publish(read_clock()))
+            observer->tell();
     }
-    /// @pre the shard is watched.
-    void note_time() const { shard_.observer().now_is(read_clock()); }
     /// A carrier has come.
-    void note_time_if_watched() const {
-        if (shard_.watched())
-            note_time();
+    void note_time_if_watched() {
+        if (shard_.watched()) [[unlikely]]
+            shard_.now_is(read_clock());
     }
 
     // --- commitments --------------------------------------------------------------------------

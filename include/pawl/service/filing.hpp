@@ -80,7 +80,7 @@ public:
 
     /// Files a timer, unless it is filed already for its other waits.
     /// @param alone it has no other armed waits.
-    filed file(wait_ledger&, timer_core& timer, deadline due, bool alone) noexcept {
+    filed file(timer_core& timer, deadline due, bool alone) noexcept {
         if (!timer.filed())
             backend_.insert(timer, due);
         else if (alone)
@@ -89,7 +89,7 @@ public:
     }
 
     /// Files a timer with all its waits.
-    filed file_anew(wait_ledger&, timer_core& timer, deadline due) noexcept {
+    filed file_anew(timer_core& timer, deadline due) noexcept {
         // In this order: a timer with an armed wait is filed, and its links need not be looked at.
         if (wait_ledger::sure_of_one(timer) || timer.filed())
             backend_.rearm(timer, due);
@@ -99,15 +99,15 @@ public:
     }
 
     /// The same for a clock that can be set back.
-    filed file(wait_ledger& waits, timer_core& timer, settable_deadline when, bool alone) noexcept {
+    filed file(timer_core& timer, settable_deadline when, bool alone) noexcept {
         const bool stays = timer.filed() && !alone;
-        const filed place = file(waits, timer, when.due, alone);
+        const filed place = file(timer, when.due, alone);
         if (!stays)
             note(timer, when);
         return place;
     }
-    filed file_anew(wait_ledger& waits, timer_core& timer, settable_deadline when) noexcept {
-        const filed place = file_anew(waits, timer, when.due);
+    filed file_anew(timer_core& timer, settable_deadline when) noexcept {
+        const filed place = file_anew(timer, when.due);
         note(timer, when);
         return place;
     }

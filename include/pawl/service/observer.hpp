@@ -38,13 +38,14 @@ namespace pawl {
 
 /// What can happen to a timer. See pawl::timer_event.
 enum class timer_event_kind : std::uint8_t {
-    armed,     ///< a wait was started
-    moved,     ///< the deadline of its waits was moved by a re-arm
-    due,       ///< waits have fallen due; their handlers are queued
-    started,   ///< the handler of a wait that had fallen due is about to be invoked
-    cancelled, ///< waits were ended by a cancel, a new expiry, a destruction, a slot or expire_all()
-    overflowed, ///< its ring had no room for it
-    shut_down,  ///< waits were ended because their context was destroyed
+    armed,   ///< a wait was started
+    moved,   ///< the deadline of its waits was moved by a re-arm
+    due,     ///< waits have fallen due; their handlers are queued
+    started, ///< the handler of a wait that had fallen due is about to be invoked
+    cancelled, ///< waits were ended by a cancel, a new expiry, a destruction, a slot or expire_all(), or
+               ///< refused by a full ring
+    overflowed, ///< a full ring had no room for its waits: they are refused, or have fallen due early
+    shut_down, ///< waits were ended because a context was destroyed: theirs, or that of their handler
 };
 
 /// How many values timer_event_kind has.
@@ -67,7 +68,7 @@ struct shard_counts {
     std::uint64_t moved = 0;       ///< waits that a re-arm has moved
     std::uint64_t expired = 0;     ///< waits whose handlers have begun with success
     std::uint64_t cancelled = 0;   ///< waits that have ended in any other way
-    std::uint64_t overflowed = 0;  ///< waits for which a ring had no room
+    std::uint64_t overflowed = 0;  ///< waits for which a full ring had no room
     std::uint64_t level_moves = 0; ///< timers that were moved to a lower level of a wheel
 };
 
@@ -94,7 +95,7 @@ public:
     /// A timer with a name may be destroyed.
     virtual void gone(const timer_core& timer) noexcept = 0;
 
-    /// Before what follows: the clock was read. Not under a lock.
+    /// Before what follows: the clock was read.
     virtual void now_is(const moment& now) noexcept = 0;
     /// Wakes the readers that sleep until something happens. Not under a lock.
     virtual void tell() = 0;

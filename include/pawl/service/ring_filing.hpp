@@ -41,10 +41,11 @@ public:
     [[nodiscard]] Backend& backend() noexcept { return backend_; }
     [[nodiscard]] const Backend& backend() const noexcept { return backend_; }
 
-    /// As above; waits that are flushed fall due.
+    /// As above. Timers that are flushed are given to `flush`, which has their waits fall due.
     /// Not done if the timer is overdue, or if its ring is full. It is filed nowhere then, unless it
     /// is refused: then it is as it was.
-    filed file(wait_ledger& waits, timer_core& timer, deadline due, bool alone) noexcept {
+    template <class Flush>
+    filed file(timer_core& timer, deadline due, bool alone, Flush flush) noexcept {
         if (timer.filed() && !alone)
             return {backend_.next_wake(timer.slot()), true};
         while (due.ring != deadline::overdue) {
@@ -54,16 +55,12 @@ public:
             if (!oldest || when_full_ != ring_overflow::flush_oldest)
                 break;
             backend_.erase(*oldest);
-            waits.fall_due(*oldest);
+            flush(*oldest);
         }
         // Its place belongs to another deadline, which no later wait may inherit.
         if (timer.filed() && !refuses(due))
             backend_.erase(timer);
         return {};
-    }
-
-    filed file_anew(wait_ledger& waits, timer_core& timer, deadline due) noexcept {
-        return file(waits, timer, due, true);
     }
 
     // Clocks of rings are never set back.

@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace pawl::detail {
@@ -87,15 +88,13 @@ public:
     explicit service_registry(boost::asio::execution_context& context)
         : boost::asio::execution_context::service(context) {}
 
+    /// @throws std::bad_alloc if `s` is not watched: then it is to be added again.
     void add(registered_service& s) {
         std::shared_ptr<context_watcher> watcher;
         {
             const std::scoped_lock lock(mutex_);
-            if (s.added_)
-                return;
-            s.added_ = true;
-            s.next_ = newest_;
-            newest_ = &s;
+            if (!std::exchange(s.added_, true))
+                s.next_ = std::exchange(newest_, &s);
             watcher = watcher_;
         }
         if (watcher)

@@ -203,7 +203,7 @@ public:
             return out;
         }
         if (pending(timer))
-            rearm_locked(timer, due, out);
+            rearm_locked<false>(timer, due, out);
         return out;
     }
 
@@ -320,20 +320,21 @@ public:
         const std::scoped_lock lock(mutex_);
         out.value = waits_.arrive(op);
         if (out.value) {
-            note_start(op, out.todo);
+            note_arrival(op, timer_event_kind::started, out.todo);
             drop_user(out.todo);
         }
         return out;
     }
 
     /// wait_host::park(); what a carrier does that is destroyed, too.
+    /// @param what becomes of a wait that is not parked.
     /// @return false if the caller owns the wait.
-    [[nodiscard]] result<bool> park(wait_operation& op) noexcept {
+    [[nodiscard]] result<bool> park(wait_operation& op, timer_event_kind what) noexcept {
         result<bool> out;
         const std::scoped_lock lock(mutex_);
         out.value = !waits_.arrive_or_park(op);
         if (!out.value)
-            note_start(op, out.todo);
+            note_arrival(op, what, out.todo);
         drop_user(out.todo);
         return out;
     }
@@ -344,7 +345,7 @@ public:
         const std::scoped_lock lock(mutex_);
         out.value = waits_.arrive_or_park(op) != nullptr;
         if (out.value)
-            note_start(op, out.todo);
+            note_arrival(op, timer_event_kind::started, out.todo);
         drop_user(out.todo);
         PAWL_ASSERT(!out.todo.last); // in a unit, the service is one
         return out;
@@ -408,6 +409,7 @@ private:
     using base::closed;
     using base::drop_user;
     using base::files_;
+    using base::finish;
     using base::late_;
     using base::moved_;
     using base::must_tell_;
@@ -434,7 +436,7 @@ private:
         }
         wakeup_.begin();
         const bool alone = waits_.start(timer, op);
-        const filed place = files_.file(waits_, timer, due, alone);
+        const filed place = file(timer, due, alone);
         if (place.done)
             arm_for(place.wake, out);
         if constexpr (ring_backend<Backend>) {
@@ -460,26 +462,24 @@ private:
     template <class Deadline>
     [[gnu::noinline, gnu::cold]] void rearm_observed(timer_core& timer, const Deadline& due,
                                                      rearmed& out) noexcept {
-        note({timer_event_kind::moved, &timer, due_of(due), wait_ledger::waits_of(timer)});
-        rearm_locked(timer, due, out);
+        rearm_locked<true>(timer, due, out);
         settle_outside(out.todo);
     }
 
     /// @pre pending(timer)
-    template <class Deadline>
+    template <bool Observed, class Deadline>
     [[gnu::always_inline]] void rearm_locked(timer_core& timer, const Deadline& due,
                                              rearmed& out) noexcept {
-        const filed place = files_.file_anew(waits_, timer, due);
+        const filed place = file_anew(timer, due);
         if (!place.done && files_.refuses(due)) {
             out.refused = true;
-            if (attention_ != 0) [[unlikely]]
-                note({timer_event_kind::overflowed, &timer, due_of(due),
-                      wait_ledger::waits_of(timer)});
             return;
         }
         wakeup_.begin();
         out.count = waits_.pull_back(timer);
         moved_ += out.count;
+        if constexpr (Observed)
+            note({timer_event_kind::moved, &timer, due_of(due), out.count});
         if (place.done)
             arm_for(place.wake, out.todo);
         if constexpr (ring_backend<Backend>) {
@@ -510,18 +510,47 @@ private:
             return false;
     }
 
+    /// Files a timer whose wait begins. To that end a ring may have others fall due.
+    template <class Deadline>
+    [[gnu::always_inline]] filed file(timer_core& timer, const Deadline& due, bool alone) noexcept {
+        if constexpr (ring_backend<Backend>)
+            return files_.file(timer, due, alone, [this](timer_core& other) { flush(other); });
+        else
+            return files_.file(timer, due, alone);
+    }
+    /// The same for one with all its waits.
+    template <class Deadline>
+    [[gnu::always_inline]] filed file_anew(timer_core& timer, const Deadline& due) noexcept {
+        if constexpr (ring_backend<Backend>)
+            return file(timer, due, true);
+        else
+            return files_.file_anew(timer, due);
+    }
+    void flush(timer_core& timer) noexcept {
+        overflow(timer, timer.due);
+        waits_.fall_due(timer);
+    }
+
     /// A ring had no room for the waits of `timer`, or they are due at once.
     template <class Deadline>
     void finish_unfiled(timer_core& timer, const Deadline& due) noexcept {
-        if (attention_ != 0) [[unlikely]]
-            note({due.ring != due.overdue ? timer_event_kind::overflowed : timer_event_kind::due,
-                  &timer, due.due, wait_ledger::armed_of(timer), due.due});
         if (due.ring != due.overdue)
-            overflowed_ += wait_ledger::armed_of(timer);
-        if (files_.refuses(due))
-            waits_.finish(timer, files_.refusal(), wait_ending::early);
-        else
+            overflow(timer, due.due);
+        else if (attention_ != 0) [[unlikely]]
+            note({timer_event_kind::due, &timer, due.due, wait_ledger::armed_of(timer), due.due});
+        if (files_.refuses(due)) {
+            (void)finish(timer_event_kind::cancelled, timer, files_.refusal(), wait_ending::early);
+        } else {
+            timer.due = due.due; // it is not filed; those who look ask
             waits_.fall_due(timer);
+        }
+    }
+    /// A ring has no room for the armed waits of `timer`, which is due at `due`.
+    void overflow(const timer_core& timer, tick due) noexcept {
+        const std::size_t count = wait_ledger::armed_of(timer);
+        overflowed_ += count;
+        if (attention_ != 0) [[unlikely]]
+            note({timer_event_kind::overflowed, &timer, due, count});
     }
 
     template <class Deadline>
@@ -550,11 +579,11 @@ private:
         return observer_->times_handlers() ? &timed_wait::instead_of(*op, *observer_) : op;
     }
 
-    /// A carrier has arrived, and is about to invoke the handler.
-    void note_start(const wait_operation& op, commitment& out) noexcept {
-        if (attention_ == 0 || closed() || !op.owner()) [[likely]]
+    /// A carrier is about to invoke the handler, or to destroy it.
+    void note_arrival(const wait_operation& op, timer_event_kind what, commitment& out) noexcept {
+        if (attention_ == 0 || !op.owner()) [[likely]]
             return;
-        note({timer_event_kind::started, op.owner(), op.owner()->due});
+        note({what, op.owner(), op.owner()->due});
         settle_outside(out);
     }
 

@@ -244,17 +244,23 @@ public:
 
     /// Whether each event is noted. relaxed, and without the lock: it may be out of date.
     [[nodiscard]] bool watched() const noexcept { return watched_.load(std::memory_order_relaxed); }
-    /// @pre watched(), in a unit, or in a call of a carrier that has not arrived.
-    [[nodiscard]] shard_observer& observer() const noexcept { return *observer_; }
 
-    /// Shows what was noted to the readers.
-    /// @return whether some sleep, which the caller has to tell: shard_observer::tell().
-    [[nodiscard]] bool publish() noexcept {
+    /// A turn begins at `now`: shows what was noted to the readers.
+    /// @return null, unless some sleep: then the caller, which is in a unit, has it tell() them.
+    [[nodiscard]] shard_observer* publish(const moment& now) noexcept {
         const std::scoped_lock lock(mutex_);
         if ((attention_ & is_watched) == 0 || closed())
-            return false;
+            return nullptr;
+        observer_->now_is(now);
         observer_->publish();
-        return std::exchange(must_tell_, false);
+        return std::exchange(must_tell_, false) ? observer_ : nullptr;
+    }
+
+    /// A carrier has come at `now`.
+    void now_is(const moment& now) noexcept {
+        const std::scoped_lock lock(mutex_);
+        if ((attention_ & is_watched) != 0)
+            observer_->now_is(now);
     }
 
     /// observed_shard::counts(), under the lock.
@@ -347,6 +353,16 @@ protected:
             observer_->gone(timer);
     }
 
+    /// Ends the armed waits of a timer. @return how many.
+    std::size_t finish(timer_event_kind what, time::timer_node& node,
+                       const boost::system::error_code& ec, wait_ending how) noexcept {
+        auto& timer = static_cast<timer_core&>(node);
+        const std::size_t count = waits_.finish(timer, ec, how);
+        if (attention_ != 0) [[unlikely]]
+            note({what, &timer, timer.due, count});
+        return count;
+    }
+
     // The bits of attention_: why a call may have to do more than it does in most cases. A call looks
     // once, whatever it is.
     static constexpr unsigned char is_closed = 1;
@@ -415,16 +431,6 @@ private:
             const auto& timer = static_cast<const timer_core&>(*found_[i]);
             note({timer_event_kind::due, &timer, timer.due, wait_ledger::armed_of(timer), now});
         }
-    }
-
-    /// Ends the armed waits of a timer. @return how many.
-    std::size_t finish(timer_event_kind what, time::timer_node& node,
-                       const boost::system::error_code& ec, wait_ending how) noexcept {
-        auto& timer = static_cast<timer_core&>(node);
-        const std::size_t count = waits_.finish(timer, ec, how);
-        if (attention_ != 0) [[unlikely]]
-            note({what, &timer, timer.due, count});
-        return count;
     }
 
     const std::size_t batch_;

@@ -30,6 +30,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -48,14 +49,18 @@ inline constexpr const char* clock_name<std::chrono::steady_clock> = "steady_clo
 template <>
 inline constexpr const char* clock_name<std::chrono::system_clock> = "system_clock";
 template <class Clock>
-    requires requires { Clock::label; }
+    requires requires {
+        { Clock::label } -> std::convertible_to<const char*>;
+    }
 inline constexpr const char* clock_name<Clock> = Clock::label;
 
 /// What statistics call a time structure.
 template <class Backend>
 inline constexpr const char* backend_name = "custom";
 template <class Backend>
-    requires requires { Backend::label; }
+    requires requires {
+        { Backend::label } -> std::convertible_to<const char*>;
+    }
 inline constexpr const char* backend_name<Backend> = Backend::label;
 
 /// Timers that serve those who look are not looked at.

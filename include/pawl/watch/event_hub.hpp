@@ -9,18 +9,21 @@
 ///   shard --note--> shard_probe, a batch of events --publish--> broadcast_ring --> readers
 ///                       +--> histograms
 ///   A batch is published when it is full, when a turn of the context begins, and when a reader finds
-///   nothing else. A reader that sleeps is on a list here. While it is, the next event has a turn begin
-///   that wakes it; the events that follow are not told until it has been there and sleeps again.
+///   nothing else. A reader that sleeps waits on a timer that never expires, and is on a list here. The
+///   next event has a turn begin, which cancels that wait and takes the reader off the list.
 ///
 /// Invariants
-///   H1  Whoever is on the list finds nothing in the ring or in any batch, or a turn is to come, or this
-///       thread looks once more. (A reader goes on the list, then takes each shard's lock to publish its
-///       batch, and looks. An event that was noted before is published so; one that comes after sees the
-///       list.)
+///   H1  While the hub is unlocked and a reader is on the list, there is nothing for it, or a turn is to
+///       come. (A reader goes on the list, takes each shard's lock to publish its batch, and looks,
+///       all under the lock of the hub. An event that was noted before is published by then; one that
+///       comes after sees the list.)
+///   H2  Once its wait has begun, a reader may be in use by another thread, with the handler of the
+///       wait. So it is not touched any more; the number of the wait says whether that is still the
+///       last one.
 ///
 /// Threads
 ///   All members may be called from any thread. Locks, in this order: that of the hub, that of a shard.
-///   Nothing of a user's runs under either.
+///   Nothing of a user's runs under either, but for a clock, which the hub reads.
 ///
 /// Cost
 ///   A batch is 64 events. The ring is made for the first reader.
@@ -92,11 +95,7 @@ public:
     }
     void gone(const timer_core& timer) noexcept override { names_.erase(&timer); }
 
-    void now_is(const moment& now) noexcept override {
-        // relaxed: of two threads at the same time, either reading will do.
-        tick_.store(now.tick.count(), std::memory_order_relaxed);
-        past_.store(now.past.count(), std::memory_order_relaxed);
-    }
+    void now_is(const moment& now) noexcept override { now_ = now; }
     [[nodiscard]] bool times_handlers() const noexcept override;
     void handler_took(std::chrono::nanoseconds time) noexcept override { handlers_.add(time); }
     [[nodiscard]] std::shared_ptr<shard_observer> share() noexcept override {
@@ -120,22 +119,27 @@ private:
         return std::chrono::nanoseconds((later ? ns : -ns) + std::clamp(past, -most, most));
     }
 
+    /// Never negative: a clock may have been set back meanwhile.
+    [[nodiscard]] std::chrono::nanoseconds late(time::tick due, const moment& now) const noexcept {
+        return std::max(between(due.count(), now.tick.count(), now.past.count()),
+                        std::chrono::nanoseconds::zero());
+    }
+
     event_hub& hub_;
     observed_shard* shard_; ///< null once it is closed; guarded by the hub
     const std::chrono::nanoseconds precision_;
     live_histogram lateness_;
     live_histogram handlers_;
-    std::atomic<std::uint64_t> tick_{0}; ///< of the clock, when a turn began
-    std::atomic<std::int64_t> past_{0};
 
     // Guarded by the lock of the shard.
+    moment now_{}; ///< when a turn began, or a carrier came
     names names_;
     std::array<timer_event, 64> batch_;
     std::atomic<std::size_t> size_{0}; ///< of the batch; read without that lock, too
 };
 
-/// How a reader waits: on a timer that is due at no time until something is there. Such timers are of a
-/// service of their own, which nobody looks at.
+/// How a reader waits: on a timer that never expires. Such timers are of a service of their own, which
+/// nobody looks at.
 struct feed_wait_traits : boost::asio::wait_traits<std::chrono::steady_clock> {
     using is_unobserved = void; ///< see timer_service::watch()
 };
@@ -147,15 +151,16 @@ class feed_sleeper {
 public:
     explicit feed_sleeper(const boost::asio::any_io_executor& ex) : timer(ex) {}
 
-    feed_timer timer; ///< while it is listed, guarded by the hub
+    feed_timer timer;
 
 private:
     friend class event_hub;
 
     // Guarded by the hub.
+    std::uint64_t wait_ = 0; ///< number of the wait that counts
     feed_sleeper* next_ = nullptr;
     bool listed_ = false;
-    std::uint64_t wait_ = 0; ///< number of its last wait
+    bool woken_ = false; ///< that wait was cancelled by the hub
 };
 
 class event_hub final : public context_watcher {
@@ -204,6 +209,7 @@ public:
     /// @pre the ring is there.
     [[nodiscard]] event_ring::reader join() {
         const std::scoped_lock lock(mutex_);
+        publish_all(); // what others have yet to see is not for this one
         auto reader = ring_->join_newest();
         readers_.fetch_add(1, std::memory_order_relaxed);
         set_all();
@@ -216,8 +222,10 @@ public:
         set_all();
     }
     /// A reader is not suspended any more.
-    void come_back() noexcept {
+    void come_back(event_ring::reader& reader) noexcept {
         const std::scoped_lock lock(mutex_);
+        publish_all(); // as above
+        reader.resume_newest();
         readers_.fetch_add(1, std::memory_order_relaxed);
         set_all();
     }
@@ -241,46 +249,49 @@ public:
         }
     }
 
-    /// Takes it off the list, if it is on it: from here on the timer is the caller's.
-    /// @return the number of the wait that the caller may start, if it does.
-    std::uint64_t unlist(feed_sleeper& s) noexcept {
+    /// Before a reader begins to wait: a wait of its that has not ended is no concern of the hub's.
+    /// @return the number of the new one.
+    std::uint64_t begin_sleep(feed_sleeper& s) noexcept {
         const std::scoped_lock lock(mutex_);
-        unlist_locked(s);
+        unlist(s);
+        s.woken_ = false;
         return ++s.wait_;
     }
-    /// Goes on the list with a wait that was started, and looks once more (H1).
-    /// @param wait what unlist() said. The wait may be over, and another one have been started since:
-    ///        then nothing is done.
-    /// @param position of the reader, before the wait was started.
-    void sleep(feed_sleeper& s, std::uint64_t wait, std::uint64_t position) {
+    /// The wait has begun: has the next event end it, or ends it now if there is one already, or the
+    /// ring is closed.
+    /// @param position of the reader, before the wait has begun.
+    void sleep(feed_sleeper& s, std::uint64_t number, std::uint64_t position) {
         const std::scoped_lock lock(mutex_);
-        if (s.wait_ != wait)
-            return;
+        if (s.wait_ != number)
+            return; // it is over already
         s.next_ = std::exchange(sleepers_, &s);
         s.listed_ = true;
         sleeping_.store(true, std::memory_order_relaxed);
-        // With the locks, also of shards that have nothing: their next event sees the list.
-        for (const auto& p : probes_) {
-            if (p->shard_) {
-                const std::scoped_lock order(p->shard_->mutex());
-                p->publish();
-            }
-        }
-        if (ring_->published() != position || ring_->closed()) {
-            unlist_locked(s);
-            (void)s.timer.rearm_at(feed_timer::time_point::min());
-        }
+        publish_all(); // H1
+        if (ring_->published() != position || ring_->closed())
+            wake(s);
     }
-    /// Wakes all.
-    /// @throws std::bad_alloc. The next event tries again.
+    /// The handler of a wait begins.
+    /// @return whether the hub has ended the wait; if not, it was cancelled.
+    [[nodiscard]] bool end_sleep(feed_sleeper& s, std::uint64_t number) noexcept {
+        const std::scoped_lock lock(mutex_);
+        if (s.wait_ != number)
+            return false;
+        ++s.wait_;
+        unlist(s);
+        return s.woken_;
+    }
+    /// Before the wait is cancelled.
+    void end_sleep(feed_sleeper& s) noexcept {
+        const std::scoped_lock lock(mutex_);
+        ++s.wait_;
+        unlist(s);
+    }
+    /// Wakes all readers.
     void wake_all() {
         const std::scoped_lock lock(mutex_);
-        while (sleepers_) {
-            (void)sleepers_->timer.rearm_at(feed_timer::time_point::min());
-            sleepers_->listed_ = false;
-            sleepers_ = sleepers_->next_;
-        }
-        sleeping_.store(false, std::memory_order_relaxed);
+        while (sleepers_)
+            wake(*sleepers_);
     }
     [[nodiscard]] bool sleeping() const noexcept {
         return sleeping_.load(std::memory_order_relaxed);
@@ -374,7 +385,7 @@ private:
         return p == probes_.end() ? nullptr : p->get();
     }
 
-    void unlist_locked(feed_sleeper& s) noexcept {
+    void unlist(feed_sleeper& s) noexcept {
         if (!std::exchange(s.listed_, false))
             return;
         feed_sleeper** at = &sleepers_;
@@ -387,14 +398,32 @@ private:
     void set(shard_probe& p) noexcept {
         if (!p.shard_)
             return;
+        const bool watched = readers() != 0 || measuring();
+        const moment now = watched ? p.shard_->read_clock() : moment{};
         const std::scoped_lock order(p.shard_->mutex());
-        p.shard_->observe(&p, readers() != 0 || measuring(), !p.names_.empty());
+        p.now_is(now); // for a turn that has begun, and did not know
+        p.shard_->observe(&p, watched, !p.names_.empty());
         if (readers() == 0)
             p.size_.store(0, std::memory_order_relaxed); // nobody is there for them
     }
     void set_all() noexcept {
         for (const auto& p : probes_)
             set(*p);
+    }
+    /// With the locks, also of those that have nothing: their next event sees what was done before.
+    void publish_all() noexcept {
+        for (const auto& p : probes_) {
+            if (p->shard_) {
+                const std::scoped_lock order(p->shard_->mutex());
+                p->publish();
+            }
+        }
+    }
+
+    void wake(feed_sleeper& s) {
+        unlist(s);
+        s.woken_ = true;
+        s.timer.cancel();
     }
 
     mutable std::mutex mutex_;
@@ -410,11 +439,9 @@ private:
 inline bool shard_probe::note(const happening& h) noexcept {
     timer_event e;
     if (h.what == timer_event_kind::due) {
-        e.lateness = between(h.due.count(), h.now.count(), 0);
+        e.lateness = late(h.due, {h.now, {}});
     } else if (h.what == timer_event_kind::started) {
-        // relaxed: this thread has just written them.
-        e.lateness = between(h.due.count(), tick_.load(std::memory_order_relaxed),
-                             past_.load(std::memory_order_relaxed));
+        e.lateness = late(h.due, now_);
         if (hub_.measuring())
             lateness_.add(e.lateness);
     }

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <bit>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -73,12 +74,11 @@ public:
         const std::uint64_t all = count();
         if (all == 0)
             return {};
-        const auto wanted = std::max(
-            std::uint64_t{1},
-            static_cast<std::uint64_t>(std::clamp(q, 0.0, 1.0) * static_cast<double>(all) + 0.5));
+        const auto wanted = static_cast<std::uint64_t>(
+            std::ceil(std::clamp(q, 0.0, 1.0) * static_cast<double>(all)));
         std::uint64_t seen = 0;
         std::size_t i = 0;
-        while (i != size - 1 && (seen += counts[i]) < wanted)
+        while (i != size - 1 && (seen += counts[i]) < std::max(wanted, std::uint64_t{1}))
             ++i;
         return end_of(i);
     }

@@ -52,7 +52,8 @@ struct timer_event {
     /// never.
     std::uint64_t tick = 0;
     /// How late: for `due`, from the end of that tick to the wake-up, in whole ticks; for `started`, to
-    /// the moment at which the handler was taken from the queue. Otherwise zero.
+    /// the moment at which the handler was taken from the queue. Otherwise zero, and not negative if the
+    /// clock was set back meanwhile.
     std::chrono::nanoseconds lateness{};
     /// Of how many of its waits it is told.
     std::uint32_t waits = 0;

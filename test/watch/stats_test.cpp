@@ -1,0 +1,382 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// What stats() counts is what has happened; what it writes, others can read.
+
+#define BOOST_TEST_MODULE stats
+#include <boost/test/unit_test.hpp>
+
+#include "../support/typed_cases.hpp"
+#include "watch_support.hpp"
+
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/wait_traits.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace watch_test {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using namespace std::chrono_literals;
+using pawl::duration_histogram;
+using std::chrono::nanoseconds;
+
+constexpr auto ignore = [](error_code) {};
+
+void check_identity(const pawl::service_stats& s) {
+    BOOST_TEST(s.started == s.pending + s.expired + s.cancelled);
+    BOOST_TEST(s.armed <= s.pending);
+}
+
+using every_timer = pawl_test::types<pawl::steady_timer, pawl::system_timer, pawl::compact_timer,
+                                     pawl::coarse_timer>;
+
+PAWL_TYPED_CASE(each_wait_is_counted_once, Timer, every_timer) {
+    asio::io_context context;
+    int expired = 0, aborted = 0;
+    const auto count = [&](error_code ec) { ++(ec ? aborted : expired); };
+    std::vector<std::unique_ptr<Timer>> timers;
+    for (int i = 0; i != 10; ++i) {
+        timers.push_back(std::make_unique<Timer>(context, i < 4 ? 1ms : 30min));
+        timers.back()->async_wait(count);
+        timers.back()->async_wait(count);
+    }
+    BOOST_TEST(timers[9]->rearm_after(20min) == 2U);
+    timers[8]->cancel_one();
+    while (expired < 8)
+        context.run_one();
+    const pawl::context_stats all = pawl::stats(context);
+    BOOST_TEST(all.services.size() == 1U);
+    const pawl::service_stats& s = all.services.at(0);
+    check_identity(s);
+    BOOST_TEST(s.started == 20U);
+    BOOST_TEST(s.expired == 8U);
+    BOOST_TEST(s.cancelled == static_cast<std::uint64_t>(aborted));
+    BOOST_TEST(s.armed == 11U);
+    BOOST_TEST(s.pending == 11U);
+    BOOST_TEST(s.moved == 2U);
+    BOOST_TEST(s.filed == 6U);
+    BOOST_TEST(s.shards == 1U);
+    BOOST_TEST(s.wake_ups >= 1U);
+    std::size_t on_levels = 0;
+    for (const std::size_t n : s.levels)
+        on_levels += n;
+    BOOST_TEST(on_levels == (s.backend == "growing_wheel" ? 0 : s.filed)); // it has not grown
+    pawl::expire_all(context);
+    context.run();
+    check_identity(pawl::stats(context).total());
+    BOOST_TEST(pawl::stats(context).total().cancelled == 12U);
+    BOOST_TEST(expired == 19);
+    BOOST_TEST(aborted == 1); // expire_all() says success
+}
+
+BOOST_AUTO_TEST_CASE(services_have_the_names_of_clock_and_structure) {
+    asio::io_context context;
+    BOOST_TEST(pawl::stats(context).services.empty());
+    const pawl::steady_timer a(context);
+    const pawl::system_timer b(context);
+    const pawl::compact_timer c(context);
+    const pawl::ring_timer d(context);
+    const pawl::coarse_timer e(context);
+    const pawl::manual_timer f(context);
+    std::set<std::string> names;
+    for (const auto& s : pawl::stats(context).services)
+        names.insert(s.clock + ' ' + s.backend);
+    BOOST_TEST(names == (std::set<std::string>{
+                            "steady_clock hierarchical_wheel", "system_clock hierarchical_wheel",
+                            "steady_clock growing_wheel", "steady_clock timeout_rings",
+                            "coarse_clock hierarchical_wheel", "manual_clock hierarchical_wheel"}),
+               boost::test_tools::per_element());
+}
+
+/// A clock whose label is none.
+struct odd_clock : std::chrono::steady_clock {
+    using time_point = std::chrono::time_point<odd_clock>;
+    static constexpr int label = 7;
+    static time_point now() {
+        return time_point(std::chrono::steady_clock::now().time_since_epoch());
+    }
+};
+
+BOOST_AUTO_TEST_CASE(a_label_that_is_no_text_is_not_one) {
+    asio::io_context context;
+    pawl::basic_waitable_timer<odd_clock> timer(context);
+    BOOST_TEST(pawl::stats(context).services.at(0).clock == "steady");
+}
+
+BOOST_AUTO_TEST_CASE(shards_are_added_up) {
+    asio::io_context context;
+    pawl::options o;
+    o.shards = 4;
+    pawl::make_timer_service(context, o);
+    std::vector<std::unique_ptr<pawl::steady_timer>> timers(4);
+    for (auto& t : timers)
+        std::thread([&] {
+            t = std::make_unique<pawl::steady_timer>(context, 1h);
+            t->async_wait(ignore);
+        }).join();
+    const auto s = pawl::stats(context).total();
+    BOOST_TEST(s.shards == 4U);
+    BOOST_TEST(s.armed == 4U);
+    BOOST_TEST(s.started == 4U);
+}
+
+// ---- times --------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(times_are_measured_when_asked_for) {
+    asio::io_context context;
+    pawl::manual_timer timer(context, 1s);
+    const auto once = [&] {
+        timer.expires_after(1s);
+        timer.async_wait([](error_code) { std::this_thread::sleep_for(2ms); });
+        pawl::manual_clock::advance(context, 3s);
+        context.restart();
+        context.run();
+        return pawl::stats(context);
+    };
+    BOOST_TEST(!once().measured);
+    BOOST_TEST(once().lateness.count() == 0U);
+    pawl::measure_times(context);
+    const auto s = once();
+    BOOST_TEST(s.measured);
+    BOOST_TEST(s.lateness.count() == 1U);
+    BOOST_TEST(s.lateness.sum.count() == nanoseconds(2s).count());
+    BOOST_TEST(s.handler_time.count() == 1U);
+    BOOST_TEST(s.handler_time.sum.count() >= nanoseconds(2ms).count());
+    BOOST_TEST(s.events == 0U); // nobody reads
+    pawl::measure_times(context, false);
+    BOOST_TEST(once().lateness.count() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(a_handler_that_throws_is_measured) {
+    asio::io_context context;
+    pawl::measure_times(context);
+    pawl::steady_timer timer(context, 0s);
+    timer.async_wait([](error_code) { throw std::runtime_error("a handler"); });
+    BOOST_CHECK_THROW(context.run(), std::runtime_error);
+    BOOST_TEST(pawl::stats(context).handler_time.count() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(a_handler_that_runs_the_context_is_measured_as_each_within_it) {
+    asio::io_context context;
+    pawl::measure_times(context);
+    pawl::steady_timer outer(context, 0s), inner(context, 0s);
+    bool ran = false;
+    outer.async_wait([&](error_code) {
+        while (!ran)
+            context.run_one();
+    });
+    inner.async_wait([&](error_code) { ran = true; });
+    context.run();
+    BOOST_TEST(pawl::stats(context).handler_time.count() == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(cancelled_waits_are_timed_but_not_late) {
+    asio::io_context context;
+    pawl::measure_times(context);
+    pawl::steady_timer timer(context, 1h);
+    timer.async_wait(ignore);
+    timer.cancel();
+    context.run();
+    const auto s = pawl::stats(context);
+    BOOST_TEST(s.lateness.count() == 0U);
+    BOOST_TEST(s.handler_time.count() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(on_a_strand_lateness_is_measured_and_handler_time_is_not) {
+    asio::io_context context;
+    pawl::measure_times(context);
+    auto strand = asio::make_strand(context);
+    pawl::steady_timer timer(context, 0s);
+    timer.async_wait(asio::bind_executor(strand, ignore));
+    context.run();
+    const auto s = pawl::stats(context);
+    BOOST_TEST(s.lateness.count() == 1U);
+    BOOST_TEST(s.handler_time.count() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(readers_and_events_are_counted) {
+    asio::io_context context;
+    pawl::event_feed feed(context);
+    auto reader = feed.join();
+    pawl::steady_timer timer(context, 1h);
+    timer.async_wait(ignore);
+    BOOST_TEST(read_all(reader).all.size() == 1U);
+    BOOST_TEST(pawl::stats(context).readers == 1U);
+    BOOST_TEST(pawl::stats(context).events == 1U);
+}
+
+// ---- histograms ---------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(buckets_follow_each_other_without_gaps) {
+    BOOST_TEST(duration_histogram::bucket_of(nanoseconds::min()) == 0U);
+    BOOST_TEST(duration_histogram::bucket_of(0ns) == 0U);
+    BOOST_TEST(duration_histogram::bucket_of(nanoseconds::max()) == duration_histogram::size - 1);
+    for (std::size_t i = 0; i != duration_histogram::size - 1; ++i) {
+        const nanoseconds end = duration_histogram::end_of(i);
+        BOOST_TEST(duration_histogram::bucket_of(end - 1ns) == i);
+        BOOST_TEST(duration_histogram::bucket_of(end) == i + 1);
+    }
+    BOOST_TEST((duration_histogram::end_of(duration_histogram::size - 1) == nanoseconds::max()));
+}
+
+BOOST_AUTO_TEST_CASE(a_bucket_is_at_most_a_quarter_wide) {
+    for (std::size_t i = 1; i != duration_histogram::size - 1; ++i) {
+        const auto begin = duration_histogram::end_of(i - 1).count();
+        BOOST_TEST(duration_histogram::end_of(i).count() - begin <= begin / 4);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_quantile_covers_its_share) {
+    duration_histogram h;
+    BOOST_TEST(h.quantile(0.5).count() == 0);
+    for (int i = 0; i != 10; ++i)
+        h.add(std::chrono::microseconds(10 << i));
+    for (int percent = 0; percent <= 100; ++percent) {
+        const double q = percent / 100.0;
+        const nanoseconds limit = h.quantile(q);
+        int within = 0;
+        for (int i = 0; i != 10; ++i)
+            within += std::chrono::microseconds(10 << i) <= limit;
+        BOOST_TEST(within >= q * 10);
+        BOOST_TEST(within <= q * 10 + 1.0001);
+    }
+    BOOST_TEST((h.quantile(-1) == h.quantile(0)));
+    BOOST_TEST((h.quantile(2) == h.quantile(1)));
+}
+
+BOOST_AUTO_TEST_CASE(histograms_add_up) {
+    duration_histogram a, b;
+    a.add(1ms);
+    b.add(2ms);
+    b.add(-1ms); // as zero
+    a += b;
+    BOOST_TEST(a.count() == 3U);
+    BOOST_TEST((a.sum == 3ms));
+}
+
+// ---- texts --------------------------------------------------------------------------------------
+
+/// Samples of the text format of Prometheus, by name and labels.
+std::map<std::string, double> parse(const std::string& text) {
+    static const std::regex sample(
+        R"(([a-zA-Z_:][a-zA-Z0-9_:]*(\{([a-z]+="[^"\\\n]*",?)*\})?) (\S+))");
+    static const std::regex comment(R"(# (HELP|TYPE) [a-zA-Z_:][a-zA-Z0-9_:]* .+)");
+    std::map<std::string, double> samples;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+        std::smatch parts;
+        if (std::regex_match(line, comment))
+            continue;
+        BOOST_REQUIRE_MESSAGE(std::regex_match(line, parts, sample), line);
+        BOOST_TEST(samples.emplace(parts[1], std::stod(parts[4])).second, line);
+    }
+    return samples;
+}
+
+/// Another service on the same clock and structure.
+struct other_traits : asio::wait_traits<std::chrono::steady_clock> {};
+using other_timer = pawl::basic_waitable_timer<std::chrono::steady_clock, other_traits>;
+
+BOOST_AUTO_TEST_CASE(prometheus_reads_each_sample_once) {
+    asio::io_context context;
+    pawl::measure_times(context);
+    pawl::steady_timer a(context, 0s), c(context, 1h);
+    other_timer b(context, 1h);
+    pawl::ring_timer d(context);
+    a.async_wait(ignore);
+    b.async_wait(ignore);
+    c.async_wait(ignore);
+    while (pawl::stats(context).handler_time.count() == 0)
+        context.run_one();
+    const auto stats = pawl::stats(context);
+    const std::string text = pawl::to_prometheus(stats);
+    auto samples = parse(text);
+    const std::string wheel = "{clock=\"steady_clock\",backend=\"hierarchical_wheel\"}";
+    BOOST_TEST(samples["pawl_timer_started_total" + wheel] == 3);
+    BOOST_TEST(samples["pawl_timer_armed" + wheel] == 2);
+    BOOST_TEST(samples["pawl_timer_expired_total" + wheel] == 1);
+    BOOST_TEST(
+        samples.count("pawl_timer_armed{clock=\"steady_clock\",backend=\"timeout_rings\"}") == 1U);
+    BOOST_TEST(samples["pawl_timer_handler_seconds_count"] == 1);
+    BOOST_TEST(samples["pawl_timer_handler_seconds_bucket{le=\"+Inf\"}"] == 1);
+    BOOST_TEST(samples["pawl_timer_handler_seconds_sum"] ==
+                   static_cast<double>(stats.handler_time.sum.count()) * 1e-9,
+               boost::test_tools::tolerance(1e-12));
+    double before = 0;
+    for (std::size_t power = 10; power != 37; ++power) {
+        const nanoseconds end(std::int64_t{1} << power);
+        std::string le = std::to_string(end.count() / 1'000'000'000);
+        std::string rest = std::to_string(1'000'000'000 + end.count() % 1'000'000'000).substr(1);
+        rest.erase(rest.find_last_not_of('0') + 1);
+        if (!rest.empty())
+            le += '.' + rest;
+        const auto bucket = samples.find("pawl_timer_handler_seconds_bucket{le=\"" + le + "\"}");
+        BOOST_REQUIRE_MESSAGE(bucket != samples.end(), le);
+        BOOST_TEST(bucket->second >= before);
+        before = bucket->second;
+    }
+    BOOST_TEST(text.ends_with('\n'));
+    a.cancel();
+}
+
+BOOST_AUTO_TEST_CASE(each_sample_has_help_and_type_before_it) {
+    asio::io_context context;
+    const pawl::steady_timer a(context);
+    std::istringstream lines(pawl::to_prometheus(pawl::stats(context)));
+    std::string help, type;
+    for (std::string line; std::getline(lines, line);) {
+        std::istringstream words(line);
+        std::string first, second, third;
+        words >> first >> second >> third;
+        if (second == "HELP") {
+            help = third;
+        } else if (second == "TYPE") {
+            BOOST_TEST(third == help);
+            type = third;
+        } else {
+            BOOST_TEST(first.starts_with(type));
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(json_is_one_line_of_numbers_and_words) {
+    pawl::context_stats s;
+    BOOST_TEST(pawl::to_json(s) ==
+               R"({"services":[],"measured":false,"lateness":{"sum":0,"count":0,"buckets":[]},)"
+               R"("handler_time":{"sum":0,"count":0,"buckets":[]},"readers":0,"events":0})");
+    s.measured = true;
+    s.lateness.add(1us);
+    s.lateness.add(1h);
+    s.services.push_back(
+        {.clock = "c", .backend = "b", .shards = 2, .precision = 1ms, .levels = {3, 4}});
+    s.services.emplace_back().clock = "d";
+    BOOST_TEST(
+        pawl::to_json(s) ==
+        R"({"services":[{"clock":"c","backend":"b","shards":2,"precision":1000000,"pending":0,"armed":0,)"
+        R"("filed":0,"started":0,"expired":0,"cancelled":0,"moved":0,"overflowed":0,"wake_ups":0,)"
+        R"("level_moves":0,"levels":[3,4]},{"clock":"d","backend":"","shards":0,"precision":0,"pending":0,)"
+        R"("armed":0,"filed":0,"started":0,"expired":0,"cancelled":0,"moved":0,"overflowed":0,)"
+        R"("wake_ups":0,"level_moves":0,"levels":[]}],"measured":true,"lateness":{"sum":3600000001000,)"
+        R"("count":2,"buckets":[[1024,1],[null,1]]},"handler_time":{"sum":0,"count":0,"buckets":[]},)"
+        R"("readers":0,"events":0})");
+}
+
+} // namespace
+} // namespace watch_test
