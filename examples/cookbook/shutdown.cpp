@@ -86,7 +86,7 @@ asio::awaitable<void> accept(tcp::acceptor acceptor, server& s) {
 asio::awaitable<bool> shut_down(server& s, std::chrono::milliseconds grace) {
     constexpr auto token = asio::as_tuple(asio::use_awaitable);
     s.accepting.cancel(pawl::error::shutting_down); // the acceptor goes with its coroutine
-    s.idle.cancel(pawl::error::shutting_down);      // and who would wait for a request from now on
+    s.idle.cancel(pawl::error::shutting_down);      // reads of the next request, now and later
     auto [late] = co_await s.sessions.async_drained(pawl::timeout(grace, token));
     if (!late)
         co_return true;
@@ -160,7 +160,7 @@ int main() {
         check(s.replies[2] == "done: work\n", "and none is begun after it");
         check(log_of_sessions[0] == shutting_down, "the log says why");
         check(log_of_sessions.size() == 3, "of each session");
-        check(s.refused == asio::error::connection_refused, "nobody can connect any more");
+        check(s.refused == asio::error::connection_refused, "clients are refused");
     }
     {
         const scene s({"work\n", "hang\n"});

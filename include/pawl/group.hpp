@@ -184,6 +184,7 @@ class in_group_function;
 /// @par Thread safety
 /// @e Distinct @e objects: Safe.@n
 /// @e Shared @e objects: Safe, but for the destructor: no other call may run meanwhile, in_group() included.
+/// While cancel() runs, no context may be destroyed on which members run.
 /// @par Complexity
 /// To join and to leave is O(1) and takes no memory but what the operation takes; the first member of a
 /// group and the last one do it again for the group that it is in.

@@ -143,7 +143,7 @@ BOOST_AUTO_TEST_CASE(a_result_that_comes_all_the_same_is_kept) {
     BOOST_TEST(a.o.ended_with({}, 7), a.o);
 }
 
-BOOST_AUTO_TEST_CASE(a_caller_who_was_first_is_told_operation_aborted) {
+BOOST_AUTO_TEST_CASE(a_caller_that_was_first_is_told_operation_aborted) {
     asio::io_context context;
     group g(context);
     member a(context, obedience::ignores);
@@ -166,7 +166,7 @@ BOOST_AUTO_TEST_CASE(the_type_of_the_cancellation_is_that_of_the_member) {
     BOOST_TEST(a.o.ended_with(aborted));
 }
 
-BOOST_AUTO_TEST_CASE(who_joins_a_cancelled_group_is_cancelled_at_once) {
+BOOST_AUTO_TEST_CASE(an_operation_that_joins_a_cancelled_group_is_cancelled_at_once) {
     for (const bool strand : {false, true}) {
         asio::io_context context;
         group g(context);
@@ -340,7 +340,7 @@ BOOST_AUTO_TEST_CASE(
 }
 
 BOOST_AUTO_TEST_CASE(
-    an_operation_that_throws_when_it_is_cancelled_keeps_nobody_from_being_cancelled) {
+    an_operation_that_throws_when_it_is_cancelled_does_not_keep_others_from_being_cancelled) {
     asio::io_context context;
     group g(context);
     member a(context);
@@ -659,7 +659,8 @@ BOOST_AUTO_TEST_CASE(P8_a_member_for_which_there_was_no_memory_is_cancelled_by_t
     BOOST_TEST(g.size() == none);
 }
 
-BOOST_AUTO_TEST_CASE(P8_who_cannot_join_a_cancelled_group_for_want_of_memory_is_not_started) {
+BOOST_AUTO_TEST_CASE(
+    P8_an_operation_that_cannot_join_a_cancelled_group_for_want_of_memory_is_not_started) {
     asio::io_context context;
     bool poor = true;
     group g(context);

@@ -20,8 +20,8 @@
 ///   I3  A group in a cancelled one is cancelled, or a cancel() that visits it is under way.
 ///   I4  The state is alive while users_ > 0: the group, its members, their carriers, those that wait for
 ///       its end, the groups in it, and calls that are on their way.
-///   I5  Whoever holds the lock of a group may take that of the one that it is in, and never the other way
-///       round: a group in this one is visited without this one's lock.
+///   I5  Locks are taken outwards only: that of a group, then that of the one that it is in. cancel() visits
+///       the groups in this one without its lock.
 ///
 /// Threads
 ///   Any. No foreign code runs under a lock.
@@ -154,7 +154,7 @@ public:
     void use() noexcept { users_.fetch_add(1, std::memory_order_relaxed); } // as any shared count
     /// A user leaves.
     void release() noexcept {
-        // acq_rel: whoever is last sees what the others have done
+        // acq_rel: the last one sees what the others have done
         if (users_.fetch_sub(1, std::memory_order_acq_rel) == 1)
             destroy();
     }
@@ -316,7 +316,7 @@ public:
             const std::scoped_lock lock(mutex_);
             if (op.state.phase() == wait_phase::due)
                 op.set_result(cause_, wait_ending::early);
-            (void)op.state.arrive(); // true: nobody pulls it back while it has a carrier
+            (void)op.state.arrive(); // true: it is not pulled back while it has a carrier
         }
         release(); // the carrier; not the last one, since there is the member
         return true;
