@@ -2,13 +2,16 @@
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
 #
-# usage: demo.sh DIRECTORY [pawl|asio]
+# usage: demo.sh DIRECTORY [pawl|asio|--stay]
 #
 # Starts http_server with short limits on a free loopback port, asks it good and bad things with
 # curl, loads it with wrk and, at the same time, with over a thousand clients that are slow, silent,
 # deaf, or gone, and stops it with SIGTERM while connections are open and a request is running.
 # Exits with 0 only if everything was as promised. What is ended by a limit must be ended at most
 # 250 ms late, and never early. DIRECTORY has the programs. Needs curl, wrk and openssl.
+#
+# With --stay none of that: the server, on port 8080 if that is free, under a little load, until Ctrl-C, for a look at
+# its page of timers.
 
 set -euo pipefail
 
@@ -28,20 +31,31 @@ now_ms() { printf '%s' "$((${EPOCHREALTIME/[.,]/} / 1000))"; }
 
 programs=${1-}
 timer=${2:-pawl}
+stay=
+if [[ $timer == --stay ]]; then
+    stay=curl # which is all that it needs
+    timer=pawl
+fi
 [[ -n $programs && $# -le 2 && $timer =~ ^(pawl|asio)$ ]] || {
-    echo 'usage: demo.sh DIRECTORY [pawl|asio]' >&2
+    echo 'usage: demo.sh DIRECTORY [pawl|asio|--stay]' >&2
     exit 2
 }
 for program in http_server http_clients; do
     [[ -x $programs/$program ]] || die "$programs/$program is not there; build the examples first"
 done
-for program in curl wrk openssl; do
+for program in ${stay:-curl wrk openssl}; do
     command -v "$program" >/dev/null || die "needs $program"
 done
 
 scratch=$(mktemp -d)
 server=
+visitors=()
 clean_up() {
+    local each
+    for each in "${visitors[@]}"; do
+        kill -TERM -- "-$each" 2>/dev/null || true
+        wait "$each" 2>/dev/null || true
+    done
     if [[ -n $server ]]; then
         kill -KILL "$server" 2>/dev/null || true
         wait "$server" 2>/dev/null || true
@@ -52,10 +66,11 @@ trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-# start OPTION...: a server that listens on 127.0.0.1:$port.
+# start OPTION...: a server that listens on 127.0.0.1:$port, on any that is free if $wanted is 0.
+wanted=0
 start() {
     : >"$scratch/stdout" # read below, perhaps before the server's process has begun
-    "$programs/http_server" --timer "$timer" --port 0 --root "$scratch/root" "$@" \
+    "$programs/http_server" --timer "$timer" --port "$wanted" --root "$scratch/root" "$@" \
         >"$scratch/stdout" 2>"$scratch/stderr" &
     server=$!
     port=
@@ -89,6 +104,47 @@ head -c 100000 /dev/urandom >"$scratch/root/medium"
 truncate -s 32M "$scratch/root/large" # more than all buffers on the way to a client
 head -c 2000000 /dev/zero >"$scratch/too_large"
 
+# --- a server to look at ----------------------------------------------------------------------------
+
+visit() { # for as long as the server is there
+    while kill -0 "$server" 2>/dev/null; do
+        "$programs/http_clients" --port "$port" --ordinary 20 --length 10s --file /small >/dev/null 2>&1 || sleep 0.1
+    done
+}
+wait_slowly() {
+    while kill -0 "$server" 2>/dev/null; do
+        ask "http://127.0.0.1:$port/slow?ms=$((RANDOM % 400))" >/dev/null
+    done
+}
+
+if [[ -n $stay ]]; then
+    set -m # so that Ctrl-C reaches this script alone, which then ends the others
+    wanted=8080
+    if (exec 3<>/dev/tcp/127.0.0.1/$wanted) 2>/dev/null; then wanted=0; fi
+    start --measure-times --churn 200 --drain 2s
+    visit &
+    visitors+=($!)
+    for ((i = 0; i < 5; ++i)); do
+        wait_slowly &
+        visitors+=($!)
+    done
+    stopped=
+    trap 'stopped=1' INT TERM HUP
+    echo "the page of its timers: http://127.0.0.1:$port/timers"
+    echo "the same in a terminal: ./dev top 127.0.0.1:$port"
+    echo 'Ctrl-C ends it.'
+    status=0
+    wait "$server" || status=$?
+    if [[ -n $stopped ]]; then
+        kill -TERM "$server"
+        status=0
+        wait "$server" || status=$?
+    fi
+    sed 's/^/server: /' "$scratch/stderr"
+    server=
+    exit "$status"
+fi
+
 # --- good and bad requests --------------------------------------------------------------------------
 
 start --idle ${limit_ms}ms --header-timeout ${limit_ms}ms --body-timeout ${limit_ms}ms \
@@ -96,6 +152,7 @@ start --idle ${limit_ms}ms --header-timeout ${limit_ms}ms --body-timeout ${limit
     --access-log "$scratch/log"
 url=http://127.0.0.1:$port
 echo "server: process $server listens on $url, limits $limit_ms ms, on $timer"
+[[ $timer != pawl ]] || echo "the page of its timers, for the next seconds: $url/timers (./dev demo --stay leaves it there)"
 echo
 printf '%-46s %-28s %s\n' 'curl' 'promised' 'found'
 row 'two files over one connection' '200 on 1, 200 on 0 new ones' \

@@ -6,6 +6,8 @@
 //   /...          the files below --root, but those that are hidden by a dot
 //   /echo         POST: the body comes back
 //   /slow?ms=N    GET: an answer after N milliseconds
+//   /timers       GET: a page that shows what the server's timers do, while they do it
+//   /metrics      GET: the same in numbers, for Prometheus and `./dev top`
 //
 // --timer chooses what the limits stand on: pawl::tcp_stream and pawl::steady_timer, or
 // beast::tcp_stream and asio::steady_timer. The calls are the same, but that Pawl's stream is told
@@ -22,9 +24,11 @@
 #include "command_line.hpp"
 #include "descriptor_limit.hpp"
 #include "http_server/access_log.hpp"
+#include "http_server/churn.hpp"
 #include "http_server/connections.hpp"
 #include "http_server/session.hpp"
 #include "http_server/settings.hpp"
+#include "http_server/timer_watch.hpp"
 
 #include <pawl/steady_timer.hpp>
 #include <pawl/timeout_stream.hpp>
@@ -56,11 +60,13 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -103,6 +109,8 @@ public:
         };
         asio::co_spawn(acceptor_.get_executor(), accept(), rethrow);
         asio::co_spawn(acceptor_.get_executor(), stop(), rethrow);
+        if (environment_.options.churn != 0)
+            asio::co_spawn(new_executor(), churn(environment_), rethrow);
     }
 
 private:
@@ -135,6 +143,8 @@ private:
                 if (!std::exchange(complained, true))
                     std::cerr << "cannot accept for now: " << ec.message() << std::endl;
                 pause.expires_after(std::chrono::milliseconds(100));
+                if constexpr (std::is_same_v<Timer, pawl::steady_timer>)
+                    environment_.watch->name(pause, "pause of the acceptor");
                 co_await pause.async_wait(use_tuple);
             }
         }
@@ -151,6 +161,8 @@ private:
         signals_.clear(ignored);                                      // a second one kills at once
         environment_.stopping.store(true, std::memory_order_release); // pairs with ending()
         acceptor_.close(ignored);
+        if (environment_.watch != nullptr)
+            environment_.watch->end_all();
 
         // Looking every few milliseconds spares the connections from having to tell.
         Timer pause(acceptor_.get_executor());
@@ -191,7 +203,10 @@ void print_summary(std::ostream& out, const connections& c) {
 template <class Timers, class Stream, class... Arguments>
 void serve(environment& e, Arguments&... arguments) {
     using session_type = session<Stream, typename Timers::timer>;
+    std::optional<timer_watch> watch; // outlives what is left in the context
     asio::io_context context(e.options.threads);
+    if (std::is_same_v<Timers, on_pawl>)
+        e.watch = &watch.emplace(context, e.options);
     server<session_type, typename Timers::timer, Arguments...> s(context, e, arguments...);
     s.start();
     std::cout << "listening on " << s.endpoint() << std::endl; // flushed: scripts wait for it
@@ -302,6 +317,22 @@ int main(int argc, char** argv) {
     app.add_option("--max-body", s.max_body, "largest body of a request, bytes")
         ->option_text("INT=1048576")
         ->check(CLI::Range(0, 1'073'741'824));
+    app.add_option("--tabs", s.tabs, "tabs that may have /timers open at a time, 0 to 1024")
+        ->option_text("INT=32")
+        ->check(CLI::Range(0, 1024));
+    app.add_flag("--expose-timers", s.expose_timers,
+                 "show /timers and /metrics on addresses that other machines reach, too");
+    app.add_flag("--measure-times", s.measure_times,
+                 "measure lateness and the time of handlers for /metrics from the beginning");
+    auto* const churn_option =
+        app.add_option("--churn", s.churn,
+                       "deadlines to move each second, for /timers to show, 0 to 10000000")
+            ->option_text("INT=0")
+            ->check(CLI::Range(0, 10'000'000));
+    app.callback([&] {
+        if (timer != "pawl" && churn_option->count() != 0)
+            throw CLI::ValidationError("--churn", "needs --timer pawl");
+    });
     app.add_option("--access-log", log_file, "file to append the access log to, - for stderr");
     app.footer("Durations: 1500, 1500ms, 30s, 5min, 1h; from 1 ms to 24 h.");
     if (const auto status = example::parse_command_line(app, argc, argv))

@@ -27,6 +27,9 @@
 // moment for the client to close the other: to close a socket that has bytes to be read would reset
 // the connection, and the client might never see the response.
 //
+// A connection that asks for /timers/events becomes a tab (timer_watch.hpp): it is told once a second what the timers do,
+// until it or the server ends, or it takes nothing for the limit of a write.
+//
 // Threads: everything runs on the connection's executor, a strand if there are several threads.
 
 #ifndef PAWL_EXAMPLES_HTTP_SERVER_SESSION_HPP
@@ -38,6 +41,8 @@
 #include "http_server/files.hpp"
 #include "http_server/settings.hpp"
 #include "http_server/target.hpp"
+#include "http_server/timer_watch.hpp"
+#include "http_server/timers_summary.hpp"
 
 #include <pawl/coarse_timer.hpp>
 #include <pawl/expire_all.hpp>
@@ -45,6 +50,7 @@
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/io_context.hpp>
@@ -58,11 +64,15 @@
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/stream_traits.hpp>
 #include <boost/beast/core/string.hpp>
+#include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/field.hpp>
 #include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/serializer.hpp>
+#include <boost/beast/http/status.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/verb.hpp>
+#include <boost/beast/http/write.hpp>
 #include <boost/beast/ssl/ssl_stream.hpp>
 
 #include <algorithm>
@@ -88,7 +98,8 @@ using boost::system::error_code;
 struct environment {
     const settings& options;
     connections& list;
-    access_log* log = nullptr; ///< may be none
+    access_log* log = nullptr;    ///< may be none
+    timer_watch* watch = nullptr; ///< of Pawl's timers; none on Asio's
     std::atomic<bool> stopping = false;
 
     [[nodiscard]] bool ending() const noexcept {
@@ -217,6 +228,7 @@ private:
 
     /// Waits for the end of idle phases, one after the other.
     void watch() {
+        environment_.watch->name(idle_, "idle connection");
         idle_.expires_after(options_.idle);
         idle_.async_wait([self = this->shared_from_this()](error_code ec) {
             // Also looked at, since what expire_all() has completed is not cancelled any more.
@@ -287,6 +299,8 @@ private:
             co_return co_await send(co_await slow(*where, request, form), &request);
         if (where->path == "/echo")
             co_return co_await send(echo(request, form), &request);
+        if (timer_watch::serves(where->path))
+            co_return co_await about_timers(*where, request, form);
         if (request.method() != http::verb::get && !form.head)
             co_return co_await send(only("GET, HEAD", form), &request);
         co_return co_await send(file_answer(options_.root, where->path, form), &request);
@@ -378,6 +392,8 @@ private:
         const auto done = clock::now() + std::chrono::milliseconds(*number);
         lowest().expires_never();
         timer_.expires_at(std::min(done, deadline_));
+        if constexpr (survives)
+            environment_.watch->name(timer_, "GET /slow");
         if (!cut_off_)
             co_await timer_.async_wait(use_tuple);
         form.keep_alive = form.keep_alive && !environment_.ending();
@@ -386,6 +402,101 @@ private:
 
         limit_ = limit::request;
         co_return too_late(http::status::service_unavailable, form);
+    }
+
+    /// /timers, what belongs to it, and /metrics.
+    asio::awaitable<bool> about_timers(const target& where, const request_type& request,
+                                       const reply_form& form) {
+        if constexpr (survives) {
+            if (auto a = environment_.watch->answer_to(where, request, form))
+                co_return co_await send(std::move(*a), &request);
+            co_return co_await show_timers(request, form);
+        } else {
+            co_return co_await send(plain_text(http::status::not_found, form,
+                                               "404 Not Found: " + where.path +
+                                                   " tells of Pawl's timers, and this server runs "
+                                                   "on Asio's\n"),
+                                    &request);
+        }
+    }
+
+    /// Tells what the timers do, once a second, until the client has left.
+    asio::awaitable<bool> show_timers(const request_type& request, const reply_form& form) {
+        constexpr std::chrono::seconds interval{1};
+        constexpr std::chrono::milliseconds look{25}; // the feed keeps 65,536 events
+        constexpr std::chrono::seconds sign_of_life{15};
+
+        timer_watch& watch = *environment_.watch;
+        const auto tab = watch.open(get_executor());
+        if (!tab)
+            co_return co_await send(
+                plain_text(http::status::service_unavailable, form,
+                           "503 Service Unavailable: " + std::to_string(options_.tabs) +
+                               " tabs are open already\n"),
+                &request);
+        const timer_watch::membership m(watch, *tab);
+        pawl::event_feed::reader reader = watch.join();
+        timers_summary summary;
+
+        // From here on each write has a limit, and the read, which sees the client leave, has none.
+        limit_ = limit::write;
+        lowest().expires_never();
+        lowest().set_limits({.write = options_.write, .action = pawl::on_limit::cancel});
+        // Without this, it would take an hour until a write to a tab that does not read has to wait.
+        error_code ec;
+        lowest().socket().set_option(tcp::socket::send_buffer_size(4096), ec);
+        buffer_.clear();
+        stream_.async_read_some(buffer_.prepare(1), [self = this->shared_from_this(),
+                                                     tab](error_code, std::size_t) { tab->end(); });
+
+        http::response<http::empty_body> header;
+        header.version(form.version);
+        header.keep_alive(false);
+        header.set(http::field::date, http_date());
+        header.set(http::field::content_type, "text/event-stream");
+        header.set(http::field::cache_control, "no-store");
+        answer log_line{http::response<http::empty_body>(), 200, 0};
+        http::response_serializer<http::empty_body> begin(header);
+        std::tie(ec, std::ignore) = co_await http::async_write_header(stream_, begin, use_tuple);
+        std::string text = "retry: 1000\nevent: tab\ndata: " + std::to_string(tab->id) + "\n\n";
+        for (auto last = clock::now(); !ec && !tab->over && !environment_.ending();) {
+            if (!text.empty()) {
+                log_line.size += text.size();
+                std::tie(ec, std::ignore) = co_await asio::async_write(
+                    stream_, asio::buffer(text),
+                    asio::bind_cancellation_slot(tab->stop.slot(), use_tuple));
+                last = clock::now();
+                text.clear();
+                continue;
+            }
+            if (tab->hidden != reader.suspended()) {
+                if (tab->hidden)
+                    reader.suspend();
+                else
+                    reader.resume();
+                summary.begin();
+            }
+            tab->pause.expires_after(tab->hidden ? asio::steady_timer::duration(sign_of_life)
+                                                 : look);
+            co_await tab->pause.async_wait(use_tuple);
+            if (reader.suspended()) {
+                if (clock::now() - last >= sign_of_life)
+                    text = ":\n\n";
+                continue;
+            }
+            summary.take(reader);
+            if (summary.age() >= interval)
+                text = "data: " + summary.tell(watch.context(), watch.up(), watch.tabs()) + "\n\n";
+        }
+        if (cut_off_ || ec == beast::error::timeout) { // otherwise a client may leave when it likes
+            broke_off(ec, &request, &log_line);
+            co_return false;
+        }
+        ++tally_.answers[2];
+        log(&request, &log_line, {});
+        if (environment_.ending())
+            ++tally_.drained_busy;
+        co_return false;
     }
 
     /// To what is no request, or too large, or too slow.

@@ -30,6 +30,11 @@ struct settings {
 
     std::uint32_t max_header = 8192;  ///< bytes
     std::uint64_t max_body = 1048576; ///< bytes
+
+    std::uint32_t tabs = 32;    ///< with the page of timers, at a time
+    bool expose_timers = false; ///< to other machines
+    bool measure_times = false; ///< for /metrics, from the beginning
+    std::uint32_t churn = 0;    ///< deadlines to move each second, for something to look at
 };
 
 } // namespace example

@@ -71,6 +71,13 @@ misused --root "$root" --request-timeout 1e99h
 misused --root "$root" --drain 99999999999999999999
 misused --root "$root" --max-header 1
 misused --root "$root" --max-body -1
+misused --root "$root" --tabs -1
+misused --root "$root" --tabs 1025
+misused --root "$root" --churn -1
+misused --root "$root" --churn 10000001
+misused --root "$root" --churn much
+misused --root "$root" --churn 1 --timer asio
+misused --root "$root" --expose-timers=perhaps
 misused --root "$root" --tls
 misused --root "$root" --tls --cert "$scratch/one.crt"
 misused --root "$root" --cert "$scratch/one.crt" --key "$scratch/one.key"

@@ -93,6 +93,21 @@ def fixed_array(value):
         yield first[i]
 
 
+def entries(value):
+    """The keys and values of a std::map of libstdc++."""
+    end = member(value, "_M_t._M_impl._M_header").address
+    pair = value.type.strip_typedefs()
+    wanted = gdb.lookup_type(f"std::_Rb_tree_node<{pair.template_argument(3).strip_typedefs().template_argument(0)}>")
+    waiting = [member(value, "_M_t._M_impl._M_header._M_parent")]
+    while waiting:
+        node = waiting.pop()
+        if int(node):
+            waiting += [member(node.dereference(), "_M_left"), member(node.dereference(), "_M_right")]
+            storage = member(node.cast(wanted.pointer()).dereference(), "_M_storage._M_storage")
+            entry = as_type(storage, pair.template_argument(3).strip_typedefs().template_argument(0))
+            yield member(entry, "first"), member(entry, "second")
+
+
 def units_of(duration):
     """Seconds in one unit of a type std::chrono::duration."""
     period = duration.strip_typedefs().template_argument(1).strip_typedefs()
@@ -191,6 +206,16 @@ class Operation(Printer):
         return State(member(self.value, "state")).text()
 
 
+class Name(Printer):
+    """timer_name"""
+
+    def text(self):
+        return name_text(self.value)
+
+    def display_hint(self):
+        return "string"
+
+
 class Deadline(Printer):
     """basic_deadline"""
 
@@ -262,6 +287,27 @@ def handle_of(timer):
     return timer if name.startswith("pawl::detail::timer_handle<") else member(timer, "handle_")
 
 
+def name_of(handle):
+    """What set_name() has called the timer of a detail::timer_handle; "" if it did not, or if that cannot be read."""
+    dispatcher = dispatcher_of(handle)
+    if dispatcher is None:
+        return ""
+    observer = member(dispatcher, "shard_.observer_")
+    if not int(observer):
+        return ""
+    probe = observer.cast(observer.dynamic_type).dereference()
+    core = int(member(handle, "core_").address)
+    for timer, name in islice(entries(member(probe, "names_")), WALK):
+        if int(timer) == core:
+            return name_text(name)
+    return ""
+
+
+def name_text(name):
+    """A timer_name."""
+    return member(name, "bytes_").string("utf-8", "replace", length=number(name, "size_"))
+
+
 def last_look(dispatcher, expiry):
     """The time of the tick that a shard has come to, in seconds since the epoch of the clock, of which
     `expiry` is a time point."""
@@ -296,7 +342,8 @@ class Timer(Core):
             waits = counted(length_of(waits_of(core)), "wait")
         else:
             waits = "idle, still filed" if int(member(core, "link")) else "idle"
-        return f"{self.expiry(handle)}, {waits}"
+        name = name_of(handle)
+        return f"{name + ': ' if name else ''}{self.expiry(handle)}, {waits}"
 
     def parts(self):
         return Core(member(handle_of(self.value), "core_")).parts()
@@ -540,6 +587,7 @@ PRINTERS = {
     "detail::shard<.*>": Shard,
     "basic_waitable_timer<.*>": Timer,
     "basic_deadline<.*>": Deadline,
+    "timer_name": Name,
 }
 
 

@@ -3,6 +3,7 @@
 
 // Puts one object of each kind into known states. gdb stops in stopped_in(), and prints what ../gdb.sh asks for.
 
+#include <pawl/event_feed.hpp>
 #include <pawl/pawl.hpp>
 
 #include <boost/asio/io_context.hpp>
@@ -13,6 +14,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <utility>
 
 using namespace std::chrono_literals;
 
@@ -59,6 +61,7 @@ pawl::time::timeout_ring<int>* queue;
 pawl::time::tick tick{42};
 pawl::time::tick never = pawl::time::tick::never();
 pawl::basic_deadline<manual_clock> deadline;
+pawl::timer_name name, other_name;
 
 } // namespace shown
 
@@ -136,6 +139,40 @@ void crowd() {
         all.emplace_back(context, 2ms).async_wait(ignore);
     shown::compact = &all.front();
     stopped_in("a crowd");
+}
+
+void names() {
+    boost::asio::io_context context;
+    pawl::manual_timer first(context, 30s);
+    compact_timer second(context, 1h);
+    std::deque<pawl::manual_timer> others;
+    for (const char* name : {"one", "two", "three", "four", "five", "six"})
+        pawl::set_name(others.emplace_back(context), name);
+    pawl::set_name(first, "first in line");
+    pawl::set_name(second, "a name that is much too long");
+    shown::timer = &first;
+    shown::other = &others[3];
+    shown::compact = &second;
+    stopped_in("names");
+
+    pawl::manual_timer moved(std::move(first));
+    first.expires_after(5s);
+    shown::timer = &moved;
+    shown::other = &first;
+    stopped_in("a name that has moved");
+
+    pawl::set_name(moved, "");
+    pawl::event_feed feed(context);
+    auto reader = feed.join();
+    shown::timer->async_wait(ignore);
+    std::array<pawl::timer_event, 1> events;
+    static_cast<void>(reader.try_read(events));
+    shown::name = events[0].name;
+    pawl::set_name(moved, "given late");
+    moved.cancel();
+    static_cast<void>(reader.try_read(events));
+    shown::other_name = events[0].name;
+    stopped_in("names in events");
 }
 
 void outlived() {
@@ -221,6 +258,7 @@ int main(int count, char**) {
     timers();
     backends();
     crowd();
+    names();
     outlived();
     wheels();
     containers();

@@ -67,6 +67,21 @@ set print elements 200
 
 continue
 print *shown::timer
+print *shown::other
+print *shown::compact
+print shown::timer->handle_
+
+continue
+print *shown::timer
+print *shown::other
+
+continue
+print *shown::timer
+print shown::name
+print shown::other_name
+
+continue
+print *shown::timer
 python
 try:
     gdb.execute("print $pawl_shard(*shown::timer)")
