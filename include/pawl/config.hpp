@@ -35,6 +35,64 @@
 #include <the_error_above_says_what_pawl_needs>
 #endif
 
+// What differs between compilers and systems. These macros are Pawl's own, and no other header asks who compiles it.
+#if defined(__unix__) || defined(__APPLE__)
+#define PAWL_DETAIL_POSIX 1
+#else
+#define PAWL_DETAIL_POSIX 0
+#endif
+
+#if defined(__GNUC__) // clang, too
+#define PAWL_DETAIL_NOINLINE [[gnu::noinline]]
+#define PAWL_DETAIL_COLD [[gnu::noinline, gnu::cold]]
+#define PAWL_DETAIL_ALWAYS_INLINE [[gnu::always_inline]]
+#elif defined(_MSC_VER)
+#define PAWL_DETAIL_NOINLINE __declspec(noinline)
+#define PAWL_DETAIL_COLD __declspec(noinline)
+#define PAWL_DETAIL_ALWAYS_INLINE // __forceinline would take the place of `inline`
+#else
+#define PAWL_DETAIL_NOINLINE
+#define PAWL_DETAIL_COLD
+#define PAWL_DETAIL_ALWAYS_INLINE
+#endif
+
+#if defined(_MSC_VER) && (defined(_M_X64) || defined(_M_IX86)) && !defined(__clang__)
+#include <intrin.h>
+#endif
+
+namespace pawl::detail {
+
+/// Asks for the cache line at `p`, to read it. Any address will do. Does nothing where the compiler offers no way.
+inline void prefetch([[maybe_unused]] const void* p) noexcept {
+#if defined(__GNUC__)
+    __builtin_prefetch(p);
+#elif defined(_MSC_VER) && (defined(_M_X64) || defined(_M_IX86))
+    _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
+#endif
+}
+
+/// The same, to write it.
+inline void prefetch_to_write([[maybe_unused]] const void* p) noexcept {
+#if defined(__GNUC__)
+    __builtin_prefetch(p, 1);
+#else
+    prefetch(p);
+#endif
+}
+
+/// Tells the processor that this thread spins.
+inline void pause_processor() noexcept {
+#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
+    __builtin_ia32_pause();
+#elif defined(__GNUC__) && defined(__aarch64__)
+    asm volatile("isb" ::: "memory"); // yield does nothing on most of them
+#elif defined(_MSC_VER) && (defined(_M_X64) || defined(_M_IX86))
+    _mm_pause();
+#endif
+}
+
+} // namespace pawl::detail
+
 /// Checks a precondition or an invariant. Define it before the first Pawl header, in every
 /// translation unit alike, to have it reported your way; by default it is assert().
 #ifndef PAWL_ASSERT

@@ -325,7 +325,7 @@ public:
     /// that turns out to be too early, process_events() handles nothing, and it is not readable any more.
     /// @throws boost::system::system_error if the system gives none; with
     ///         `boost::asio::error::operation_not_supported` if the queue keeps its timers itself on a
-    ///         clock that does not follow real time.
+    ///         clock that does not follow real time, and on Windows.
     [[nodiscard]] int native_handle() { return core_->descriptor(); }
 
 private:

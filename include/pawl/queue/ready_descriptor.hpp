@@ -6,7 +6,8 @@
 ///   A file descriptor that a foreign event loop can poll: readable while something is there.
 ///
 /// Model
-///   An eventfd, or a pipe where there is none. For a queue that keeps its own timers the time of the
+///   An eventfd, or a pipe where there is none. Windows has nothing of the kind that could be polled beside sockets: there
+///   it cannot be made. For a queue that keeps its own timers the time of the
 ///   next one makes it readable, too: then it is an epoll descriptor of an eventfd and a timerfd.
 ///
 /// Threads
@@ -14,11 +15,16 @@
 #ifndef PAWL_QUEUE_READY_DESCRIPTOR_HPP
 #define PAWL_QUEUE_READY_DESCRIPTOR_HPP
 
+#include <pawl/config.hpp>
+
+#include <boost/asio/error.hpp>
 #include <boost/system/error_code.hpp>
 #include <boost/system/system_error.hpp>
 
+#if PAWL_DETAIL_POSIX
 #include <fcntl.h>
 #include <unistd.h>
+#endif
 
 #if defined(__linux__)
 #include <sys/epoll.h>
@@ -57,19 +63,23 @@ public:
         if (is_set_)
             return;
         is_set_ = true;
+#if PAWL_DETAIL_POSIX
         const std::uint64_t one = 1;
         while (::write(writing_, &one, reading_ == writing_ ? sizeof(one) : 1) < 0 &&
                errno == EINTR)
             ;
+#endif
     }
     /// Nothing is there.
     void clear() noexcept {
         if (!is_set_)
             return;
         is_set_ = false;
+#if PAWL_DETAIL_POSIX
         std::uint64_t count = 0;
         while (::read(reading_, &count, sizeof(count)) < 0 && errno == EINTR)
             ;
+#endif
     }
 
     /// It becomes readable when `d` is over, or at once if that is not positive, until the next call.
@@ -110,7 +120,7 @@ private:
             event.events = EPOLLIN;
             valid(::epoll_ctl(outer_, EPOLL_CTL_ADD, fd, &event));
         }
-#else
+#elif PAWL_DETAIL_POSIX
         if (with_alarm) {
             errno = ENOTSUP;
             valid(none);
@@ -123,13 +133,19 @@ private:
             valid(::fcntl(fd, F_SETFD, FD_CLOEXEC));
             valid(::fcntl(fd, F_SETFL, O_NONBLOCK));
         }
+#else
+        static_cast<void>(with_alarm);
+        throw boost::system::system_error(boost::asio::error::operation_not_supported,
+                                          "pawl: a descriptor for an event queue");
 #endif
     }
 
     void close() noexcept {
+#if PAWL_DETAIL_POSIX
         for (const int fd : {outer_, alarm_, reading_, writing_ != reading_ ? writing_ : none})
             if (fd != none)
                 ::close(fd);
+#endif
     }
 
     int reading_ = none;

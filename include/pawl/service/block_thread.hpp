@@ -8,9 +8,11 @@
 #ifndef PAWL_SERVICE_BLOCK_THREAD_HPP
 #define PAWL_SERVICE_BLOCK_THREAD_HPP
 
+#include <pawl/config.hpp>
+
 #include <chrono>
 
-#if defined(__unix__) || defined(__APPLE__)
+#if PAWL_DETAIL_POSIX
 #include <time.h> // <ctime> need not have nanosleep()
 #else
 #include <thread>
@@ -28,7 +30,7 @@ void block_thread(const std::chrono::duration<Rep, Period>& d) {
     constexpr std::chrono::nanoseconds longest = std::chrono::hours(1);
     const std::chrono::nanoseconds sleep =
         seconds(d) < seconds(longest) ? std::chrono::ceil<std::chrono::nanoseconds>(d) : longest;
-#if defined(__unix__) || defined(__APPLE__)
+#if PAWL_DETAIL_POSIX
     constexpr long second = 1'000'000'000;
     const timespec t{static_cast<time_t>(sleep.count() / second),
                      static_cast<long>(sleep.count() % second)};

@@ -32,6 +32,8 @@
 
 #include <pawl/time/tick.hpp>
 
+#include <pawl/config.hpp>
+
 #include <boost/asio/error.hpp>
 #include <boost/asio/execution_context.hpp>
 #include <boost/system/system_error.hpp>
@@ -453,7 +455,7 @@ private:
     }
 
     /// Shows what was noted since the last turn to the readers, and wakes those who sleep.
-    [[gnu::noinline, gnu::cold]] void begin_watched_turn() {
+    PAWL_DETAIL_COLD void begin_watched_turn() {
         if (shard_observer* const observer = shard_.publish(read_clock()))
             observer->tell();
     }
@@ -491,7 +493,7 @@ private:
     }
 
     /// All but to set the driver.
-    [[gnu::noinline]] void go_on(commitment& todo) {
+    PAWL_DETAIL_NOINLINE void go_on(commitment& todo) {
         if (todo.runners)
             enqueue(std::exchange(todo.runners, nullptr));
         if (todo.rest)

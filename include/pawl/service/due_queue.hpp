@@ -23,6 +23,8 @@
 
 #include <pawl/wait/wait_operation.hpp>
 
+#include <pawl/config.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -113,8 +115,8 @@ public:
         if (constexpr std::size_t ahead = 4; head.size() > ahead) {
             const char* soon =
                 reinterpret_cast<const char*>(&head.at(head.begin + ahead).operation());
-            __builtin_prefetch(soon);
-            __builtin_prefetch(soon + 48);
+            prefetch(soon);
+            prefetch(soon + 48);
         }
         return entry;
     }

@@ -6,9 +6,11 @@
 #ifndef PAWL_SERVICE_PROCESSORS_HPP
 #define PAWL_SERVICE_PROCESSORS_HPP
 
+#include <pawl/config.hpp>
+
 #include <cstddef>
 
-#if defined(__unix__) || defined(__APPLE__)
+#if PAWL_DETAIL_POSIX
 #include <unistd.h>
 #else
 #include <thread>
@@ -26,7 +28,7 @@ inline constexpr std::size_t cache_line = 64;
 
 /// 0 if that is not known.
 [[nodiscard]] inline unsigned processors_online() noexcept {
-#if defined(__unix__) || defined(__APPLE__)
+#if PAWL_DETAIL_POSIX
     const long n = ::sysconf(_SC_NPROCESSORS_ONLN); // <thread> would cost time to compile
     return n > 0 ? static_cast<unsigned>(n) : 0;
 #else

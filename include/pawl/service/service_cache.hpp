@@ -25,6 +25,8 @@
 #ifndef PAWL_SERVICE_SERVICE_CACHE_HPP
 #define PAWL_SERVICE_SERVICE_CACHE_HPP
 
+#include <pawl/config.hpp>
+
 #include <boost/asio/execution_context.hpp>
 
 #include <atomic>
@@ -67,7 +69,8 @@ public:
     /// The dispatcher of this thread in the service of `context`.
     // Not inlined: a coroutine may go on in another thread, and compilers keep the address of a
     // thread's variable in a register.
-    [[nodiscard, gnu::noinline]] static dispatcher& find(boost::asio::execution_context& context) {
+    [[nodiscard]] PAWL_DETAIL_NOINLINE static dispatcher&
+    find(boost::asio::execution_context& context) {
         const memory& m = memory_;
         return m.context == &context && !m.life->over() ? *m.home : search(context);
     }
@@ -89,7 +92,7 @@ private:
         }
     };
 
-    [[gnu::noinline]] static dispatcher& search(boost::asio::execution_context& context) {
+    PAWL_DETAIL_NOINLINE static dispatcher& search(boost::asio::execution_context& context) {
         Service& service = boost::asio::use_service<Service>(context);
         dispatcher& home = service.enter();
         if (!memory_.closed) {

@@ -255,8 +255,8 @@ public:
     /// is none, the caller ceases to be a runner, and others go on instead.
     /// @param up_to_date the caller has just called collect().
     // Inlined into the one loop that runs everything; compilers think it too large for that.
-    [[nodiscard, gnu::always_inline]] taken take(runner_token* token, bool last,
-                                                 bool up_to_date) noexcept {
+    [[nodiscard]] PAWL_DETAIL_ALWAYS_INLINE taken take(runner_token* token, bool last,
+                                                       bool up_to_date) noexcept {
         taken out;
         const std::scoped_lock lock(mutex_);
         if (waits_.due() != 0) {
@@ -428,8 +428,8 @@ private:
 
     /// Files a timer whose wait begins.
     template <class Deadline>
-    [[gnu::always_inline]] void start_locked(timer_core& timer, wait_operation& op,
-                                             const Deadline& due, commitment& out) noexcept {
+    PAWL_DETAIL_ALWAYS_INLINE void start_locked(timer_core& timer, wait_operation& op,
+                                                const Deadline& due, commitment& out) noexcept {
         if (slot_link* const link = op.slot()) {
             link->set_started();
             ++users_;
@@ -452,24 +452,23 @@ private:
 
     // Not inlined, as what inlines the same for shards that nobody observes.
     template <class Deadline>
-    [[gnu::noinline, gnu::cold]] void start_observed(timer_core& timer, wait_operation& op,
-                                                     const Deadline& due,
-                                                     commitment& out) noexcept {
+    PAWL_DETAIL_COLD void start_observed(timer_core& timer, wait_operation& op, const Deadline& due,
+                                         commitment& out) noexcept {
         note({timer_event_kind::armed, &timer, due_of(due)});
         start_locked(timer, op, due, out);
         settle_outside(out);
     }
     template <class Deadline>
-    [[gnu::noinline, gnu::cold]] void rearm_observed(timer_core& timer, const Deadline& due,
-                                                     rearmed& out) noexcept {
+    PAWL_DETAIL_COLD void rearm_observed(timer_core& timer, const Deadline& due,
+                                         rearmed& out) noexcept {
         rearm_locked<true>(timer, due, out);
         settle_outside(out.todo);
     }
 
     /// @pre pending(timer)
     template <bool Observed, class Deadline>
-    [[gnu::always_inline]] void rearm_locked(timer_core& timer, const Deadline& due,
-                                             rearmed& out) noexcept {
+    PAWL_DETAIL_ALWAYS_INLINE void rearm_locked(timer_core& timer, const Deadline& due,
+                                                rearmed& out) noexcept {
         const filed place = file_anew(timer, due);
         if (!place.done && files_.refuses(due)) {
             out.refused = true;
@@ -490,7 +489,7 @@ private:
     }
 
     /// Releases the lock for a while.
-    [[gnu::noinline]] void make_due_room(std::unique_lock<lock_type>& lock) {
+    PAWL_DETAIL_NOINLINE void make_due_room(std::unique_lock<lock_type>& lock) {
         lock.unlock();
         auto* const room = new due_queue::segment;
         lock.lock(); // does not throw: it is no lock that a thread could hold twice
@@ -512,7 +511,8 @@ private:
 
     /// Files a timer whose wait begins. To that end a ring may have others fall due.
     template <class Deadline>
-    [[gnu::always_inline]] filed file(timer_core& timer, const Deadline& due, bool alone) noexcept {
+    PAWL_DETAIL_ALWAYS_INLINE filed file(timer_core& timer, const Deadline& due,
+                                         bool alone) noexcept {
         if constexpr (ring_backend<Backend>)
             return files_.file(timer, due, alone, [this](timer_core& other) { flush(other); });
         else
@@ -520,7 +520,7 @@ private:
     }
     /// The same for one with all its waits.
     template <class Deadline>
-    [[gnu::always_inline]] filed file_anew(timer_core& timer, const Deadline& due) noexcept {
+    PAWL_DETAIL_ALWAYS_INLINE filed file_anew(timer_core& timer, const Deadline& due) noexcept {
         if constexpr (ring_backend<Backend>)
             return file(timer, due, true);
         else
@@ -570,8 +570,7 @@ private:
 
     /// A turn has taken a wait, or none.
     /// @return what is to be completed in its place.
-    [[nodiscard, gnu::noinline, gnu::cold]] wait_operation*
-    note_taken(wait_operation* op) noexcept {
+    [[nodiscard]] PAWL_DETAIL_COLD wait_operation* note_taken(wait_operation* op) noexcept {
         if (!op || !this->watched() || op->state.phase() != wait_phase::started)
             return op;
         if (op->owner())

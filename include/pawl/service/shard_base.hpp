@@ -30,6 +30,8 @@
 #include <pawl/time/fixed_array.hpp>
 #include <pawl/time/tick.hpp>
 
+#include <pawl/config.hpp>
+
 #include <boost/system/error_code.hpp>
 
 #include <atomic>
@@ -339,16 +341,15 @@ protected:
 
     /// If a reader has to be told, that is left to a unit, which settle() sends.
     // Not inlined: in most programs nobody looks.
-    [[gnu::noinline, gnu::cold]] void note(const happening& h) noexcept {
+    PAWL_DETAIL_COLD void note(const happening& h) noexcept {
         if ((attention_ & is_watched) != 0 && h.waits != 0)
             must_tell_ |= observer_->note(h);
     }
-    [[gnu::noinline, gnu::cold]] void note_move(const timer_core& from,
-                                                const timer_core& to) noexcept {
+    PAWL_DETAIL_COLD void note_move(const timer_core& from, const timer_core& to) noexcept {
         if ((attention_ & has_names) != 0)
             observer_->moved(from, to);
     }
-    [[gnu::noinline, gnu::cold]] void note_end(const timer_core& timer) noexcept {
+    PAWL_DETAIL_COLD void note_end(const timer_core& timer) noexcept {
         if ((attention_ & has_names) != 0)
             observer_->gone(timer);
     }
@@ -426,7 +427,7 @@ private:
         }
     }
 
-    [[gnu::noinline, gnu::cold]] void note_due(tick now, std::size_t emitted) noexcept {
+    PAWL_DETAIL_COLD void note_due(tick now, std::size_t emitted) noexcept {
         for (std::size_t i = 0; i < emitted; ++i) {
             const auto& timer = static_cast<const timer_core&>(*found_[i]);
             note({timer_event_kind::due, &timer, timer.due, wait_ledger::armed_of(timer), now});

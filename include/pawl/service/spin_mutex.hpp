@@ -25,10 +25,12 @@
 
 #include <pawl/service/block_thread.hpp>
 
+#include <pawl/config.hpp>
+
 #include <atomic>
 #include <chrono>
 
-#if defined(__unix__) || defined(__APPLE__)
+#if PAWL_DETAIL_POSIX
 #include <sched.h>
 #endif
 
@@ -38,15 +40,6 @@
 #endif
 
 namespace pawl::detail {
-
-/// Tells the processor that this thread spins.
-inline void pause_processor() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("isb" ::: "memory"); // yield does nothing on most of them
-#endif
-}
 
 class spin_mutex {
 public:
@@ -85,7 +78,7 @@ private:
     static constexpr unsigned looks = 128;
     static constexpr unsigned yields = 2048;
 
-    [[gnu::noinline, gnu::cold]] void wait() noexcept {
+    PAWL_DETAIL_COLD void wait() noexcept {
         waiting_.fetch_add(1, std::memory_order_relaxed); // see give_way()
         for (unsigned n = 0;; ++n) {
             if (n < looks)
@@ -102,7 +95,7 @@ private:
     }
 
     static void yield() noexcept {
-#if defined(__unix__) || defined(__APPLE__)
+#if PAWL_DETAIL_POSIX
         ::sched_yield();
 #else
         std::this_thread::yield();

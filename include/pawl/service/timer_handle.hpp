@@ -25,6 +25,8 @@
 #include <pawl/time/duration_text.hpp>
 #include <pawl/time/slack.hpp>
 
+#include <pawl/config.hpp>
+
 #include <boost/asio/associated_executor.hpp>
 
 #include <atomic>
@@ -283,12 +285,12 @@ private:
 
     /// What a cancel needs, besides what prefetch_timer() asks for.
     void prefetch_waits() const noexcept {
-        __builtin_prefetch(reinterpret_cast<const char*>(&core_ + 1) - 1, 1);
+        prefetch_to_write(reinterpret_cast<const char*>(&core_ + 1) - 1);
     }
     /// Reading a clock takes some time, in which the cache lines arrive that a re-arm needs.
     void prefetch_timer() const noexcept {
-        __builtin_prefetch(&home_, 1);
-        __builtin_prefetch(&core_.due + 1, 1); // the order: most often in the same line
+        prefetch_to_write(&home_);
+        prefetch_to_write(&core_.due + 1); // the order: most often in the same line
     }
     [[nodiscard]] time_point read_clock() const {
         prefetch_timer();

@@ -112,7 +112,7 @@ public:
     }
 
     /// A wait is armed, or a runner claimed.
-    [[gnu::always_inline]] void begin() noexcept {
+    PAWL_DETAIL_ALWAYS_INLINE void begin() noexcept {
         if (!busy()) [[unlikely]] {
             counted_ = host_ && host_->work_started();
             busy_.store(true, std::memory_order_relaxed);

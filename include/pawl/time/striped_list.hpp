@@ -29,29 +29,21 @@
 
 #include <pawl/time/timer_node.hpp>
 
+#include <pawl/config.hpp>
+
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
 
-#if defined(_MSC_VER) && (defined(_M_X64) || defined(_M_IX86))
-#include <intrin.h>
-#endif
-
 namespace pawl::time::detail {
 
 /// Asks for the cache line of `node`, or for both if it lies across two.
-inline void prefetch([[maybe_unused]] const timer_node* node) noexcept {
+inline void prefetch(const timer_node* node) noexcept {
     if (node == nullptr)
         return;
-    [[maybe_unused]] const char* const begin = reinterpret_cast<const char*>(node);
-    [[maybe_unused]] constexpr std::size_t last = sizeof(timer_node) - 1;
-#if defined(__GNUC__)
-    __builtin_prefetch(begin, 1);
-    __builtin_prefetch(begin + last, 1);
-#elif defined(_MSC_VER) && (defined(_M_X64) || defined(_M_IX86))
-    _mm_prefetch(begin, _MM_HINT_T0);
-    _mm_prefetch(begin + last, _MM_HINT_T0);
-#endif
+    const char* const begin = reinterpret_cast<const char*>(node);
+    pawl::detail::prefetch_to_write(begin);
+    pawl::detail::prefetch_to_write(begin + sizeof(timer_node) - 1);
 }
 
 /// Makes `head` the pointer that points at `node`.

@@ -103,7 +103,7 @@ private:
     }
 
     template <class Abandon>
-    [[gnu::noinline]] static void end(std::uintptr_t word, Abandon abandon) noexcept {
+    PAWL_DETAIL_NOINLINE static void end(std::uintptr_t word, Abandon abandon) noexcept {
         auto* object = reinterpret_cast<T*>(word);
         if (is_shared(word)) {
             block& b = shared(word);

@@ -26,6 +26,8 @@
 #ifndef PAWL_WAIT_WAIT_ALLOCATOR_HPP
 #define PAWL_WAIT_WAIT_ALLOCATOR_HPP
 
+#include <pawl/config.hpp>
+
 #include <boost/asio/associated_allocator.hpp>
 #include <boost/asio/recycling_allocator.hpp>
 
@@ -79,7 +81,7 @@ private:
 
     // Not inlined, nor is the next one: a coroutine may go on in another thread, and compilers keep
     // the address of a thread's variable in a register.
-    [[nodiscard, gnu::noinline]] static void* take(std::size_t which) {
+    [[nodiscard]] PAWL_DETAIL_NOINLINE static void* take(std::size_t which) {
         list& l = kept_.lists[which];
         block* const b = l.first;
         if (!b)
@@ -90,7 +92,7 @@ private:
         return b;
     }
 
-    [[gnu::noinline]] static void put(void* memory, std::size_t which) noexcept {
+    PAWL_DETAIL_NOINLINE static void put(void* memory, std::size_t which) noexcept {
         list& l = kept_.lists[which];
         if (l.room == 0)
             return put_in_full_list(memory, which);
@@ -133,7 +135,7 @@ private:
     };
 
     /// The list has no room, or has none yet, since this is the thread's first block.
-    [[gnu::noinline]] static void put_in_full_list(void* p, std::size_t which) noexcept {
+    PAWL_DETAIL_NOINLINE static void put_in_full_list(void* p, std::size_t which) noexcept {
         if (kept_.thread != memory::phase::unused)
             return ::operator delete(p);
         static thread_local const at_thread_end end;

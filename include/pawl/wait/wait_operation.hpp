@@ -23,6 +23,8 @@
 
 #include <pawl/time/timer_node.hpp>
 
+#include <pawl/config.hpp>
+
 #include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/execution_context.hpp>
 #include <boost/system/error_code.hpp>
@@ -57,7 +59,7 @@ public:
     void for_each_wait(Function f) const;
 
     /// Asks for the newest wait, in most cases the only one.
-    void prefetch_wait() const noexcept { __builtin_prefetch(newest_, 1); }
+    void prefetch_wait() const noexcept { pawl::detail::prefetch_to_write(newest_); }
 
 private:
     wait_operation* newest_ = nullptr;
