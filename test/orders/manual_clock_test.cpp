@@ -18,6 +18,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 using explored::data;
@@ -40,6 +41,13 @@ public:
         return 0;
     }
     std::size_t clock_moved() override { return manual_clock::now() >= soon ? 1 : 0; }
+    void watch(const std::shared_ptr<pawl::detail::context_watcher>&) override {}
+    [[nodiscard]] description describe() const noexcept override {
+        return {"manual_clock", "none", 0};
+    }
+    [[nodiscard]] std::vector<pawl::detail::observed_shard*> observed_shards() const override {
+        return {};
+    }
     [[nodiscard]] manual_clock::time_point next_wake() const override { return soon; }
     [[nodiscard]] std::size_t due_count() const override { return 0; }
 };

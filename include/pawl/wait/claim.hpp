@@ -96,7 +96,7 @@ private:
         return word_;
     }
 
-    [[gnu::noinline, nodiscard]] static T* take_shared(std::uintptr_t word) noexcept {
+    [[nodiscard]] PAWL_DETAIL_NOINLINE static T* take_shared(std::uintptr_t word) noexcept {
         // relaxed: what the object was when it was copied has come to this thread with the copy, and
         // the thread that takes it has it alone
         return shared(word).object.exchange(nullptr, std::memory_order_relaxed);
