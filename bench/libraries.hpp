@@ -89,6 +89,11 @@ struct pawl_two_shards : pawl_default {
     }
 };
 
+/// With a reader of pawl::event_feed in another thread, which reads everything.
+struct pawl_read : pawl_default {
+    static void set_up(asio::io_context& io);
+};
+
 /// On the coarse clock, which only setting a deadline reads.
 struct pawl_coarse : pawl_default {
     using timer = pawl::coarse_timer;

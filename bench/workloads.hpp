@@ -26,6 +26,9 @@ namespace bench {
 // file, the variants would slow each other down.
 extern template sample churn<pawl_coarse>(const plan&);
 extern template sample churn<pawl_compact>(const plan&);
+extern template sample churn<pawl_read>(const plan&); // in watched.cpp
+extern template sample idle_rearm<pawl_read>(const plan&);
+extern template sample expiry_spread<pawl_read>(const plan&);
 extern template sample churn_const<pawl_compact>(const plan&);
 extern template sample churn_const<pawl_ring>(const plan&);
 extern template sample idle_rearm<pawl_coarse>(const plan&);
@@ -47,6 +50,7 @@ inline std::vector<workload> all_workloads() {
                    {{"asio", churn<asio_steady>},
                     {"pawl", churn<pawl_default>},
                     {"pawl64", churn<pawl_64>},
+                    {"read", churn<pawl_read>},
                     {"coarse", churn<pawl_coarse>},
                     {"compact", churn<pawl_compact>}}});
 
@@ -65,6 +69,7 @@ inline std::vector<workload> all_workloads() {
                    {{"asio", idle_rearm<asio_steady>},
                     {"pawl", idle_rearm<pawl_default>},
                     {"pawl64", idle_rearm<pawl_64>},
+                    {"read", idle_rearm<pawl_read>},
                     {"coarse", idle_rearm<pawl_coarse>},
                     {"compact", idle_rearm<pawl_compact>},
                     {"ring", idle_rearm<pawl_ring>},
@@ -108,6 +113,7 @@ inline std::vector<workload> all_workloads() {
                    {{"asio", expiry_spread<asio_steady>},
                     {"pawl", expiry_spread<pawl_default>},
                     {"pawl64", expiry_spread<pawl_64>},
+                    {"read", expiry_spread<pawl_read>},
                     {"compact", expiry_spread<pawl_compact>}},
                    0,
                    5});

@@ -64,7 +64,11 @@ struct event_feed_options {
 /// context are handles to the same one. Without a reader that is not suspended, the timers pay nothing
 /// for each wait, and a load for each turn of the context. With readers, events are gathered and shown in
 /// batches, once for each turn; a reader that finds nothing has them shown at once. Events of one shard
-/// are in the order in which they happened.
+/// are in the order in which they happened. A reader that sleeps in async_read() is woken by a thread
+/// that runs the context of the timers; with options::completions_per_turn above one, between two handlers.
+///
+/// The books balance: each wait that is `armed` is `started`, `cancelled` or `shut_down` once, unless its
+/// handler is still on its way to another executor when the context ends.
 ///
 /// A slow reader never delays a timer: the oldest events are overwritten, and it is told how many it has
 /// missed.

@@ -94,7 +94,8 @@ struct context_stats {
     }
 };
 
-/// From now on lateness and handler times of all waits of `context` are measured, or not any more. That
+/// From now on lateness and handler times of all waits of `context` are measured, or not any more; handler
+/// times of those whose handlers run on the executor of the timers, not on a strand or elsewhere. That
 /// costs two readings of a clock for each wait that completes; nothing is measured until this is called.
 /// What was measured stays.
 /// @throws std::bad_alloc

@@ -93,8 +93,11 @@ public:
         std::shared_ptr<context_watcher> watcher;
         {
             const std::scoped_lock lock(mutex_);
-            if (!std::exchange(s.added_, true))
-                s.next_ = std::exchange(newest_, &s);
+            const bool again = std::exchange(s.added_, true);
+            if (!again) {
+                s.next_ = newest_;
+                newest_ = &s;
+            }
             watcher = watcher_;
         }
         if (watcher)

@@ -264,6 +264,7 @@ public:
         const std::scoped_lock lock(mutex_);
         if (s.wait_ != number)
             return; // it is over already
+        PAWL_ASSERT(!s.listed_);
         s.next_ = std::exchange(sleepers_, &s);
         s.listed_ = true;
         sleeping_.store(true, std::memory_order_relaxed);
