@@ -56,6 +56,13 @@
 #define PAWL_DETAIL_ALWAYS_INLINE
 #endif
 
+// g++ of MinGW-w64 frees a thread's variables before it destroys them: what they hold would be lost.
+#if defined(__MINGW32__) && !defined(__clang__)
+#define PAWL_DETAIL_THREAD_ENDS_ARE_TOLD 0
+#else
+#define PAWL_DETAIL_THREAD_ENDS_ARE_TOLD 1
+#endif
+
 #if defined(_MSC_VER) && (defined(_M_X64) || defined(_M_IX86)) && !defined(__clang__)
 #include <intrin.h>
 #endif

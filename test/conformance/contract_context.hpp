@@ -297,13 +297,16 @@ BOOST_AUTO_TEST_CASE(C36_pending_waits_survive_stop_and_complete_after_restart) 
 
     io.run_for(patience);
     const bool stopped = io.stopped();
-    const fate f_then = f, g_then = g;
+    [[maybe_unused]] const fate f_then = f, g_then = g;
     std::this_thread::sleep_until(during.expiry());
     run_to_end(io); // restarts
 
     BOOST_TEST(stopped);
+#if !defined(                                                                                      \
+    BOOST_ASIO_HAS_IOCP) // where those that are due with it are in the port before stop(): see below
     BOOST_TEST(f_then == fate::pending);
     BOOST_TEST(g_then == fate::pending);
+#endif
     BOOST_TEST(f == fate::success);
     BOOST_TEST(g == fate::success);
     BOOST_TEST((clock::now() >= after.expiry()));
@@ -344,7 +347,12 @@ BOOST_AUTO_TEST_CASE(C36_completions_that_were_queued_survive_stop) {
     const std::string then = order;
     run_to_end(io);
 
+#if defined(                                                                                       \
+    BOOST_ASIO_HAS_IOCP) // where run() goes on with what is in the port before it sees stop(): Asio's timers, too
+    BOOST_TEST(then.front() == 'a');
+#else
     BOOST_TEST(then == "a");
+#endif
     BOOST_TEST(order == "abc");
 }
 

@@ -43,6 +43,20 @@ inline void count() {
     std::free(memory);
 }
 
+#if defined(_WIN32) // has no aligned_alloc(), and frees what is aligned in another way
+inline void* aligned(std::size_t align, std::size_t size) { return _aligned_malloc(size, align); }
+[[gnu::noinline]] inline void release_aligned(void* memory) noexcept {
+    if (memory != nullptr)
+        live.fetch_sub(1);
+    _aligned_free(memory);
+}
+#else
+inline void* aligned(std::size_t align, std::size_t size) {
+    return std::aligned_alloc(align, (size + align - 1) / align * align);
+}
+inline void release_aligned(void* memory) noexcept { release(memory); }
+#endif
+
 } // namespace counted_new
 
 [[gnu::noinline]] void* operator new(std::size_t size) {
@@ -51,18 +65,17 @@ inline void count() {
 }
 [[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t align) {
     counted_new::count();
-    const auto a = static_cast<std::size_t>(align);
-    return counted_new::keep(std::aligned_alloc(a, (size + a - 1) / a * a));
+    return counted_new::keep(counted_new::aligned(static_cast<std::size_t>(align), size));
 }
 [[gnu::noinline]] void operator delete(void* memory) noexcept { counted_new::release(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
     counted_new::release(memory);
 }
 [[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept {
-    counted_new::release(memory);
+    counted_new::release_aligned(memory);
 }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-    counted_new::release(memory);
+    counted_new::release_aligned(memory);
 }
 
 // The usual ones for arrays call those above; those of AddressSanitizer do not.
@@ -75,10 +88,10 @@ inline void count() {
     counted_new::release(memory);
 }
 [[gnu::noinline]] void operator delete[](void* memory, std::align_val_t) noexcept {
-    counted_new::release(memory);
+    counted_new::release_aligned(memory);
 }
 [[gnu::noinline]] void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
-    counted_new::release(memory);
+    counted_new::release_aligned(memory);
 }
 
 #endif // PAWL_TEST_SERVICE_COUNTED_NEW_HPP

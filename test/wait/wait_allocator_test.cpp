@@ -37,6 +37,8 @@ struct clean {
     ~clean() { block_cache::clear(); }
 };
 
+const boost::unit_test::enable_if<block_cache::keeps> if_kept;
+
 BOOST_FIXTURE_TEST_SUITE(all, clean)
 
 BOOST_AUTO_TEST_CASE(it_is_an_allocator_that_can_be_rebound) {
@@ -50,7 +52,7 @@ BOOST_AUTO_TEST_CASE(it_is_an_allocator_that_can_be_rebound) {
     BOOST_TEST(numbers.back() == 999);
 }
 
-BOOST_AUTO_TEST_CASE(P8_a_freed_block_is_used_again_without_the_heap) {
+BOOST_AUTO_TEST_CASE(P8_a_freed_block_is_used_again_without_the_heap, *if_kept) {
     wait_allocator<sized<48>> alloc;
     auto* const first = alloc.allocate(1);
     alloc.deallocate(first, 1);
@@ -65,7 +67,7 @@ BOOST_AUTO_TEST_CASE(P8_a_freed_block_is_used_again_without_the_heap) {
 }
 
 // Asio's allocator is not asked: what that takes from the heap is not counted here.
-BOOST_AUTO_TEST_CASE(P8_a_block_of_the_largest_size_is_kept_too) {
+BOOST_AUTO_TEST_CASE(P8_a_block_of_the_largest_size_is_kept_too, *if_kept) {
     wait_allocator<sized<block_cache::most_bytes>> alloc;
     void* const first = alloc.allocate(1);
     alloc.deallocate(static_cast<sized<block_cache::most_bytes>*>(first), 1);
@@ -78,7 +80,7 @@ BOOST_AUTO_TEST_CASE(P8_a_block_of_the_largest_size_is_kept_too) {
     block_cache::deallocate(again, block_cache::most_bytes);
 }
 
-BOOST_AUTO_TEST_CASE(P8_a_burst_of_waits_is_kept) {
+BOOST_AUTO_TEST_CASE(P8_a_burst_of_waits_is_kept, *if_kept) {
     wait_allocator<sized<56>> alloc;
     std::vector<sized<56>*> blocks(128);
     const auto allocate = [&] {
@@ -98,7 +100,7 @@ BOOST_AUTO_TEST_CASE(P8_a_burst_of_waits_is_kept) {
     free();
 }
 
-BOOST_AUTO_TEST_CASE(P8_a_thread_keeps_8_KiB_of_a_size_at_most) {
+BOOST_AUTO_TEST_CASE(P8_a_thread_keeps_8_KiB_of_a_size_at_most, *if_kept) {
     for (const std::size_t size : {1u, 24u, 25u, 56u, 100u, 256u, 504u}) {
         std::vector<void*> blocks(beyond_any_list);
         const auto before = counted_new::live.load();

@@ -32,7 +32,8 @@
 ///   I2  Whoever finds a handler on its way that was cancelled, or that expires early enough, need
 ///       do no more: it will look at all shards, and what was done before that happens before it.
 ///   I3  While its wait is uncounted, the context counts one unit of work less than Asio has told it
-///       of. on_wake() makes up for it before Asio, at the end of the handler, counts that handler off.
+///       of, if Asio has told it of the wait at all (native_context::counts_timers). on_wake() makes up
+///       for it before Asio, at the end of the handler, counts that handler off.
 ///
 /// Threads
 ///   All members may be called from any thread; never under the lock of a shard.
@@ -255,7 +256,8 @@ private:
         armed_at_ = t;
         state_ = state::set;
         uncounted_ = native;
-        if (native) // the caller is in a unit, or pinned: it is not the last work of the context
+        // The caller is in a unit, or pinned: it is not the last work of the context.
+        if (native && native->counts_timers)
             native->work_finished(context_);
     }
 
@@ -271,7 +273,7 @@ private:
         {
             const std::scoped_lock lock(mutex_);
             state_ = state::off;
-            if (uncounted_)
+            if (uncounted_ && uncounted_->counts_timers)
                 uncounted_->work_started(context_);
         }
         target_.wake();

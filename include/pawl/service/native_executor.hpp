@@ -61,6 +61,9 @@ struct native_context {
     /// Tell the context of work, besides what it counts itself.
     void (*work_started)(boost::asio::execution_context&);
     void (*work_finished)(boost::asio::execution_context&);
+    /// A timer of Asio that is set is work of the context. Not on Windows, but for io_context: other
+    /// contexts get an I/O completion port of their own there, which counts it, and has a thread.
+    bool counts_timers;
 };
 
 template <class Executor>
@@ -92,7 +95,7 @@ concept counts_work = requires(Context& context) {
 template <class Context>
 [[nodiscard]] constexpr native_context native_context_of() {
     using boost::asio::execution_context;
-    native_context native{&enqueue_on<Context>, nullptr, nullptr, nullptr};
+    native_context native{&enqueue_on<Context>, nullptr, nullptr, nullptr, true};
     if constexpr (counts_work<Context>) {
         native.runs_here = [](execution_context& context) {
             return static_cast<Context&>(context).get_executor().running_in_this_thread();
@@ -100,6 +103,9 @@ template <class Context>
         native.work_started = [](execution_context& context) {
             static_cast<Context&>(context).get_executor().on_work_started();
         };
+#if defined(BOOST_ASIO_HAS_IOCP)
+        native.counts_timers = std::is_same_v<Context, boost::asio::io_context>;
+#endif
         native.work_finished = [](execution_context& context) {
             static_cast<Context&>(context).get_executor().on_work_finished();
         };

@@ -52,6 +52,8 @@ class block_cache {
 public:
     /// Blocks of at most so many bytes are kept.
     static constexpr std::size_t most_bytes = 512 - sizeof(void*);
+    /// Whether anything is kept at all.
+    static constexpr bool keeps = PAWL_DETAIL_THREAD_ENDS_ARE_TOLD;
     /// Bytes kept in each list, at most.
     static constexpr std::size_t most_kept = 8192;
 
@@ -136,7 +138,7 @@ private:
 
     /// The list has no room, or has none yet, since this is the thread's first block.
     PAWL_DETAIL_NOINLINE static void put_in_full_list(void* p, std::size_t which) noexcept {
-        if (kept_.thread != memory::phase::unused)
+        if (!keeps || kept_.thread != memory::phase::unused)
             return ::operator delete(p);
         static thread_local const at_thread_end end;
         end.touch();
