@@ -9,6 +9,7 @@
 #include <pawl/config.hpp>
 
 #include <pawl/service/block_thread.hpp>
+#include <pawl/service/steady_clock.hpp>
 #include <pawl/service/timer_handle.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -276,7 +277,7 @@ public:
     /// Blocks the thread until the expiry has passed. Runs no handlers, and leaves other waits alone.
     /// There is no way to cancel it.
     void wait() {
-        if constexpr (std::is_same_v<Clock, manual_clock>)
+        if constexpr (std::is_same_v<Clock, manual_clock> || detail::can_stand<Clock>)
             return Clock::wait_until(expiry()); // sleeping does not make it move
         for (;;) {
             const time_point now = Clock::now();

@@ -9,6 +9,7 @@
 #include <pawl/config.hpp>
 
 #include <pawl/service/latest_now.hpp>
+#include <pawl/service/steady_clock.hpp>
 
 #include <chrono>
 
@@ -16,7 +17,7 @@
 #include <time.h>
 #endif
 
-namespace pawl {
+namespace PAWL_DETAIL_BUILD {
 
 /// The steady clock, for timers whose deadlines are set from a coarse reading of it.
 ///
@@ -37,8 +38,18 @@ namespace pawl {
 ///       virtual machine that is short of time more of them may be missed while a thread runs. Then
 ///       latest_now() may be before now(), and an expiry that is set at that moment early by as much.
 ///
+/// In a build with virtual time it has the time of pawl::virtual_clock, with a resolution() of zero.
+///
 /// @par Thread safety
 /// All members may be called from any thread.
+#if defined(PAWL_VIRTUAL_TIME) && !defined(PAWL_DETAIL_DOXYGEN)
+class coarse_clock : public virtual_clock {
+public:
+    static constexpr const char* label = "coarse_clock";
+    static time_point latest_now() noexcept { return now(); }
+    static duration resolution() noexcept { return duration::zero(); }
+};
+#else
 class coarse_clock {
     using steady = std::chrono::steady_clock;
 
@@ -99,7 +110,16 @@ namespace detail {
 template <>
 inline constexpr bool tells_steady_time<coarse_clock> = true;
 } // namespace detail
+#endif
 
-} // namespace pawl
+} // namespace PAWL_DETAIL_BUILD
+
+#ifdef PAWL_VIRTUAL_TIME
+/// @cond
+template <>
+struct boost::asio::wait_traits<pawl::coarse_clock>
+    : boost::asio::wait_traits<pawl::virtual_clock> {};
+/// @endcond
+#endif
 
 #endif // PAWL_COARSE_CLOCK_HPP

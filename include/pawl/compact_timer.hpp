@@ -9,12 +9,11 @@
 #include <pawl/basic_waitable_timer.hpp>
 
 #include <pawl/service/on_backend.hpp>
+#include <pawl/service/steady_clock.hpp>
 
 #include <pawl/time/growing_wheel.hpp>
 
 #include <boost/asio/wait_traits.hpp>
-
-#include <chrono>
 
 namespace pawl {
 
@@ -28,8 +27,8 @@ namespace pawl {
 ///
 /// Members, errors, thread safety and complexity are those of basic_waitable_timer.
 using compact_timer = basic_waitable_timer<
-    std::chrono::steady_clock,
-    on_backend<time::growing_wheel, boost::asio::wait_traits<std::chrono::steady_clock>>>;
+    detail::steady_clock,
+    on_backend<time::growing_wheel, boost::asio::wait_traits<detail::steady_clock>>>;
 
 } // namespace pawl
 

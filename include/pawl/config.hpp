@@ -107,4 +107,14 @@ inline void pause_processor() noexcept {
 #define PAWL_ASSERT(...) assert((__VA_ARGS__))
 #endif
 
+/// Define it for all translation units of a test program, and for none of any other: pawl::virtual_time.
+/// What means something else then is in a namespace of its own.
+#ifdef PAWL_VIRTUAL_TIME
+#define PAWL_DETAIL_BUILD pawl::inline virtual_time_build
+#define PAWL_DETAIL_DETAIL_BUILD pawl::detail::inline virtual_time_build
+#else
+#define PAWL_DETAIL_BUILD pawl
+#define PAWL_DETAIL_DETAIL_BUILD pawl::detail
+#endif
+
 #endif // PAWL_CONFIG_HPP

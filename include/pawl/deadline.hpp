@@ -14,6 +14,7 @@
 
 #include <pawl/service/latest_now.hpp>
 #include <pawl/service/saturating.hpp>
+#include <pawl/service/steady_clock.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
@@ -106,7 +107,7 @@ private:
 };
 
 /// A deadline on the steady clock.
-using deadline = basic_deadline<std::chrono::steady_clock>;
+using deadline = basic_deadline<detail::steady_clock>;
 
 /// The deadline that is in force for the coroutine that awaits it: that of the innermost
 /// with_deadline() around it, which is the earliest one; never() if there is none.
@@ -123,7 +124,7 @@ using deadline = basic_deadline<std::chrono::steady_clock>;
 ///               it.
 /// @par Complexity
 /// O(1), and the frame.
-template <class Clock = std::chrono::steady_clock>
+template <class Clock = detail::steady_clock>
 [[nodiscard]] boost::asio::awaitable<basic_deadline<Clock>> this_deadline() {
     const auto ex = co_await boost::asio::this_coro::executor;
     co_return basic_deadline<Clock>(detail::deadline_of<Clock>(ex));

@@ -8,12 +8,12 @@
 
 #include <pawl/basic_interval_timer.hpp>
 
-#include <chrono>
+#include <pawl/service/steady_clock.hpp>
 
 namespace pawl {
 
 /// An interval on `std::chrono::steady_clock`. See basic_interval_timer.
-using interval_timer = basic_interval_timer<std::chrono::steady_clock>;
+using interval_timer = basic_interval_timer<detail::steady_clock>;
 
 } // namespace pawl
 

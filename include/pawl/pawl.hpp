@@ -32,6 +32,7 @@
 #include <pawl/timeout.hpp>
 #include <pawl/timeout_stream.hpp>
 #include <pawl/timer_service.hpp>
+#include <pawl/virtual_time.hpp>
 
 #include <pawl/time/timing_wheel.hpp>
 

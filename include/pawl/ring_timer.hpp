@@ -10,12 +10,11 @@
 
 #include <pawl/service/on_backend.hpp>
 #include <pawl/service/ring_filing.hpp>
+#include <pawl/service/steady_clock.hpp>
 
 #include <pawl/time/timeout_rings.hpp>
 
 #include <boost/asio/wait_traits.hpp>
-
-#include <chrono>
 
 namespace pawl {
 
@@ -53,8 +52,8 @@ namespace pawl {
 /// for that, the re-arm may throw `std::bad_alloc`, with nothing moved. Everything else, such as thread
 /// safety and cancellation, is as with basic_waitable_timer.
 using ring_timer = basic_waitable_timer<
-    std::chrono::steady_clock,
-    on_backend<time::timeout_rings, boost::asio::wait_traits<std::chrono::steady_clock>>>;
+    detail::steady_clock,
+    on_backend<time::timeout_rings, boost::asio::wait_traits<detail::steady_clock>>>;
 
 } // namespace pawl
 

@@ -10,6 +10,8 @@
 
 #include <pawl/limit/limit_timer.hpp>
 
+#include <pawl/service/steady_clock.hpp>
+
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/deferred.hpp>
@@ -34,7 +36,8 @@ namespace pawl {
 template <class Executor = boost::asio::any_io_executor, class Clock, class Duration>
 [[nodiscard]] boost::asio::awaitable<void, Executor>
 sleep_until(std::chrono::time_point<Clock, Duration> t) {
-    basic_waitable_timer<Clock, boost::asio::wait_traits<Clock>, Executor> timer(
+    using clock = detail::clock_behind<Clock>;
+    basic_waitable_timer<clock, boost::asio::wait_traits<clock>, Executor> timer(
         co_await boost::asio::this_coro::executor);
     timer.expires_at(typename Clock::time_point(
         detail::saturating_cast<typename Clock::duration>(t.time_since_epoch())));
@@ -67,7 +70,7 @@ template <class Executor = boost::asio::any_io_executor, class Rep, class Period
     requires(!requires { typename Executor::time_point; })
 [[nodiscard]] boost::asio::awaitable<void, Executor>
 sleep_for(std::chrono::duration<Rep, Period> d) {
-    return sleep_for<std::chrono::steady_clock, Executor>(d);
+    return sleep_for<detail::steady_clock, Executor>(d);
 }
 
 } // namespace pawl

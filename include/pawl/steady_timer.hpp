@@ -8,12 +8,12 @@
 
 #include <pawl/basic_waitable_timer.hpp>
 
-#include <chrono>
+#include <pawl/service/steady_clock.hpp>
 
 namespace pawl {
 
 /// A timer on `std::chrono::steady_clock`. See basic_waitable_timer.
-using steady_timer = basic_waitable_timer<std::chrono::steady_clock>;
+using steady_timer = basic_waitable_timer<detail::steady_clock>;
 
 } // namespace pawl
 

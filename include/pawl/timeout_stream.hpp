@@ -9,6 +9,8 @@
 
 #include <pawl/config.hpp>
 
+#include <pawl/service/steady_clock.hpp>
+
 #include <pawl/stream/next_layer.hpp>
 #include <pawl/stream/stream_impl.hpp>
 #include <pawl/stream/stream_limits.hpp>
@@ -75,7 +77,7 @@ namespace pawl {
 /// @e Shared @e objects: Unsafe. Where several threads run the context, the executor of the stream
 /// must be a strand, and everything, the emission of cancellation signals included, must happen in
 /// it: limits expire there. To bind handlers to a strand is not enough.
-template <class NextLayer, class Clock = std::chrono::steady_clock,
+template <class NextLayer, class Clock = detail::steady_clock,
           class WaitTraits = boost::asio::wait_traits<Clock>>
 class timeout_stream {
     using impl_type = detail::stream_impl<NextLayer, Clock, WaitTraits>;

@@ -50,7 +50,7 @@ for header in sorted(Path("include").rglob("*.hpp")):
     namespaces: list[str] = []
     for line in header.read_text().splitlines():
         if opened := re.fullmatch(r"(?:inline )?namespace ([\w:]+) \{", line):
-            namespaces.append(opened[1])
+            namespaces.append(opened[1].replace("PAWL_DETAIL_DETAIL_BUILD", "pawl::detail").replace("PAWL_DETAIL_BUILD", "pawl"))
         elif line.startswith("} // namespace"):
             namespaces.pop()
         elif namespaces and (found := definition.fullmatch(line)):

@@ -16,6 +16,8 @@
 #include <pawl/limit/limit_timer.hpp>
 #include <pawl/limit/limited_operation.hpp>
 
+#include <pawl/service/steady_clock.hpp>
+
 #include <pawl/wait/wait_handler.hpp>
 
 #include <boost/asio/associated_executor.hpp>
@@ -287,12 +289,12 @@ struct limit_durations_on {
     }
 };
 
-using limit_durations = limit_durations_on<std::chrono::steady_clock>;
+using limit_durations = limit_durations_on<steady_clock>;
 
 /// Limits that are given as points in time.
 struct limit_time_points {
     template <class Clock, class Duration>
-    [[nodiscard]] static constexpr limit_at<Clock>
+    [[nodiscard]] static constexpr limit_at<clock_behind<Clock>>
     limit(const std::chrono::time_point<Clock, Duration>& t) {
         return {typename Clock::time_point(
             saturating_cast<typename Clock::duration>(t.time_since_epoch()))};

@@ -12,6 +12,9 @@
 #define PAWL_SERVICE_SERVICE_REGISTRY_HPP
 
 #include <pawl/service/observer.hpp>
+#include <pawl/service/virtual_contexts.hpp>
+
+#include <pawl/config.hpp>
 
 #include <pawl/wait/wait_operation.hpp>
 
@@ -25,13 +28,16 @@
 #include <utility>
 #include <vector>
 
-namespace pawl::detail {
+namespace PAWL_DETAIL_DETAIL_BUILD {
 
 /// A timer service of any clock.
 class registered_service {
 public:
     virtual std::size_t expire_all(const boost::system::error_code& ec, wait_ending how) = 0;
     virtual std::size_t clock_moved() = 0;
+#ifdef PAWL_VIRTUAL_TIME
+    virtual void time_goes_on() = 0;
+#endif
 
     /// Tells `watcher` of every shard, and of those that will be added.
     virtual void watch(const std::shared_ptr<context_watcher>& watcher) = 0;
@@ -135,13 +141,20 @@ public:
     }
 
 private:
+#ifdef PAWL_VIRTUAL_TIME
+    void shutdown() override { listed_.leave(); } // before any service is destroyed
+#else
     void shutdown() override {}
+#endif
 
     std::mutex mutex_;
     registered_service* newest_ = nullptr;
     std::shared_ptr<context_watcher> watcher_; ///< null unless somebody looks
+#ifdef PAWL_VIRTUAL_TIME
+    virtual_contexts::entry listed_{*this};
+#endif
 };
 
-} // namespace pawl::detail
+} // namespace PAWL_DETAIL_DETAIL_BUILD
 
 #endif // PAWL_SERVICE_SERVICE_REGISTRY_HPP

@@ -19,6 +19,7 @@
 #include <pawl/service/options.hpp>
 #include <pawl/service/service_cache.hpp>
 #include <pawl/service/service_registry.hpp>
+#include <pawl/service/steady_clock.hpp>
 #include <pawl/service/wakeup.hpp>
 
 #include <pawl/time/tick.hpp>
@@ -68,6 +69,9 @@ template <class WaitTraits>
 inline constexpr bool unobserved = requires { typename WaitTraits::is_unobserved; };
 
 } // namespace detail
+} // namespace pawl
+
+namespace PAWL_DETAIL_BUILD {
 
 /// The timer service of one clock in one execution context.
 ///
@@ -133,6 +137,14 @@ public:
     /// Looks at the clock now. For clocks that are moved by hand.
     /// @return how many waits have fallen due.
     std::size_t clock_moved() override { return wakeup_.look(); }
+
+#ifdef PAWL_VIRTUAL_TIME
+    /// Time goes on: the driver has to find out for how long it may sleep.
+    void time_goes_on() override {
+        if (next_wake() != time_point::max())
+            wakeup_.kick();
+    }
+#endif
 
     /// For those who look: see pawl::event_feed and pawl::stats().
     void watch(const std::shared_ptr<detail::context_watcher>& watcher) override {
@@ -221,12 +233,16 @@ private:
     std::vector<seat> seats_;                 ///< the others, with more than one shard
 };
 
+} // namespace PAWL_DETAIL_BUILD
+
+namespace pawl {
+
 namespace detail {
 
 /// The service of a timer type, or that of the timers on a clock with its usual traits.
 template <class ClockOrTimer>
 struct service_of {
-    using type = timer_service<ClockOrTimer>;
+    using type = timer_service<clock_behind<ClockOrTimer>>;
 };
 
 template <class Timer>
@@ -247,7 +263,7 @@ struct service_of<Timer> {
 ///         range.
 /// @par Thread safety
 /// May be called from any thread; one of several concurrent calls succeeds.
-template <class ClockOrTimer = std::chrono::steady_clock>
+template <class ClockOrTimer = detail::steady_clock>
 void make_timer_service(boost::asio::execution_context& context, const options& o) {
     boost::asio::make_service<typename detail::service_of<ClockOrTimer>::type>(context, o);
 }
