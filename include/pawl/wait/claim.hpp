@@ -20,6 +20,8 @@
 #ifndef PAWL_WAIT_CLAIM_HPP
 #define PAWL_WAIT_CLAIM_HPP
 
+#include <pawl/config.hpp>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
