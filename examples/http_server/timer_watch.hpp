@@ -141,8 +141,9 @@ public:
     /// The server ends, and so do the tabs.
     void end_all() {
         const std::lock_guard lock(mutex_);
-        for (const auto& [id, tab] : tabs_)
-            boost::asio::post(tab->pause.get_executor(), [tab = tab] { tab->end(); });
+        for (const auto& entry : tabs_)
+            boost::asio::post(entry.second->pause.get_executor(),
+                              [tab = entry.second] { tab->end(); });
     }
 
     // --- what is answered at once ---------------------------------------------------------------

@@ -26,6 +26,7 @@ says 'the page' '<h1>Timers of this server</h1>' "$(ask "$url")"
 until (($(ask "${url%/timers}/metrics" | sed -n 's/^pawl_timer_lateness_seconds_count //p') > 0)); do
     sleep 0.1 # until a slow request of its visitors is over
 done
+: >"$scratch/events"
 ask -N "$url/events" >"$scratch/events" &
 tab=$!
 until grep -q '^data: {' "$scratch/events"; do
