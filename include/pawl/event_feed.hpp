@@ -154,6 +154,7 @@ public:
 
     /// Waits until there is an event, or some were missed, and copies what there is to the front of `out`,
     /// which must stay as it is until then.
+    /// @param out room for events; not empty.
     /// @param token any completion token for `void(boost::system::error_code, pawl::read_result)`. The
     ///        error is `boost::asio::error::eof` if the context is gone and nothing is left,
     ///        `boost::asio::error::invalid_argument` if the reader is suspended or `out` empty, and
@@ -313,6 +314,7 @@ inline event_feed::reader event_feed::join(const boost::asio::any_io_executor& e
 
 /// Gives a timer a name, for those who look: events tell it, named_timers() and gdb show it. It goes with
 /// the timer if that moves, and ends with it. The name is kept beside the shard, not in the timer.
+/// @param timer a timer on any clock and backend.
 /// @param name at most 23 bytes are kept, see timer_name; empty: none any more.
 /// @throws std::bad_alloc
 /// @pre The context is there.

@@ -334,7 +334,8 @@ inline constexpr detail::in_group_function in_group;
 
 } // namespace pawl
 
-/// Allocator, executor and whatever else a handler may have.
+/// @cond
+// Allocator, executor and whatever else a handler may have.
 template <template <class, class> class Associator, class Handler, class Default>
 struct boost::asio::associator<Associator, pawl::detail::drain_handler<Handler>, Default>
     : Associator<Handler, Default> {
@@ -347,5 +348,6 @@ struct boost::asio::associator<Associator, pawl::detail::drain_handler<Handler>,
         return Associator<Handler, Default>::get(h.handler(), d);
     }
 };
+/// @endcond
 
 #endif // PAWL_GROUP_HPP
