@@ -210,7 +210,7 @@ public:
         if (!shard_.arrive(op).value) {
             if (interrupted_until_due)
                 collect(~std::uint64_t{0} - 2);
-            if (shard_.park(op).value) {
+            if (shard_.park(op, pawl::timer_event_kind::started).value) {
                 check();
                 return;
             }
@@ -220,7 +220,7 @@ public:
     void abandon_carrier(std::size_t index) {
         wait_operation& op = *carriers_[index];
         carriers_.erase(carriers_.begin() + static_cast<std::ptrdiff_t>(index));
-        if (!shard_.park(op).value)
+        if (!shard_.park(op, pawl::timer_event_kind::shut_down).value)
             op.destroy();
         check();
     }
