@@ -309,14 +309,13 @@ BOOST_FIXTURE_TEST_CASE(advance_to_next_finds_the_next_deadline, fixture) {
 BOOST_FIXTURE_TEST_CASE(run_goes_from_one_deadline_to_the_next, fixture) {
     std::vector<clock_type::duration> seen;
     std::optional<error_code> ending;
-    start(
-        [&]() -> awaitable<void> {
-            for (int i = 0; i < 3; ++i) {
-                co_await pawl::sleep_for(20min);
-                seen.push_back(passed());
-            }
-        }(),
-        ending);
+    const auto sleeps = [&]() -> awaitable<void> { // outlives the coroutine that it is
+        for (int i = 0; i < 3; ++i) {
+            co_await pawl::sleep_for(20min);
+            seen.push_back(passed());
+        }
+    };
+    start(sleeps(), ending);
 
     virtual_time::run(context, 0ms);
     const std::vector<clock_type::duration> expected{20min, 40min, 60min};

@@ -60,12 +60,16 @@ struct any_timer {
     virtual std::size_t cancel(bool one) = 0;
     virtual void move() = 0;
     virtual void name(const std::string& text) = 0;
+    /// The timer may outlive its context, but a strand may not.
+    virtual void leave_strand() = 0;
 };
 
 template <class Timer>
 struct timer_of final : any_timer {
     explicit timer_of(asio::io_context& context)
         : timer(std::make_unique<Timer>(context)), strand(asio::make_strand(context)) {}
+
+    void leave_strand() override { strand.reset(); }
 
     void start(expected& e, asio::cancellation_signal* signal, bool on_strand) override {
         ++e.started;
@@ -76,7 +80,7 @@ struct timer_of final : any_timer {
         if (signal != nullptr)
             timer->async_wait(asio::bind_cancellation_slot(signal->slot(), handler));
         else if (on_strand)
-            timer->async_wait(asio::bind_executor(strand, handler));
+            timer->async_wait(asio::bind_executor(*strand, handler));
         else
             timer->async_wait(handler);
     }
@@ -91,7 +95,7 @@ struct timer_of final : any_timer {
     void name(const std::string& text) override { pawl::set_name(*timer, text); }
 
     std::unique_ptr<Timer> timer;
-    asio::strand<asio::io_context::executor_type> strand;
+    std::optional<asio::strand<asio::io_context::executor_type>> strand;
 };
 
 std::unique_ptr<any_timer> make(asio::io_context& context, std::size_t which) {
@@ -238,6 +242,8 @@ void run(std::uint64_t seed, std::uint64_t steps) {
             slow = slow || s.missed != 0;
             if (upto(r, 1) != 0)
                 survivors = std::move(timers);
+            for (const auto& timer : survivors)
+                timer->leave_strand();
         }
         s.read(*reader);
         if (!slow && s.missed == 0) {
