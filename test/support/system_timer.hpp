@@ -12,13 +12,15 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 
 namespace system_timer {
 
-inline std::size_t settings = 0;          ///< how often it was set
-inline std::chrono::nanoseconds sleep{0}; ///< for how long, from the last setting on
+inline std::atomic<std::size_t> settings{0}; ///< how often it was set
+/// For how long, from the last setting on.
+inline std::atomic<std::chrono::nanoseconds> sleep{std::chrono::nanoseconds(0)};
 
 } // namespace system_timer
 

@@ -629,10 +629,10 @@ BOOST_AUTO_TEST_CASE(a_reader_that_sleeps_costs_its_context_nothing) {
     a_read read;
     read.start(w.reader);
     w.context.poll();
-    const auto settings = system_timer::settings;
+    const auto settings = system_timer::settings.load();
     const auto published = w.feed.published();
     BOOST_TEST(w.context.run_for(50ms) == 0U);
-    BOOST_TEST(system_timer::settings == settings);
+    BOOST_TEST(system_timer::settings.load() == settings);
     BOOST_TEST(w.feed.published() == published);
 }
 
@@ -663,12 +663,12 @@ BOOST_AUTO_TEST_CASE(to_wake_a_reader_does_not_set_the_system_timer) {
         read.start(w.reader);
         w.context.poll();
         if (i == 0) // it may be set once, for a wait that never expires
-            settings = system_timer::settings;
+            settings = system_timer::settings.load();
         timer.rearm_after(2h);
         w.context.poll();
         BOOST_TEST(read.kinds() == (kinds{kind::moved}), per_element());
     }
-    BOOST_TEST(system_timer::settings == settings);
+    BOOST_TEST(system_timer::settings.load() == settings);
 }
 
 } // namespace

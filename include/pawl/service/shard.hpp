@@ -164,7 +164,7 @@ public:
         wait_operation* op = link.operation();
         if (op && op->state.pending()) {
             if (attention_ != 0) [[unlikely]]
-                note({timer_event_kind::cancelled, op->owner(), op->owner()->due});
+                note({timer_event_kind::cancelled, &op->timer(), op->timer().due});
             waits_.cancel(*op, wait_ledger::aborted());
             settle_outside(out);
         }
@@ -564,7 +564,7 @@ private:
     /// withdraw() of a held wait.
     [[nodiscard]] bool withdraw_noted(wait_operation& op) noexcept {
         if (attention_ != 0 && op.state.pending()) [[unlikely]]
-            note({timer_event_kind::cancelled, op.owner(), op.owner()->due});
+            note({timer_event_kind::cancelled, &op.timer(), op.timer().due});
         return waits_.withdraw(op);
     }
 

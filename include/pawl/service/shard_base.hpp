@@ -200,8 +200,8 @@ public:
                         (void)finish(timer_event_kind::shut_down, *node, wait_ledger::aborted(),
                                      wait_ending::cancelled);
                 } else if (wait_operation* const op = waits_.take_over()) {
-                    if (const timer_core* const timer = op->owner())
-                        note({timer_event_kind::shut_down, timer, timer->due});
+                    if (const timer_core* const owner = op->owner())
+                        note({timer_event_kind::shut_down, owner, owner->due});
                     *last = op;
                     last = &op->next;
                     op->next = nullptr;
