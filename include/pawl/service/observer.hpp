@@ -3,9 +3,9 @@
 
 /// @file
 /// Purpose
-///   What a shard shows to those who look: its counts, which it always keeps, and, while somebody looks,
-///   each thing that happens to a timer. Interfaces only, so that a program that never looks compiles
-///   nothing else.
+///   What a shard shows to readers of events and to statistics: its counts, which it always keeps, and,
+///   while it is watched, each thing that happens to a timer. Interfaces only, so that unused features
+///   cost no compile time.
 ///
 /// Model
 ///   timer_service --visit--> observed_shard --note--> shard_observer, one for each shard
@@ -176,7 +176,7 @@ protected:
     ~observed_shard() = default;
 };
 
-/// Is told which shards there are in a context. Made once somebody looks.
+/// Is told which shards a context has. Made for the first reader, name or measurement.
 class context_watcher {
 public:
     /// A shard is there, until it is given to remove(). Not under its lock.

@@ -149,7 +149,7 @@ private:
 
     std::mutex mutex_;
     registered_service* newest_ = nullptr;
-    std::shared_ptr<context_watcher> watcher_; ///< null unless somebody looks
+    std::shared_ptr<context_watcher> watcher_; ///< null while nothing is watched
 #ifdef PAWL_VIRTUAL_TIME
     virtual_contexts::entry listed_{*this};
 #endif

@@ -412,7 +412,6 @@ private:
     using base::finish;
     using base::late_;
     using base::moved_;
-    using base::must_tell_;
     using base::mutex_;
     using base::note;
     using base::note_end;
@@ -450,7 +449,7 @@ private:
         return wait_ledger::sure_of_one(timer) || timer.newest() != nullptr;
     }
 
-    // Not inlined, as what inlines the same for shards that nobody observes.
+    // Out of line, so that the path of a shard that is not watched stays short.
     template <class Deadline>
     PAWL_DETAIL_COLD void start_observed(timer_core& timer, wait_operation& op, const Deadline& due,
                                          commitment& out) noexcept {

@@ -311,7 +311,7 @@ private:
     shard_list shards_;
     std::mutex growth_; ///< held while a shard is added, or native_ becomes known
     bool closed_ = false;
-    std::shared_ptr<context_watcher> watcher_; ///< null unless somebody looks
+    std::shared_ptr<context_watcher> watcher_; ///< null while nothing is watched
     std::atomic<std::uint64_t> wake_ups_{0};
 };
 
