@@ -170,8 +170,8 @@ BOOST_DATA_TEST_CASE(P3_P4_cancel_from_any_thread_against_every_use, shards* per
         told += aborted(o);
     }
     BOOST_TEST(told == cancelled);
-    BOOST_TEST(told != 0);
-    BOOST_TEST(told != outcomes.size());
+    // Which way each race goes is up to the scheduler: on a busy machine all of them may go one way.
+    BOOST_TEST_MESSAGE(told << " of " << outcomes.size() << " waits were cancelled");
 }
 
 // A wait whose start is known to another thread is found by it.
