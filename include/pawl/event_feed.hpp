@@ -13,6 +13,7 @@
 #include <pawl/service/timer_handle.hpp>
 
 #include <pawl/watch/event_hub.hpp>
+#include <pawl/watch/event_record.hpp>
 #include <pawl/watch/timer_event.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -25,6 +26,8 @@
 #include <boost/asio/post.hpp>
 #include <boost/system/error_code.hpp>
 
+#include <algorithm>
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -40,8 +43,8 @@ namespace pawl {
 
 /// Options of an event_feed.
 struct event_feed_options {
-    /// How many events a reader may be behind before it misses some: a power of two, 64 at least. 64 bytes
-    /// each.
+    /// How many events a reader may be behind before it misses some: a power of two, 64 at least. 32 bytes
+    /// each. An event with a name counts twice.
     std::size_t capacity = 16'384;
     /// How many readers there can be at a time: a power of two.
     std::size_t readers = 64;
@@ -185,28 +188,36 @@ private:
 
     struct state {
         state(std::shared_ptr<detail::event_hub> h, const executor_type& ex, event_kinds k)
-            : hub(std::move(h)), sleeper(ex), kinds(k), ring(hub->join()) {}
+            : hub(std::move(h)), sleeper(ex), kinds(k), ring(hub->join(events)) {}
         state(const state&) = delete;
         state& operator=(const state&) = delete;
 
         [[nodiscard]] read_result try_read(std::span<timer_event> out) noexcept {
             read_result all{};
+            std::size_t seen = 0;
             for (bool flushed = false;;) {
-                const read_result got = ring->read(out);
-                all.missed += got.missed;
+                std::array<detail::event_record, 64> records;
+                const auto some =
+                    std::span(records).first(std::min(records.size(), out.size() - all.count));
+                const read_result got = ring->read(some);
+                const auto fresh = out.subspan(
+                    all.count, events.unpack(some.first(got.count), out.data() + all.count));
+                all.count += kinds.are_all() ? fresh.size() : keep(fresh);
                 all.status = got.status;
-                all.count = kinds.are_all() ? got.count : keep(out.first(got.count));
-                if (all.count != 0)
-                    return all;
-                if (got.count == 0) {
-                    if (std::exchange(flushed, true) || got.status != read_status::nothing) {
-                        if (all.status == read_status::messages)
-                            all.status = read_status::nothing;
-                        return all;
-                    }
+                seen += got.count;
+                if (got.count == 0 && all.count == 0 && got.status == read_status::nothing &&
+                    !std::exchange(flushed, true))
                     hub->flush();
-                }
+                else if (got.count < some.size() || out.empty() ||
+                         (all.count != 0 && seen >= out.size()))
+                    break;
             }
+            all.missed = events.take_missed();
+            if (all.count != 0)
+                all.status = read_status::messages;
+            else if (all.status == read_status::messages)
+                all.status = read_status::nothing;
+            return all;
         }
         /// Moves those that are wanted to the front. @return how many.
         [[nodiscard]] std::size_t keep(std::span<timer_event> all) const noexcept {
@@ -235,7 +246,7 @@ private:
         }
         void resume() {
             if (ring->suspended())
-                hub->come_back(*ring);
+                hub->come_back(*ring, events);
         }
         void leave() noexcept {
             hub->end_sleep(sleeper);
@@ -248,6 +259,7 @@ private:
         const std::shared_ptr<detail::event_hub> hub;
         detail::feed_sleeper sleeper;
         const event_kinds kinds;
+        detail::event_unpacker events;
         std::optional<detail::event_ring::reader> ring; ///< until the reader has left
     };
 

@@ -3,7 +3,7 @@
  *
  * Purpose
  *   How a reader of the feed goes to sleep, and how the next event wakes it: H1 and H2 of include/pawl/watch/event_hub.hpp,
- *   with what service/shard_base.hpp does for it in note(), settle() and publish(), and dispatcher.hpp in a turn. Each
+ *   with what service/shard_base.hpp does for it in note(), settle() and begin_turn(), and dispatcher.hpp in a turn. Each
  *   inline names the function that it models.
  *
  * Model
@@ -29,6 +29,7 @@
 bool locked;                            /* the shard */
 byte batch;
 bool must_tell;
+bool turns_count;                       /* read without the lock */
 byte runners;
 byte units;                             /* queued */
 
@@ -102,6 +103,7 @@ active proctype happens() {
        atomic {
            batch++;
            must_tell = must_tell || seen;
+           turns_count = turns_count || must_tell;
            seen = false;
            settle();
            locked = false
@@ -118,15 +120,23 @@ end:
     do
     :: units != 0 ->
        units--;
-       /* shard_base::publish() */
-       atomic {
-           !locked ->
-           publish();
-           tells = must_tell;
+       /* shard_base::begin_turn() */
+       if
+       :: turns_count ->
+          atomic {
+              !locked ->
+              turns_count = false;
+              tells = must_tell;
+              if
+              :: tells -> publish()
+              :: else
+              fi;
 #ifndef MUTANT_FORGETS_AFTER_TELLING
-           must_tell = false
+              must_tell = false
 #endif
-       };
+          }
+       :: else
+       fi;
        /* event_hub::wake_all() */
        if
        :: tells ->

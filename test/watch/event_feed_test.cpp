@@ -8,6 +8,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "../support/scripted_clock.hpp"
+#include "../support/seed.hpp"
 #include "../support/typed_cases.hpp"
 #include "watch_support.hpp"
 
@@ -26,6 +27,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -396,6 +398,25 @@ BOOST_AUTO_TEST_CASE(lateness_is_exact_on_a_manual_clock) {
     BOOST_TEST(s.all[2].lateness.count() == std::chrono::nanoseconds(3s).count());
 }
 
+BOOST_AUTO_TEST_CASE(lateness_is_exact_for_a_reader_that_came_when_the_wait_was_due_already) {
+    asio::io_context context;
+    event_feed feed(context);
+    std::optional<event_feed::reader> reader;
+    pawl::manual_timer first(context, 10s), second(context, 10s), third(context, 10s);
+    first.async_wait([&](error_code) {
+        reader.emplace(feed.join());
+        pawl::manual_clock::advance(context, 2s);
+    });
+    second.async_wait([&](error_code) { pawl::manual_clock::advance(context, 1s); });
+    third.async_wait(ignore);
+    pawl::manual_clock::advance(context, 13s);
+    context.run();
+    const seen s = read_all(*reader);
+    BOOST_TEST(s.kinds() == (kinds{kind::started, kind::started}), per_element());
+    BOOST_TEST(s.all[0].lateness.count() == std::chrono::nanoseconds(5s).count());
+    BOOST_TEST(s.all[1].lateness.count() == std::chrono::nanoseconds(6s).count());
+}
+
 BOOST_AUTO_TEST_CASE(a_clock_that_is_set_back_is_late_by_nothing) {
     watched w;
     set_clock::set(100s);
@@ -642,6 +663,66 @@ BOOST_AUTO_TEST_CASE(a_slow_reader_is_told_how_many_it_missed) {
     BOOST_TEST(f.all.empty());
     BOOST_TEST(f.missed >= 1900U);
     context.run();
+}
+
+BOOST_AUTO_TEST_CASE(a_slow_reader_is_told_how_many_it_missed_whether_they_have_names_or_not) {
+    std::mt19937_64 random(pawl_test::seed());
+    for (int round = 0; round != 50; ++round) {
+        asio::io_context context;
+        event_feed feed(context, {.capacity = 64, .readers = 4});
+        auto slow = feed.join();
+        pawl::steady_timer named(context, 1h), nameless(context, 1h);
+        pawl::set_name(named, "a name of 23 bytes long");
+        seen s;
+        std::size_t events = 0;
+        for (auto steps = random() % 400; steps != 0; --steps) {
+            auto& timer = random() % 2 == 0 ? named : nameless;
+            timer.async_wait(ignore);
+            timer.cancel();
+            events += 2;
+            if (random() % 40 == 0) { // some of them, so that a name may be read before its event
+                std::vector<pawl::timer_event> some(random() % 70);
+                const auto got = slow.try_read(some);
+                s.missed += got.missed;
+                s.all.insert(s.all.end(), some.begin(),
+                             some.begin() + static_cast<std::ptrdiff_t>(got.count));
+            }
+        }
+        const seen rest = read_all(slow);
+        s.missed += rest.missed;
+        s.all.insert(s.all.end(), rest.all.begin(), rest.all.end());
+        BOOST_TEST(s.missed + s.all.size() == events);
+        BOOST_TEST(feed.published() == events);
+        for (const auto& e : s.all)
+            BOOST_TEST(e.name.view() ==
+                       (e.timer == pawl::timer_id(named) ? "a name of 23 bytes long" : ""));
+        context.run();
+    }
+}
+
+BOOST_AUTO_TEST_CASE(numbers_of_events_may_wrap_around) {
+    pawl::detail::event_unpacker events;
+    events.begin_at((std::uint64_t{7} << 32) - 2);
+    const auto record = [](std::uint32_t number, bool named = false) {
+        auto r = pawl::detail::event_record::of(kind::armed, 1, 2, 3ns, 4, named);
+        r.number = number;
+        return r;
+    };
+    auto name = pawl::detail::event_record::of(pawl::timer_name("n"));
+    name.number = 2;
+    std::array<pawl::timer_event, 8> out;
+    BOOST_TEST(events.unpack(std::array{record(0xffff'fffe), record(1)}, out.data()) == 2U);
+    BOOST_TEST(events.take_missed() == 2U);
+    BOOST_TEST(out[1].waits == 4U);
+    BOOST_TEST(out[1].lateness.count() == 3);
+
+    BOOST_TEST(events.unpack(std::array{name, record(2, true)}, out.data()) == 1U);
+    BOOST_TEST(out[0].name.view() == "n");
+    BOOST_TEST(events.unpack(std::array{record(3, true)}, out.data()) == 0U); // its name is gone
+    name.number = 5;
+    BOOST_TEST(events.unpack(std::array{name, record(6)}, out.data()) == 1U);
+    BOOST_TEST(out[0].name.view() == "");
+    BOOST_TEST(events.take_missed() == 3U); // 3, 4 and 5
 }
 
 BOOST_AUTO_TEST_CASE(a_reader_with_a_small_buffer_reads_all_in_order) {

@@ -430,7 +430,7 @@ private:
         const auto unit = shard_.run_unit();
         turn_end end(*this, token);
         for (unsigned n = 1;; ++n) {
-            if (shard_.watched()) [[unlikely]]
+            if (shard_.turns_count()) [[unlikely]]
                 begin_watched_turn();
             auto taken = shard_.take(token, n == per_turn_, false);
             if (taken.behind) {
@@ -454,9 +454,9 @@ private:
         }
     }
 
-    /// Shows what was noted since the last turn to the readers, and wakes those who sleep.
+    /// Has the time of what starts now, and wakes the readers that sleep.
     PAWL_DETAIL_COLD void begin_watched_turn() {
-        if (shard_observer* const observer = shard_.publish(read_clock()))
+        if (shard_observer* const observer = shard_.begin_turn(read_clock()))
             observer->tell();
     }
     /// A carrier has come.

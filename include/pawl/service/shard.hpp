@@ -412,6 +412,7 @@ private:
     using base::finish;
     using base::late_;
     using base::moved_;
+    using base::must_tell_;
     using base::mutex_;
     using base::note;
     using base::note_end;
@@ -455,13 +456,15 @@ private:
                                          commitment& out) noexcept {
         note({timer_event_kind::armed, &timer, due_of(due)});
         start_locked(timer, op, due, out);
-        settle_outside(out);
+        if (must_tell_)
+            settle_outside(out);
     }
     template <class Deadline>
     PAWL_DETAIL_COLD void rearm_observed(timer_core& timer, const Deadline& due,
                                          rearmed& out) noexcept {
         rearm_locked<true>(timer, due, out);
-        settle_outside(out.todo);
+        if (must_tell_)
+            settle_outside(out.todo);
     }
 
     /// @pre pending(timer)
@@ -570,7 +573,7 @@ private:
     /// A turn has taken a wait, or none.
     /// @return what is to be completed in its place.
     [[nodiscard]] PAWL_DETAIL_COLD wait_operation* note_taken(wait_operation* op) noexcept {
-        if (!op || !this->watched() || op->state.phase() != wait_phase::started)
+        if (!op || (attention_ & base::is_watched) == 0 || op->state.phase() != wait_phase::started)
             return op;
         if (op->owner())
             note({timer_event_kind::started, op->owner(), op->owner()->due});

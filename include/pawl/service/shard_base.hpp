@@ -242,20 +242,31 @@ public:
             (attention_ & is_closed) | (watched ? is_watched : 0) | (named ? has_names : 0));
         watched_.store(watched, std::memory_order_relaxed); // whoever sees it late looks late
         must_tell_ = must_tell_ && watched;
+        turns_count_.store(watched && waits_.due() != 0, std::memory_order_relaxed);
     }
 
     /// Whether each event is noted. relaxed, and without the lock: it may be out of date.
     [[nodiscard]] bool watched() const noexcept { return watched_.load(std::memory_order_relaxed); }
 
-    /// A turn begins at `now`: shows what was noted to the readers.
+    /// Whether a turn has to call begin_turn(): a reader sleeps, or a wait that has expired may start.
+    /// relaxed, and without the lock: as watched().
+    [[nodiscard]] bool turns_count() const noexcept {
+        return turns_count_.load(std::memory_order_relaxed);
+    }
+
+    /// A turn begins at `now`: if readers sleep, shows them what was noted.
     /// @return null, unless some sleep: then the caller, which is in a unit, has it tell() them.
-    [[nodiscard]] shard_observer* publish(const moment& now) noexcept {
+    [[nodiscard]] shard_observer* begin_turn(const moment& now) noexcept {
         const std::scoped_lock lock(mutex_);
         if ((attention_ & is_watched) == 0 || closed())
             return nullptr;
+        if (waits_.due() <= 1) // the last one starts at `now`
+            turns_count_.store(false, std::memory_order_relaxed);
         observer_->now_is(now);
+        if (!std::exchange(must_tell_, false))
+            return nullptr;
         observer_->publish();
-        return std::exchange(must_tell_, false) ? observer_ : nullptr;
+        return observer_;
     }
 
     /// A carrier has come at `now`.
@@ -342,8 +353,11 @@ protected:
     /// If a reader has to be told, that is left to a unit, which settle() sends.
     // Not inlined: in most programs nobody looks.
     PAWL_DETAIL_COLD void note(const happening& h) noexcept {
-        if ((attention_ & is_watched) != 0 && h.waits != 0)
-            must_tell_ |= observer_->note(h);
+        if ((attention_ & is_watched) == 0 || h.waits == 0)
+            return;
+        must_tell_ |= observer_->note(h);
+        if (must_tell_ || h.what == timer_event_kind::due || h.what == timer_event_kind::overflowed)
+            turns_count_.store(true, std::memory_order_relaxed);
     }
     PAWL_DETAIL_COLD void note_move(const timer_core& from, const timer_core& to) noexcept {
         if ((attention_ & has_names) != 0)
@@ -380,6 +394,7 @@ protected:
     bool must_tell_ = false; ///< a reader sleeps, and there is something for it
     unsigned char attention_ = 0;
     std::atomic<bool> watched_{false}; ///< as attention_ says, for those who ask without the lock
+    std::atomic<bool> turns_count_{false};
     shard_observer* observer_ = nullptr;
     std::uint64_t moved_ = 0;        ///< waits, by re-arms
     std::uint64_t overflowed_ = 0;   ///< waits, of a full ring

@@ -8,9 +8,9 @@
 /// Model
 ///   shard --note--> shard_probe, a batch of events --publish--> broadcast_ring --> readers
 ///                       +--> histograms
-///   A batch is published when it is full, when a turn of the context begins, and when a reader finds
-///   nothing else. A reader that sleeps waits on a timer that never expires, and is on a list here. The
-///   next event has a turn begin, which cancels that wait and takes the reader off the list.
+///   A batch is published when it is full, when a reader finds nothing else, and, if a reader sleeps, when a
+///   turn of the context begins. A reader that sleeps waits on a timer that never expires, and is on a list
+///   here. The next event has a turn begin, which cancels that wait and takes the reader off the list.
 ///
 /// Invariants
 ///   H1  While the hub is unlocked and a reader is on the list, there is nothing for it, or a turn is to
@@ -22,11 +22,12 @@
 ///       last one.
 ///
 /// Threads
-///   All members may be called from any thread. Locks, in this order: that of the hub, that of a shard.
-///   Nothing of a user's runs under either, but for a clock, which the hub reads.
+///   All members may be called from any thread. Locks, in this order: that of the hub, that of a shard, that
+///   of the ring's writers. Nothing of a user's runs under any, but for a clock, which the hub reads.
 ///
 /// Cost
-///   A batch is 64 events. The ring is made for the first reader.
+///   A batch is 64 records of 32 bytes. The ring is made for the first reader. Its writers take a lock for a
+///   batch: that is less than marks in each slot, which a ring without such a lock needs.
 #ifndef PAWL_WATCH_EVENT_HUB_HPP
 #define PAWL_WATCH_EVENT_HUB_HPP
 
@@ -36,9 +37,11 @@
 #include <pawl/service/observer.hpp>
 #include <pawl/service/on_backend.hpp>
 #include <pawl/service/service_registry.hpp>
+#include <pawl/service/spin_mutex.hpp>
 
 #include <pawl/time/binary_wheel.hpp>
 
+#include <pawl/watch/event_record.hpp>
 #include <pawl/watch/histogram.hpp>
 #include <pawl/watch/timer_event.hpp>
 
@@ -72,7 +75,7 @@ struct named_timer {
 
 namespace detail {
 
-using event_ring = broadcast_ring<timer_event, slow_readers::lag, ring_writers::many>;
+using event_ring = broadcast_ring<event_record, slow_readers::lag, ring_writers::one>;
 
 class event_hub;
 
@@ -96,7 +99,7 @@ public:
     void gone(const timer_core& timer) noexcept override { names_.erase(&timer); }
 
     void now_is(const moment& now) noexcept override { now_ = now; }
-    [[nodiscard]] bool times_handlers() const noexcept override;
+    [[nodiscard]] bool times_handlers() const noexcept override { return measured_; }
     void handler_took(std::chrono::nanoseconds time) noexcept override { handlers_.add(time); }
     [[nodiscard]] std::shared_ptr<shard_observer> share() noexcept override {
         return shared_from_this();
@@ -131,10 +134,18 @@ private:
     live_histogram lateness_;
     live_histogram handlers_;
 
+    void add(const event_record& r) noexcept {
+        const std::size_t n = size_.load(std::memory_order_relaxed);
+        batch_[n] = r;
+        size_.store(n + 1, std::memory_order_relaxed);
+    }
+
     // Guarded by the lock of the shard.
     moment now_{}; ///< when a turn began, or a carrier came
     names names_;
-    std::array<timer_event, 64> batch_;
+    bool read_ = false;     ///< there are readers that are not suspended
+    bool measured_ = false; ///< statistics have times
+    std::array<event_record, 64> batch_;
     std::atomic<std::size_t> size_{0}; ///< of the batch; read without that lock, too
 };
 
@@ -206,13 +217,12 @@ public:
         }
     }
 
+    /// @param events of this reader.
     /// @pre the ring is there.
-    [[nodiscard]] event_ring::reader join() {
+    [[nodiscard]] event_ring::reader join(event_unpacker& events) {
         const std::scoped_lock lock(mutex_);
-        publish_all(); // what others have yet to see is not for this one
         auto reader = ring_->join_newest();
-        readers_.fetch_add(1, std::memory_order_relaxed);
-        set_all();
+        begin_now(reader, events);
         return reader;
     }
     /// A reader has left the ring, or is suspended.
@@ -222,20 +232,18 @@ public:
         set_all();
     }
     /// A reader is not suspended any more.
-    void come_back(event_ring::reader& reader) noexcept {
+    void come_back(event_ring::reader& reader, event_unpacker& events) noexcept {
         const std::scoped_lock lock(mutex_);
-        publish_all(); // as above
-        reader.resume_newest();
-        readers_.fetch_add(1, std::memory_order_relaxed);
-        set_all();
+        begin_now(reader, events);
     }
     /// Readers that are not suspended.
     [[nodiscard]] std::size_t readers() const noexcept {
         return readers_.load(std::memory_order_relaxed);
     }
+    /// How many events there have been in the ring.
     [[nodiscard]] std::uint64_t published() const {
-        const std::scoped_lock lock(mutex_);
-        return ring_ ? ring_->published() : 0;
+        const std::scoped_lock lock(writing_);
+        return events_;
     }
 
     /// Has the ring what was noted up to now.
@@ -386,6 +394,27 @@ private:
         return p == probes_.end() ? nullptr : p->get();
     }
 
+    void begin_now(event_ring::reader& reader, event_unpacker& events) noexcept {
+        publish_all(); // what others have yet to see is not for this one
+        {
+            const std::scoped_lock order(writing_);
+            reader.resume_newest();
+            events.begin_at(events_);
+        }
+        readers_.fetch_add(1, std::memory_order_relaxed);
+        set_all();
+    }
+
+    /// Under the lock of the shard that they are from.
+    void write(std::span<event_record> records) noexcept {
+        const std::scoped_lock order(writing_);
+        for (event_record& r : records) {
+            r.number = static_cast<std::uint32_t>(events_);
+            events_ += r.names() ? 0 : 1;
+        }
+        ring_->write(records);
+    }
+
     void unlist(feed_sleeper& s) noexcept {
         if (!std::exchange(s.listed_, false))
             return;
@@ -404,7 +433,9 @@ private:
         const std::scoped_lock order(p.shard_->mutex());
         p.now_is(now); // for a turn that has begun, and did not know
         p.shard_->observe(&p, watched, !p.names_.empty());
-        if (readers() == 0)
+        p.read_ = readers() != 0;
+        p.measured_ = measuring();
+        if (!p.read_)
             p.size_.store(0, std::memory_order_relaxed); // nobody is there for them
     }
     void set_all() noexcept {
@@ -435,31 +466,30 @@ private:
     feed_sleeper* sleepers_ = nullptr;
     std::atomic<bool> sleeping_{false}; ///< the list is not empty
     std::atomic<bool> measuring_{false};
+
+    mutable spin_mutex writing_; ///< last of all
+    std::uint64_t events_ = 0;   ///< in the ring, ever; guarded by writing_
 };
 
 inline bool shard_probe::note(const happening& h) noexcept {
-    timer_event e;
+    std::chrono::nanoseconds lateness{};
     if (h.what == timer_event_kind::due) {
-        e.lateness = late(h.due, {h.now, {}});
+        lateness = late(h.due, {h.now, {}});
     } else if (h.what == timer_event_kind::started) {
-        e.lateness = late(h.due, now_);
-        if (hub_.measuring())
-            lateness_.add(e.lateness);
+        lateness = late(h.due, now_);
+        if (measured_)
+            lateness_.add(lateness);
     }
-    if (hub_.readers() == 0)
+    if (!read_)
         return false;
-    e.timer = reinterpret_cast<std::uintptr_t>(h.timer);
-    e.tick = h.due.count();
-    e.waits = static_cast<std::uint32_t>(h.waits);
-    e.kind = h.what;
-    if (!names_.empty()) {
-        if (const auto n = names_.find(h.timer); n != names_.end())
-            e.name = n->second;
-    }
-    const std::size_t n = size_.load(std::memory_order_relaxed);
-    batch_[n] = e;
-    size_.store(n + 1, std::memory_order_relaxed);
-    if (n + 1 == batch_.size())
+    const auto name = names_.empty() ? names_.end() : names_.find(h.timer);
+    const bool named = name != names_.end();
+    if (named)
+        add(event_record::of(name->second));
+    add(event_record::of(h.what, reinterpret_cast<std::uintptr_t>(h.timer), h.due.count(), lateness,
+                         h.waits, named));
+    if (size_.load(std::memory_order_relaxed) + 2 >
+        batch_.size()) // no room for another with a name
         publish();
     return hub_.sleeping();
 }
@@ -468,13 +498,11 @@ inline void shard_probe::publish() noexcept {
     const std::size_t n = size_.load(std::memory_order_relaxed);
     if (n == 0)
         return;
-    hub_.ring_->write(std::span(batch_.data(), n));
+    hub_.write(std::span(batch_.data(), n));
     size_.store(0, std::memory_order_relaxed);
 }
 
 inline void shard_probe::tell() { hub_.wake_all(); }
-
-inline bool shard_probe::times_handlers() const noexcept { return hub_.measuring(); }
 
 /// The hub of a context. It is made once somebody looks, and outlives the context if readers do.
 class hub_service final : public boost::asio::execution_context::service {
