@@ -16,8 +16,10 @@
 #include <thread>
 #include <vector>
 
+#if defined(__linux__) // where a thread can be kept on one processor
 #include <pthread.h>
 #include <sched.h>
+#endif
 
 namespace spin_mutex_race {
 
@@ -84,6 +86,8 @@ BOOST_AUTO_TEST_CASE(way_is_given_to_nobody_in_no_time) {
     BOOST_TEST(!mutex.try_lock());
 }
 
+#if defined(__linux__)
+
 namespace {
 
 /// @return false if this process may not do that.
@@ -142,5 +146,7 @@ BOOST_AUTO_TEST_CASE(a_holder_of_lower_priority_on_the_same_processor_gets_on) {
     if (!permitted)
         BOOST_TEST_MESSAGE("SCHED_FIFO is not permitted here: both threads had the same priority");
 }
+
+#endif
 
 } // namespace spin_mutex_race

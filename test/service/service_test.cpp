@@ -1326,6 +1326,75 @@ BOOST_AUTO_TEST_CASE(C38_a_service_that_a_dying_handler_makes_is_emptied_and_lea
     BOOST_CHECK_EQUAL(timer->cancel(), 0u);
 }
 
+/// Counts the work that its context counts when all services that are younger have been shut down.
+class work_counter : public asio::execution_context::service {
+public:
+    static inline asio::execution_context::id id;
+
+    explicit work_counter(asio::execution_context& context)
+        : asio::execution_context::service(context) {}
+
+    int* result = nullptr;
+
+private:
+    void shutdown() override {
+        auto& context = static_cast<asio::io_context&>(this->context());
+        const auto ex = context.get_executor();
+        context.restart();
+        ex.on_work_started();
+        int taken = 0;
+        for (; !context.stopped(); ++taken) // which it is when its count becomes zero
+            ex.on_work_finished();
+        for (int i = 1; i < taken; ++i)
+            ex.on_work_started();
+        *result = taken - 1;
+    }
+};
+
+// On Windows the destructor of an io_context destroys queued operations until it counts no work. It hung where waits
+// were due, since the shard was still counted, and could leave handlers behind, since the driver was not.
+BOOST_AUTO_TEST_CASE(P10_a_service_that_is_shut_down_leaves_the_count_of_what_is_still_queued) {
+    struct situation {
+        const char* name;
+        std::function<void(asio::io_context&, std::deque<pawl::steady_timer>&)> make;
+        int queued; ///< operations that the context will destroy
+    };
+    const auto wait = [](asio::io_context& context, std::deque<pawl::steady_timer>& timers,
+                         pawl::steady_timer::time_point at) {
+        timers.emplace_back(context, at).async_wait([](error_code) {});
+    };
+    const auto now = pawl::steady_timer::clock_type::now();
+    const std::array<situation, 4> situations{{
+        {"no wait", [](auto& c, auto& timers) { timers.emplace_back(c); }, 0},
+        {"a pending wait, and the driver", [&](auto& c, auto& t) { wait(c, t, now + 1h); }, 1},
+        {"the driver of a shard that is quiet",
+         [&](auto& c, auto& timers) {
+             wait(c, timers, now + 1h);
+             timers.front().cancel();
+             poll(c);
+         },
+         1},
+        {"two due waits, and a runner for each",
+         [&](auto& c, auto& timers) {
+             for (int i = 0; i < 3; ++i)
+                 wait(c, timers, now);
+             c.run_one();
+         },
+         2},
+    }};
+    for (const situation& s : situations) {
+        int counted = -1;
+        std::deque<pawl::steady_timer> timers;
+        {
+            asio::io_context context;
+            asio::use_service<work_counter>(context).result = &counted;
+            s.make(context, timers);
+        }
+        BOOST_TEST_CONTEXT(s.name)
+        BOOST_CHECK_EQUAL(counted, s.queued);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(timers_that_outlive_their_context_can_be_used_and_do_nothing) {
     std::optional<asio::io_context> context(std::in_place);
     pawl::steady_timer never_used(*context, 1h);

@@ -33,7 +33,8 @@
 ///       do no more: it will look at all shards, and what was done before that happens before it.
 ///   I3  While its wait is uncounted, the context counts one unit of work less than Asio has told it
 ///       of, if Asio has told it of the wait at all (native_context::counts_timers). on_wake() makes up
-///       for it before Asio, at the end of the handler, counts that handler off.
+///       for it before Asio, at the end of the handler, counts that handler off; shutdown(), before Asio
+///       destroys the handler.
 ///
 /// Threads
 ///   All members may be called from any thread; never under the lock of a shard.
@@ -172,8 +173,15 @@ public:
     /// The context shuts down, and nobody needs the driver any more. Contexts of a user's own have a
     /// thread of Asio's, which is still there when Asio's reactor, without a lock, takes back the waits
     /// of all timers (Boost 1.81, 1.90): it must not find ours.
+    ///
+    /// The context counts the wait again (I3). On Windows the destructor of an io_context takes operations from
+    /// its queue and destroys them until it counts no work: with one unit too few it leaves one behind, and with
+    /// one too many it waits for ever.
     void shutdown() {
         const std::scoped_lock lock(mutex_);
+        if (state_ != state::off && uncounted_ && uncounted_->counts_timers)
+            uncounted_->work_started(context_);
+        uncounted_ = nullptr;
         timer_.cancel(); // and does not get up: the destructor of the context's class is over
     }
 

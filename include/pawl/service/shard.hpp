@@ -310,6 +310,12 @@ public:
         wakeup_.count();
     }
 
+    /// It is closed, and empty. @return wakeup_state::end()
+    [[nodiscard]] bool end_work() noexcept {
+        const std::scoped_lock lock(mutex_);
+        return wakeup_.end();
+    }
+
     [[nodiscard]] bool busy() const noexcept { return wakeup_.busy(); }
 
     // --- carriers -----------------------------------------------------------------------------

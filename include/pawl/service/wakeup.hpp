@@ -213,6 +213,11 @@ public:
                 watcher_->remove(*s);
         }
         driver_.shutdown();
+        // Last: the count must not become zero before the driver's wait is counted.
+        for (dispatcher* s : shards_) {
+            if (s->state().end_work())
+                native()->work_finished(context_);
+        }
     }
 
 private:

@@ -20,6 +20,7 @@
 ///                            or pinned                             or a pin
 ///     settle   busy   quiet  work is given back                    the same, in a unit
 ///     settle   busy   busy   a runner is claimed                   the same, elsewhere
+///     end      busy   quiet  work is given back                    wakeup::shutdown()
 ///
 ///   The unit in which work is given back is counted itself. So the count of the context cannot
 ///   become zero there, which would stop the context: for good, even if the next wait is started
@@ -170,6 +171,15 @@ public:
     void count() noexcept {
         if (busy() && !counted_)
             counted_ = host_->work_started();
+    }
+
+    /// The shard is closed: nothing begins or ends here any more, and the runners are destroyed unrun.
+    /// @return true if the context counts work for it, which has to be given back.
+    [[nodiscard]] bool end() noexcept {
+        // relaxed: no other thread uses a context that shuts down.
+        const bool give_back = busy() && counted_;
+        busy_.store(false, std::memory_order_relaxed);
+        return give_back;
     }
 
     /// The caller is going to use the context, which must not end before it has called leave().
