@@ -488,8 +488,8 @@ inline bool shard_probe::note(const happening& h) noexcept {
         add(event_record::of(name->second));
     add(event_record::of(h.what, reinterpret_cast<std::uintptr_t>(h.timer), h.due.count(), lateness,
                          h.waits, named));
-    if (size_.load(std::memory_order_relaxed) + 2 >
-        batch_.size()) // no room for another with a name
+    // It keeps room for an event with a name.
+    if (size_.load(std::memory_order_relaxed) + 2 > batch_.size())
         publish();
     return hub_.sleeping();
 }
