@@ -65,9 +65,9 @@ struct event_feed_options {
 ///
 /// All clocks and all backends of the context are in it, and limits and streams as well. Feeds of one
 /// context are handles to the same one. Without a reader that is not suspended, the timers pay nothing
-/// for each wait, and a load for each turn of the context. With readers, events are gathered and shown in
-/// batches, once for each turn; a reader that finds nothing has them shown at once. Events of one shard
-/// are in the order in which they happened. A reader that sleeps in async_read() is woken by a thread
+/// for each wait, and a load for each turn of the context. With readers, events are gathered in
+/// batches, and shown when one is full, when a reader finds nothing else, and at the next turn if a reader
+/// sleeps. Events of one shard are in the order in which they happened. A reader that sleeps in async_read() is woken by a thread
 /// that runs the context of the timers; with options::completions_per_turn above one, between two handlers.
 ///
 /// The books balance: each wait that is `armed` is `started`, `cancelled` or `shut_down` once, unless its
@@ -200,8 +200,9 @@ private:
                 const auto some =
                     std::span(records).first(std::min(records.size(), out.size() - all.count));
                 const read_result got = ring->read(some);
-                const auto fresh = out.subspan(
-                    all.count, events.unpack(some.first(got.count), out.data() + all.count));
+                const auto fresh =
+                    out.subspan(all.count, events.unpack(got.missed, some.first(got.count),
+                                                         out.data() + all.count));
                 all.count += kinds.are_all() ? fresh.size() : keep(fresh);
                 all.status = got.status;
                 seen += got.count;

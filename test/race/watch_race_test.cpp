@@ -238,6 +238,36 @@ private:
     std::thread thread_;
 };
 
+// Some events have names, several shards publish, and the reader is overtaken all the time.
+BOOST_DATA_TEST_CASE(what_a_slow_reader_has_missed_is_exact, shards* per_turn, s, p) {
+    race_support::arena<> a(with(s, p), 2);
+    pawl::event_feed feed(a.context, {.capacity = 64, .readers = 4});
+    auto reader = feed.join();
+    asio::thread_pool pool(1);
+    std::atomic<bool> over{false};
+    std::uint64_t told = 0;
+    const auto read = [&](std::size_t most) {
+        std::array<pawl::timer_event, 70> some;
+        const auto got = reader.try_read(std::span(some).first(most));
+        told += got.count + got.missed;
+        return got.status == pawl::read_status::messages;
+    };
+    std::thread reads([&, r = random_type(pawl_test::seed() + 7)]() mutable {
+        while (!over)
+            read(upto(r, 70));
+    });
+    race_support::in_threads(2, [&](int i) {
+        use_timers(a.context, pool, random_type(pawl_test::seed() + static_cast<unsigned>(i)));
+    });
+    over = true;
+    reads.join();
+    a.finish();
+    pool.join();
+    while (read(70)) {
+    }
+    BOOST_TEST(told == feed.published());
+}
+
 // Allowed: it is told of every event, without another one to follow.
 BOOST_DATA_TEST_CASE(no_wake_up_is_lost, shards* per_turn, s, p) {
     const std::uint64_t seed = pawl_test::seed();

@@ -417,6 +417,35 @@ BOOST_AUTO_TEST_CASE(lateness_is_exact_for_a_reader_that_came_when_the_wait_was_
     BOOST_TEST(s.all[1].lateness.count() == std::chrono::nanoseconds(6s).count());
 }
 
+// Of a clock that nobody tells of, so that the rest of a crowd is found by the turn that starts it.
+BOOST_AUTO_TEST_CASE(lateness_is_exact_for_each_of_a_crowd) {
+    for (const unsigned batch : {1U, 2U, 3U, 256U})
+        for (const unsigned per_turn : {1U, 2U, 64U})
+            for (const unsigned shards : {1U, 2U, 4U}) {
+                asio::io_context context;
+                pawl::options o;
+                o.batch_limit = batch;
+                o.completions_per_turn = per_turn;
+                o.shards = shards;
+                pawl::make_timer_service<set_timer>(context, o);
+                auto reader = event_feed(context).join({kind::started});
+                set_clock::set(100s);
+                std::vector<std::unique_ptr<set_timer>> timers;
+                for (int i = 0; i != 10; ++i) {
+                    timers.push_back(std::make_unique<set_timer>(context, 5ms));
+                    timers.back()->async_wait(
+                        [i](error_code) { set_clock::set(101s + 5ms + 1s * i); });
+                }
+                set_clock::set(100s + 5ms);
+                context.run();
+                const seen s = read_all(reader);
+                BOOST_TEST_REQUIRE(s.all.size() == 10U);
+                for (std::size_t i = 0; i != 10; ++i)
+                    BOOST_TEST(s.all[i].lateness.count() ==
+                               std::chrono::nanoseconds(1s).count() * static_cast<std::int64_t>(i));
+            }
+}
+
 BOOST_AUTO_TEST_CASE(a_clock_that_is_set_back_is_late_by_nothing) {
     watched w;
     set_clock::set(100s);
@@ -711,18 +740,28 @@ BOOST_AUTO_TEST_CASE(numbers_of_events_may_wrap_around) {
     auto name = pawl::detail::event_record::of(pawl::timer_name("n"));
     name.number = 2;
     std::array<pawl::timer_event, 8> out;
-    BOOST_TEST(events.unpack(std::array{record(0xffff'fffe), record(1)}, out.data()) == 2U);
+    BOOST_TEST(events.unpack(0, std::array{record(0xffff'fffe), record(1)}, out.data()) == 2U);
     BOOST_TEST(events.take_missed() == 2U);
     BOOST_TEST(out[1].waits == 4U);
     BOOST_TEST(out[1].lateness.count() == 3);
 
-    BOOST_TEST(events.unpack(std::array{name, record(2, true)}, out.data()) == 1U);
+    BOOST_TEST(events.unpack(0, std::array{name, record(2, true)}, out.data()) == 1U);
     BOOST_TEST(out[0].name.view() == "n");
-    BOOST_TEST(events.unpack(std::array{record(3, true)}, out.data()) == 0U); // its name is gone
+    BOOST_TEST(events.unpack(0, std::array{record(3, true)}, out.data()) == 0U); // its name is gone
     name.number = 5;
-    BOOST_TEST(events.unpack(std::array{name, record(6)}, out.data()) == 1U);
+    BOOST_TEST(events.unpack(0, std::array{name, record(6)}, out.data()) == 1U);
     BOOST_TEST(out[0].name.view() == "");
     BOOST_TEST(events.take_missed() == 3U); // 3, 4 and 5
+
+    // So many that the numbers say less than that: as many as there were records, without names.
+    const std::uint64_t many = (std::uint64_t{5} << 32) + 3;
+    BOOST_TEST(events.unpack(many, {}, out.data()) == 0U);
+    BOOST_TEST(events.unpack(0, std::array{record(7 + 3)}, out.data()) == 1U);
+    BOOST_TEST(events.take_missed() == many);
+    // With a name for each.
+    BOOST_TEST(events.unpack(6'000'000'000, std::array{record(11 + 3'000'000'000)}, out.data()) ==
+               1U);
+    BOOST_TEST(events.take_missed() == 3'000'000'000U);
 }
 
 BOOST_AUTO_TEST_CASE(a_reader_with_a_small_buffer_reads_all_in_order) {

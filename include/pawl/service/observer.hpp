@@ -87,7 +87,7 @@ public:
     /// @return whether a reader sleeps that has to be told: see tell().
     virtual bool note(const happening& h) noexcept = 0;
 
-    /// A turn of the context begins: shows what was noted to the readers.
+    /// A turn of the context begins, and a reader sleeps: shows what was noted to the readers.
     virtual void publish() noexcept = 0;
 
     /// A timer with a name may have moved to another address.

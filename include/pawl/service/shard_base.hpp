@@ -260,7 +260,7 @@ public:
         const std::scoped_lock lock(mutex_);
         if ((attention_ & is_watched) == 0 || closed())
             return nullptr;
-        if (waits_.due() <= 1) // the last one starts at `now`
+        if (waits_.due() <= 1 && !backlog_) // the last one starts at `now`
             turns_count_.store(false, std::memory_order_relaxed);
         observer_->now_is(now);
         if (!std::exchange(must_tell_, false))

@@ -241,9 +241,8 @@ public:
         return readers_.load(std::memory_order_relaxed);
     }
     /// How many events there have been in the ring.
-    [[nodiscard]] std::uint64_t published() const {
-        const std::scoped_lock lock(writing_);
-        return events_;
+    [[nodiscard]] std::uint64_t published() const noexcept {
+        return events_.load(std::memory_order_relaxed);
     }
 
     /// Has the ring what was noted up to now.
@@ -399,7 +398,7 @@ private:
         {
             const std::scoped_lock order(writing_);
             reader.resume_newest();
-            events.begin_at(events_);
+            events.begin_at(published());
         }
         readers_.fetch_add(1, std::memory_order_relaxed);
         set_all();
@@ -408,11 +407,13 @@ private:
     /// Under the lock of the shard that they are from.
     void write(std::span<event_record> records) noexcept {
         const std::scoped_lock order(writing_);
+        std::uint64_t number = published();
         for (event_record& r : records) {
-            r.number = static_cast<std::uint32_t>(events_);
-            events_ += r.names() ? 0 : 1;
+            r.number = static_cast<std::uint32_t>(number);
+            number += r.names() ? 0 : 1;
         }
         ring_->write(records);
+        events_.store(number, std::memory_order_relaxed);
     }
 
     void unlist(feed_sleeper& s) noexcept {
@@ -467,8 +468,8 @@ private:
     std::atomic<bool> sleeping_{false}; ///< the list is not empty
     std::atomic<bool> measuring_{false};
 
-    mutable spin_mutex writing_; ///< last of all
-    std::uint64_t events_ = 0;   ///< in the ring, ever; guarded by writing_
+    spin_mutex writing_;                   ///< last of all
+    std::atomic<std::uint64_t> events_{0}; ///< in the ring, ever; written under writing_
 };
 
 inline bool shard_probe::note(const happening& h) noexcept {

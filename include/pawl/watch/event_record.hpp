@@ -68,23 +68,29 @@ public:
     /// @param next number of the event that is to come.
     void begin_at(std::uint64_t next) noexcept {
         next_ = static_cast<std::uint32_t>(next);
+        gone_ = 0;
         name_.reset();
     }
 
+    /// @param gone how many records were missed before these.
     /// @param out has room for as many events.
     /// @return how many events there are in `records`.
-    std::size_t unpack(std::span<const event_record> records, timer_event* out) noexcept {
+    std::size_t unpack(std::uint64_t gone, std::span<const event_record> records,
+                       timer_event* out) noexcept {
+        gone_ += gone;
         std::size_t count = 0;
         for (const event_record& r : records) {
             if (r.number != next_)
                 name_.reset(); // of an event that was missed
             if (r.names()) {
                 name_ = std::bit_cast<timer_name>(r.words);
-                missed_ += r.number - std::exchange(next_, r.number); // modulo 2^32
+                go_to(r.number);
                 continue;
             }
+            go_to(r.number);
+            ++next_;
             const bool whole = !r.named() || name_;
-            missed_ += r.number - std::exchange(next_, r.number + 1) + (whole ? 0 : 1);
+            missed_ += whole ? 0 : 1;
             if (whole)
                 out[count++] = {.timer = r.words[0],
                                 .tick = r.words[1],
@@ -102,8 +108,17 @@ public:
     [[nodiscard]] std::uint64_t take_missed() noexcept { return std::exchange(missed_, 0); }
 
 private:
+    /// Counts the events from next_ to `number`. Of those that differ by 2^32 it takes the highest number
+    /// that the missed records allow: exact up to 2^33 records, and without names beyond that.
+    void go_to(std::uint32_t number) noexcept {
+        const std::uint32_t low = number - std::exchange(next_, number);
+        const std::uint64_t most = std::max<std::uint64_t>(std::exchange(gone_, 0), low);
+        missed_ += low + ((most - low) >> 32 << 32);
+    }
+
     std::uint32_t next_ = 0;
-    std::uint64_t missed_ = 0;
+    std::uint64_t gone_ = 0;         ///< records, since the last one that was read
+    std::uint64_t missed_ = 0;       ///< events
     std::optional<timer_name> name_; ///< of the next event
 };
 
