@@ -5,24 +5,19 @@
 
 #include "backends/entries.hpp"
 #include "harness.hpp"
-#include "idle_thread.hpp"
+#include "program.hpp"
 #include "report.hpp"
 #include "selection.hpp"
-
-#include "../examples/command_line.hpp"
 
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
-#include <exception>
 #include <fstream>
 #include <iostream>
 #include <iterator>
-#include <optional>
 #include <ostream>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,27 +26,18 @@ namespace {
 
 using bench::backends::entry;
 
-struct settings {
-    std::vector<std::string> workloads;
-    std::vector<std::string> variants;
-    std::vector<double> sizes{1e3, 1e4, 1e5, 1e6, 1e7};
-    std::size_t repetitions = 0; // 0: as many as the size allows
+struct settings : bench::program {
     bench::backends::setup setup;
-    std::string json_file;
-    bool alone = false;
-    bool quick = false;
-    bool list = false;
+
+    using program::program;
 };
 
-std::size_t repetitions_for(const settings& s, const bench::workload& work, std::size_t size) {
-    if (s.repetitions != 0)
-        return s.repetitions;
-    const auto by_size = s.quick ? 2u : size <= 100'000 ? 5u : size <= 1'000'000 ? 3u : 1u;
-    return work.repetitions != 0 ? std::min<std::size_t>(by_size, work.repetitions) : by_size;
-}
-
-bench::plan plan_for(const settings& s, std::size_t size) {
-    return {size, s.quick ? 50'000u : 500'000u, 0, {}};
+bench::measures measures_at(const settings& s, std::size_t size) {
+    return {{size, s.quick ? 50'000u : 500'000u, 0, {}},
+            s.quick             ? 2u
+            : size <= 100'000   ? 5u
+            : size <= 1'000'000 ? 3u
+                                : 1u};
 }
 
 std::vector<std::size_t> sizes_for(const settings& s, const entry& e) {
@@ -64,27 +50,11 @@ std::vector<std::size_t> sizes_for(const settings& s, const entry& e) {
     return sizes;
 }
 
-std::vector<entry> selected(const settings& s) {
-    auto all = bench::backends::all_entries(s.setup);
-    std::erase_if(all,
-                  [&](const entry& e) { return !bench::wanted(s.workloads, e.workload.name); });
-    for (auto& e : all) {
-        bench::keep_wanted(e.workload.variants, s.variants);
-        std::erase_if(e.peers,
-                      [&](const bench::variant& v) { return !bench::wanted(s.variants, v.name); });
-    }
-    return all;
-}
-
-void print_list(const std::vector<entry>& all) {
-    for (const auto& e : all) {
-        std::cout << e.workload.name << ": " << e.workload.situation << "\n  " << e.workload.unit
-                  << "; variants";
-        for (const auto* variants : {&e.workload.variants, &e.peers})
-            for (const auto& v : *variants)
-                std::cout << ' ' << v.name;
-        std::cout << '\n';
-    }
+/// The workload with its peers among the variants.
+bench::workload with_peers(const entry& e) {
+    auto work = e.workload;
+    work.variants.insert(work.variants.end(), e.peers.begin(), e.peers.end());
+    return work;
 }
 
 std::string huge_pages() {
@@ -94,22 +64,14 @@ std::string huge_pages() {
 }
 
 bench::facts about(const settings& s) {
-    auto all = bench::environment();
-    std::string options = std::to_string(s.setup.timer_bytes) + " bytes a timer, room for " +
-                          std::to_string(s.setup.room);
-    if (s.quick)
-        options += ", quick";
-    if (s.repetitions != 0)
-        options += ", " + std::to_string(s.repetitions) + " repetitions";
+    auto all = s.about(std::to_string(s.setup.timer_bytes) + " bytes a timer, room for " +
+                       std::to_string(s.setup.room));
     all.emplace_back("transparent huge pages", huge_pages());
-    all.push_back(bench::beside(s.alone));
-    all.emplace_back("options", options);
-    all.emplace_back("ratios", "first column / variant, more is better for the variant: median "
-                               "(min - max) of paired repetitions");
+    all.push_back(bench::paired("first column"));
     return all;
 }
 
-/// Says of each target of this size whether it was reached.
+/// Prints for each target of this size whether it was reached.
 void print_targets(std::ostream& out, const entry& e, const std::vector<bench::result>& results) {
     bool first = true;
     for (const auto& t : e.targets)
@@ -129,39 +91,19 @@ void print_targets(std::ostream& out, const entry& e, const std::vector<bench::r
     out.flush();
 }
 
-void measure(const settings& s, const entry& e, bench::json_report& report) {
-    auto work = e.workload;
-    work.variants.insert(work.variants.end(), e.peers.begin(), e.peers.end());
-    bool with_peers = true;
-    std::vector<bench::result> results;
-    bench::print_heading(std::cout, work);
-    for (const auto size : sizes_for(s, e)) {
-        if (with_peers && size > bench::backends::most_for_peers && !e.peers.empty()) {
-            // A table of its own, as it has fewer columns.
-            with_peers = false;
-            work.variants = e.workload.variants;
-            bench::print_heading(std::cout, work);
-        }
-        results.push_back(bench::measure(work, plan_for(s, size), repetitions_for(s, work, size)));
-        bench::print_row(std::cout, results.back());
-        report.add(work, results.back());
+void measure(const settings& s, const entry& e, bench::session& run) {
+    const auto at = [&](std::size_t size) { return measures_at(s, size); };
+    const auto sizes = sizes_for(s, e);
+    const auto split = e.peers.empty() ? sizes.end()
+                                       : std::upper_bound(sizes.begin(), sizes.end(),
+                                                          bench::backends::most_for_peers);
+    auto results = run.table(with_peers(e), {sizes.begin(), split}, at);
+    if (split != sizes.end()) { // a table of its own, because it has fewer columns
+        const auto large = run.table(e.workload, {split, sizes.end()}, at);
+        results.insert(results.end(), large.begin(), large.end());
     }
     bench::print_notes(std::cout, results);
     print_targets(std::cout, e, results);
-}
-
-void run(const settings& s, const std::vector<entry>& entries, std::ostream* json) {
-    const auto facts = about(s);
-    bench::json_report report;
-    std::cout << "# pawl_bench_backends\n\n";
-    bench::print_facts(std::cout, facts);
-    for (const auto& e : entries)
-        measure(s, e, report);
-    if (json != nullptr) {
-        report.write(*json, facts);
-        if (!json->flush())
-            throw std::runtime_error("cannot write " + s.json_file);
-    }
 }
 
 std::string as_timer_bytes(const std::string& text) {
@@ -173,68 +115,36 @@ std::string as_timer_bytes(const std::string& text) {
 
 } // namespace
 
-int main(int argc, char** argv) try {
-    settings s;
-    CLI::App app{"Pawl's time structures side by side, without a service", "pawl_bench_backends"};
-    app.add_option("-w,--workload", s.workloads, "run these only: regular expressions, repeatable")
-        ->check(bench::as_regex);
-    app.add_option("-v,--variant", s.variants,
-                   "besides the first, these only: regular expressions, repeatable")
-        ->check(bench::as_regex);
-    app.add_option("-n,--size", s.sizes,
-                   "number of timers, such as 1e5, repeatable; where it matters")
-        ->check(CLI::Range(2.0, 1e8))
-        ->capture_default_str();
-    app.add_option("-r,--reps", s.repetitions,
-                   "repetitions; default: 1 to 5, fewer for more timers")
-        ->check(CLI::Range(1, 10'000));
-    app.add_option("--timer-bytes", s.setup.timer_bytes,
-                   "size of a timer, 32 for nothing but a node")
+int main(int argc, char** argv) {
+    settings s("pawl_bench_backends", "Pawl's time structures side by side, without a service",
+               "sizes 1e3 and 1e4, 2 repetitions");
+    s.add_sizes({1e3, 1e4, 1e5, 1e6, 1e7}, 1e8);
+    s.add_alone();
+    s.line
+        .add_option("--timer-bytes", s.setup.timer_bytes,
+                    "size of a timer, 32 for nothing but a node")
         ->check(as_timer_bytes)
         ->capture_default_str();
-    app.add_option("--room", s.setup.room, "nodes that one expire() may handle")
+    s.line.add_option("--room", s.setup.room, "nodes that one expire() may handle")
         ->check(CLI::Range(1, 65536))
         ->capture_default_str();
-    app.add_option("--json", s.json_file, "write all samples to this file");
-    app.add_flag("--alone", s.alone, "without an idle thread beside the workloads");
-    auto* const sizes = app.get_option("--size");
-    app.add_flag("-q,--quick", s.quick,
-                 "a smoke test of seconds: sizes 1e3 and 1e4, 2 repetitions");
-    app.add_flag("-l,--list", s.list, "name the workloads and stop");
-    if (const auto status = example::parse_command_line(app, argc, argv))
-        return *status;
-    if (s.quick && sizes->empty())
-        s.sizes = {1e3, 1e4};
-    std::sort(s.sizes.begin(), s.sizes.end());
-
-    const auto entries = selected(s);
-    if (entries.empty()) {
-        std::cerr << "pawl_bench_backends: no such workload; --list names them\n";
-        return 2;
-    }
-    if (s.list) {
-        print_list(entries);
-        return 0;
-    }
-    std::optional<bench::idle_thread> second;
-    if (!s.alone)
-        second.emplace();
-    std::ofstream json;
-    if (!s.json_file.empty()) {
-        json.open(
-            s.json_file); // before the run: minutes of it should not be lost to a typing error
-        if (!json) {
-            std::cerr << "pawl_bench_backends: cannot write " << s.json_file << '\n';
-            return 2;
+    return s.run(argc, argv, [&] {
+        if (s.quick && s.sizes_option->empty())
+            s.sizes = {1e3, 1e4};
+        std::sort(s.sizes.begin(), s.sizes.end());
+        auto entries = s.selected(bench::backends::all_entries(s.setup));
+        for (auto& e : entries)
+            std::erase_if(e.peers, [&](const bench::variant& v) {
+                return !bench::wanted(s.variants, v.name);
+            });
+        if (s.list) {
+            for (auto& e : entries)
+                e.workload = with_peers(e);
+            return bench::print_list(entries);
         }
-    }
-    run(s, entries, s.json_file.empty() ? nullptr : &json);
-    return 0;
-} catch (const bench::checksum_mismatch& error) {
-    std::cerr << "pawl_bench_backends: the variants did not do the same work: " << error.what()
-              << '\n';
-    return 1;
-} catch (const std::exception& error) {
-    std::cerr << "pawl_bench_backends: " << error.what() << '\n';
-    return 1;
+        bench::session run(s, about(s));
+        for (const auto& e : entries)
+            measure(s, e, run);
+        run.write_json();
+    });
 }

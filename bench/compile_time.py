@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
-"""What including a header of Pawl costs, against <boost/asio/steady_timer.hpp> alone.
+"""What including a header of Pawl costs, compared with including <boost/asio/steady_timer.hpp> alone.
 
-Each repetition compiles a file with nothing but the include once for every header, back to back, in another order each
-time, and yields one ratio for each. The table has the medians, and the smallest and largest ratio: CPU time of the
-compiler, user and system.
+Each repetition compiles, for every header, a file with nothing but the include, back to back, in a different order each
+time. It yields one ratio for each header. The table has the medians, and the smallest and largest ratio, of the
+compiler's CPU time, user and system.
 """
 
 import argparse

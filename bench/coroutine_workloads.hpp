@@ -3,8 +3,9 @@
 
 /// @file
 /// Purpose
-///   One coroutine per connection, parked on its timer; the connection's traffic wakes it by
-///   cancel(), and it waits again. The cost of resuming a coroutine is in both figures: what is
+///   One coroutine per connection, which waits on its timer. The connection's traffic wakes it by
+///   cancel(), and it waits again. Both figures include the cost of resuming a coroutine: the whole
+///   wait is compared, as a server pays for it.
 ///   compared is the whole wait as a server pays it.
 #ifndef PAWL_BENCH_COROUTINE_WORKLOADS_HPP
 #define PAWL_BENCH_COROUTINE_WORKLOADS_HPP
@@ -26,7 +27,7 @@ namespace bench {
 
 namespace detail {
 
-/// Ends by being destroyed with its context.
+/// Ends when its context destroys it.
 template <class Timer>
 asio::awaitable<void> parked_connection(Timer& timer, std::size_t id) {
     for (;;) {

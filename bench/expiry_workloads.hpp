@@ -3,8 +3,8 @@
 
 /// @file
 /// Purpose
-///   Timers that expire. All are started before the first is due; where the machine was too slow
-///   for that, the waits are cancelled and started again with more time to start in.
+///   Timers that expire. All are started before the first is due. If the machine was too slow, the
+///   waits are cancelled and started again, with more time for the starts.
 #ifndef PAWL_BENCH_EXPIRY_WORKLOADS_HPP
 #define PAWL_BENCH_EXPIRY_WORKLOADS_HPP
 
@@ -23,13 +23,13 @@ namespace bench {
 
 namespace detail {
 
-/// Time to start n waits in, on a slow day.
+/// Time for n starts, on a slow machine.
 inline std::chrono::milliseconds time_to_start(std::size_t n) {
     return std::chrono::milliseconds(10 + n / 1000);
 }
 
-/// Starts waits due at random times in [first, first + window), where first is after the last
-/// start. Returns first.
+/// Starts waits that are due at random times in [first, first + window), where first is after the
+/// last start. Returns first.
 /// @param handler_of makes the handler of timer i that is due at a time point; it counts in `seen`
 template <class Library, class HandlerOf>
 clock::time_point start_all(fleet<Library>& f, clock::duration window, HandlerOf handler_of) {
@@ -53,7 +53,7 @@ clock::time_point start_all(fleet<Library>& f, clock::duration window) {
     return start_all(f, window, [](index i, clock::time_point) { return note_completion(i); });
 }
 
-/// How often this thread has gone to sleep so far: each is a wake-up of the loop.
+/// How often this thread has gone to sleep: each is a wake-up of the loop.
 inline double sleeps() {
     rusage usage{};
     ::getrusage(RUSAGE_THREAD, &usage);
@@ -80,7 +80,7 @@ sample expiry_spread(const plan& what) {
 }
 
 /// Timers of one delay start evenly within a second, while the loop is polled each millisecond, and
-/// all expire. The time that the starts take is not counted.
+/// all expire. The time of the starts is not counted.
 template <class Library>
 sample expiry_fixed(const plan& what) {
     using namespace std::chrono_literals;
@@ -120,8 +120,8 @@ struct unit {
 
 } // namespace detail
 
-/// The same handlers without a timer, each queued by the one before: the floor of whatever runs one
-/// completion in a unit of its own.
+/// The same handlers without a timer, each queued by the one before: the floor of any timer that
+/// runs one completion in a unit of its own.
 inline sample expiry_posted(const plan& what) {
     asio::io_context io;
     seen = {};
@@ -131,8 +131,8 @@ inline sample expiry_posted(const plan& what) {
     return {watch.elapsed_ns() / static_cast<double>(what.size), seen, {}};
 }
 
-/// The stall is spent spinning: a loop that stalls has usually been busy, and a core that slept
-/// would be measured waking up.
+/// The stall spins: a loop that stalls has usually been busy, and waking a sleeping core would be
+/// measured as well.
 template <class Library>
 sample jump(const plan& what) {
     const auto window = what.window / 5;
@@ -146,7 +146,7 @@ sample jump(const plan& what) {
         f.io.restart();
         const stopwatch<thread_cpu> watch;
         f.io.run();
-        if (round != 0) // the first is the warm-up
+        if (round != 0) // the first round is the warm-up
             elapsed += watch.elapsed_ns();
     }
     return {elapsed / static_cast<double>(rounds * what.size), seen, {}};

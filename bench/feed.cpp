@@ -1,10 +1,10 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// pawl_bench_feed: pawl::broadcast_ring beside what one writes by hand, see README.md.
+// pawl_bench_feed: pawl::broadcast_ring beside hand-written alternatives, see README.md.
 
-#include "fixed_program.hpp"
 #include "harness.hpp"
+#include "program.hpp"
 
 #include <pawl/broadcast_ring.hpp>
 
@@ -60,7 +60,7 @@ constexpr std::size_t readers = 4;
 constexpr std::size_t batch = 64;
 constexpr std::size_t slots = 4096;
 
-/// As long as an event of a timer.
+/// As large as an event of a timer.
 struct event {
     std::uint64_t number;
     std::array<std::uint64_t, 4> rest;
@@ -69,7 +69,7 @@ using batch_of_events = std::array<event, batch>;
 
 // --- from one writer to four readers, none is lost -----------------------------------------------
 
-// read() calls f for each event that it has read, a batch at most, and says how many.
+// read() calls f for each event that it has read, at most a batch, and returns how many.
 
 /// Calls f for the first `n` events of a copy.
 template <class F>
@@ -79,7 +79,7 @@ std::size_t each_of(const batch_of_events& events, std::size_t n, F f) {
     return n;
 }
 
-/// What stands in many programs: a deque for each reader, and one lock.
+/// The usual solution: a deque for each reader, and one lock.
 class mutex_deque {
 public:
     void write(std::span<const event> events) {
@@ -136,7 +136,8 @@ protected:
         std::make_unique<std::array<queue, readers>>();
 };
 
-/// The same, but events are not copied out. All that are there, since it has no call for a batch.
+/// The same, but events are not copied out. Reads all that are present, because there is no call
+/// for a batch.
 class spsc_in_place : public spsc_queues {
 public:
     template <class F>
@@ -165,10 +166,10 @@ protected:
                                                         ring_.join_newest(), ring_.join_newest()};
 };
 
-/// Readers keep what they have not read; the writer waits for them.
+/// Readers keep their unread events; the writer waits for them.
 using pawl_block = pawl_ring<slow_readers::block>;
 
-/// The same, but events are looked at and not copied.
+/// The same, but events are read in place and not copied.
 class pawl_in_place : public pawl_block {
 public:
     template <class F>
@@ -183,8 +184,8 @@ public:
     }
 };
 
-/// Messages are overwritten without asking. So that none is missed, and all variants do the same work,
-/// the writer asks here where the readers are.
+/// Messages are overwritten unconditionally. So that none is lost, and all variants do the same
+/// work, the writer here asks for the positions of the readers.
 class pawl_lag : public pawl_ring<slow_readers::lag> {
 public:
     void write(std::span<const event> events) {
@@ -212,7 +213,7 @@ private:
     std::uint64_t seen_ = 0;
 };
 
-/// Memory of the process that is there, in KiB.
+/// Resident memory of the process, in KiB.
 double resident() {
     std::uint64_t all = 0;
     std::uint64_t there = 0;
@@ -228,7 +229,7 @@ double process_cpu() {
     return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
 }
 
-/// @param notes of the writer: called at the begin, in the middle and at the end.
+/// @param notes of the writer: called at the start, in the middle and at the end.
 template <class Broadcast, class Notes>
 sample broadcast(const plan& p, Notes notes) {
     const auto to_all = std::make_unique<Broadcast>();
@@ -259,7 +260,7 @@ sample broadcast(const plan& p, Notes notes) {
             to_all->write(in);
         }
     };
-    const std::size_t first = std::min(p.size, 2 * slots); // each slot and each stack was used
+    const std::size_t first = std::min(p.size, 2 * slots); // each slot and each stack has been used
     const std::size_t middle = first + (p.size - first) / 2 / batch * batch;
     write(0, first);
     notes(result, "begin");
@@ -272,7 +273,7 @@ sample broadcast(const plan& p, Notes notes) {
     const double got = process_cpu() - cpu;
     result.value = elapsed / static_cast<double>(p.size * readers);
     notes(result, "end");
-    // Fewer than there are: other programs ran beside it, or threads slept.
+    // Fewer than the machine has: other programs ran beside it, or threads slept.
     result.notes.emplace_back("CPUs that the process got", got / elapsed);
     for (const checksum& each : sums)
         result.sum += each;
@@ -330,7 +331,7 @@ sample join_ring(const plan& p) {
     pawl::broadcast_ring<event, Policy, ring_writers::one> ring(slots, 64);
     return join(ring, p);
 }
-/// While another thread writes.
+/// The same while another thread writes.
 template <slow_readers Policy>
 sample join_written(const plan& p) {
     pawl::broadcast_ring<event, Policy, ring_writers::one> ring(slots, 64);
@@ -348,7 +349,7 @@ sample join_written(const plan& p) {
     return result;
 }
 
-// --- what readers cost a writer ------------------------------------------------------------------
+// --- the cost of readers to a writer ------------------------------------------------------------
 
 enum class reader_is { absent, suspended, asleep };
 

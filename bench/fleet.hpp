@@ -3,8 +3,8 @@
 
 /// @file
 /// Purpose
-///   What all workloads stand on: N timers of a library in a context of their own, the random order
-///   in which a server's clients make it visit them, and the timeouts.
+///   The base of all workloads: N timers of a library in a context of their own, the random order
+///   in which a server's clients use them, and the timeouts.
 #ifndef PAWL_BENCH_FLEET_HPP
 #define PAWL_BENCH_FLEET_HPP
 
@@ -25,8 +25,9 @@ namespace bench {
 using index = std::uint32_t;
 
 /// The order of a pass over n timers: a fixed permutation of 0..n-1 for each pass % 3, the same for
-/// every variant. Successive passes differ. If they did not, each would meet the waits in the order
-/// in which the last had allocated them, neighbours in memory, which no server's clients do.
+/// every variant. Successive passes differ. Otherwise each pass would meet the waits in the order
+/// in which the last pass had allocated them, as neighbours in memory. The clients of a server
+/// never do that.
 inline const std::vector<index>& random_order(std::size_t n, std::size_t pass) {
     static std::array<std::vector<index>, 3> orders;
     const auto which = pass % orders.size();
@@ -39,8 +40,8 @@ inline const std::vector<index>& random_order(std::size_t n, std::size_t pass) {
     return order;
 }
 
-/// Uniform durations in [low, low + width) in steps of about 1 us; width below one hour. About a
-/// nanosecond each: a bench of timers, not of random numbers.
+/// Uniform durations in [low, low + width) in steps of about 1 us; width below one hour. Each costs
+/// about a nanosecond, so that the timers are measured and not the random numbers.
 class random_durations {
 public:
     /// Different streams give different durations.
@@ -99,7 +100,7 @@ struct fleet {
         add(n);
     }
 
-    /// At most as many as have been reserved.
+    /// At most as many as were reserved.
     void add(std::size_t n) {
         for (std::size_t i = 0; i < n; ++i)
             timers.emplace_back(io);
@@ -118,7 +119,7 @@ struct fleet {
         timers[i].async_wait(handler);
     }
 
-    /// Runs what is ready even if a stop() came before it.
+    /// Runs everything that is ready, even after a stop().
     void drain() {
         io.restart();
         io.poll();
@@ -132,8 +133,8 @@ struct fleet {
 };
 
 /// Calls visit(i) for every timer i in the random order of each of the passes [first_pass,
-/// last_pass), and polls the context after every poll_every calls, as the handlers of one turn of a
-/// server's loop are followed by the completions they caused.
+/// last_pass). Polls the context after every poll_every calls, like a server whose loop runs the
+/// completions after the handlers that caused them.
 template <class Library, class Visit>
 void visit_and_poll(fleet<Library>& f, std::size_t first_pass, std::size_t last_pass,
                     std::size_t poll_every, Visit visit) {
@@ -149,7 +150,7 @@ void visit_and_poll(fleet<Library>& f, std::size_t first_pass, std::size_t last_
     f.io.poll();
 }
 
-/// The random orders are made when they are first asked for: not while a stopwatch runs.
+/// Makes the random orders before the stopwatch runs; otherwise the first use makes them.
 inline void make_orders(std::size_t n) {
     for (std::size_t pass = 0; pass < 3; ++pass)
         random_order(n, pass);

@@ -4,19 +4,19 @@
 /// @file
 /// Purpose
 ///   Timeouts that do not expire, as in rearm_workloads.hpp, but set where a server sets them: in
-///   handlers of a context that runs. One thread runs it, or two.
+///   handlers of a running context. One thread runs it, or two.
 ///
 /// Model
-///   The timers are dealt out to `poll_every` reads, the handlers that one turn of a busy loop
-///   finds. Each does one operation with its next timer, in random order, and posts itself. The
-///   price of a posted handler is in all figures; the variant `post` has nothing else.
+///   The timers are divided among `poll_every` reads, the number of handlers that one turn of a
+///   busy loop finds. Each read does one operation with its next timer, in random order, and posts
+///   itself. All figures include the cost of a posted handler; the variant `post` has nothing else.
 ///
 /// Threads
-///   One read is queued or runs once at a time, so that nobody else uses its timers.
+///   A read is queued or runs once at a time, so its timers have one user.
 ///
 /// Cost
-///   As in rearm_workloads.hpp; but up to `poll_every` aborted handlers are not counted, since the
-///   context stops after the last operation.
+///   As in rearm_workloads.hpp, except that up to `poll_every` aborted handlers are not counted,
+///   because the context stops after the last operation.
 #ifndef PAWL_BENCH_HANDLER_WORKLOADS_HPP
 #define PAWL_BENCH_HANDLER_WORKLOADS_HPP
 
@@ -39,7 +39,7 @@ namespace bench {
 
 namespace detail {
 
-/// What a read does with the next of its timers: `rearm(fleet, i, timeout)`.
+/// The operation of a read on the next of its timers: `rearm(fleet, i, timeout)`.
 template <class Library, class Timeouts, class Rearm>
 class reads {
 public:
@@ -59,7 +59,8 @@ public:
             f.wait_after(static_cast<index>(i), all_[i % at_once].timeouts());
     }
 
-    /// Queues the reads. The context stops when each has been through its timers so many times.
+    /// Queues the reads. The context stops when each read has done this many passes over its
+    /// timers.
     void start(std::size_t passes) {
         unfinished_.store(all_.size(), std::memory_order_relaxed); // relaxed: nothing runs yet
         fleet_.io.restart();
@@ -70,7 +71,7 @@ public:
     }
 
 private:
-    /// On cache lines of its own: two threads work on neighbours.
+    /// On cache lines of its own, because two threads work on neighbours.
     struct alignas(128) read {
         read(reads& of, Timeouts t) : all(&of), timeouts(t) {}
 
@@ -107,8 +108,7 @@ private:
     std::atomic<std::size_t> unfinished_{0};
 };
 
-/// What the reads of one kind of server do: how far they push their deadlines back, and by which
-/// calls.
+/// The reads of one kind of server: how far they push their deadlines back, and by which calls.
 template <class Library, class TimeoutsOf, class Rearm>
 auto make_reads(fleet<Library>& f, const plan& what, TimeoutsOf timeouts_of, Rearm rearm) {
     using timeouts = decltype(timeouts_of(std::size_t{}));
@@ -164,7 +164,7 @@ inline auto idle_timeouts(const plan& what) {
     return [n = what.size](std::size_t) { return constant_timeout_for(n); };
 }
 
-/// No timer: the handler counts as if it had moved one.
+/// No timer: the handler counts as if it had moved a deadline.
 inline constexpr auto only_count = [](auto&, index i, clock::duration) {
     note_completion(i)(asio::error::operation_aborted);
 };

@@ -3,19 +3,18 @@
 
 /// @file
 /// Purpose
-///   Runs the variants of a workload so that they can be compared on a noisy machine, and nothing
-///   else: no workload, no output format. A general benchmark library interleaves repetitions at
-///   random but does not pair them; a slow minute of the machine then falls on one variant only.
+///   Runs the variants of a workload so that they can be compared on a noisy machine. It has no
+///   workloads and no output format. A general benchmark library interleaves repetitions at random
+///   but does not pair them, so a slow minute of the machine affects one variant only.
 ///
 /// Model
 ///   One repetition runs every variant of one (workload, size) back to back. The variant that goes
-///   first rotates. A repetition yields one ratio per variant, baseline / variant, from two runs
-///   that are neighbours in time. The report takes medians of these ratios, never ratios of
-///   medians.
+///   first rotates. A repetition yields one ratio per variant, baseline / variant, of two runs that
+///   are close in time. The report takes medians of these ratios, never ratios of medians.
 ///
 /// Invariants
-///   H1  variants[0] is the baseline.
-///   H2  All variants of a repetition yield the same checksum, or the run fails.
+///   - variants[0] is the baseline.
+///   - All variants of a repetition yield the same checksum, or the run fails.
 #ifndef PAWL_BENCH_HARNESS_HPP
 #define PAWL_BENCH_HARNESS_HPP
 
@@ -33,7 +32,7 @@
 
 namespace bench {
 
-/// What the handlers of one run have seen. Equal between variants, whatever their speed.
+/// The counts of the handlers of one run. Equal between variants, whatever their speed.
 struct checksum {
     std::uint64_t expired = 0;   ///< waits that completed with success
     std::uint64_t cut_short = 0; ///< waits that were aborted, or moved without completing
@@ -59,7 +58,7 @@ struct sample {
     std::vector<note> notes;
 };
 
-/// What a run is asked to do.
+/// The parameters of a run.
 struct plan {
     std::size_t size = 0; ///< number of timers
     std::size_t operations =
@@ -112,7 +111,7 @@ struct result {
     std::vector<series> variants;
 };
 
-/// Two variants did not do the same work: their times must not be compared.
+/// Two variants did different work, so their times must not be compared.
 class checksum_mismatch : public std::runtime_error {
 public:
     using std::runtime_error::runtime_error;
@@ -168,8 +167,8 @@ inline result measure(const workload& work, const plan& what, std::size_t repeti
     return all;
 }
 
-/// CPU time of the calling thread. Preferred to real time where one thread does all the work
-/// without waiting: what other processes take from it does not count.
+/// CPU time of the calling thread. Preferred to real time if one thread does all the work without
+/// waiting, because time taken by other processes does not count.
 struct thread_cpu {
     static double now_ns() {
         timespec t{};

@@ -3,9 +3,9 @@
 
 /// @file
 /// Purpose
-///   A thread that sleeps beside the workloads. The C library, std::shared_ptr and Pawl leave locks
-///   and locked instructions out as long as a process has never had a second thread. A server has
-///   one: a resolver, a logger, a pool.
+///   A thread that sleeps beside the workloads. The C library, std::shared_ptr and Pawl omit locks
+///   and locked instructions while a process has never had a second thread. A server has one: a
+///   resolver, a logger, a pool.
 #ifndef PAWL_BENCH_IDLE_THREAD_HPP
 #define PAWL_BENCH_IDLE_THREAD_HPP
 
@@ -33,7 +33,7 @@ private:
     std::thread thread_{[this] { over_.wait(); }};
 };
 
-/// How a report says whether there was one. tools/bench_picture.py reads it.
+/// How a report states whether there was an idle thread. tools/bench_picture.py reads it.
 inline std::pair<std::string, std::string> beside(bool alone) {
     return {"beside the workload", alone ? "nothing: alone in the process" : "an idle thread"};
 }

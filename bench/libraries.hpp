@@ -3,9 +3,9 @@
 
 /// @file
 /// Purpose
-///   The libraries and settings under comparison, behind one shape: a timer type, how its service
-///   is set up, and how a server built on it pushes a deadline back. Both sides use their default
-///   executor, any_io_executor.
+///   The libraries and settings under comparison, behind one interface: a timer type, how its
+///   service is set up, and how a server pushes a deadline back. All use their default executor,
+///   any_io_executor.
 #ifndef PAWL_BENCH_LIBRARIES_HPP
 #define PAWL_BENCH_LIBRARIES_HPP
 
@@ -32,11 +32,11 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 using clock = std::chrono::steady_clock;
 
-/// What the handlers that ran in this thread have seen.
+/// The counts of the handlers that ran in this thread.
 inline constinit thread_local checksum seen;
 
-/// The handler of every wait: as big as the usual lambda that captures `this`, and touching nothing
-/// but `seen`, so that the timer is measured and not the work of the handler.
+/// The handler of every wait: as large as the usual lambda that captures `this`. It only touches
+/// `seen`, so that the timer is measured and not the work of the handler.
 inline auto note_completion(std::size_t id) {
     return [id](const error_code& error) noexcept {
         ++(error ? seen.cut_short : seen.expired);
@@ -44,8 +44,8 @@ inline auto note_completion(std::size_t id) {
     };
 }
 
-/// boost::asio::steady_timer: a heap per context, a deadline is moved by aborting the wait and
-/// starting another.
+/// boost::asio::steady_timer: a heap per context; a deadline is moved by aborting the wait and
+/// starting another one.
 struct asio_steady {
     using timer = asio::steady_timer;
 
@@ -70,7 +70,7 @@ struct pawl_default {
     }
 };
 
-/// For a context run by one thread that prefers throughput to fairness.
+/// For a context that one thread runs and that prefers throughput to fairness.
 struct pawl_64 : pawl_default {
     static void set_up(asio::io_context& io) {
         pawl::options o;
@@ -80,7 +80,7 @@ struct pawl_64 : pawl_default {
     }
 };
 
-/// For a context run by several threads: each makes its timers in a shard of its own.
+/// For a context that several threads run: each makes its timers in a shard of its own.
 struct pawl_two_shards : pawl_default {
     static void set_up(asio::io_context& io) {
         pawl::options o;
@@ -89,12 +89,12 @@ struct pawl_two_shards : pawl_default {
     }
 };
 
-/// With a reader of pawl::event_feed in another thread, which reads everything.
+/// With a pawl::event_feed whose reader, in another thread, reads all events.
 struct pawl_read : pawl_default {
     static void set_up(asio::io_context& io);
 };
 
-/// On the coarse clock, which only setting a deadline reads.
+/// On the coarse clock. Only setting a deadline reads the clock.
 struct pawl_coarse : pawl_default {
     using timer = pawl::coarse_timer;
 };
@@ -116,8 +116,8 @@ struct pawl_ring : pawl_default {
     }
 };
 
-/// No library: what it takes to move a deadline in memory. As many bytes as a pawl::steady_timer, one
-/// word that is read and one that is written, and the clock. Its waits never expire.
+/// No library: the cost of moving a deadline in memory. As large as a pawl::steady_timer; it reads
+/// one word, writes one word, and reads the clock. Its waits never expire.
 struct bare_deadline {
     class timer {
         using handler = decltype(note_completion(0));
@@ -131,7 +131,7 @@ struct bare_deadline {
             waits_ = 1;
         }
         std::size_t rearm_after(clock::duration timeout) noexcept {
-            __builtin_prefetch(this, 1); // before the clock, which waits for what is read before it
+            __builtin_prefetch(this, 1); // before the clock, which waits for earlier reads
             expires_after(timeout);
             return waits_;
         }

@@ -1,9 +1,9 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// pawl_bench_locks: how many locked instructions an operation executes, in a process of two threads. Counted,
-// and not measured: a child runs the operations one instruction at a time, and its parent looks at each.
-// x86-64 Linux only.
+// pawl_bench_locks: how many locked instructions an operation executes, in a process of two
+// threads. They are counted, not timed: a child runs the operations one instruction at a time, and
+// its parent looks at each instruction. x86-64 Linux only.
 
 #include <pawl/coarse_timer.hpp>
 #include <pawl/steady_timer.hpp>
@@ -42,12 +42,12 @@ using namespace std::chrono_literals;
 
 // --- the child -----------------------------------------------------------------------------------
 
-/// The parent counts from the first call to the second.
+/// The parent counts from the first call to the second call.
 [[gnu::noinline]] void mark() { asm volatile("int3" ::: "memory"); }
 
 constexpr int operations = 64;
 
-/// Makes the process one of several threads, for good.
+/// Makes the process one with several threads, permanently.
 void start_idle_thread() {
     std::thread([] { ::pause(); }).detach();
 }
@@ -65,7 +65,7 @@ struct scene {
         t.async_wait([](error_code) {});
     }
 
-    /// Runs `f` once to get used to it, and once more under the eyes of the parent.
+    /// Runs `f` once as warm-up, and once more while the parent counts.
     template <class Function>
     void observe(Function f) {
         f();
@@ -85,7 +85,7 @@ void churn() {
         s.start(t, 30s);
     s.observe([&] {
         for (Timer& t : s.timers)
-            s.start(t, 30s); // cancels the one before
+            s.start(t, 30s); // cancels the wait before
         s.context.poll();
     });
 }
@@ -105,7 +105,7 @@ void rearm() {
             if constexpr (requires { t.rearm_after(30s); })
                 t.rearm_after(30s);
             else
-                rearm_asio(t); // there is no other way
+                rearm_asio(t); // the only way
         }
         s.context.poll();
     });
@@ -174,7 +174,7 @@ struct counts {
     double locked = 0;
 };
 
-/// Has the LOCK prefix, or is an exchange with memory, which locks without.
+/// Has the LOCK prefix, or is an exchange with memory, which locks without the prefix.
 bool is_locked(const std::array<unsigned char, 16>& code) {
     std::size_t i = 0;
     for (bool prefix = true; prefix && i < 14; i += prefix) {
@@ -205,7 +205,7 @@ bool is_locked(const std::array<unsigned char, 16>& code) {
     std::exit(1);
 }
 
-/// Lets the child go on. @return false if it has ended.
+/// Resumes the child. @return false if it has ended.
 bool resume(::pid_t child, int how, int& status) {
     if (::ptrace(static_cast<__ptrace_request>(how), child, nullptr, nullptr) != 0)
         fail("ptrace");

@@ -4,55 +4,38 @@
 // pawl_bench: pawl::steady_timer against boost::asio::steady_timer, see README.md.
 
 #include "harness.hpp"
-#include "idle_thread.hpp"
+#include "program.hpp"
 #include "report.hpp"
 #include "selection.hpp"
 #include "workloads.hpp"
 
-#include "../examples/command_line.hpp"
-
 #include <CLI/CLI.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <exception>
-#include <fstream>
 #include <iostream>
 #include <map>
-#include <optional>
 #include <ostream>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace {
 
-struct settings {
-    std::vector<std::string> workloads;
-    std::vector<std::string> variants;
-    std::vector<double> sizes{1e3, 1e4, 1e5, 1e6};
-    std::size_t repetitions = 0; // 0: as many as the size allows
+struct settings : bench::program {
     std::size_t poll_every = 128;
-    std::string json_file;
     bool core = false;
-    bool alone = false;
-    bool quick = false;
-    bool list = false;
+
+    using program::program;
 };
 
-std::size_t repetitions_for(const settings& s, const bench::workload& work, std::size_t size) {
-    if (s.repetitions != 0)
-        return s.repetitions;
-    if (s.core && !s.quick)
-        return size <= 1'000'000 ? 5 : 3;
-    const auto by_size = s.quick ? 2u : size <= 10'000 ? 11u : size <= 100'000 ? 7u : 3u;
-    return work.repetitions != 0 ? std::min<std::size_t>(by_size, work.repetitions) : by_size;
-}
-
-bench::plan plan_for(const settings& s, std::size_t size) {
-    return {size, s.quick ? 50'000u : 500'000u, s.poll_every,
-            std::chrono::milliseconds(s.quick ? 100 : 1000)};
+bench::measures measures_at(const settings& s, std::size_t size) {
+    const bench::plan what{size, s.quick ? 50'000u : 500'000u, s.poll_every,
+                           std::chrono::milliseconds(s.quick ? 100 : 1000)};
+    if (s.quick)
+        return {what, 2};
+    if (s.core)
+        return {what, size <= 1'000'000 ? 5u : 3u};
+    return {what, size <= 10'000 ? 11u : size <= 100'000 ? 7u : 3u};
 }
 
 std::vector<std::size_t> sizes_for(const settings& s, const bench::workload& work) {
@@ -61,8 +44,11 @@ std::vector<std::size_t> sizes_for(const settings& s, const bench::workload& wor
     return {s.sizes.begin(), s.sizes.end()};
 }
 
-/// Of the core table, if that is wanted: its workloads, the libraries in its rows, and the floors.
-void keep_core(std::vector<bench::workload>& all) {
+/// All workloads; for the core table only its workloads, with its libraries and the floors.
+std::vector<bench::workload> all_workloads(const settings& s) {
+    auto all = bench::all_workloads();
+    if (!s.core)
+        return all;
     std::vector<std::string> workloads;
     std::vector<std::string> variants{"bare", "post"};
     for (const auto& row : bench::core_rows()) {
@@ -70,49 +56,17 @@ void keep_core(std::vector<bench::workload>& all) {
         variants.push_back(row.variant);
     }
     std::erase_if(all, [&](const auto& work) { return !bench::wanted(workloads, work.name); });
-    for (auto& work : all)
+    for (auto& work : all) {
         bench::keep_wanted(work.variants, variants);
-}
-
-std::vector<bench::workload> selected(const settings& s) {
-    auto all = bench::all_workloads();
-    if (s.core)
-        keep_core(all);
-    std::erase_if(all, [&](const auto& work) { return !bench::wanted(s.workloads, work.name); });
-    for (auto& work : all)
-        bench::keep_wanted(work.variants, s.variants);
-    return all;
-}
-
-void print_list(const std::vector<bench::workload>& all) {
-    for (const auto& work : all) {
-        std::cout << work.name << ": " << work.situation << "\n  " << work.unit << "; variants";
-        for (const auto& v : work.variants)
-            std::cout << ' ' << v.name;
-        std::cout << '\n';
+        work.repetitions = 0; // the same number for each workload
     }
-}
-
-bench::facts about(const settings& s) {
-    auto all = bench::environment();
-    std::string options = "poll every " + std::to_string(s.poll_every) + " operations";
-    if (s.core)
-        options += ", core";
-    if (s.quick)
-        options += ", quick";
-    if (s.repetitions != 0)
-        options += ", " + std::to_string(s.repetitions) + " repetitions";
-    all.push_back(bench::beside(s.alone));
-    all.emplace_back("options", options);
-    all.emplace_back("ratios", "asio / variant, more is better for the variant: median (min - max) "
-                               "of paired repetitions");
     return all;
 }
 
 /// The results of each workload by its name.
 using results_by_name = std::map<std::string, std::vector<bench::result>>;
 
-/// Of asio / variant the median, or nothing where that was not measured.
+/// The median of asio / variant, or nothing if it was not measured.
 std::string median_ratio(const results_by_name& all, const std::string& workload,
                          const std::string& variant, std::size_t size) {
     const auto found = all.find(workload);
@@ -150,94 +104,40 @@ void print_core_table(std::ostream& out, const settings& s, const results_by_nam
     out.flush();
 }
 
-void run(const settings& s, const std::vector<bench::workload>& workloads, std::ostream* json) {
-    const auto facts = about(s);
-    bench::json_report report;
-    results_by_name all;
-    std::cout << "# pawl_bench\n\n";
-    bench::print_facts(std::cout, facts);
-    for (const auto& work : workloads) {
-        auto& results = all[work.name];
-        bench::print_heading(std::cout, work);
-        for (const auto size : sizes_for(s, work)) {
-            results.push_back(
-                bench::measure(work, plan_for(s, size), repetitions_for(s, work, size)));
-            bench::print_row(std::cout, results.back());
-            report.add(work, results.back());
-        }
-        bench::print_notes(std::cout, results);
-        bench::print_above_floor(std::cout, results);
-    }
-    if (s.core)
-        print_core_table(std::cout, s, all);
-    if (json != nullptr) {
-        report.write(*json, facts);
-        if (!json->flush())
-            throw std::runtime_error("cannot write " + s.json_file);
-    }
-}
-
 } // namespace
 
-int main(int argc, char** argv) try {
-    settings s;
-    CLI::App app{"pawl::steady_timer against boost::asio::steady_timer", "pawl_bench"};
-    app.add_option("-w,--workload", s.workloads, "run these only: regular expressions, repeatable")
-        ->check(bench::as_regex);
-    app.add_option("-v,--variant", s.variants,
-                   "besides the first, these only: regular expressions, repeatable")
-        ->check(bench::as_regex);
-    app.add_option("-n,--size", s.sizes, "number of timers, such as 1e5, repeatable")
-        ->check(CLI::Range(2.0, 1e8))
-        ->capture_default_str();
-    app.add_option("-r,--reps", s.repetitions,
-                   "repetitions; default: 3 to 11, fewer for more timers")
-        ->check(CLI::Range(1, 10'000));
-    app.add_option("--poll-every", s.poll_every, "operations between two calls of poll()")
+int main(int argc, char** argv) {
+    settings s("pawl_bench", "pawl::steady_timer against boost::asio::steady_timer",
+               "sizes 1e3 and 1e4, 2 repetitions");
+    s.add_sizes({1e3, 1e4, 1e5, 1e6}, 1e8);
+    s.add_alone();
+    s.line.add_option("--poll-every", s.poll_every, "operations between two calls of poll()")
         ->check(CLI::Range(1, 1'000'000))
         ->capture_default_str();
-    app.add_option("--json", s.json_file, "write all samples to this file");
-    auto* const sizes = app.get_option("--size");
-    app.add_flag("--core", s.core,
-                 "the workloads of the core table, for 1e3 to 1e7 timers, and that table");
-    app.add_flag("--alone", s.alone, "without an idle thread beside the workloads");
-    app.add_flag("-q,--quick", s.quick,
-                 "a smoke test of seconds: sizes 1e3 and 1e4, 2 repetitions");
-    app.add_flag("-l,--list", s.list, "name the workloads and stop");
-    if (const auto status = example::parse_command_line(app, argc, argv))
-        return *status;
-    if (s.quick && sizes->empty())
-        s.sizes = {1e3, 1e4};
-    else if (s.core && sizes->empty())
-        s.sizes.push_back(1e7);
+    s.line.add_flag("--core", s.core,
+                    "the workloads of the core table, for 1e3 to 1e7 timers, and that table");
+    return s.run(argc, argv, [&] {
+        if (s.quick && s.sizes_option->empty())
+            s.sizes = {1e3, 1e4};
+        else if (s.core && s.sizes_option->empty())
+            s.sizes.push_back(1e7);
+        const auto workloads = s.selected(all_workloads(s));
+        if (s.list)
+            return bench::print_list(workloads);
 
-    const auto workloads = selected(s);
-    if (workloads.empty()) {
-        std::cerr << "pawl_bench: no such workload; --list names them\n";
-        return 2;
-    }
-    if (s.list) {
-        print_list(workloads);
-        return 0;
-    }
-    std::ofstream json;
-    if (!s.json_file.empty()) {
-        json.open(
-            s.json_file); // before the run: minutes of it should not be lost to a typing error
-        if (!json) {
-            std::cerr << "pawl_bench: cannot write " << s.json_file << '\n';
-            return 2;
+        auto about = s.about("poll every " + std::to_string(s.poll_every) + " operations" +
+                             (s.core ? ", core" : ""));
+        about.push_back(bench::paired("asio"));
+        bench::session run(s, about);
+        results_by_name all;
+        for (const auto& work : workloads) {
+            const auto& results = all[work.name] = run.table(
+                work, sizes_for(s, work), [&](std::size_t size) { return measures_at(s, size); });
+            bench::print_notes(std::cout, results);
+            bench::print_above_floor(std::cout, results);
         }
-    }
-    std::optional<bench::idle_thread> second;
-    if (!s.alone)
-        second.emplace();
-    run(s, workloads, s.json_file.empty() ? nullptr : &json);
-    return 0;
-} catch (const bench::checksum_mismatch& error) {
-    std::cerr << "pawl_bench: the variants did not do the same work: " << error.what() << '\n';
-    return 1;
-} catch (const std::exception& error) {
-    std::cerr << "pawl_bench: " << error.what() << '\n';
-    return 1;
+        if (s.core)
+            print_core_table(std::cout, s, all);
+        run.write_json();
+    });
 }

@@ -3,9 +3,9 @@
 
 /// @file
 /// Purpose
-///   Bytes per outstanding wait: the timer object, what the wait allocates, and an equal share of
-///   what the context and its timer service hold. The share of the service's tables is large at 1e3
-///   waits and vanishes at 1e6.
+///   Bytes per outstanding wait: the timer object, the allocations of the wait, and an equal share
+///   of the memory of the context and its timer service. The share of the service's tables is large
+///   with 1e3 waits and negligible with 1e6.
 #ifndef PAWL_BENCH_MEMORY_WORKLOAD_HPP
 #define PAWL_BENCH_MEMORY_WORKLOAD_HPP
 
@@ -21,7 +21,7 @@ namespace bench {
 
 namespace detail {
 
-/// Bytes in use in this thread's heap, and in blocks that were mapped apart from it.
+/// Bytes in use in this thread's heap, and in separately mapped blocks.
 inline double heap_in_use() {
     const auto info = ::mallinfo2();
     return static_cast<double>(info.uordblks) + static_cast<double>(info.hblkhd);

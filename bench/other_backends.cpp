@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// The workloads on other backends and clocks than the default one; see workloads.hpp.
+// The workloads on backends and clocks other than the default; see workloads.hpp.
 
 #include "workloads.hpp"
 

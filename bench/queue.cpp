@@ -1,10 +1,10 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// pawl_bench_queue: pawl::event_queue beside what one writes by hand, see README.md.
+// pawl_bench_queue: pawl::event_queue beside hand-written queues, see README.md.
 
-#include "fixed_program.hpp"
 #include "harness.hpp"
+#include "program.hpp"
 
 #include <pawl/event_queue.hpp>
 #include <pawl/manual_clock.hpp>
@@ -64,7 +64,7 @@ using watch = bench::stopwatch<bench::real_time>;
 
 // --- queues that are written by hand -------------------------------------------------------------
 
-/// What stands in many programs: a lock, a deque, and a function for each event.
+/// The usual solution: a lock, a deque, and a function for each event.
 class mutex_deque {
 public:
     template <class F>
@@ -95,7 +95,7 @@ protected:
     std::deque<std::function<void()>> events_;
 };
 
-/// The same, by somebody who has measured it: the consumer takes all at once.
+/// The same, optimised: the consumer takes all events at once.
 class swapped_deque : public mutex_deque {
 public:
     void run_some() {
@@ -148,7 +148,7 @@ private:
 
 // --- one producing thread, one that consumes -----------------------------------------------------
 
-/// @tparam Bytes that an event has, besides a reference to the consumer's state.
+/// @tparam Bytes size of an event, besides a reference to the consumer's state.
 template <class Queue, std::size_t Bytes>
 sample produce(const plan& p) {
     Queue queue;
@@ -231,7 +231,7 @@ struct polled_queue : waiting_queue {
     }
 };
 
-/// Two threads that wake each other in turn: half of a round trip, median; and the 99th percentile.
+/// Two threads that wake each other in turn: half of a round trip, median and 99th percentile.
 template <class Pong>
 sample ping(const plan& p) {
     Pong there;
@@ -271,7 +271,7 @@ std::size_t threads_of_process() {
     return 0;
 }
 
-/// Timeouts that are all beaten: `size` of them at a time.
+/// Timeouts that never expire: `size` of them at a time.
 sample asio_timers(const plan& p) {
     asio::io_context context;
     std::deque<asio::steady_timer> timers;
@@ -303,7 +303,7 @@ sample queue_timers(const plan& p) {
     return {time.elapsed_ns() / static_cast<double>(p.size), sum, {{"threads", threads}}};
 }
 
-/// Intervals of which each ticks ten times: on the manual clock, so that no time is spent asleep.
+/// Intervals, each of ten ticks: on the manual clock, so that no time is spent asleep.
 sample interval_waits(const plan& p) {
     asio::io_context context;
     std::deque<pawl::manual_timer> timers;

@@ -3,13 +3,13 @@
 
 /// @file
 /// Purpose
-///   Timeouts that do not expire: the common case of a server. Each is set, beaten, and set again,
-///   from outside: by a thread that polls the context in between. handler_workloads.hpp does the
-///   same in handlers.
+///   Timeouts that do not expire: the common case of a server. Each is set, cancelled in time, and
+///   set again, from outside: by a thread that polls the context in between. handler_workloads.hpp
+///   does the same in handlers.
 ///
 /// Cost
 ///   A run: N starts and one pass untimed, then passes until `operations` are done. The CPU time of
-///   the passes and of the aborted handlers is counted; making and destroying the timers is not.
+///   the passes and of the aborted handlers is counted, but not making and destroying the timers.
 #ifndef PAWL_BENCH_REARM_WORKLOADS_HPP
 #define PAWL_BENCH_REARM_WORKLOADS_HPP
 
@@ -41,7 +41,7 @@ sample rearm_all(const plan& what, Timeouts timeouts, Rearm rearm) {
     visit_and_poll(f, 1, 1 + passes, what.poll_every, visit);
     const auto elapsed = watch.elapsed_ns();
 
-    auto sum = seen; // taken before draining, so that no variant defers work past the stopwatch
+    auto sum = seen; // before draining, so that the stopwatch misses no deferred work
     f.cancel_all();
     sum += seen;
     return {elapsed / static_cast<double>(passes * what.size), sum, {}};
@@ -94,9 +94,9 @@ struct by_push_back {
     }
 };
 
-/// A handler that posts itself stands for the reads, so that the context runs as it does under
-/// load: its cost is in both figures. Where a library arms a system timer for each earliest
-/// deadline, that shows here.
+/// A handler that posts itself represents the reads, so that the context runs as under load; both
+/// figures include its cost. The cost of a library that arms a system timer for each new earliest
+/// deadline shows here.
 template <class Library, class How>
 sample lone_connection(const plan& what) {
     fleet<Library> f(1);

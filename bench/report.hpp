@@ -3,7 +3,7 @@
 
 /// @file
 /// Purpose
-///   Results as Markdown tables for people and as JSON for programs. Knows nothing of how they were
+///   Results as Markdown tables for people and as JSON for programs. Independent of how they were
 ///   measured.
 #ifndef PAWL_BENCH_REPORT_HPP
 #define PAWL_BENCH_REPORT_HPP
@@ -36,7 +36,7 @@
 
 namespace bench {
 
-/// What a figure must be read with.
+/// The circumstances of a figure.
 using facts = std::vector<std::pair<std::string, std::string>>;
 
 namespace detail {
@@ -88,7 +88,7 @@ inline std::string brief(double value) {
     return out.str();
 }
 
-/// 1e3 for 1000, and plain digits for what is no power of ten.
+/// 1e3 for 1000, and plain digits if it is not a power of ten.
 inline std::string size_name(std::size_t size) {
     auto mantissa = size;
     int exponent = 0;
@@ -101,7 +101,7 @@ inline std::string size_name(std::size_t size) {
 
 } // namespace detail
 
-/// The machine and the build. Nothing in it identifies the machine.
+/// The machine and the build, without anything that identifies the machine.
 inline facts environment() {
     facts all{{"date", detail::today()},
               {"cpu", detail::cpu_model()},
@@ -119,6 +119,12 @@ inline facts environment() {
 inline void print_facts(std::ostream& out, const facts& all) {
     for (const auto& [name, value] : all)
         out << "- " << name << ": " << value << '\n';
+}
+
+/// An explanation of the ratios.
+inline std::pair<std::string, std::string> paired(const std::string& baseline) {
+    return {"ratios", baseline + " / variant, more is better for the variant: median (min - max) "
+                                 "of paired repetitions"};
 }
 
 inline void print_heading(std::ostream& out, const workload& work) {
@@ -162,10 +168,10 @@ inline void print_notes(std::ostream& out, const std::vector<result>& results) {
     out.flush();
 }
 
-/// A table of the notes, for workloads that are about more than one figure: medians, and ranges where
-/// there are several repetitions. The workload's value, which one of the notes repeats, gives the
-/// ratios.
-/// @param value what the value is called
+/// A table of the notes, for workloads with more than one figure: medians, and ranges if there are
+/// several repetitions. The ratios are those of the workload's value, which is also one of the
+/// notes.
+/// @param value the name of the value
 inline void print_table_of_notes(std::ostream& out, const workload& work,
                                  const std::vector<result>& results, const std::string& value) {
     const auto& columns = results.front().variants.front().notes;
@@ -196,8 +202,8 @@ inline void print_table_of_notes(std::ostream& out, const workload& work,
     out.flush();
 }
 
-/// Where a variant, the floor, does nothing but what the others have to do as well: what they take
-/// above that.
+/// If a variant is a floor, that is, only does what the others must do as well: the cost of the
+/// others above it.
 inline void print_above_floor(std::ostream& out, const std::vector<result>& results) {
     bool first = true;
     for (const auto& r : results) {
@@ -226,6 +232,13 @@ inline void print_above_floor(std::ostream& out, const std::vector<result>& resu
 
 namespace detail {
 
+inline boost::json::object to_json(const facts& about) {
+    boost::json::object all;
+    for (const auto& [name, value] : about)
+        all[name] = value;
+    return all;
+}
+
 inline boost::json::object to_json(const spread& s) {
     return {{"median", s.median}, {"min", s.min}, {"max", s.max}};
 }
@@ -253,8 +266,7 @@ inline boost::json::object to_json(const series& s) {
 
 } // namespace detail
 
-/// Collects results and writes them one per line, so that two result files can be compared with
-/// diff.
+/// Collects results and writes one per line, so that diff can compare two result files.
 class json_report {
 public:
     void add(const workload& work, const result& r) {
@@ -268,10 +280,7 @@ public:
     }
 
     void write(std::ostream& out, const facts& about) const {
-        boost::json::object header;
-        for (const auto& [name, value] : about)
-            header[name] = value;
-        out << "{\"about\": " << header << ",\n\"results\": [";
+        out << "{\"about\": " << detail::to_json(about) << ",\n\"results\": [";
         for (std::size_t r = 0; r < results_.size(); ++r)
             out << (r == 0 ? "\n" : ",\n") << results_[r];
         out << "\n]}\n";

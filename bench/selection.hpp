@@ -3,7 +3,7 @@
 
 /// @file
 /// Purpose
-///   Which workloads and variants a command line asks for, by regular expressions.
+///   Selects workloads and variants by the regular expressions of the command line.
 #ifndef PAWL_BENCH_SELECTION_HPP
 #define PAWL_BENCH_SELECTION_HPP
 
@@ -16,7 +16,7 @@
 
 namespace bench {
 
-/// A validator of CLI11: what is wrong with `text`, or nothing.
+/// A validator of CLI11: the error in `text`, or nothing.
 inline std::string as_regex(const std::string& text) {
     try {
         const std::regex ignored(text);
@@ -26,7 +26,7 @@ inline std::string as_regex(const std::string& text) {
     }
 }
 
-/// Whether one of the patterns matches the whole name. No pattern matches every name.
+/// Whether a pattern matches the whole name. Without patterns every name is wanted.
 inline bool wanted(const std::vector<std::string>& patterns, const std::string& name) {
     return patterns.empty() ||
            std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
@@ -34,11 +34,11 @@ inline bool wanted(const std::vector<std::string>& patterns, const std::string& 
            });
 }
 
-/// Erases the variants that are not wanted. The baseline stays.
+/// Erases the unwanted variants. The baseline stays.
 inline void keep_wanted(std::vector<variant>& variants, const std::vector<std::string>& patterns) {
     const auto unwanted = [&](const variant& v) { return !wanted(patterns, v.name); };
-    variants.erase(std::remove_if(variants.begin() + 1, variants.end(), unwanted), // H1
-                   variants.end());
+    // variants[0] is the baseline
+    variants.erase(std::remove_if(variants.begin() + 1, variants.end(), unwanted), variants.end());
 }
 
 } // namespace bench

@@ -3,19 +3,19 @@
 
 /// @file
 /// Purpose
-///   Two threads in one io_context, each moving the timeouts of its own half of the timers, in two
+///   Two threads in one io_context. Each moves the timeouts of its own half of the timers, in two
 ///   kinds of server:
 ///     two_threads      each thread polls the context every few operations and never sleeps
 ///     two_threads_run  both threads are in run(); a handler moves a few timeouts and posts its
 ///                      successor, as a connection's read is followed by the next. A thread that
-///                      finds nothing to run sleeps, so much of this is the price of waking it
-///   The same work done by one thread is the note "ns with 1 thread"; "speed-up" is what the second
-///   thread brought.
+///                      finds nothing to run sleeps, so much of this is the cost of waking it
+///   The same work done by one thread is the note "ns with 1 thread"; "speed-up" is the gain by the
+///   second thread.
 ///
 /// Threads
-///   A share is worked on by one thread at a time, so its timers are too. The timers of each share
-///   are made by a thread of its own. Aborted handlers run in either thread and count in its own
-///   `seen`.
+///   One thread at a time works on a share, and so on its timers. A thread of its own makes the
+///   timers of each share. Aborted handlers run in either thread and count in the `seen` of that
+///   thread.
 #ifndef PAWL_BENCH_THREAD_WORKLOADS_HPP
 #define PAWL_BENCH_THREAD_WORKLOADS_HPP
 
@@ -41,11 +41,11 @@ namespace detail {
 /// Connections that one handler of two_threads_run serves.
 inline constexpr std::size_t reads_per_handler = 16;
 
-/// Some of a fleet's timers, in random order, and how much is left to do with them.
+/// Some timers of a fleet, in random order, and the number of operations left.
 template <class Library>
 class share {
 public:
-    /// Takes the timers from `first` on, up to `last`, and starts a wait on each.
+    /// Takes the timers [first, last), and starts a wait on each.
     share(fleet<Library>& f, std::size_t first, std::size_t last)
         : fleet_(&f), timeouts_(around_timeout_for(f.size())) {
         for (const auto i : random_order(f.size(), 0))
@@ -80,7 +80,7 @@ private:
 template <class Library>
 using shares = std::span<share<Library>>;
 
-/// What a thread does with its shares: see two_threads above.
+/// The work of a thread on its shares: see two_threads above.
 class polling {
 public:
     explicit polling(std::size_t /*shares*/, const plan& what) : poll_every_(what.poll_every) {}
@@ -133,10 +133,10 @@ private:
     std::atomic<std::size_t> shares_left_;
 };
 
-/// Lets threads go when they all run at once. New threads often begin on the core of the one that
-/// made them and take turns there; measured like that, two threads would hardly ever contend.
-/// Passing a turn around while spinning makes the system put them on different cores, if it has
-/// them to spare: it gets a tenth of a second for that.
+/// Releases threads when all of them run at once. New threads often start on the core of their
+/// creator and take turns there; measured that way, two threads would hardly ever contend. Passing
+/// a turn around while spinning makes the system put them on different cores, if it has spare ones.
+/// It gets a tenth of a second for that.
 class meeting {
 public:
     explicit meeting(std::size_t threads) : threads_(threads) {}
@@ -169,12 +169,12 @@ private:
 };
 
 struct outcome {
-    double ns = 0;     ///< real time, of all threads together
+    double ns = 0;     ///< real time of all threads together
     double cpu_ns = 0; ///< CPU time, summed over the threads
-    checksum sum;      ///< what the handlers saw
+    checksum sum;      ///< counts of the handlers
 };
 
-/// Runs job(t) in each thread t of so many.
+/// Runs job(t) in so many threads t.
 template <class Job>
 outcome run_threads(std::size_t count, Job job) {
     meeting all_run(count);
@@ -202,7 +202,8 @@ outcome run_threads(std::size_t count, Job job) {
     return all;
 }
 
-/// Makes n timers, each half in a thread of its own: both are alive at once, so that they differ.
+/// Makes n timers, each half in a thread of its own. Both threads are alive at the same time, so
+/// that their shards differ.
 template <class Library>
 void make_timers_in_two_threads(fleet<Library>& f, std::size_t n) {
     f.timers.reserve(n);
@@ -242,7 +243,7 @@ outcome both_halves(std::size_t threads, const plan& what) {
     result.ns /= static_cast<double>(operations);
     result.cpu_ns /= static_cast<double>(operations);
     result.sum += warm_up.sum;
-    result.sum += seen; // what the main thread drained
+    result.sum += seen; // drained by the main thread
     return result;
 }
 

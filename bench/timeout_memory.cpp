@@ -1,11 +1,11 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// pawl_bench_timeout_memory: what one operation under a timeout allocates, see README.md.
+// pawl_bench_timeout_memory: the allocations of one operation under a timeout, see README.md.
 //
-// Asio keeps a few freed blocks for each thread. With one operation at a time that hides every
-// allocation there is; a server has many outstanding, and few of their blocks fit in. So here many
-// connections have an operation outstanding at any time.
+// Asio caches a few freed blocks for each thread. With one operation at a time that hides every
+// allocation. A server has many outstanding operations, and few of their blocks fit in the cache.
+// So many connections here have an operation outstanding at any time.
 
 #include "timeout_operations.hpp"
 
@@ -33,8 +33,8 @@ void* counted(void* p, std::size_t size) noexcept {
 
 } // namespace
 
-// These take the place of the C library's: operator new comes to the first, Asio's blocks to the
-// second. What they return is the C library's to free.
+// These replace the functions of the C library: operator new calls the first, Asio's blocks the
+// second. The C library frees what they return.
 extern "C" void* __libc_malloc(std::size_t size) noexcept;
 extern "C" void* malloc(std::size_t size) noexcept { return counted(__libc_malloc(size), size); }
 extern "C" void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
@@ -46,7 +46,7 @@ namespace {
 using namespace bench;
 
 constexpr std::size_t connections = 1000;
-constexpr std::size_t operations = 100; // of each
+constexpr std::size_t operations = 100; // of each connection
 
 template <class Operation, class Way>
 asio::awaitable<void> connection() {
@@ -65,7 +65,7 @@ void print(const char* name) {
             if (failure)
                 std::rethrow_exception(failure);
         });
-    io.poll_one(); // the services are made
+    io.poll_one(); // makes the services
 
     const auto before = allocated;
     io.run();

@@ -3,9 +3,9 @@
 
 /// @file
 /// Purpose
-///   One asynchronous operation under a timeout of 30 s that it beats, in every way that a coroutine
-///   or a completion handler can ask for it. What is compared is the whole `co_await`, or the whole
-///   operation.
+///   One asynchronous operation that completes within a timeout of 30 s, in each way that a
+///   coroutine or a completion handler can set one. The whole `co_await` or the whole operation is
+///   compared.
 #ifndef PAWL_BENCH_TIMEOUT_OPERATIONS_HPP
 #define PAWL_BENCH_TIMEOUT_OPERATIONS_HPP
 
@@ -74,7 +74,7 @@ protected:
     socket writer_;
 };
 
-/// Reads no bytes, for which a socket asks nobody: the operation completes at once.
+/// Reads no bytes, which a socket does without a system call, so the operation completes at once.
 class empty_read : connected_sockets {
 public:
     explicit empty_read(const asio::any_io_executor& ex) : connected_sockets(ex) {}
@@ -85,7 +85,7 @@ public:
     }
 };
 
-/// Reads a byte that is there already: the operation completes after two system calls.
+/// Reads a byte that is already present: the operation completes after two system calls.
 class ready_read : connected_sockets {
 public:
     explicit ready_read(const asio::any_io_executor& ex) : connected_sockets(ex) {}
@@ -100,13 +100,13 @@ private:
     std::array<char, 1> byte_{};
 };
 
-// Each way has once(), for a coroutine, and start(), for a completion handler, or one of them.
+// Each way has once(), for a coroutine, or start(), for a completion handler, or both.
 
-/// No timeout, but the clock is read, as every timeout has to.
+/// No timeout, but the clock is read, as every timeout must.
 struct bare {
     static void read_clock() {
         const auto now = std::chrono::steady_clock::now();
-        asm volatile("" ::"r"(&now) : "memory"); // it is read
+        asm volatile("" ::"r"(&now) : "memory"); // forces the read
     }
 
     template <class Operation>
@@ -134,7 +134,7 @@ struct pawl_timeout {
     }
 };
 
-/// As pawl_timeout, with a timer that belongs to the connection.
+/// Like pawl_timeout, with a timer that belongs to the connection.
 struct pawl_own_timer {
     template <class Operation>
     static asio::awaitable<std::size_t> once(Operation& op, pawl::steady_timer& timer) {
@@ -160,7 +160,7 @@ struct pawl_coroutine {
     }
 };
 
-/// What Asio's documentation shows.
+/// The way of Asio's documentation.
 struct asio_or {
     template <class Operation>
     static asio::awaitable<std::size_t> once(Operation& op, asio::steady_timer& timer) {
@@ -171,8 +171,8 @@ struct asio_or {
     }
 };
 
-/// What one writes who knows the costs: a timer, whose handler cancels the operation, and a state
-/// that the two share, since either may be the last one.
+/// A hand-written way with low cost: a timer whose handler cancels the operation, and a state that
+/// the two share, because either may end last.
 struct asio_by_hand {
     struct state {
         explicit state(const asio::any_io_executor& ex) : timer(ex) {}
@@ -218,7 +218,7 @@ struct asio_by_hand {
     }
 };
 
-/// Calls Way::once() or Way::start() with what it wants.
+/// Calls Way::once() or Way::start() with the arguments that it takes.
 template <class Way>
 class caller {
 public:

@@ -82,7 +82,7 @@ std::vector<variant> variants() {
             {"pawl_coro", run<pawl_coroutine, Operation>}};
 }
 
-/// Operations of `count` connections, each under a limit that it beats.
+/// Operations of `count` connections, each under a limit that it keeps.
 template <class Way>
 class limited_operations {
 public:

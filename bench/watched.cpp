@@ -3,7 +3,7 @@
 
 /// @file
 /// Purpose
-///   The variants of the workloads with somebody who looks.
+///   The variants of the workloads with a reader.
 
 #include "workloads.hpp"
 
@@ -18,7 +18,7 @@ namespace bench {
 
 namespace {
 
-/// Reads until the context is gone. Each has one after the other.
+/// Reads until the context has ended. Serves one context after the other.
 class reader_thread {
 public:
     ~reader_thread() { join(); }

@@ -3,8 +3,7 @@
 
 /// @file
 /// Purpose
-///   The list of workloads: which server does this, in which unit it is measured, which variants
-///   take part.
+///   The list of workloads: which server does this, the unit, the variants.
 #ifndef PAWL_BENCH_WORKLOADS_HPP
 #define PAWL_BENCH_WORKLOADS_HPP
 
@@ -22,7 +21,7 @@
 
 namespace bench {
 
-// In other_backends.cpp. Compilers inline up to a share of what they compile: with everything in one
+// In other_backends.cpp. Compilers limit inlining to a share of a file: with everything in one
 // file, the variants would slow each other down.
 extern template sample churn<pawl_coarse>(const plan&);
 extern template sample churn<pawl_compact>(const plan&);
@@ -171,7 +170,7 @@ inline std::vector<workload> all_workloads() {
                    "an operation of one post under a timeout, and no other in the context",
                    "ns CPU per co_await", posted_operation_variants(), 1});
 
-    // From here on threads are made: nothing is alone in the process afterwards.
+    // The workloads below make threads: afterwards the process always has several.
 
     all.push_back({"churn_in_two_threads",
                    "request timeouts set and beaten in handlers; two threads run the io_context",
@@ -212,11 +211,11 @@ inline std::vector<workload> all_workloads() {
 struct core_row {
     std::string title;
     std::string variant;
-    std::string outside;     ///< the workload, from outside or in the only way there is
+    std::string outside;     ///< the workload from outside, or its only form
     std::string in_handlers; ///< the same in handlers, or empty
 };
 
-/// What a server does most. Rows whose variant does not exist are left out.
+/// The most frequent operations of a server. Rows without their variant are left out.
 inline std::vector<core_row> core_rows() {
     return {
         {"churn", "pawl", "churn", "churn_in_handlers"},

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
 
-# Fails, with file:line, where a header of include/pawl breaks the one-way layers:
+# Fails, and prints file:line, if a header of include/pawl breaks the one-way layers:
 #
-#     time  <-  wait  <-  service  <-  limit  <-  public objects
+#     time  <-  wait  <-  service  <-  limit, interval  <-  public objects
 #     feed  <-  public objects  <-  watch  <-  those that look
 #
 #     cmake -D ROOT=<folder that holds include/> -P check_layers.cmake
@@ -13,18 +13,22 @@ cmake_minimum_required(VERSION 3.23)
 # What each folder may include; "." is include/pawl itself. A folder without a row is an error.
 set(may_include_time time config.hpp version.hpp)
 set(may_include_wait ${may_include_time} wait error.hpp)
-set(may_include_feed config.hpp version.hpp feed)
-set(may_include_service ${may_include_wait} service)
+set(may_include_feed config.hpp version.hpp broadcast_error.hpp broadcast_ring_options.hpp feed wait/atomic_wait.hpp)
+set(may_include_service ${may_include_wait} service options.hpp on_backend.hpp timer_event_kind.hpp
+    virtual_clock.hpp)
+set(may_include_interval ${may_include_service} interval missed_tick_policy.hpp)
 set(may_include_limit ${may_include_service} limit)
-set(may_include_stream ${may_include_service} stream [^/]+\\.hpp)
-set(may_include_queue ${may_include_service} queue [^/]+\\.hpp)
+set(may_include_stream ${may_include_service} limit stream [^/]+\\.hpp)
+set(may_include_queue ${may_include_service} interval queue [^/]+\\.hpp)
 set(may_include_watch ${may_include_service} watch [^/]+\\.hpp)
-set(may_include_. ${may_include_service} limit stream queue feed watch [^/]+\\.hpp)
+set(may_include_. ${may_include_service} interval limit stream queue feed watch [^/]+\\.hpp)
 
-# What no line may say: below service/ nobody reads a clock or owns a lock, and time/ and feed/ know no Asio and no thread.
+# Texts that no header of a layer may contain: below service/ no header reads a clock or owns a lock; time/ and feed/
+# know neither Asio nor threads; interval/ knows neither Asio nor clocks.
 set(not_in_wait "<mutex>" "<shared_mutex>" "<condition_variable>" "::now *\\(")
 set(not_in_time ${not_in_wait} "<thread>" "<boost/asio[./]")
 set(not_in_feed ${not_in_time})
+set(not_in_interval "::now *\\(" "<boost/asio[./]")
 
 set(found 0)
 macro(complain text)
@@ -50,7 +54,7 @@ foreach(file IN LISTS files)
     list(JOIN may_include_${folder} "|" allowed)
 
     file(READ "${ROOT}/${file}" text)
-    string(REGEX REPLACE "[][;\\]" " " text "${text}") # they mean something in a CMake list
+    string(REGEX REPLACE "[][;\\]" " " text "${text}") # these are special in a CMake list
     string(REPLACE "\n" ";" lines "${text}")
     set(number 0)
     foreach(line IN LISTS lines)

@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
 
-# Installs the headers, a CMake package for find_package(pawl), and pawl.pc for pkg-config. What is installed holds
-# no absolute path, so that it can be moved.
+# Installs the headers, a CMake package for find_package(pawl), and pawl.pc for pkg-config. The installed files contain
+# no absolute path, so they can be moved.
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -12,7 +12,7 @@ set(pawl_pkgconfigdir "${CMAKE_INSTALL_DATADIR}/pkgconfig")
 
 configure_package_config_file(cmake/pawl-config.cmake.in "${PROJECT_BINARY_DIR}/pawl-config.cmake"
     INSTALL_DESTINATION "${PAWL_INSTALL_CMAKEDIR}" PATH_VARS CMAKE_INSTALL_INCLUDEDIR)
-# While the version is 0.x each minor version may break what the last one had.
+# While the version is 0.x, each minor version may break compatibility.
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/pawl-config-version.cmake"
     COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 
@@ -20,7 +20,7 @@ cmake_path(ABSOLUTE_PATH pawl_pkgconfigdir BASE_DIRECTORY "${CMAKE_INSTALL_PREFI
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_INCLUDEDIR BASE_DIRECTORY "${from}" OUTPUT_VARIABLE pawl_pc_to_include)
 configure_file(cmake/pawl.pc.in pawl.pc @ONLY)
 
-install(TARGETS pawl EXPORT pawl-targets FILE_SET HEADERS)
+install(TARGETS pawl EXPORT pawl-targets FILE_SET HEADERS FILE_SET inner_headers)
 install(EXPORT pawl-targets NAMESPACE pawl:: DESTINATION "${PAWL_INSTALL_CMAKEDIR}")
 install(FILES "${PROJECT_BINARY_DIR}/pawl-config.cmake" "${PROJECT_BINARY_DIR}/pawl-config-version.cmake"
               cmake/pawl-requirements.cmake

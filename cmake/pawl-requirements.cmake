@@ -1,12 +1,12 @@
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
 
-# Finds what Pawl needs, and leaves in pawl_refusal one sentence that says what is missing, or nothing. Pawl's own
-# CMakeLists.txt includes this, and pawl-config.cmake where Pawl is installed; $pawl_include has the headers.
+# Finds the requirements of Pawl. Sets pawl_refusal to a sentence about a missing one, or to nothing. Included by Pawl's
+# own CMakeLists.txt, and by pawl-config.cmake of an installed Pawl; $pawl_include has the headers.
 
-cmake_policy(VERSION 3.23...3.31) # include() keeps it to this file
+cmake_policy(VERSION 3.23...3.31) # include() limits it to this file
 if(POLICY CMP0167)
-    cmake_policy(SET CMP0167 OLD) # headers of Boost without a BoostConfig.cmake beside them will do
+    cmake_policy(SET CMP0167 OLD) # headers of Boost are enough, without a BoostConfig.cmake beside them
 endif()
 set(pawl_refusal "")
 
@@ -34,8 +34,8 @@ if(NOT Boost_FOUND)
     return()
 endif()
 
-# What the compiler and its flags lack, config.hpp says. Where this cannot be compiled for another reason, the
-# program's own compilation will tell.
+# config.hpp checks the compiler and its flags. If this does not compile for another reason, the program's own
+# compilation will show it.
 set(pawl_check "${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/pawl-check")
 file(WRITE "${pawl_check}/main.cpp" "#include <pawl/config.hpp>\nint main() {}\n")
 try_compile(pawl_accepted "${pawl_check}" "${pawl_check}/main.cpp"

@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// What the command lines of the example programs have in common.
+// Shared by the command lines of the example programs.
 
 #ifndef PAWL_EXAMPLES_COMMAND_LINE_HPP
 #define PAWL_EXAMPLES_COMMAND_LINE_HPP
@@ -16,7 +16,7 @@
 
 namespace example {
 
-/// Parses the command line. Help goes to stdout; what is wrong, and the usage in short, to stderr.
+/// Parses the command line. Help goes to stdout; errors and a short usage to stderr.
 /// @return the status to exit with at once, if any: 0 after help, 2 after a bad command line.
 [[nodiscard]] inline std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv) {
     try {

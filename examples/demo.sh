@@ -4,85 +4,45 @@
 #
 # usage: demo.sh DIRECTORY [pawl|asio|--stay]
 #
-# Starts http_server with short limits on a free loopback port, asks it good and bad things with
-# curl, loads it with wrk and, at the same time, with over a thousand clients that are slow, silent,
-# deaf, or gone, and stops it with SIGTERM while connections are open and a request is running.
-# Exits with 0 only if everything was as promised. What is ended by a limit must be ended at most
-# 250 ms late, and never early. DIRECTORY has the programs. Needs curl, wrk and openssl.
+# Starts http_server with short limits on a free loopback port. Sends it good and bad requests with
+# curl, then load with wrk together with over a thousand slow, silent, deaf or vanishing clients. Then
+# stops it with SIGTERM while connections are open and a request is running. Exits with 0 only if the
+# server kept all promises: a limit is never early, and at most 250 ms late. DIRECTORY contains the
+# programs. Needs curl, wrk and openssl.
 #
-# With --stay none of that: the server, on port 8080 if that is free, under a little load, until Ctrl-C, for a look at
-# its page of timers.
+# With --stay it only runs the server, on port 8080 if that is free, under a light load until Ctrl-C,
+# to look at its page of timers.
 
 set -euo pipefail
 
 limit_ms=2000         # for a header, a body, silence, and a client that does not read
 request_ms=3000       # from the end of a header to the end of the response
-tolerance_ms=250      # lateness that is forgiven: this machine may be busy
+tolerance_ms=250      # tolerated lateness: this machine may be busy
 load_seconds=4        # of wrk
 held=20               # connections that are idle when the server is told to stop
-stop_within_ms=5000   # the server's --drain; the request that is running then needs 1000
-
-die() {
-    printf 'demo: %s\n' "$*" >&2
-    exit 1
-}
-
-now_ms() { printf '%s' "$((${EPOCHREALTIME/[.,]/} / 1000))"; }
+stop_within_ms=5000   # the server's --drain; the request that is running then needs another 1000
 
 programs=${1-}
 timer=${2:-pawl}
 stay=
 if [[ $timer == --stay ]]; then
-    stay=curl # which is all that it needs
+    stay=curl # the only program that it needs
     timer=pawl
 fi
 [[ -n $programs && $# -le 2 && $timer =~ ^(pawl|asio)$ ]] || {
     echo 'usage: demo.sh DIRECTORY [pawl|asio|--stay]' >&2
     exit 2
 }
-for program in http_server http_clients; do
-    [[ -x $programs/$program ]] || die "$programs/$program is not there; build the examples first"
-done
+# shellcheck source=examples/demo_base.sh
+. "$(dirname "${BASH_SOURCE[0]}")/demo_base.sh"
+need_programs http_server http_clients
 for program in ${stay:-curl wrk openssl}; do
     command -v "$program" >/dev/null || die "needs $program"
 done
 
-scratch=$(mktemp -d)
-server=
-visitors=()
-clean_up() {
-    local each
-    for each in "${visitors[@]}"; do
-        kill -TERM -- "-$each" 2>/dev/null || true
-        wait "$each" 2>/dev/null || true
-    done
-    if [[ -n $server ]]; then
-        kill -KILL "$server" 2>/dev/null || true
-        wait "$server" 2>/dev/null || true
-    fi
-    rm -rf "$scratch"
-}
-trap clean_up EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM HUP
-
-# start OPTION...: a server that listens on 127.0.0.1:$port, on any that is free if $wanted is 0.
+# start OPTION...: a server that listens on 127.0.0.1:$port, on any free port if $wanted is 0.
 wanted=0
-start() {
-    : >"$scratch/stdout" # read below, perhaps before the server's process has begun
-    "$programs/http_server" --timer "$timer" --port "$wanted" --root "$scratch/root" "$@" \
-        >"$scratch/stdout" 2>"$scratch/stderr" &
-    server=$!
-    port=
-    while [[ -z $port ]] && kill -0 "$server" 2>/dev/null; do
-        sleep 0.02
-        port=$(sed -n 's/^listening on .*://p' "$scratch/stdout")
-    done
-    if [[ -z $port ]]; then
-        cat "$scratch/stderr" >&2
-        die 'the server did not start'
-    fi
-}
+start() { start_server http_server --timer "$timer" --port "$wanted" --root "$scratch/root" "$@"; }
 
 # row WHAT PROMISED FOUND: a line of the table.
 failures=0
@@ -106,7 +66,7 @@ head -c 2000000 /dev/zero >"$scratch/too_large"
 
 # --- a server to look at ----------------------------------------------------------------------------
 
-visit() { # for as long as the server is there
+visit() { # as long as the server runs
     while kill -0 "$server" 2>/dev/null; do
         "$programs/http_clients" --port "$port" --ordinary 20 --length 10s --file /small >/dev/null 2>&1 || sleep 0.1
     done
@@ -118,7 +78,7 @@ wait_slowly() {
 }
 
 if [[ -n $stay ]]; then
-    set -m # so that Ctrl-C reaches this script alone, which then ends the others
+    set -m # so that Ctrl-C reaches only this script, which then ends the others
     wanted=8080
     if (exec 3<>/dev/tcp/127.0.0.1/$wanted) 2>/dev/null; then wanted=0; fi
     start --measure-times --churn 200 --drain 2s
@@ -172,7 +132,7 @@ row 'a malformed request' 400 "$(code -H 'Content-Length: x' "$url/small")"
 row '/slow, 500 ms' 200 "$(code "$url/slow?ms=500")"
 row "/slow, a minute, where $request_ms ms are allowed" 503 "$(code "$url/slow?ms=60000")"
 
-# --- load, and clients that would keep their connections for ever -----------------------------------
+# --- load, and clients that try to keep their connections forever ------------------------------------
 
 echo
 echo "wrk for $load_seconds s, and at the same time:"
@@ -182,7 +142,7 @@ clients_status=0
     --slow-headers 1000 --mute 100 --slow-bodies 100 --idlers 100 --deaf 10 --vanishing 100 \
     --ordinary 50 --file /small --large-file /large >"$scratch/clients" 2>&1 &
 clients=$!
-sleep 1 # until all have connected, and what goes to the deaf ones has filled all buffers, which counts as lateness
+sleep 1 # until all have connected, and the buffers of the deaf clients are full: filling them counts as lateness
 wrk -t 1 -c 20 -d ${load_seconds}s --latency "$url/small" >"$scratch/wrk" 2>&1 || true
 wait $clients || clients_status=$?
 cat "$scratch/clients"
@@ -197,15 +157,8 @@ awk '/Requests\/sec/ { rate = $2 } $1 == "50%" { half = $2 } $1 == "99%" { most 
 
 # --- the end: idle connections, and a request that is running ---------------------------------------
 
-idle=()
-for ((i = 0; i < held; ++i)); do
-    exec {connection}<>"/dev/tcp/127.0.0.1/$port" || die 'the server accepts no more connections'
-    idle+=("$connection")
-    printf 'HEAD /small HTTP/1.1\r\nHost: h\r\n\r\n' >&"$connection"
-    # The answer shows that the connection is not only in the listen queue.
-    read -r -t 5 -u "$connection" || die 'the server does not answer'
-done
-# Both requests go out together: where the first has been answered, the second is running.
+hold $held 'HEAD /small HTTP/1.1\r\nHost: h\r\n\r\n'
+# Both requests are sent together: when the first is answered, the second is running.
 printf '%s /slow?ms=%s HTTP/1.1\r\nHost: h\r\n\r\n' HEAD 0 GET 1000 >"$scratch/both"
 exec {busy}<>"/dev/tcp/127.0.0.1/$port"
 cat "$scratch/both" >&"$busy"
@@ -216,8 +169,8 @@ printf '%-46s %-28s %s\n' "SIGTERM" 'promised' 'found'
 begin=$(now_ms)
 kill -TERM "$server"
 ended=0
-for connection in "${idle[@]}"; do
-    # The rest of the answer, up to where the server has closed the connection.
+for connection in "${held_connections[@]}"; do
+    # The rest of the answer, until the server closes the connection.
     if timeout 5 cat <&"$connection" >/dev/null 2>&1; then ended=$((ended + 1)); fi
     exec {connection}>&-
 done

@@ -1,16 +1,16 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// Thousands of real TCP clients that check, from another process, what idle_echo_server promises.
+// Thousands of real TCP clients that check the promises of idle_echo_server from another process.
 //
 //   talkers   send at random intervals, well within the timeout, to the end: none may be closed
 //   silent    do so for a while, then fall silent: each must be closed, never early, hardly late
-//   leavers   do so until they disconnect at a random moment, half of them without a farewell
+//   leavers   do so, then disconnect at a random moment, half of them by a reset
 //
-// This is the judge, so it shares nothing with the judged: its own timers are Boost.Asio's. Silence
-// is counted from just before the last bytes are handed to the system. The server cannot have begun
-// to count before that, so "early" needs no tolerance; and whatever the network and this process
-// add counts as lateness of the server.
+// The checker shares nothing with the server: its own timers are Boost.Asio's. Silence counts from
+// just before the last bytes are handed to the system. The server cannot have started earlier, so
+// "early" needs no tolerance. Delays of the network and of this process count as lateness of the
+// server.
 //
 // Threads: one. A client is a coroutine.
 
@@ -56,11 +56,11 @@ using milliseconds = std::chrono::milliseconds;
 
 constexpr auto use_tuple = asio::as_tuple(asio::use_awaitable);
 
-/// More lateness than this, and the run fails.
+/// With more lateness than this, the run fails.
 constexpr milliseconds tolerance{50};
 
-/// Clients connect in waves of so many, fewer than any listen queue holds, over an eighth of the
-/// run. Faster, and the time that a connection waits to be accepted would pass for lateness.
+/// Clients connect in waves, each smaller than any listen queue, over an eighth of the run. Otherwise
+/// the time in the listen queue would count as lateness.
 constexpr int wave = 32;
 
 struct settings {
@@ -76,11 +76,11 @@ struct settings {
 enum class kind { talker, silent, leaver };
 
 enum class outcome {
-    open,             ///< nothing has ended it yet; at the end of the run: nothing ever did
-    closed_by_server, ///< whether or not it should have been
-    kept,             ///< it was open when the run ended, and the server still answered
-    left,             ///< it left
-    wrong_echo,       ///< the server answered with something else
+    open,             ///< still open; at the end of the run: it never ended
+    closed_by_server, ///< rightly or not
+    kept,             ///< open at the end of the run, and the server still answered
+    left,             ///< it disconnected
+    wrong_echo,       ///< the server sent back something else
     not_connected     ///< it could not connect
 };
 
@@ -160,8 +160,7 @@ private:
     }
 
     asio::awaitable<void> live(client& c) {
-        // Silence must have been punished by the end of the run, so it begins a timeout before
-        // that.
+        // Silence begins a timeout before the end of the run, so that it must be closed within the run.
         const auto now = clock_type::now();
         const auto last_word =
             c.what == kind::silent ? end_ - settings_.idle - 5 * tolerance : end_;
@@ -185,7 +184,7 @@ private:
         if (c.result == outcome::open && !given_up_) {
             switch (c.what) {
             case kind::talker:
-                c.result = outcome::kept; // it was answered after the end of the run
+                c.result = outcome::kept; // answered after the end of the run
                 break;
             case kind::silent:
                 co_await wait_to_be_closed(c);
@@ -236,11 +235,11 @@ private:
         co_await c.pause.async_wait(use_tuple);
         error_code ignored;
         if (random_() % 2 == 0)
-            c.socket.set_option(asio::socket_base::linger(true, 0), ignored); // reset, no farewell
+            c.socket.set_option(asio::socket_base::linger(true, 0), ignored); // a reset
         c.result = outcome::left;
     }
 
-    /// The connection ended, and it was not this side.
+    /// The connection ended, and not by this side.
     void closed(client& c, error_code ec) {
         c.silence = clock_type::now() - c.last_send;
         if (given_up_)
@@ -263,7 +262,7 @@ private:
             first_error_ = ec.message();
     }
 
-    // --- what watches them ----------------------------------------------------------------------
+    // --- monitoring -----------------------------------------------------------------------------
 
     /// Ends the run if clients that should have been closed are not.
     asio::awaitable<void> watch_over_the_run() {
@@ -279,7 +278,7 @@ private:
         }
     }
 
-    /// How late this process itself is at worst; it cannot see closes any sooner.
+    /// The worst lateness of this process itself; it cannot see closes any sooner.
     asio::awaitable<void> measure_own_delay() {
         while (running_ != 0 && !given_up_) {
             heartbeat_.expires_after(milliseconds(5));
@@ -298,7 +297,7 @@ private:
     const settings settings_;
     std::mt19937_64 random_;
     std::deque<client> clients_;
-    std::vector<client*> queue_; // those that have not yet been connected
+    std::vector<client*> queue_; // not connected yet
     std::size_t running_ = 0;
     bool given_up_ = false;
     clock_type::time_point end_{};

@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// How many connections a process may have is, first of all, how many files it may open.
+// The limit of open files is the first limit of the number of connections.
 
 #ifndef PAWL_EXAMPLES_DESCRIPTOR_LIMIT_HPP
 #define PAWL_EXAMPLES_DESCRIPTOR_LIMIT_HPP
@@ -14,8 +14,8 @@
 
 namespace example {
 
-/// Raises the limit of open files as far as the system lets an ordinary user.
-/// @return the limit now in force; 0 if it is not known.
+/// Raises the limit of open files as far as an ordinary user may.
+/// @return the new limit; 0 if unknown.
 inline std::uint64_t raise_descriptor_limit() noexcept {
 #if __has_include(<sys/resource.h>)
     rlimit limit{};

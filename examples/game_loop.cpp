@@ -1,8 +1,8 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// A game loop: fixed frames, one thread. Each frame gives its events a budget of time. What does not fit
-// waits for the next frame, in order, so a burst of events delays events and not frames.
+// A game loop: fixed frames, one thread. Each frame has a time budget for events. Other events wait for
+// the next frame, in order, so a burst delays events, not frames.
 
 #include <pawl/event_queue.hpp>
 
@@ -19,10 +19,11 @@ namespace {
 
 constexpr auto frame_time = 8ms;
 constexpr auto event_budget = 2ms;
-constexpr auto event_time = 500us; // what an event of the burst costs
+constexpr auto event_time = 500us; // cost of an event of the burst
 constexpr int burst = 40;
 
-/// Handles events until there is none, or the budget is spent. At least one, so that none waits for ever.
+/// Handles events until there are none, or the budget is spent. At least one, so that each event
+/// gets its turn.
 std::size_t handle_events(pawl::event_queue& events) {
     const auto end = clock_type::now() + event_budget;
     std::size_t handled = 0;
@@ -37,7 +38,7 @@ std::size_t handle_events(pawl::event_queue& events) {
 } // namespace
 
 int main() {
-    pawl::event_queue events; // keeps its timers itself: they need no second thread
+    pawl::event_queue events; // keeps its own timers: no second thread needed
 
     int blinks = 0;
     bool in_order = true;
@@ -46,7 +47,7 @@ int main() {
         5 * frame_time,
         [&](const pawl::event_queue::event& e) { blinks += 1 + static_cast<int>(e.overruns); },
         pawl::missed_tick_policy::skip);
-    events.once(3 * frame_time, [&] { // something explodes
+    events.once(3 * frame_time, [&] { // an explosion
         for (int i = 0; i != burst; ++i)
             events.once(0ms, [&in_order, &next, i] {
                 in_order = in_order && i == next++;
@@ -65,7 +66,7 @@ int main() {
         if (handled > 1)
             std::cout << "frame " << frames << ": " << handled << " events, " << events.pending()
                       << " wait\n";
-        // Here a game computes and draws. A frame that is late does not make the next ones hurry.
+        // Here a game computes and draws. Frames after a late one do not hurry.
         frame = std::max(frame + frame_time, clock_type::now());
         std::this_thread::sleep_until(frame);
     }

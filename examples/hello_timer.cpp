@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// The smallest program: wait, and move a deadline while somebody waits for it.
+// The smallest program: wait, and move the deadline of the pending wait.
 
 #include <pawl/steady_timer.hpp>
 
@@ -23,7 +23,7 @@ int main() {
         std::cout << "hello after " << waited / 1ms << " ms: " << ec.message() << '\n';
     });
 
-    // With another timer this would take a cancelled wait and a new one. Here the wait just moves.
+    // Other timers need a cancelled wait and a new one here. This moves the wait.
     const auto moved = timer.rearm_after(150ms);
     std::cout << "moved " << moved << " wait from 50 ms to 150 ms\n";
 

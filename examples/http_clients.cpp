@@ -1,22 +1,21 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// Real HTTP clients, most of them bad ones, that check what http_server promises from another
-// process. Each kind has its end:
+// Real HTTP clients, most of them bad ones, that check the promises of http_server from another
+// process. Each kind has its own end:
 //
 //   slow headers   send the header of a request a byte at a time        ended at --header-timeout
 //   mute           connect and say nothing                              ended at --header-timeout
 //   slow bodies    send a header, then the body a byte at a time        ended at --body-timeout
 //   idle           get a response, then say nothing                     ended at --idle
 //   deaf           ask for a large file and never read it               ended at --write-timeout
-//   vanishing      leave in the middle of a request or of a response    nothing to be seen
-//   ordinary       get a file every now and then, to the end            every answer is 200, in full
+//   vanishing      leave in the middle of a request or of a response    no visible end
+//   ordinary       get a file every now and then, to the end            every answer is 200, complete
 //
-// This is the judge, so it shares nothing with the judged: its own timers are Boost.Asio's. A
-// client counts from just before it does what the limit counts from. The server cannot have begun to
-// count before that, so "early" needs no tolerance; and whatever the network and this process add
-// counts as lateness of the server. So does, for a deaf one, the time until all buffers between the
-// two are full.
+// The checker shares nothing with the server: its own timers are Boost.Asio's. A client starts its
+// clock just before it does what starts the limit. The server cannot have started earlier, so "early"
+// needs no tolerance. Delays of the network and of this process count as lateness of the server; for a
+// deaf client, so does the time until all buffers between the two are full.
 //
 // Threads: one. A client is a coroutine.
 
@@ -79,7 +78,7 @@ struct settings {
     milliseconds header{1000}, body{1000}, idle{1000}, write{1000};
     milliseconds pace{100};      ///< between two bytes of a slow client
     milliseconds tolerance{250}; ///< how late the server may be
-    milliseconds length{2000};   ///< of the ordinary clients' part, at least
+    milliseconds length{2000};   ///< minimum length of the ordinary clients' part
     std::string file = "/index.html";
     std::string large_file = "/large";
     std::uint64_t seed = 0;
@@ -109,9 +108,9 @@ struct client {
     const kind what;
     tcp::socket socket;
     asio::steady_timer watchdog;
-    bool in_order = false;          ///< as far as what the server sent goes
+    bool in_order = false;          ///< everything that the server sent was correct
     bool ended = false;             ///< by the server, at `end`
-    clock_type::time_point begin{}; ///< what the limit counts from
+    clock_type::time_point begin{}; ///< when the limit starts
     clock_type::time_point end{};
 };
 
@@ -140,8 +139,7 @@ public:
 
 private:
     asio::awaitable<void> connect_all() {
-        // In waves of fewer than any listen queue holds: a connection that waits to be accepted
-        // would pass for lateness.
+        // In waves smaller than any listen queue: waiting there would count as lateness.
         constexpr std::size_t wave = 32;
         asio::steady_timer pause(context_);
         for (std::size_t i = 0; i < queue_.size(); ++i) {
@@ -154,7 +152,7 @@ private:
     }
 
     asio::awaitable<void> run(client& c) {
-        if (c.what == kind::deaf) { // or the system would read a good deal for it
+        if (c.what == kind::deaf) { // otherwise the system would buffer much of it
             c.socket.open(settings_.server.protocol());
             c.socket.set_option(asio::socket_base::receive_buffer_size(4096));
         }
@@ -203,7 +201,7 @@ private:
 
     asio::awaitable<void> be_idle(client& c) {
         c.begin = clock_type::now();
-        const bool answered = co_await get(c); // inside an if, g++ 12 makes a trap of it
+        const bool answered = co_await get(c); // inside an if, g++ 12 compiles it to a trap
         if (!answered)
             co_return;
         co_await wait_for_end(c);
@@ -225,7 +223,7 @@ private:
         }
     }
 
-    /// The server may say why it ends the connection, and nothing else.
+    /// The server may send the reason before it ends the connection, and nothing else.
     asio::awaitable<void> wait_for_end(client& c) {
         std::string heard;
         std::array<char, 512> data;
@@ -244,9 +242,9 @@ private:
                                        heard.starts_with("HTTP/1.1 408 Request Timeout\r\n"));
     }
 
-    /// What is sent to one that does not read comes to a halt when all buffers are full. That the
-    /// server has closed the connection would be behind that. But if the server leaves a request
-    /// unread, the system tells us at once; so there is one, sent while the server is answering.
+    /// When all buffers are full, the server's data stops, and the end of the connection would be behind
+    /// it. But if the server leaves a request unread, the system reports the end at once. So this sends one
+    /// more request while the server is answering.
     asio::awaitable<void> be_deaf(client& c) {
         const std::string request = "GET " + settings_.large_file + " HTTP/1.1\r\nHost: h\r\n\r\n";
         c.begin = clock_type::now();
@@ -260,7 +258,7 @@ private:
         c.in_order = true;
     }
 
-    /// In one of four places, half of them without a farewell.
+    /// In one of four places, half of them by a reset.
     asio::awaitable<void> vanish(client& c) {
         constexpr std::array<std::string_view, 4> beginnings{
             "GET / HTTP/1.1\r\nHo",
@@ -275,7 +273,7 @@ private:
                                  milliseconds(std::uniform_int_distribution(0, 50)(random_)));
         co_await pause.async_wait(use_tuple);
         error_code ignored;
-        if (place / 4 % 2 == 0) // what is in the buffers is dropped, and the server sees a reset
+        if (place / 4 % 2 == 0) // drops the buffered data, and the server sees a reset
             c.socket.set_option(asio::socket_base::linger(true, 0), ignored);
     }
 
@@ -294,7 +292,7 @@ private:
         c.in_order = answered;
     }
 
-    /// @return whether the answer was 200, in full.
+    /// @return whether the answer was 200, complete.
     asio::awaitable<bool> get(client& c) {
         const std::string request = "GET " + settings_.file + " HTTP/1.1\r\nHost: h\r\n\r\n";
         co_await say(c, request);
@@ -313,7 +311,7 @@ private:
         co_return !ec;
     }
 
-    /// Whatever is pending ends long after the server should have ended it.
+    /// Pending operations end long after the server should have ended them.
     void give_up_later(client& c) {
         c.watchdog.expires_at(c.begin + settings_.limit_of(c.what) + settings_.tolerance +
                               std::chrono::seconds(3));
@@ -334,7 +332,7 @@ private:
             first_error_ = ec.message();
     }
 
-    /// The clients of a machine that keeps them waiting are bad judges.
+    /// Clients on an overloaded machine cannot judge the server.
     asio::awaitable<void> measure_own_delay() {
         while (left_ != 0) {
             heartbeat_.expires_after(milliseconds(5));
@@ -349,7 +347,7 @@ private:
     std::deque<client> clients_;
     std::vector<client*> queue_; ///< all, in random order
     std::size_t left_ = 0;
-    std::size_t bad_left_ = 0; ///< all but the ordinary ones
+    std::size_t bad_left_ = 0; ///< all except the ordinary ones
     std::size_t vanished_ = 0;
     clock_type::time_point earliest_end_{};
     std::vector<duration> response_times_;

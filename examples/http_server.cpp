@@ -1,25 +1,25 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// An HTTP/1.1 server, on Boost.Beast, whose every step has a limit in time.
+// An HTTP/1.1 server on Boost.Beast, with a time limit for every step.
 //
-//   /...          the files below --root, but those that are hidden by a dot
-//   /echo         POST: the body comes back
+//   /...          the files below --root, without hidden ones
+//   /echo         POST: returns the body
 //   /slow?ms=N    GET: an answer after N milliseconds
-//   /timers       GET: a page that shows what the server's timers do, while they do it
+//   /timers       GET: a page that shows the server's timers, live
 //   /metrics      GET: the same in numbers, for Prometheus and `./dev top`
 //
-// --timer chooses what the limits stand on: pawl::tcp_stream and pawl::steady_timer, or
-// beast::tcp_stream and asio::steady_timer. The calls are the same, but that Pawl's stream is told
-// to survive a limit, so that a slow client can be answered, and that idle connections wait on a
-// coarse_timer, so that pawl::expire_all() can end these and no others. See http_server/session.hpp for what a
-// connection does.
+// --timer selects the timers of the limits: pawl::tcp_stream and pawl::steady_timer, or
+// beast::tcp_stream and asio::steady_timer. The calls are the same, with two exceptions. Pawl's stream
+// is set to survive a limit, so that a slow client can be answered. And idle connections wait on a
+// coarse_timer, so that pawl::expire_all() can end these and no others. http_server/session.hpp
+// describes a connection.
 //
-// On SIGTERM or SIGINT the server drains: it accepts no more connections, closes those that have
-// no request, lets the others finish theirs, and cuts off what is not ready after --drain.
+// On SIGTERM or SIGINT the server drains: it accepts no more connections, closes those without a
+// request, lets the others finish, and cuts off after --drain what has not finished.
 //
-// Threads: a connection lives on one strand, and so do the acceptor and the signals. What strands
-// share is in `environment` and `connections`.
+// Threads: each connection lives on one strand; the acceptor and the signals share another one. State
+// shared between strands is in `environment` and `connections`.
 
 #include "command_line.hpp"
 #include "descriptor_limit.hpp"
@@ -84,7 +84,7 @@ struct on_asio {
     using timer = asio::steady_timer;
 };
 
-/// @tparam Session what serves a connection; made from an environment, a socket and Arguments&.
+/// @tparam Session serves a connection; made from an environment, a socket and Arguments&.
 template <class Session, class Timer, class... Arguments>
 class server {
 public:
@@ -94,7 +94,7 @@ public:
         : context_(context), environment_(e), arguments_(arguments...), acceptor_(new_executor()),
           signals_(acceptor_.get_executor(), SIGINT, SIGTERM) {
         acceptor_.open(e.options.endpoint.protocol());
-        // A restart need not wait until the connections of the last run are forgotten.
+        // A restart need not wait for the system to forget the last run's connections.
         acceptor_.set_option(tcp::acceptor::reuse_address(true));
         acceptor_.bind(e.options.endpoint);
         acceptor_.listen();
@@ -104,7 +104,7 @@ public:
 
     void start() {
         const auto rethrow = [](std::exception_ptr failure) {
-            if (failure) // no memory for one more connection: nothing to go on with
+            if (failure) // no memory for one more connection: cannot continue
                 std::rethrow_exception(failure);
         };
         asio::co_spawn(acceptor_.get_executor(), accept(), rethrow);
@@ -116,7 +116,7 @@ public:
 private:
     static constexpr auto use_tuple = asio::as_tuple(asio::use_awaitable);
 
-    /// What is made for one executor does not race. One thread needs no strand for that.
+    /// Operations on one executor do not race. One thread needs no strand.
     [[nodiscard]] asio::any_io_executor new_executor() {
         if (environment_.options.threads == 1)
             return context_.get_executor();
@@ -138,8 +138,8 @@ private:
                 const auto executor = s->get_executor();
                 asio::co_spawn(executor, Session::run(std::move(s)), asio::detached);
             } else if (!environment_.ending() && ec != asio::error::connection_aborted) {
-                // Out of descriptors or memory. Trying again at once would only spin until some
-                // connection ends. Say so once: a log line per attempt helps nobody.
+                // Out of descriptors or memory. Retrying at once would spin until some connection ends. Logged once,
+                // not per attempt.
                 if (!std::exchange(complained, true))
                     std::cerr << "cannot accept for now: " << ec.message() << std::endl;
                 pause.expires_after(std::chrono::milliseconds(100));
@@ -164,7 +164,7 @@ private:
         if (environment_.watch != nullptr)
             environment_.watch->end_all();
 
-        // Looking every few milliseconds spares the connections from having to tell.
+        // Polling every few milliseconds; the connections need not notify.
         Timer pause(acceptor_.get_executor());
         while (!environment_.list.empty()) {
             Session::drain_idle(context_, environment_.list);
@@ -199,11 +199,11 @@ void print_summary(std::ostream& out, const connections& c) {
         << ", cut off " << t.forced << std::endl;
 }
 
-/// Until the server has drained.
+/// Runs until the server has drained.
 template <class Timers, class Stream, class... Arguments>
 void serve(environment& e, Arguments&... arguments) {
     using session_type = session<Stream, typename Timers::timer>;
-    std::optional<timer_watch> watch; // outlives what is left in the context
+    std::optional<timer_watch> watch; // outlives the work left in the context
     asio::io_context context(e.options.threads);
     if (std::is_same_v<Timers, on_pawl>)
         e.watch = &watch.emplace(context, e.options);
@@ -217,7 +217,7 @@ void serve(environment& e, Arguments&... arguments) {
     try {
         context.run();
     } catch (...) {
-        context.stop(); // or the other threads would go on
+        context.stop(); // otherwise the other threads would continue
         throw;
     }
 }

@@ -1,19 +1,19 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// A TCP echo server that closes connections which send nothing for a while.
+// A TCP echo server that closes connections after some time of silence.
 //
-// Every connection has one timer and one wait on it for its whole life, the watcher. A read that
-// brings data moves the watcher's deadline by one rearm_after(), and does nothing else for the
-// timeout. It is a coarse_timer: some milliseconds more do not matter here, and moving it is cheap.
-// The watcher runs exactly once, whatever happens, and so does the bookkeeping:
+// Each connection has one timer, and one wait on it for its whole life, the watcher. A read that brings
+// data moves the watcher's deadline by one rearm_after(), and does nothing else for the timeout. The
+// timer is a coarse_timer: it may be some milliseconds late, and moving it is cheap. The watcher runs
+// exactly once, and so does the bookkeeping:
 //
-//   success             nobody moved the deadline in time: close the connection
+//   success             the deadline has passed: close the connection
 //   operation_aborted   the connection has ended, and serve() has cancelled the watcher
 //   shut_down           stop() has woken all watchers with expire_all(): close the connection
 //
-// Threads: a connection's socket, timer and coroutine live on one strand, and so do the acceptor
-// and the signals. What strands share is atomic.
+// Threads: a connection's socket, timer and coroutine live on one strand; the acceptor and the signals
+// share another one. State shared between strands is atomic.
 
 #include "command_line.hpp"
 #include "descriptor_limit.hpp"
@@ -67,7 +67,7 @@ struct settings {
     int threads = 1;
 };
 
-/// One connection. Shared by its coroutine and its watcher; whichever ends last destroys it.
+/// One connection. Shared by its coroutine and its watcher; the last to end destroys it.
 struct session {
     explicit session(tcp::socket accepted)
         : socket(std::move(accepted)), idle_timer(socket.get_executor()) {}
@@ -85,7 +85,7 @@ public:
         : context_(context), idle_(s.idle), one_thread_(s.threads == 1), acceptor_(new_executor()),
           signals_(acceptor_.get_executor(), SIGINT, SIGTERM) {
         acceptor_.open(s.endpoint.protocol());
-        // A restart need not wait until the connections of the last run are forgotten.
+        // A restart need not wait for the system to forget the last run's connections.
         acceptor_.set_option(tcp::acceptor::reuse_address(true));
         acceptor_.bind(s.endpoint);
         acceptor_.listen();
@@ -99,12 +99,12 @@ public:
                 stop(signal);
         });
         asio::co_spawn(acceptor_.get_executor(), accept(), [](std::exception_ptr failure) {
-            if (failure) // no memory for one more connection: nothing to go on with
+            if (failure) // no memory for one more connection: cannot continue
                 std::rethrow_exception(failure);
         });
     }
 
-    /// Once the context has run out of work and its threads have ended.
+    /// Called when the context has no work left and its threads have ended.
     void print_summary(std::ostream& out) const {
         out << "accepted " << accepted_.load() << ", timed out " << timed_out_.load()
             << ", closed by peer " << closed_by_peer_.load() << ", closed at shutdown "
@@ -115,7 +115,7 @@ public:
     }
 
 private:
-    /// What is made for one executor does not race. One thread needs no strand for that.
+    /// Operations on one executor do not race. One thread needs no strand.
     [[nodiscard]] asio::any_io_executor new_executor() {
         if (one_thread_)
             return context_.get_executor();
@@ -141,8 +141,8 @@ private:
                 const auto executor = s->socket.get_executor();
                 asio::co_spawn(executor, serve(std::move(s)), asio::detached);
             } else if (!stopping() && ec != asio::error::connection_aborted) {
-                // Out of descriptors or memory. Trying again at once would only spin until some
-                // connection ends. Say so once: a log line per attempt helps nobody.
+                // Out of descriptors or memory. Retrying at once would spin until some connection ends. Logged once,
+                // not per attempt.
                 if (accept_pauses_++ == 0)
                     std::cerr << "cannot accept for now: " << ec.message() << std::endl;
                 pause.expires_after(std::chrono::milliseconds(100));
@@ -155,8 +155,8 @@ private:
         s->idle_timer.expires_after(idle_);
         s->idle_timer.async_wait([this, s](error_code ec) { end(*s, ec); });
 
-        // stopping() is read after the watcher's deadline was set. stop() sets it before it wakes
-        // the watchers; so it either wakes this one, or is noticed here.
+        // stopping() is read after the watcher's deadline was set. stop() sets it before it wakes the
+        // watchers. So stop() either wakes this watcher, or is noticed here.
         while (!stopping()) {
             auto [read_error, size] =
                 co_await s->socket.async_read_some(asio::buffer(s->data), use_tuple);
@@ -172,7 +172,7 @@ private:
         s->idle_timer.cancel();
     }
 
-    /// The watcher's handler: the one end of every connection.
+    /// The watcher's handler: every connection ends here.
     void end(session& s, error_code ec) {
         if (!ec)
             count(timed_out_);
@@ -182,7 +182,7 @@ private:
             count(closed_by_peer_);
 
         error_code ignored;
-        s.socket.close(ignored); // ends a read or write that serve() may be waiting for
+        s.socket.close(ignored); // ends a pending read or write of serve()
     }
 
     void stop(int signal) {
@@ -221,7 +221,7 @@ void run(const settings& s) {
         try {
             context.run();
         } catch (...) {
-            context.stop(); // or the other threads would go on
+            context.stop(); // otherwise the other threads would continue
             throw;
         }
     }

@@ -1,8 +1,8 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// Three intervals of 50 ms, one for each policy. Their users do the same: after the second tick they
-// are busy for 120 ms. What follows is what the policies differ in.
+// Three intervals of 50 ms, one for each policy. Their users behave the same: after the second tick
+// they are busy for 120 ms. The following ticks show how the policies differ.
 
 #include <pawl/interval_timer.hpp>
 

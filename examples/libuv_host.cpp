@@ -1,8 +1,8 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// Timers of Pawl, and completions of Asio, in the event loop of another library: libuv watches the
-// queue's descriptor. The io_context has a thread of its own, but handlers run in libuv's thread only.
+// Pawl timers and Asio completions in the event loop of another library: libuv polls the queue's
+// descriptor. The io_context has its own thread, but handlers run only in libuv's thread.
 
 #include <pawl/event_queue.hpp>
 
@@ -34,7 +34,7 @@ struct host {
     host& operator=(const host&) = delete;
     ~host() { uv_loop_close(&loop); }
 
-    /// The loop ends when nothing is watched any more.
+    /// The loop ends when it has nothing left to poll.
     void stop() { uv_close(reinterpret_cast<uv_handle_t*>(&readable), nullptr); }
 
     pawl::event_queue& queue;
@@ -42,7 +42,7 @@ struct host {
     uv_poll_t readable{};
 };
 
-/// Runs the same under a libuv loop with each kind of queue. @return whether all went well.
+/// Runs the same events in a libuv loop, with each kind of queue. @return whether all went well.
 bool run(const char* name, pawl::event_queue& queue) {
     host uv(queue);
     const auto loop_thread = std::this_thread::get_id();
@@ -53,7 +53,7 @@ bool run(const char* name, pawl::event_queue& queue) {
         seen += what;
     };
 
-    // A timer of libuv's, between those of Pawl.
+    // A libuv timer, between Pawl's.
     uv_timer_t theirs{};
     uv_timer_init(&uv.loop, &theirs);
     theirs.data = &seen;
@@ -65,7 +65,7 @@ bool run(const char* name, pawl::event_queue& queue) {
         },
         1, 0);
 
-    // Each event causes the next, so that their order does not depend on how busy the machine is.
+    // Each event causes the next, so the order does not depend on the load of the machine.
     int ticks = 0;
     pawl::event_queue::timer interval;
     const auto tick = [&] {
@@ -86,7 +86,7 @@ bool run(const char* name, pawl::event_queue& queue) {
     uv_run(&uv.loop, UV_RUN_DEFAULT);
     std::cout << name << ": " << seen << '\n';
 
-    std::erase(seen, 'u'); // that one may come anywhere
+    std::erase(seen, 'u'); // its position is not fixed
     return good && seen == "poiii" && queue.timers() == 0;
 }
 
@@ -95,7 +95,7 @@ bool run(const char* name, pawl::event_queue& queue) {
 int main() {
     bool good = true;
     {
-        pawl::event_queue queue; // its descriptor tells of its timers, too
+        pawl::event_queue queue; // its descriptor also covers its timers
         good = run("a queue that keeps its timers", queue);
     }
     {

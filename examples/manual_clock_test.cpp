@@ -1,9 +1,8 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// A test of a timeout that lasts half an hour and takes microseconds. The component under test gets
-// its timer as a template parameter: pawl::steady_timer in the program, pawl::manual_timer in its
-// test.
+// A test of a timeout of half an hour that takes microseconds. The component under test has its timer as
+// a template parameter: pawl::steady_timer in the program, pawl::manual_timer in its test.
 
 #include <pawl/manual_clock.hpp>
 #include <pawl/steady_timer.hpp>
@@ -21,10 +20,9 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// --- the component under test
-// -----------------------------------------------------------------------
+// --- the component under test -------------------------------------------------------------------
 
-/// Calls back once, when touch() has not been called for `idle`.
+/// Calls back once, after touch() has not been called for `idle`.
 template <class Timer>
 class idle_monitor {
 public:
@@ -33,12 +31,12 @@ public:
     idle_monitor(boost::asio::io_context& context, duration idle, std::function<void()> on_idle)
         : timer_(context, idle), idle_(idle) {
         timer_.async_wait([on_idle = std::move(on_idle)](boost::system::error_code ec) {
-            if (!ec) // operation_aborted: the monitor is gone, nobody is idle
+            if (!ec) // operation_aborted: the monitor is gone
                 on_idle();
         });
     }
 
-    /// @return false if it is too late: the callback has begun.
+    /// @return false if it is too late: the callback has started.
     [[nodiscard]] bool touch() { return timer_.rearm_after(idle_) != 0; }
 
 private:
@@ -46,10 +44,9 @@ private:
     duration idle_;
 };
 
-template class idle_monitor<pawl::steady_timer>; // what the program uses compiles as well
+template class idle_monitor<pawl::steady_timer>; // the type for the program compiles as well
 
-// --- its tests
-// --------------------------------------------------------------------------------------
+// --- its tests ----------------------------------------------------------------------------------
 
 using monitor = idle_monitor<pawl::manual_timer>;
 
@@ -104,7 +101,7 @@ void a_touch_wins_until_the_callback_has_begun() {
     int calls = 0;
     monitor m(context, 30min, [&] { ++calls; });
 
-    pawl::manual_clock::advance(context, 30min); // due, and queued: nobody has run the context yet
+    pawl::manual_clock::advance(context, 30min); // due and queued, but not run yet
     const bool in_time = m.touch();
     context.poll();
 

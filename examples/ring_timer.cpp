@@ -1,8 +1,8 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// Idle timeouts in a ring: all connections have the same timeout, so that a queue is all it takes.
-// The delays that the program uses are declared first; a delay that is none of them is an error.
+// Idle timeouts in a ring: all connections have the same timeout, so a queue is enough. The program
+// declares its delays first; any other delay is an error.
 
 #include <pawl/ring_timer.hpp>
 #include <pawl/timer_service.hpp>
@@ -21,7 +21,7 @@ int main() {
     boost::asio::io_context context;
     pawl::options o;
     o.rings.delays = {{.delay = 200ms, .capacity = 10'000}}; // idle connections
-    o.rings.marks = 4;                                       // late by a quarter and a tick at most
+    o.rings.marks = 4;                                       // at most a quarter plus a tick late
     pawl::make_timer_service<pawl::ring_timer>(context, o);
 
     const auto start = std::chrono::steady_clock::now();
@@ -41,7 +41,7 @@ int main() {
     try {
         connections[2].rearm_after(1s);
     } catch (const std::invalid_argument& error) {
-        std::cout << error.what() << '\n'; // and its timeout is what it was
+        std::cout << error.what() << '\n'; // its timeout is unchanged
     }
     context.run();
 }

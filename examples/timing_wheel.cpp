@@ -1,8 +1,8 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// A cache whose entries expire, without Asio: the program says what time it is. In a server that
-// would be steady_clock::now(), once for each turn of its loop.
+// A cache with expiring entries, without Asio: the program passes the time. A server would use
+// steady_clock::now(), once per turn of its loop.
 
 #include <pawl/time/timing_wheel.hpp>
 
@@ -13,7 +13,7 @@
 
 using namespace std::chrono_literals;
 
-/// Forgets what has not been used for half a minute.
+/// Removes entries that were not used for half a minute.
 class cache {
 public:
     using time_point = std::chrono::steady_clock::time_point;

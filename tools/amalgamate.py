@@ -2,9 +2,9 @@
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
 
-"""Writes all of Pawl as one header: <pawl/pawl.hpp> with Pawl's own headers in the place of their
-first #include. What belongs to others stays an #include where it is. Include guards stay, so that
-the result and <pawl/...> can meet in one translation unit.
+"""Writes all of Pawl as one header: <pawl/pawl.hpp>, with each of Pawl's headers in place of its first
+#include. Other #include lines stay where they are. Include guards stay, so that a translation unit
+may include both the result and <pawl/...>.
 """
 
 import argparse
@@ -16,11 +16,10 @@ ROOT = Path(__file__).resolve().parent.parent
 LICENCE = {"// Copyright (c) 2026 The Pawl authors", "// SPDX-License-Identifier: BSL-1.0"}
 INCLUDE = re.compile(r'\s*#\s*include\s*(?:<(pawl/[^>]+)>|"([^"]+)")')
 GUARD = re.compile(r"#ifndef (\w+)\n#define \1\n")
-SAYS_NOTHING = re.compile(r"\s*(//.*|#endif\b.*)?")
 
 
 class Bad(Exception):
-    """One sentence that says what is wrong with which header."""
+    """An error in one header, as one sentence."""
 
 
 class Amalgamation:
@@ -28,7 +27,7 @@ class Amalgamation:
         self.include = include
         self.lines: list[str] = []
         self.seen: set[str] = set()
-        self.open: list[tuple[str, list[str]]] = []  # a header, and the rest of its lines
+        self.open: list[str] = []
 
     def add(self, name: str, asked_by: str) -> None:
         if name in self.seen:
@@ -44,10 +43,9 @@ class Amalgamation:
         if not GUARD.search(text):
             raise Bad(f"{name} has no include guard: #ifndef NAME, and #define NAME below it")
 
-        lines = text.splitlines()[2:]
         self.lines.append(f"// ---- {name}")
-        depth = 0  # of conditionals; the guard is the first
-        for number, line in enumerate(lines):
+        depth = 0  # nesting of conditionals; the guard is the first
+        for line in text.splitlines()[2:]:
             depth += bool(re.match(r"\s*#\s*if", line)) - bool(re.match(r"\s*#\s*endif", line))
             if not (match := INCLUDE.match(line)):
                 self.lines.append(line)
@@ -55,22 +53,17 @@ class Amalgamation:
             other = match[1] or match[2]
             if depth > 1:
                 raise Bad(
-                    f"{name} includes {other} inside an #if: move it out, for it is copied only once"
+                    f"{name} includes {other} inside an #if: move it out, because it is copied only once"
                 )
-            self.open.append((name, lines[number + 1 :]))
+            self.open.append(name)
             self.add(other, name)
             self.open.pop()
         self.lines.append(f"// ---- end of {name}")
 
     def refuse_cycle(self, name: str) -> None:
-        """A header may come back to one that is open if that has nothing more to say."""
-        names = [opened for opened, _ in self.open]
-        if name not in names:
-            return
-        cycle = self.open[names.index(name) :]
-        if not all(SAYS_NOTHING.fullmatch(line) for line in cycle[0][1]):
-            names = [each for each, _ in cycle] + [name]
-            raise Bad("headers include each other: " + " -> ".join(names))
+        if name in self.open:
+            cycle = self.open[self.open.index(name) :] + [name]
+            raise Bad("headers include each other: " + " -> ".join(cycle))
 
 
 def version(include: Path) -> str:
@@ -97,9 +90,9 @@ def amalgamate(include: Path) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Writes all of Pawl as one header.")
-    parser.add_argument("-o", "--output", metavar="FILE", help="where it goes; stdout by default")
+    parser.add_argument("-o", "--output", metavar="FILE", help="output file (default: stdout)")
     parser.add_argument(
-        "--include", metavar="FOLDER", type=Path, default=ROOT / "include", help="where pawl/ is"
+        "--include", metavar="FOLDER", type=Path, default=ROOT / "include", help="folder that contains pawl/"
     )
     arguments = parser.parse_args()
     try:

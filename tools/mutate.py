@@ -2,32 +2,32 @@
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
 
-"""Plants the defects of test/mutants/*.toml in include/pawl, one at a time, and runs the test programs that must notice.
+"""Plants the defects of test/mutants/*.toml in include/pawl, one at a time, and runs the tests that must notice them.
 
 How it works
-  All defects that can be chosen at run time are written into one copy of the headers: an expression becomes
+  One copy of the headers contains all defects that can be selected at run time: an expression becomes
   (pawl_mutant(N) ? (new) : (old)), a statement if (pawl_mutant(N)) {new} else {old}. The environment variable PAWL_MUTANT
-  chooses one. So each test program is compiled once, and run once for each defect. A defect that cannot be chosen at run
-  time, such as one of a type or of a memory order, says build = "alone", and its programs are compiled for it.
+  selects one. So each test program is compiled once, and run once per defect. A defect that cannot be selected at run
+  time, such as one in a type or in a memory order, has build = "alone": its programs are compiled separately.
 
 What counts
-  A defect is killed if one of its programs reports a failed check, an exception that no test expects, a failed assertion
-  of the library, or a finding of a sanitizer. A hang is no answer, and a crash is none: both count as survivors. Each
-  program must pass with no defect chosen.
+  A defect is killed if one of its programs reports a failed check, an unexpected exception, a failed assertion of the
+  library, or a sanitizer error. After a hang or a crash the defect counts as a survivor. Each program must pass without a
+  defect.
 
 The format of a list
   [[mutant]]
   name = "a_cancel_is_lost"         what goes wrong; unique
   file = "service/shard.hpp"        below include/pawl
-  breaks = "P4: ..."                the promise or the invariant, and what is broken
-  killed_by = ["service_shard_test"]  tests as ctest names them, with the one that is expected to notice first
-  old = '''...'''                   must occur once in the file, or else behind `after`; a statement if it ends with ; or with ; and }
+  breaks = "P4: ..."                the promise (doc/guarantees.md) or the invariant that it breaks, and how
+  killed_by = ["service_shard_test"]  names of ctest tests, first the one that is expected to notice
+  old = '''...'''                   must occur once in the file, or else after `after`; a statement if it ends with ; or with ; and }
   new = '''...'''
-  after = '''...'''                 optional: a text that occurs once, before `old`
+  after = '''...'''                 optional: a text before `old` that occurs once
   cases = "a_test*"                 optional: for --run_test of the programs
   build = "alone"                   optional: see above
   preset = "tsan"                   optional: of CMakePresets.json; debug otherwise
-  equivalent = "why"                optional: no test can notice, for this reason; nothing is run
+  equivalent = "why"                optional: the reason why no test can notice; nothing is run
 """
 
 import argparse
@@ -54,7 +54,7 @@ BUILD = ROOT / "build" / "mutants"
 PAGE = ROOT / "doc" / "testing.md"
 BEGIN, END = "<!-- mutants: ./dev mutate --table -->\n", "<!-- end of the mutants -->\n"
 
-# What a test program says when it has noticed.
+# Output of a test program that has noticed the defect.
 NOTICED = [
     (re.compile(r"error: in \"([^\"<]*).*?\": (?!signal: |memory access)(.*)"), "{1} in {0}"),
     (re.compile(r"(Assertion [`'].*' failed)"), "{0}, by the library"),
@@ -81,12 +81,12 @@ constexpr bool pawl_mutant(unsigned long number) noexcept {
 
 
 class Bad(Exception):
-    """One sentence that says what is wrong."""
+    """An error, as one sentence."""
 
 
 @dataclass
 class Mutant:
-    layer: str  # the list that it is in
+    layer: str  # the list with this defect
     name: str
     file: str
     breaks: str
@@ -101,7 +101,7 @@ class Mutant:
 
     @property
     def number(self) -> int:
-        """Chooses the defect. Does not depend on the others, so that a new one changes its own header only."""
+        """Selects the defect. Independent of other defects, so that a new one only changes its own header."""
         return zlib.crc32(self.name.encode()) or 1
 
     @property
@@ -114,7 +114,7 @@ class Mutant:
         return old.endswith(";") or (old.endswith("}") and ";" in old)
 
     def span(self, text: str) -> tuple[int, int]:
-        """Where `old` stands in the text of its file."""
+        """The position of `old` in the text of its file."""
         start = 0
         if self.after:
             if text.count(self.after) != 1:
@@ -124,7 +124,7 @@ class Mutant:
             raise Bad(f"{self.name}: `old` occurs {text.count(self.old)} times in {self.file}, not once")
         at = text.find(self.old, start)
         if at < 0:
-            raise Bad(f"{self.name}: `old` does not occur in {self.file} behind `after`")
+            raise Bad(f"{self.name}: `old` does not occur in {self.file} after `after`")
         return at, at + len(self.old)
 
 
@@ -152,7 +152,7 @@ def load() -> list[Mutant]:
 
 
 def separate(mutants: list[Mutant]) -> None:
-    """Checks where each defect stands. One that overlaps another, and is not within it, is built alone."""
+    """Checks the position of each defect. One that partly overlaps another is built alone."""
     for file in {m.file for m in mutants}:
         text = (INCLUDE / file).read_text(encoding="utf-8")
         here = sorted(((m.span(text), m) for m in mutants if m.file == file), key=lambda h: (h[0][0], -h[0][1]))
@@ -168,12 +168,12 @@ def separate(mutants: list[Mutant]) -> None:
 
 
 def with_all(file: str, mutants: list[Mutant]) -> str:
-    """The text of a header with all its defects that can be chosen at run time."""
+    """The text of a header with all its defects that can be selected at run time."""
     text = (INCLUDE / file).read_text(encoding="utf-8")
     here = [(m.span(text), m) for m in mutants if m.file == file and not m.alone and not m.equivalent]
     if not here:
         return text
-    # The outer ones first. One within another goes into the old text of that; equal ones are chained.
+    # Outer ones first. An inner one goes into the old text of the outer one; equal ones are chained.
     here.sort(key=lambda h: (h[0][0], -h[0][1]))
 
     def rewrite(begin: int, end: int, inside: list) -> str:
@@ -202,7 +202,7 @@ def with_one(m: Mutant) -> str:
 
 
 def write(path: Path, text: str) -> None:
-    """Leaves a file alone that has this text, so that nothing is compiled again for it."""
+    """Writes only a changed file, so that nothing is recompiled without need."""
     if not path.is_file() or path.read_text(encoding="utf-8") != text:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -242,7 +242,7 @@ class Programs:
 
     def build(self, names: set[str]) -> None:
         if not self.configured:
-            # No warnings: in a switch one half is dead. Optimised a little, for the sake of the tests that take long.
+            # No warnings: a switch has dead code. Some optimisation, for tests that take long.
             call("cmake", "-S", str(self.tree), "-B", str(self.folder), "--preset", self.preset,
                  "-D", "CMAKE_CXX_COMPILER=" + os.environ.get("CXX", "g++"), "-D", "CMAKE_CXX_FLAGS=-w",
                  *(["-D", "CMAKE_CXX_FLAGS_DEBUG=-O1"] if self.preset == "debug" else []),
@@ -262,8 +262,8 @@ class Programs:
         return command
 
     def run(self, name: str, cases: str, number: int, limit: float) -> tuple[str, bool, float]:
-        """@return what it says, whether that is how a defect is to be noticed, and the time that it took."""
-        # Short random walks: a defect is to be noticed by the test that has its promise for a name.
+        """@return the output, whether it shows that the program noticed a defect, and the time taken."""
+        # Short random walks: the test named after the broken promise must notice the defect.
         environment = {"PAWL_STEPS": "2000"} | os.environ | {"PAWL_MUTANT": str(number)}
         for p in self.tests[name]["properties"]:
             if p["name"] == "ENVIRONMENT":
@@ -303,14 +303,14 @@ class Campaign:
     def __init__(self, mutants: list[Mutant], jobs: int) -> None:
         self.all, self.jobs = mutants, jobs
         self.together: dict[str, Programs] = {}
-        self.normal: dict[tuple[str, str, str], float] = {}  # how long programs take without a defect
+        self.normal: dict[tuple[str, str, str], float] = {}  # run times of programs without a defect
         self.begin = time.monotonic()
 
     def say(self, text: str) -> None:
         print(f"[{time.monotonic() - self.begin:4.0f} s] {text}", flush=True)
 
     def run(self, chosen: list[Mutant]) -> list[str]:
-        """@return the survivors, a line each."""
+        """@return the survivors, one per line."""
         tree = BUILD / "together"
         plant(tree, lambda file: with_all(file, self.all))
         for preset in sorted({m.preset for m in chosen}):
@@ -355,7 +355,7 @@ class Campaign:
 
 
 def sample(mutants: list[Mutant], count: int, seed: str) -> list[Mutant]:
-    """`count` mutants that need few programs: the programs are drawn, and then what they must kill."""
+    """`count` mutants that need few programs: draws programs, then mutants that they must kill."""
     draw = random.Random(seed)
     groups: dict[tuple, list[Mutant]] = {}
     for m in mutants:
@@ -381,10 +381,12 @@ def table(mutants: list[Mutant]) -> str:
 
     killed = [m for m in mutants if not m.equivalent]
     lines = [f"{len(killed)} defects, each of which a test must notice by a failed check:\n",
-             "| defect | in | breaks | killed by |", "|---|---|---|---|"]
-    for m in killed:
-        by = ", ".join(f"`{name}`" for name in m.killed_by) + (f" ({m.preset})" if m.preset != "debug" else "")
-        lines.append(f"| {cell(m.name.replace('_', ' '))} | `{m.file}` | {cell(m.breaks)} | {by} |")
+             "| list | defects | in the headers | noticed by test programs |", "|---|---:|---|---:|"]
+    for layer in sorted({m.layer for m in killed}):
+        here = [m for m in killed if m.layer == layer]
+        headers = ", ".join(f"`{file}` {sum(m.file == file for m in here)}" for file in sorted({m.file for m in here}))
+        programs = {name for m in here for name in m.killed_by}
+        lines.append(f"| `{layer}.toml` | {len(here)} | {headers} | {len(programs)} |")
     if equivalent := [m for m in mutants if m.equivalent]:
         lines += ["\nChanges that no test can notice:\n", "| change | in | why |", "|---|---|---|"]
         lines += [f"| {cell(m.name.replace('_', ' '))} | `{m.file}` | {cell(m.equivalent)} |" for m in equivalent]
@@ -407,12 +409,12 @@ def check_page(mutants: list[Mutant]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev mutate", description="Plants defects in the headers, which the tests must notice.")
     parser.add_argument("name", nargs="*", help="mutants (default: all)")
-    parser.add_argument("--layer", help="those of test/mutants/LAYER.toml only")
-    parser.add_argument("--sample", type=int, metavar="N", help="so many of them, of few test programs")
-    parser.add_argument("--seed", default=datetime.date.today().isoformat(), help="of the sample; today's date")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="programs that run at a time")
+    parser.add_argument("--layer", help="only those of test/mutants/LAYER.toml")
+    parser.add_argument("--sample", type=int, metavar="N", help="a random sample of N that needs few test programs")
+    parser.add_argument("--seed", default=datetime.date.today().isoformat(), help="seed of the sample (default: today's date)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="programs to run in parallel")
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--list", action="store_true", help="say which there are")
+    what.add_argument("--list", action="store_true", help="list the mutants")
     what.add_argument("--table", action="store_true", help="write the table in doc/testing.md")
     what.add_argument("--check", action="store_true", help="check the lists against the headers, and the table against the lists")
     arguments = parser.parse_args()
@@ -428,7 +430,7 @@ def main() -> int:
     if arguments.layer and arguments.layer not in {m.layer for m in mutants}:
         raise Bad(f"no such layer: {arguments.layer}; there are {', '.join(sorted({m.layer for m in mutants}))}")
     if arguments.sample is not None and arguments.sample < 1:
-        raise Bad(f"a sample of {arguments.sample}: must be 1 at least")
+        raise Bad(f"a sample of {arguments.sample}: must be at least 1")
     if unknown := set(arguments.name) - {m.name for m in mutants}:
         raise Bad(f"no such mutant: {unknown.pop()}")
     if arguments.list:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
-"""Takes the pictures of the page of timers: doc/timers.png, light and wide, and doc/timers-phone.png, dark and narrow.
+"""Takes screenshots of the page of timers: doc/timers.png, light and wide, and doc/timers-phone.png, dark and narrow.
 
 usage: page_picture.py DIRECTORY CHROMIUM CHROMEDRIVER [SECONDS]
 
-DIRECTORY has http_server, which is under some load for SECONDS (120).
+DIRECTORY contains http_server, which runs under some load for SECONDS (120).
 """
 
 import base64
@@ -20,13 +20,13 @@ sys.path.insert(0, str(ROOT / "test" / "http"))
 
 from browser import Browser, Server, until  # noqa: E402
 
-MOST = 150_000  # bytes of a picture
+MOST = 150_000  # maximum bytes of a picture
 
 
 def picture(browser: Browser, name: str, scheme: str, width: int) -> None:
     browser.cdp("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
     browser.cdp("Emulation.setDeviceMetricsOverride", width=width, height=600, deviceScaleFactor=1, mobile=width < 600)
-    time.sleep(2)  # until it is drawn anew
+    time.sleep(2)  # until it is redrawn
     height = browser.js("document.documentElement.scrollHeight")
     shot = browser.cdp("Page.captureScreenshot", format="png", captureBeyondViewport=True,
                        clip={"x": 0, "y": 0, "width": width, "height": height, "scale": 1})

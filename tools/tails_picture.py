@@ -4,7 +4,7 @@
 """Draws a result of `./dev bench tails --json` as an SVG picture with logarithmic axes. Needs gnuplot.
 
 usage: tails_picture.py RESULTS.json -o PICTURE.svg
-       tails_picture.py RESULTS.json --check PICTURE.svg    fails if the picture was made from other results; without gnuplot
+       tails_picture.py RESULTS.json --check PICTURE.svg    fails if the picture was made from other results; needs no gnuplot
 """
 
 import argparse
@@ -16,19 +16,19 @@ import statistics
 import subprocess
 import sys
 
-# The panels of percentiles: workload, and what its title says.
+# The panels of percentiles: workload and title.
 PANELS = [
     ("registrations", "start of a wait, from another thread, while {timers} expire"),
     ("ping_pong", "TCP ping-pong, while {timers} expire"),
     ("lateness", "lateness of {timers} timers under load"),
 ]
 PERCENTILES = ["p50", "p90", "p99", "p99.9", "p99.99", "max"]
-# Of the panel of heartbeats.
+# The panel of heartbeats.
 COSTS = [("wake-ups/s", "wake-ups/s"), ("CPU, % of a core", "CPU, %% of a core"), ("late p99, us", "p99 late, µs")]
 VARIANTS = ["asio", "pawl"]
 TITLES = {"asio": "boost::asio::steady_timer", "pawl": "pawl::steady_timer"}
 
-# What gnuplot draws in these colours follows the reader's theme.
+# These colours of gnuplot are replaced by colours of the reader's theme.
 INK, GRID, ASIO, PAWL = "#1f2328", "#d0d7de", "#bc4c00", "#2f6fb0"
 COLOURS = {"asio": ASIO, "pawl": PAWL}
 THEMES = {"ink": (INK, "#e6edf3"), "grid": (GRID, "#30363d"), "asio": (ASIO, "#f0883e"), "pawl": (PAWL, "#58a6ff")}
@@ -131,7 +131,7 @@ set multiplot layout 2,2 margins 0.08,0.98,0.11,0.9 spacing 0.09,0.12
 
 
 def themed(drawn: str, source: pathlib.Path) -> str:
-    """The picture in colours that follow the reader's theme, on a page of its own."""
+    """The picture in colours of the reader's theme, as a page of its own."""
     for name, (light, _) in THEMES.items():
         red, green, blue = (int(light[i : i + 2], 16) for i in (1, 3, 5))
         drawn = re.sub(rf"rgb\(\s*{red},\s*{green},\s*{blue}\)", f"var(--{name})", drawn)

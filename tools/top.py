@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
-"""Shows what the timers of a process do, in a terminal: from its /metrics, as pawl::to_prometheus() writes them.
+"""Shows the timers of a process in a terminal, from its /metrics, in the format of pawl::to_prometheus().
 
 usage: top.py [--interval SECONDS] [--once] [URL | HOST:PORT | PORT | unix:PATH]
 
-Without an address it is 127.0.0.1:8080. /metrics is asked for unless the URL names another path; of unix:PATH, over that
-socket. The screen is drawn anew once a second; q ends it. --once prints one screen, without rates, and ends. Rates are
-those between the last two answers.
+The default address is 127.0.0.1:8080, the default path /metrics; unix:PATH is a socket. The screen is redrawn once a
+second; q quits. --once prints one screen, without rates, and exits. Rates are between the last two answers.
 """
 
 from __future__ import annotations
@@ -28,17 +27,17 @@ import urllib.parse
 
 SAMPLE = re.compile(r'^(pawl_\w+)(?:\{(.*)\})? (\S+)$')
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
-LONGEST = 16_000_000  # bytes of an answer
+LONGEST = 16_000_000  # maximum bytes of an answer
 
 Labels = typing.Tuple[typing.Tuple[str, str], ...]
 
 
 class Trouble(Exception):
-    """Something to be said in one line."""
+    """An error, as one line."""
 
 
 class Source:
-    """Where /metrics is."""
+    """The address of /metrics."""
 
     def __init__(self, address: str) -> None:
         self.path, self.socket, self.tls = "/metrics", "", False
@@ -55,9 +54,9 @@ class Source:
             parts = urllib.parse.urlsplit(address)
             self.host, self.port = parts.hostname, parts.port
         except ValueError as error:
-            raise Trouble(f"{address} is no address: {error}") from None
+            raise Trouble(f"{address} is not an address: {error}") from None
         if parts.scheme not in ("http", "https") or not self.host:
-            raise Trouble(f"{address} is no address: it takes http://HOST:PORT/PATH, HOST:PORT, PORT or unix:PATH")
+            raise Trouble(f"{address} is not an address: use http://HOST:PORT/PATH, HOST:PORT, PORT or unix:PATH")
         self.tls = parts.scheme == "https"
         if parts.path not in ("", "/"):
             self.path = parts.path + ("?" + parts.query if parts.query else "")
@@ -103,7 +102,7 @@ class Snapshot:
                     continue
                 self.values.setdefault(found[1], {})[tuple(LABEL.findall(found[2] or ""))] = value
         if "pawl_timer_pending" not in self.values:
-            raise Trouble(f"{source} has no metrics of Pawl: is pawl::to_prometheus() in it?")
+            raise Trouble(f"{source} has no metrics of Pawl: does it include the output of pawl::to_prometheus()?")
 
     def total(self, name: str, **labels: str) -> float:
         wanted = labels.items()
@@ -160,7 +159,7 @@ def screen(now: Snapshot, before: Snapshot | None, source: str) -> list[str]:
     out.append("")
     for title, name in (("lateness", "pawl_timer_lateness_seconds"), ("handlers", "pawl_timer_handler_seconds")):
         buckets = now.buckets(name)
-        if before:  # of the last interval, if there is something in it
+        if before:  # of the last interval, unless it is empty
             old = dict(before.buckets(name))
             last = [(end, count - old.get(end, 0)) for end, count in buckets]
             buckets = last if last and last[-1][1] > 0 else buckets
@@ -183,12 +182,12 @@ def screen(now: Snapshot, before: Snapshot | None, source: str) -> list[str]:
 
 def watch(source: Source, interval: float) -> None:
     """Draws until q is pressed."""
-    now = Snapshot(source.ask(), source.name)  # before the screen is cleared: what is wrong is said below the command
+    now = Snapshot(source.ask(), source.name)  # before the screen is cleared: an error appears below the command
     terminal = sys.stdin.fileno()
     settings = termios.tcgetattr(terminal)
     before: Snapshot | None = None
     trouble = ""
-    sys.stdout.write("\x1b[?1049h\x1b[?25l")  # another screen, no cursor
+    sys.stdout.write("\x1b[?1049h\x1b[?25l")  # alternate screen, no cursor
     try:
         tty.setcbreak(terminal)
         while True:
@@ -216,20 +215,20 @@ def watch(source: Source, interval: float) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="./dev top", description="What the timers of a process do, from its /metrics.")
+    parser = argparse.ArgumentParser(prog="./dev top", description="Shows the timers of a process, from its /metrics.")
     parser.add_argument("address", nargs="?", default="127.0.0.1:8080", metavar="ADDRESS",
                         help="URL, HOST:PORT, PORT or unix:PATH (default: 127.0.0.1:8080)")
-    parser.add_argument("--interval", type=float, default=1.0, metavar="SECONDS", help="between two looks, 0.1 to 3600")
-    parser.add_argument("--once", action="store_true", help="print one screen and end")
+    parser.add_argument("--interval", type=float, default=1.0, metavar="SECONDS", help="seconds between two requests, 0.1 to 3600")
+    parser.add_argument("--once", action="store_true", help="print one screen and exit")
     arguments = parser.parse_args()
     if not 0.1 <= arguments.interval <= 3600:
-        parser.error("--interval takes 0.1 to 3600")
+        parser.error("--interval must be 0.1 to 3600")
     try:
         source = Source(arguments.address)
         if arguments.once:
             print("\n".join(screen(Snapshot(source.ask(), source.name), None, source.name)))
         elif not (sys.stdin.isatty() and sys.stdout.isatty()):
-            raise Trouble("this is no terminal; --once prints one screen")
+            raise Trouble("this is not a terminal; use --once to print one screen")
         else:
             watch(source, arguments.interval)
     except Trouble as error:

@@ -3,12 +3,12 @@
 
 /// @file
 /// Purpose
-///   What a bare structure costs: no service, no handler, no lock, no clock. Each workload is one
-///   kind of operation on N timers in random order.
+///   What a bare structure costs, without a service, handlers, locks or a clock. Each workload is
+///   one kind of operation on N timers in random order.
 ///
 /// Model
-///   Delays are those of a server: timeouts of 30 to 60 s for timers that do not expire; 1 s at
-///   random for those that do. Laps are timed, and what lies between them is not.
+///   Delays are those of a server: timeouts of 30 to 60 s for timers that do not expire; random
+///   delays within 1 s for those that do. Only the laps are timed, not the time between them.
 #ifndef PAWL_BENCH_BACKENDS_BARE_WORKLOADS_HPP
 #define PAWL_BENCH_BACKENDS_BARE_WORKLOADS_HPP
 
@@ -33,11 +33,12 @@ namespace bench::backends {
 inline constexpr std::uint64_t timeout = 30'000;
 inline constexpr std::uint64_t second = 1'000;
 
-/// Up to so many timers, a run ends by letting all expire, and what comes out is its checksum. With
-/// more that would take longer than all the rest, and the smaller sizes must vouch for them.
+/// Up to this many timers, a run ends by expiring all of them, and the expiries are its checksum.
+/// With more timers this would take longer than the rest of the run, so only the smaller sizes are
+/// checked.
 inline constexpr std::size_t most_drained = 100'000;
 
-/// Lets everything expire that is filed. A ring wants to be told first how late it is.
+/// Expires everything that is filed. A ring must first get a mark that is late enough.
 template <class S, class Sink>
 void expire_everything(S& structure, tick now, Sink& out) {
     for (std::uint64_t n = 0; n < 3; ++n)
@@ -68,7 +69,7 @@ struct bench_of {
             structure.cancel(all[i]);
     }
 
-    /// Time passes. Only a ring has something to do: to let go of what was cancelled.
+    /// Time passes. Only a ring has work to do: it releases the slots of cancelled timers.
     void pass_time(tick now) { structure.expire(now, out); }
 
     checksum drain(tick now, std::uint64_t cut_short = 0) {
@@ -118,7 +119,7 @@ struct cancel {
     }
 };
 
-/// A lock that is none.
+/// A lock that does nothing.
 struct no_mutex {
     void lock() {}
     void unlock() {}
@@ -127,9 +128,9 @@ struct no_mutex {
 /// Requests that beat their timeouts. A pass over all takes half a timeout, so that no timer is due
 /// before it is visited again.
 ///
-/// @tparam Lock is held for each call. With a mutex, which waits for all stores, the cache misses of
-/// one call do not overlap with those of the next; without, what has fewer instructions and stores has
-/// more misses on their way at a time.
+/// @tparam Lock is held for each call. A mutex waits for all stores, so the cache misses of one
+/// call do not overlap with those of the next. Without a mutex, code with fewer instructions and
+/// stores has more misses in flight.
 template <class Lock>
 struct start_and_cancel {
     template <class S>
@@ -163,7 +164,7 @@ struct start_and_cancel {
         };
         b.start_all(0);
         b.pass_time(now);
-        // Warm-up: a ring has slots to sweep only when a timeout has passed.
+        // Warm-up: a ring has slots to sweep only after a timeout has passed.
         std::size_t first = 1;
         for (const std::size_t end = first + (requires { S::fixed_delay; } ? 3 : 1); first < end;)
             pass(first++);
@@ -203,7 +204,7 @@ struct rearm_one_way {
 struct rearm_later : rearm_one_way<true> {};
 struct rearm_earlier : rearm_one_way<false> {};
 
-/// Deadlines that move anywhere.
+/// Deadlines that move in both directions.
 struct rearm_random {
     template <class S>
     static sample run(const setup& s, const plan& what) {
@@ -221,7 +222,7 @@ struct rearm_random {
     }
 };
 
-/// How the time passes in which all timers expire.
+/// How time passes while all timers expire.
 enum class expiry { in_ticks, at_once, in_ticks_after_rearm };
 
 template <expiry How>
@@ -254,9 +255,9 @@ struct expire_all {
     }
 
 private:
-    /// Starts all timers, due at random times within the second that follows `now`. Where there is
-    /// but one delay, the timers start during one second, and `now` becomes the end of it, or a
-    /// little later, when the ring has seen it pass. Returns when all are due.
+    /// Starts all timers, due at random times within the second that follows `now`. A structure
+    /// with one delay starts them during one second, and moves `now` to the end of that second, or
+    /// a little later, when the ring has noticed it. Returns the tick in which all are due.
     template <class S>
     static tick file(bench_of<S>& b, std::size_t round, tick& now, random_ticks& delay) {
         const auto& order = visit_order(b.all.size(), round);
@@ -281,11 +282,13 @@ using expire_in_ticks = expire_all<expiry::in_ticks>;
 using expire_after_rearm = expire_all<expiry::in_ticks_after_rearm>;
 using jump = expire_all<expiry::at_once>;
 
-/// One random cache line written for each timer: the floor of whatever touches each timer once.
+/// Writes one random cache line for each timer: the floor of any structure that touches each timer
+/// once.
 struct random_write {
     static constexpr std::string_view name = "write";
 
-    /// `again`: each pass counts as one operation on all timers, and not only the last.
+    /// `again`: each pass counts as one operation on all timers; otherwise only the last pass
+    /// counts.
     static sample run(const setup& s, const plan& what, bool again) {
         const auto passes = passes_for(what);
         const timers<tick> all(s, what.size);
@@ -304,9 +307,10 @@ struct random_write {
     }
 };
 
-/// Each timer taken once out of as many lists as a slot of the wheel has, all walked in turn and the
-/// next of each asked for in advance: the floor of whatever finds timers by links. A wheel does this
-/// once when it hands a timer out, and once for each time that it has moved it before.
+/// Takes each timer once from one of several lists, as many as a slot of the wheel has. All lists
+/// are walked in turn, and the next timer of each is prefetched: the floor of any structure that
+/// finds timers by links. A wheel does this once when it hands a timer out, and once for each time
+/// that it moved the timer before.
 struct linked_walk {
     static constexpr std::string_view name = "links";
 
@@ -346,7 +350,7 @@ struct linked_walk {
     }
 };
 
-/// Bytes of one timer that a structure needs: in the timer and in itself.
+/// Bytes that a structure needs for each timer: inside the timer and in the structure.
 struct memory {
     template <class S>
     static sample run(const setup& s, const plan& what) {

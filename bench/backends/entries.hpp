@@ -3,8 +3,8 @@
 
 /// @file
 /// Purpose
-///   The list of workloads: what is measured, in which unit, on which structures, and what is to be
-///   reached. A workload in the service is one more entry.
+///   The list of workloads: what is measured, in which unit, on which structures, and the targets.
+///   A workload of the service is one more entry.
 #ifndef PAWL_BENCH_BACKENDS_ENTRIES_HPP
 #define PAWL_BENCH_BACKENDS_ENTRIES_HPP
 
@@ -25,7 +25,7 @@
 
 namespace bench::backends {
 
-/// A figure to be reached.
+/// A target for one figure.
 struct target {
     std::size_t size;
     std::string variant;
@@ -36,11 +36,11 @@ struct target {
 struct entry {
     bench::workload workload;
     std::vector<variant> peers = {};     ///< for sizes of up to most_for_peers
-    std::vector<std::size_t> sizes = {}; ///< none: those asked for
+    std::vector<std::size_t> sizes = {}; ///< empty: the sizes of the command line
     std::vector<target> targets = {};
 };
 
-/// With more timers, what waits for memory at each of many steps takes minutes.
+/// With more timers, peers that wait for memory at each of many steps take minutes.
 inline constexpr std::size_t most_for_peers = 1'000'000;
 
 /// Workload::run<S> for each S.
@@ -50,8 +50,8 @@ std::vector<variant> variants(const setup& s) {
                     [s](const plan& what) { return Workload::template run<S>(s, what); }}...};
 }
 
-/// The floors under a workload in which each timer is touched once, in front of the others: where its
-/// place is known, and if it expires, where it has to be found.
+/// Puts the floors of a workload that touches each timer once in front of the others: first for a
+/// known place, then, if timers expire, for a place that has to be found.
 inline std::vector<variant> above_write(const setup& s, bool again, std::vector<variant> others) {
     if (again)
         others.insert(others.begin(), {std::string(linked_walk::name), [s](const plan& what) {

@@ -3,12 +3,12 @@
 
 /// @file
 /// Purpose
-///   timeout_ring: as a structure beside the others, against the atomic operations that it cannot
-///   do without, and used by several threads against a wheel behind a mutex.
+///   timeout_ring: as a structure beside the others, against the atomic operations that it needs,
+///   and used by several threads against a wheel behind a mutex.
 ///
 /// Threads
-///   A thread has timers of its own. The ring is driven by whoever has just done a 64th of a pass:
-///   time goes by operations, so that a pass over all timers takes half the delay.
+///   A thread has timers of its own. A thread that has done a 64th of a pass drives the ring: time
+///   passes with the operations, so that a pass over all timers takes half the delay.
 #ifndef PAWL_BENCH_BACKENDS_RING_WORKLOADS_HPP
 #define PAWL_BENCH_BACKENDS_RING_WORKLOADS_HPP
 
@@ -39,8 +39,8 @@
 
 namespace bench::backends {
 
-/// Slots for n timers whose timeouts are cancelled after up to one delay: what was cancelled stays
-/// until its time is over.
+/// Slots for n timers whose timeouts are cancelled after at most one delay: a cancelled timer keeps
+/// its slot until the delay is over.
 inline std::size_t ring_capacity(std::size_t n) { return std::bit_ceil(n * 5 / 2); }
 
 class ring {
@@ -55,7 +55,7 @@ public:
     ring(const setup& s, std::size_t n, tick now, std::uint64_t delay)
         : ring_(delay, ring_capacity(n), now), most_(s.room) {}
 
-    /// All have the delay of the ring.
+    /// All timers have the delay of the ring.
     void start(hook& timer, tick) {
         const auto made = ring_.try_register(timer);
         if (made.status != pawl::time::ring_status::registered)
@@ -84,16 +84,16 @@ private:
     std::vector<hook*> room_;
 };
 
-/// What a ring does in a pair of cancel and registration, without the sweep, which is a note; and
-/// the least that it can do if any thread may: exchange the word of a slot, and take a number.
-/// Slots are as many and as big.
+/// The work of a ring for a pair of cancel and registration, without the sweep, which is a note.
+/// And the minimum for a ring that any thread may use: exchange the word of a slot, and take a
+/// number. The slots have the same number and size.
 ///
-/// `Apart`: which timer comes next is known when the number has been taken, so that the cache misses of
-/// one pair do not overlap with those of the next, as they do not where a server does other things in
-/// between. Otherwise what has fewer instructions has more misses on their way at a time.
+/// `Apart`: the next timer is known only after the number has been taken. So the cache misses of
+/// one pair do not overlap with those of the next, as in a server that does other work in
+/// between. Otherwise code with fewer instructions has more misses in flight.
 template <bool Apart>
 struct register_and_cancel {
-    /// 0, but only who has `number` knows.
+    /// Returns 0, but the compiler and the CPU need `number` to know that.
     static std::uint64_t hold_up(std::uint64_t number) { return Apart ? number >> 63 : 0; }
 
     static sample run_ring(const setup& s, const plan& what) {
@@ -126,7 +126,7 @@ struct register_and_cancel {
         b.start_all(0);
         b.pass_time(now);
         for (std::size_t number = 1; number < 4; ++number)
-            pass(number); // warm-up, until there is something to sweep
+            pass(number); // warm-up, until there are slots to sweep
         pairs = {};
         sweep = {};
         for (std::size_t number = 0; number < passes; ++number)
@@ -136,7 +136,7 @@ struct register_and_cancel {
                 {{"ns of sweeping per pair", per_operation(sweep, passes * what.size)}}};
     }
 
-    /// `Fill`: the slot of the number taken is filled, too.
+    /// `Fill`: also fills the slot of the number.
     template <bool Fill>
     static sample run_atomics(const setup& s, const plan& what) {
         struct slot {
@@ -186,7 +186,7 @@ struct register_and_cancel {
 
 namespace detail {
 
-/// A ring that several threads use. The calls answer how many timers they have ended.
+/// A ring that several threads use. Its functions return how many timers have ended.
 class shared_ring {
 public:
     static constexpr std::string_view name = "ring";
@@ -202,7 +202,7 @@ public:
                 timer.ticket = made.ticket;
                 return expired;
             }
-            // The other thread sleeps and has not let go of what it had a delay ago.
+            // The other thread sleeps, and has not released slots that it took one delay ago.
             expired += pass_time();
             std::this_thread::yield();
         }
@@ -217,12 +217,13 @@ private:
         thread_local std::vector<hook*> room;
         room.resize(room_);
         const auto position = ring_.position();
-        // relaxed: a count; a mark that is stamped late makes nothing early
+        // relaxed: a count; a mark that is stamped late makes no timer early
         const tick now{now_.fetch_add(ticks, std::memory_order_relaxed) + ticks};
         ring_.mark(now, position);
         std::size_t expired = 0;
         bool more = true;
-        // Bounded: a sweep that another thread's unfinished registration stops is not tried for ever.
+        // Bounded: if an unfinished registration of another thread stops the sweep, do not retry
+        // forever.
         for (auto calls = ring_.size() / room_ + 1; more && calls != 0; --calls) {
             const auto swept = ring_.expire(now, room);
             expired += swept.emitted;
@@ -236,13 +237,13 @@ private:
     alignas(64) std::atomic<std::uint64_t> now_{0};
 };
 
-/// The same with a wheel behind a mutex. Its timers do not expire before the end.
+/// The same with a wheel behind a mutex. Its timers do not expire before the end of the run.
 class locked_wheel {
 public:
     static constexpr std::string_view name = "locked_wheel";
     using hook = pawl::time::timer_node;
 
-    locked_wheel(const setup& s, std::size_t) : room_(s.room) {}
+    locked_wheel(const setup& s, std::size_t n) : room_(s.room) { wheel_.reserve(n); }
 
     std::size_t start(hook& timer) {
         const std::lock_guard lock(mutex_);
@@ -280,7 +281,7 @@ private:
 
 } // namespace detail
 
-/// Connections of several threads, each of which cancels its timeout and starts another one.
+/// Connections of several threads. Each cancels its timeout and starts another one.
 template <std::size_t Threads>
 struct registering_threads {
     template <class Shared>
@@ -314,7 +315,7 @@ struct registering_threads {
         }
         const auto ns = sum.end - sum.begin;
         const auto pairs = static_cast<double>(passes_for(what) * what.size);
-        // Each start has one end: cancelled, or expired where the other thread was far ahead.
+        // Each start has one end: cancelled, or expired if the other thread was far ahead.
         return {ns / pairs,
                 {shared.drain() + sum.ended, 0, 0},
                 {{"million pairs/s", 1000 * pairs / ns}, {"cores in use", sum.cpu_ns / ns}}};
@@ -328,7 +329,7 @@ private:
         std::uint64_t ended = 0;
     };
 
-    /// What one thread works on.
+    /// The objects of one thread.
     template <class Shared>
     class share {
     public:

@@ -3,19 +3,20 @@
 
 /// @file
 /// Purpose
-///   The structures under comparison behind one shape: Pawl's own, and what others use.
+///   The structures under comparison, behind one interface: Pawl's own, and those of other
+///   libraries.
 ///
 /// Model
 ///   A structure S has
 ///
-///       S::name, S::hook     what it is called; what it keeps in a timer
-///       S::bare              the type measured, without what this bench adds
-///       S(setup, n, now, d)  room for n timers; d is the delay, where there is only one
+///       S::name, S::hook     its name; its part of a timer
+///       S::bare              the type measured, without the parts that this bench adds
+///       S(setup, n, now, d)  room for n timers; d is the delay of structures with a fixed one
 ///       start(hook, due), cancel(hook), rearm(hook, due)
 ///       expire(now, sink)    passes everything due by then to sink(hook&)
 ///       next_wake()          a tick before which expire() has nothing to hand out
 ///
-///   as far as its workloads need it.
+///   as far as its workloads need these.
 #ifndef PAWL_BENCH_BACKENDS_STRUCTURES_HPP
 #define PAWL_BENCH_BACKENDS_STRUCTURES_HPP
 
@@ -37,15 +38,18 @@
 
 namespace bench::backends {
 
-/// A backend of Pawl, expired as the service does it, with room for one batch at a time.
+/// A backend of Pawl, expired as in the service, with room for one batch at a time.
 template <class Backend>
 class backend_of_pawl {
 public:
     using hook = pawl::time::timer_node;
     using bare = Backend;
 
-    backend_of_pawl(const setup& s, std::size_t, tick now, std::uint64_t)
-        : backend_(pawl::time::geometry{}, now), most_(s.room) {}
+    backend_of_pawl(const setup& s, std::size_t n, tick now, std::uint64_t)
+        : backend_(pawl::time::geometry{}, now), most_(s.room) {
+        if constexpr (pawl::time::reserving_backend<Backend>)
+            backend_.reserve(n);
+    }
 
     void start(hook& timer, tick due) { backend_.insert(timer, due); }
     void cancel(hook& timer) { backend_.erase(timer); }
@@ -74,8 +78,8 @@ struct hierarchical : backend_of_pawl<pawl::time::hierarchical_wheel> {
     using backend_of_pawl::backend_of_pawl;
 };
 
-/// The same as the service uses it: a cancelled timer stays filed until it starts again, which moves
-/// it, or until the wheel comes across it.
+/// The same, used as in the service: a cancelled timer stays filed until it starts again, which
+/// moves it, or until the wheel reaches it.
 class kept : public backend_of_pawl<pawl::time::hierarchical_wheel> {
     using base = backend_of_pawl<pawl::time::hierarchical_wheel>;
 
@@ -110,7 +114,7 @@ struct binary : backend_of_pawl<pawl::time::binary_wheel> {
     using backend_of_pawl::backend_of_pawl;
 };
 
-/// What a linked timer costs at least.
+/// The minimum that a linked timer needs.
 struct links {
     links* prev;
     links* next;
@@ -129,9 +133,8 @@ struct links {
     }
 };
 
-/// One doubly linked list in start order: the least that starting and cancelling can cost where
-/// timers are linked. Good for timers of one delay only, since the first to start is the first to
-/// expire.
+/// One doubly linked list in start order: the minimum cost of starting and cancelling linked
+/// timers. Works for timers of one delay only, because the first to start is the first to expire.
 class plain_list {
 public:
     static constexpr std::string_view name = "list";
@@ -165,8 +168,8 @@ private:
     links head_{&head_, &head_, tick{}};
 };
 
-/// The hashed timing wheel that many servers have: one list a slot, a timer goes round as often as
-/// it must. 4096 slots.
+/// The hashed timing wheel of many servers: one list for each slot; a timer stays in its slot for
+/// as many rounds as its delay needs. 4096 slots.
 class list_wheel {
 public:
     static constexpr std::string_view name = "list_wheel";
@@ -211,7 +214,8 @@ private:
     tick now_;
 };
 
-/// A binary heap of (due, timer) in an array, each timer knowing its place: Asio's timer_queue.
+/// A binary heap of (due, timer) in an array, in which each timer knows its place, like Asio's
+/// timer_queue.
 class heap {
 public:
     static constexpr std::string_view name = "heap";
@@ -256,7 +260,7 @@ private:
         e.timer->place = place;
     }
 
-    /// Puts `e` at `place` or where it belongs from there.
+    /// Puts `e` at `place`, then moves it up or down to where it belongs.
     void settle(std::size_t place, const entry& e) {
         if (place != 0 && e.due < entries_[(place - 1) / 2].due)
             up(place, e);
@@ -290,7 +294,7 @@ private:
     std::vector<entry> entries_;
 };
 
-/// A balanced tree of (due, timer), each timer knowing its place.
+/// A balanced tree of (due, timer), in which each timer knows its place.
 class ordered_set {
 public:
     static constexpr std::string_view name = "std_set";

@@ -3,14 +3,14 @@
 
 /// @file
 /// Purpose
-///   What the workloads of bare time structures stand on: N timers in memory, visited in random
-///   order; random ticks; a stopwatch for many short laps; the count of what came out.
+///   The base of the workloads of bare time structures: N timers in memory, visited in random
+///   order; random ticks; a stopwatch for many short laps; the count of expiries.
 ///
 /// Model
-///   One tick is a millisecond. A timer is a block of `timer_bytes` that begins with what the
-///   structure keeps in it, its hook. In a pawl::steady_timer the node is 16 bytes from the begin,
-///   which puts it across two cache lines as often. Blocks lie side by side. With the default of 112
-///   bytes, the size of a pawl::steady_timer, each hook is in a cache line of its own, or across two.
+///   One tick is a millisecond. A timer is a block of `timer_bytes` that starts with its hook, the
+///   part that belongs to the structure. In a pawl::steady_timer the node starts at byte 16, so it
+///   crosses a cache line equally often. Blocks are contiguous. With the default of 112 bytes, the
+///   size of a pawl::steady_timer, each hook has a cache line of its own, or crosses two.
 #ifndef PAWL_BENCH_BACKENDS_TIMERS_HPP
 #define PAWL_BENCH_BACKENDS_TIMERS_HPP
 
@@ -35,18 +35,19 @@ namespace bench::backends {
 
 using pawl::time::tick;
 
-/// What the command line says of all workloads.
+/// The options of the command line that all workloads use.
 struct setup {
     std::size_t timer_bytes = 112; ///< of one timer, a multiple of 8, at least 32
     std::size_t room = 256;        ///< nodes that one expire() may handle, the service's default
 };
 
-/// Where time begins: a round number would flatter wheels.
+/// The start of time. A round number would favour wheels.
 inline constexpr tick origin{1'763'741'816'477};
 
 inline tick after(tick start, std::uint64_t ticks) { return tick{start.count() + ticks}; }
 
-/// Uniform in [low, low + width); width below 2^32. A bench of timers, not of random numbers.
+/// Uniform in [low, low + width); width below 2^32. Cheap, so that the timers are measured and not
+/// the random numbers.
 class random_ticks {
 public:
     random_ticks(std::uint64_t low, std::uint64_t width, std::uint64_t seed = 88172645463325252u)
@@ -63,7 +64,7 @@ private:
     std::uint64_t state_;
 };
 
-/// Memory that is used again by the next run: it has its pages. One user at a time.
+/// Memory that the next run reuses, so its pages are present. One user at a time.
 inline std::byte* timer_memory(std::size_t bytes) {
     struct release {
         void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{64}); }
@@ -71,7 +72,7 @@ inline std::byte* timer_memory(std::size_t bytes) {
     static std::unique_ptr<std::byte[], release> memory;
     static std::size_t size = 0;
     if (size < bytes) {
-        memory.reset(); // before the other is there
+        memory.reset(); // before the new one is allocated
         size = 0;
         memory.reset(static_cast<std::byte*>(::operator new[](bytes, std::align_val_t{64})));
         size = bytes;
@@ -79,8 +80,8 @@ inline std::byte* timer_memory(std::size_t bytes) {
     return memory.get();
 }
 
-/// The order of a pass over n timers: a permutation of 0..n-1, another one for each pass % 3, the
-/// same for every variant. Kept for all n, since shuffling ten millions takes seconds.
+/// The order of a pass over n timers: a permutation of 0..n-1, a different one for each pass % 3,
+/// the same for every variant. Kept for each n, because shuffling ten million takes seconds.
 inline const std::vector<index>& visit_order(std::size_t n, std::size_t pass) {
     static std::map<std::size_t, std::array<std::vector<index>, 3>> orders;
     auto& three = orders[n];
@@ -104,7 +105,7 @@ public:
         : memory_(timer_memory(n * s.timer_bytes)), bytes_(s.timer_bytes), size_(n) {
         for (std::size_t i = 0; i < n; ++i)
             new (memory_ + i * bytes_) Hook{};
-        visit_order(n, 0); // makes all orders: not while a stopwatch runs
+        visit_order(n, 0); // makes all orders before the stopwatch runs
     }
 
     std::size_t size() const noexcept { return size_; }
@@ -129,8 +130,8 @@ private:
     std::size_t size_;
 };
 
-/// Counts the timers that a structure hands out. Their numbers are known from their addresses, so
-/// that no more memory is read; they are divided out at the end.
+/// Counts the timers that a structure hands out. Their addresses give their numbers, so no more
+/// memory is read; the division comes at the end.
 template <class Hook>
 class tally {
 public:
@@ -141,7 +142,7 @@ public:
         offsets_ += all_->offset(hook);
     }
 
-    /// `cut_short` is what the workload itself has cancelled or moved.
+    /// `cut_short`: the timers that the workload itself has cancelled or moved.
     checksum sum(std::uint64_t cut_short = 0) const {
         return {count_, cut_short, offsets_ / all_->bytes() + count_};
     }
@@ -152,8 +153,8 @@ private:
     std::uint64_t offsets_ = 0;
 };
 
-/// CPU time of many laps. A lap of a thousand operations is so short that reading the clock must be
-/// taken off.
+/// CPU time of many laps. A lap of a thousand operations is so short that the cost of reading the
+/// clock must be subtracted.
 class lap_watch {
 public:
     void begin() { begin_ = thread_cpu::now_ns(); }

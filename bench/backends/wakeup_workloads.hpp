@@ -3,13 +3,13 @@
 
 /// @file
 /// Purpose
-///   How often a process that has nothing else to do wakes up for its timers: a count, exact and
-///   the same on every machine.
+///   How often an otherwise idle process wakes up for its timers: a count, exact and the same on
+///   every machine.
 ///
 /// Model
 ///   A driver sleeps until next_wake(), calls expire(), and sleeps again: one stop. A wheel may
-///   stop where nothing is due, in order to file timers anew. Every run checks that each timer
-///   fires when it should.
+///   stop when no timer is due, in order to refile timers. Every run checks that each timer fires
+///   when it should.
 #ifndef PAWL_BENCH_BACKENDS_WAKEUP_WORKLOADS_HPP
 #define PAWL_BENCH_BACKENDS_WAKEUP_WORKLOADS_HPP
 
@@ -33,7 +33,7 @@ namespace bench::backends {
 
 namespace detail {
 
-/// Timers and a driver that counts its stops.
+/// Timers, and a driver that counts its stops.
 template <class S>
 class sleeper {
 public:
@@ -51,14 +51,14 @@ public:
         stops_ = 0;
     }
 
-    /// Starts a timer that may fire from `earliest` to `latest`, at the best tick of that range.
+    /// Starts a timer that may fire from `earliest` to `latest`, at the best tick of this range.
     void start(index i, tick earliest, tick latest) {
         due_[i] = pawl::time::best_in_range(now_, earliest, latest);
         structure_.start(all_[i], due_[i]);
     }
     void start(index i, std::uint64_t delay) { start(i, after(now_, delay), after(now_, delay)); }
 
-    /// Sleeps until the next stop. on_fired(i) may start timer i again.
+    /// Sleeps until the next stop. on_fired(i) may restart timer i.
     template <class OnFired>
     void next_stop(OnFired on_fired) {
         now_ = structure_.next_wake();
@@ -85,14 +85,14 @@ private:
     timers<typename S::hook> all_;
     S structure_;
     std::vector<tick> due_;
-    std::vector<index> fired_; ///< at the last stop
+    std::vector<index> fired_; ///< in the last stop
     tick now_ = origin;
     checksum sum_;
     std::uint64_t stops_ = 0;
 };
 
-/// Delays of which as many are between 10 and 100 ms as between 1 and 10 s. Each timer has its own
-/// series, so that it does not matter in which order the timers of one tick come.
+/// Delays, of which as many are between 10 and 100 ms as between 1 and 10 s. Each timer has its own
+/// series, so the order of the timers of one tick does not matter.
 class log_uniform_delays {
 public:
     log_uniform_delays(std::size_t timers, double low, double high) : low_(low), high_(high) {
@@ -131,7 +131,7 @@ struct sparse_wakeups {
     }
 };
 
-/// One timer of 30 s, alone, started at any time.
+/// One timer of 30 s, alone, started at different times.
 struct lone_wakeups {
     template <class S>
     static sample run(const setup& s, const plan& what) {
@@ -147,7 +147,7 @@ struct lone_wakeups {
     }
 };
 
-/// Timers of 1 to 60 s that may fire later by a part of their delay.
+/// Timers of 1 to 60 s that may fire later by a percentage of their delay.
 template <unsigned Percent>
 struct slack {
     template <class S>
@@ -165,10 +165,10 @@ struct slack {
             while (driver.fired() < expiries)
                 driver.next_stop(start);
         };
-        run_until(what.size); // they were all started at once: until that has worn off
+        run_until(what.size); // all started at once: runs until this no longer shows
         driver.forget_counts();
         run_until(std::max(what.operations / 10, what.size));
-        // No checksum: the variants are to differ in what they do.
+        // No checksum: the variants are meant to do different work.
         return {1000 * driver.stops_per_timer(), {}, {}};
     }
 };

@@ -4,9 +4,9 @@
 #
 # usage: http.sh EXAMPLES BENCH [REPETITIONS [SECONDS [IDLE-CONNECTIONS [SECONDS-AT-REST]]]]
 #
-# examples/http_server on pawl::tcp_stream against the same server on boost::beast::tcp_stream, in turn, under wrk with 1,
-# 10 and 100 connections; then with idle connections. EXAMPLES and BENCH have the programs. Prints Markdown tables. See
-# bench/README.md.
+# examples/http_server on pawl::tcp_stream against the same server on boost::beast::tcp_stream, in turn, under wrk with
+# 1, 10 and 100 connections, then with idle connections. EXAMPLES and BENCH are the folders of the programs. Prints
+# Markdown tables. See bench/README.md.
 
 set -Eeuo pipefail
 
@@ -20,12 +20,12 @@ bench=$2
 repetitions=${3:-31}
 seconds=${4:-2}
 idle=${5:-20000}
-rest=${6:-80} # twice the period of a ring of 10 minutes, and more
+rest=${6:-80} # more than twice the period of a ring of 10 minutes
 loads=(1 10 100) # connections: the server waits for each request, for some, for none
 
 ulimit -Sn "$(ulimit -Hn)"
 files=$(ulimit -Sn)
-# One process needs a descriptor for each connection, and some of its own.
+# One process needs a descriptor for each connection, and some more.
 if [[ $files != unlimited ]] && ((idle > files - 50)); then
     idle=$((files - 50))
 fi
@@ -71,7 +71,7 @@ stop() {
     server=
 }
 
-# usage: sets ticks (CPU, hundredths of a second), switches and kilobytes of the server so far.
+# usage: sets ticks (CPU, hundredths of a second), switches and kilobytes of the server until now.
 usage() {
     local stat status
     stat=$(<"/proc/$server/stat")
@@ -81,8 +81,8 @@ usage() {
     kilobytes=$(awk '/^VmRSS/ { print $2 }' "/proc/$server/status")
 }
 
-# load SECONDS: wrk on the second CPU; but with one connection, where client and server take turns, on the same one, since
-# it would be measured how long it takes to wake another CPU.
+# load SECONDS: wrk on the second CPU. With one connection, client and server take turns, so wrk runs on the server's
+# CPU; otherwise the time to wake another CPU would be measured.
 load() {
     taskset -c $((connections > 1)) wrk -t1 -c"$connections" -d"${1}s" --latency "http://127.0.0.1:$port/" >"$scratch/wrk" ||
         die "wrk failed: $(<"$scratch/wrk")"
@@ -117,7 +117,7 @@ for connections in "${loads[@]}"; do
         done
     done
 
-    # System calls, in runs of their own. Only what is traced is slowed down.
+    # System calls, in separate runs. Only the traced calls are slowed down.
     for timer in asio pawl; do
         start "$timer" strace -f --seccomp-bpf -c -o "$scratch/strace" -e trace=timerfd_settime
         load 8
@@ -143,7 +143,7 @@ for timer in asio pawl; do
         kill -0 "$clients" 2>/dev/null || die 'the idle clients failed'
         sleep 0.1
     done
-    sleep 20 # the limits of the first request pass, at which a stream may look at its clock once more
+    sleep 20 # the limits of the first request expire, for which a stream may read its clock once more
     usage
     before=($ticks $switches)
     held=$kilobytes

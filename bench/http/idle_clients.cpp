@@ -1,9 +1,9 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// pawl_bench_idle_clients HOST PORT COUNT: opens COUNT connections, asks for / on each, reads the
-// answer, keeps them open, prints "ready", and ends when its standard input does. A connection that
-// the server closes is an error.
+// pawl_bench_idle_clients HOST PORT COUNT: opens COUNT connections, requests / on each, reads the
+// answer, keeps the connections open, prints "ready", and ends when its standard input ends. If the
+// server closes a connection, that is an error.
 
 #include "../../examples/command_line.hpp"
 

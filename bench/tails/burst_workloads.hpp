@@ -3,18 +3,18 @@
 
 /// @file
 /// Purpose
-///   What others feel while very many timers expire at once, as after an outage of the network:
+///   The delays of other work while very many timers expire at once, as after a network outage:
 ///   another thread that starts waits on timers of the same context, and a client whose connection
 ///   the same context serves.
 ///
 /// Model
 ///   The timers are due at random times within one millisecond. The main thread runs the context. A
 ///   second thread measures on a fixed schedule, from `quiet` before the first timer is due to the
-///   last handler. All events that were to happen in that time do happen, late or not. Those of the
-///   expiry count; those before it show what the machine and the measurement add.
+///   last handler. All scheduled events happen, late or not. Those during the expiry count; those
+///   before it show the overhead of the machine and of the measurement.
 ///
 /// Threads
-///   Both threads never sleep while they measure: two idle cores are needed.
+///   Neither thread sleeps while it measures: two idle cores are needed.
 #ifndef PAWL_BENCH_TAILS_BURST_WORKLOADS_HPP
 #define PAWL_BENCH_TAILS_BURST_WORKLOADS_HPP
 
@@ -49,10 +49,10 @@ using namespace std::chrono_literals;
 /// How long the second thread measures before the first timer is due.
 inline constexpr auto quiet = 100ms;
 
-/// Longer than any run: the waits that are started meanwhile do not expire.
+/// Longer than any run: waits that the second thread starts do not expire.
 inline constexpr auto far_away = 1h;
 
-/// Timers that expire at once in the main thread, and a second thread beside.
+/// Timers that expire at once in the main thread, and a second thread beside it.
 template <class Library>
 class burst {
 public:
@@ -65,7 +65,7 @@ public:
         return over_.load(std::memory_order_acquire) && t > last_; // pairs with the last handler
     }
 
-    /// Runs the context until `measure(first_due)`, in a thread of its own, has returned: the
+    /// Runs the context until `measure(first_due)`, in a thread of its own, has returned the
     /// latencies of its events.
     template <class Measure>
     sample run(Measure measure) {
@@ -108,17 +108,17 @@ public:
 
 private:
     fleet<Library> fleet_;
-    std::size_t left_; // of the main thread, as last_
+    std::size_t left_; // used by the main thread, like last_
     clock::time_point last_;
     std::atomic<bool> over_{false};
 };
 
-/// Starting a wait takes from the time at which it was to be started until async_wait() returns.
+/// The latency of a start: from its scheduled time until async_wait() has returned.
 template <class Library>
 sample registrations(const plan& what, double per_second) {
     burst<Library> all(what.size);
-    // A timer for each wait, made beforehand: enough for an expiry that takes 5 us a timer. If it
-    // takes longer still, they are used again.
+    // A timer for each wait, made in advance: enough for an expiry that takes 5 us per timer. If it
+    // takes longer, they are reused.
     const auto seconds = 0.5 + static_cast<double>(what.size) * 5e-6;
     std::vector<typename Library::timer> timers;
     const auto count = static_cast<std::size_t>(seconds * per_second);
@@ -140,7 +140,7 @@ sample registrations(const plan& what, double per_second) {
     });
 }
 
-/// The server's side of a connection: sends back what comes.
+/// The server's side of a connection: sends received bytes back.
 class echo {
 public:
     explicit echo(asio::ip::tcp::socket socket) : socket_(std::move(socket)) { read(); }
@@ -162,14 +162,14 @@ private:
     std::array<char, 4096> buffer_{};
 };
 
-/// A ping is a byte. It takes from the time at which it was to be sent until it is back. The client
-/// sends the next whether or not it is.
+/// A ping is a byte. Its latency is from its scheduled time until the echo is back. The client
+/// sends the next ping even if the echo is not back.
 class client {
 public:
     /// @param s non-blocking from here on
     explicit client(asio::ip::tcp::socket& s) : socket_(s) { socket_.non_blocking(true); }
 
-    /// Until over_by(t) is true for the time of the next ping, and all are back.
+    /// Until over_by(t) is true for the time of the next ping, and all echoes are back.
     template <class OverBy>
     std::vector<latency> measure(const schedule& when, OverBy over_by) {
         std::vector<latency> all;
@@ -192,7 +192,7 @@ public:
     }
 
 private:
-    /// Bytes; none if it would have to wait.
+    /// Bytes transferred; 0 if it would block.
     template <class Transfer>
     static std::size_t transferred(Transfer transfer) {
         error_code ec;
@@ -210,7 +210,7 @@ template <class Library>
 sample ping_pong(const plan& what, double per_second) {
     using asio::ip::tcp;
     burst<Library> all(what.size);
-    asio::io_context outside; // not run: the client waits for nobody
+    asio::io_context outside; // not run: the client never waits
     tcp::acceptor acceptor(all.context(), {asio::ip::address_v4::loopback(), 0});
     tcp::socket socket(outside);
     socket.connect(acceptor.local_endpoint());

@@ -3,7 +3,7 @@
 
 /// @file
 /// Purpose
-///   How late timers are in a server that is busy, and what heartbeats cost in one that is not.
+///   The lateness of timers in a busy server, and the cost of heartbeats in an idle one.
 #ifndef PAWL_BENCH_TAILS_LOAD_WORKLOADS_HPP
 #define PAWL_BENCH_TAILS_LOAD_WORKLOADS_HPP
 
@@ -30,7 +30,7 @@
 
 namespace bench::tails {
 
-/// How long after `due` it is now, in microseconds.
+/// How late it is now, compared with `due`, in microseconds.
 inline double lateness_of(clock::time_point due) {
     const auto late = clock::now() - due;
     if (late < clock::duration::zero())
@@ -38,9 +38,9 @@ inline double lateness_of(clock::time_point due) {
     return in_us(late);
 }
 
-/// A second thread that posts requests at random times (a Poisson process), up to `last`. Each keeps
-/// the context busy for `work`; together for a share `load` of the time. A machine that is too busy
-/// itself to serve them catches up after `last`.
+/// A second thread that posts requests at random times (a Poisson process), up to `last`. Each
+/// keeps the context busy for `work`, together for a share `load` of the time. If the machine is
+/// too busy to serve them, it catches up after `last`.
 class requests {
 public:
     requests(asio::io_context& io, double load, clock::time_point last)
@@ -97,8 +97,8 @@ sample lateness(const plan& what, double load) {
     return {all.at(0.999), seen, std::move(notes)};
 }
 
-/// Timers with a period of one second and random phases, each of which beats once a second for as
-/// many whole seconds as `window` has.
+/// Timers with a period of one second and random phases. Each beats once a second, for as many
+/// whole seconds as `window` has.
 template <class Library>
 class heartbeats {
 public:
@@ -152,8 +152,8 @@ private:
     std::vector<double> late_;
 };
 
-/// Two threads run the context. In one of them at a time a handler cancels a wait and goes on working
-/// for a while: how long until the other thread runs the handler of that wait.
+/// Two threads run the context. In one of them at a time, a handler cancels a wait and continues to
+/// work for a while: how long until the other thread runs the handler of that wait.
 template <class Library>
 class busy_handlers {
 public:
@@ -204,7 +204,7 @@ private:
     fleet<Library> fleet_;
     std::vector<clock::time_point> cancelled_at_;
     std::mutex mutex_;
-    std::size_t left_; // guarded, as late_
+    std::size_t left_; // guarded, like late_
     std::vector<double> late_;
 };
 

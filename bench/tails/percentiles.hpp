@@ -3,14 +3,14 @@
 
 /// @file
 /// Purpose
-///   Percentiles of latencies. Every sample is kept and they are sorted at the end: no bucket rounds
-///   a tail.
+///   Percentiles of latencies. Every sample is kept, and they are sorted at the end: a tail is not
+///   rounded by buckets.
 ///
 /// Model
-///   Events come at a fixed rate, whether or not the one before has been dealt with, and a latency
-///   counts from the time at which its event was to happen. If the measuring thread waited for each
-///   event before it began the next, a stall would delay the events that it should have hit, and
-///   appear as one bad sample (coordinated omission).
+///   Events come at a fixed rate, even if the one before is not finished, and a latency counts from
+///   the scheduled time of its event. If the measuring thread waited for each event before it
+///   started the next, a stall would delay the events that it should have hit, and appear as one
+///   bad sample (coordinated omission).
 #ifndef PAWL_BENCH_TAILS_PERCENTILES_HPP
 #define PAWL_BENCH_TAILS_PERCENTILES_HPP
 
@@ -43,13 +43,13 @@ private:
     double period_; // in nanoseconds
 };
 
-/// A thread that slept would be measured waking up, so it spins.
+/// Spins, because waking from sleep would be measured as well.
 inline void spin_until(clock::time_point t) {
     while (clock::now() < t) {
     }
 }
 
-/// When an event was to happen, and how long after that it was done.
+/// The scheduled time of an event, and how much later it was done.
 struct latency {
     clock::time_point intended;
     clock::duration value;
@@ -68,7 +68,7 @@ public:
         std::sort(sorted_.begin(), sorted_.end());
     }
 
-    /// Of those that were to happen from `first` on, up to `last`.
+    /// Of the events scheduled in [first, last).
     static percentiles between(const std::vector<latency>& all, clock::time_point first,
                                clock::time_point last) {
         std::vector<double> samples;
@@ -78,7 +78,7 @@ public:
         return percentiles(std::move(samples));
     }
 
-    /// The smallest sample that no more than a share of 1 - p is above.
+    /// The smallest sample such that at most a share of 1 - p is above it.
     [[nodiscard]] double at(double p) const {
         const auto rank = std::ceil(p * static_cast<double>(sorted_.size()) - 1e-6);
         return sorted_[rank < 1 ? 0 : static_cast<std::size_t>(rank) - 1];
@@ -87,7 +87,7 @@ public:
     [[nodiscard]] double max() const { return sorted_.back(); }
     [[nodiscard]] std::size_t count() const { return sorted_.size(); }
 
-    /// What tables and pictures show. With too few samples a high percentile is the maximum.
+    /// The values for tables and pictures. With too few samples a high percentile is the maximum.
     [[nodiscard]] std::vector<note> notes() const {
         return {{"p50", at(0.5)},     {"p90", at(0.9)},       {"p99", at(0.99)},
                 {"p99.9", at(0.999)}, {"p99.99", at(0.9999)}, {"max", max()}};

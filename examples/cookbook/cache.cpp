@@ -35,7 +35,7 @@ using cookbook::check;
 using cookbook::pass;
 using namespace std::chrono_literals;
 
-/// Used by one thread, or on one strand.
+/// For one thread or one strand.
 template <class Key, class Value, class Clock>
 class cache {
 public:
@@ -106,7 +106,7 @@ void cache<Key, Value, Clock>::put(const Key& key, Value value) {
         sleep();
 }
 
-// --- what it promises ----------------------------------------------------------------------------
+// --- its promises --------------------------------------------------------------------------------
 
 using pawl::manual_clock;
 using names = cache<std::string, std::string, manual_clock>;

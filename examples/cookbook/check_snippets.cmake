@@ -1,8 +1,9 @@
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
 
-# Fails, with the text that belongs there, where doc/cookbook.md does not quote a recipe as it stands in its program:
-# what is between "// [recipe]" and "// [recipe end]", as a block of C++.
+# Fails if doc/cookbook.md does not quote the recipe of a program exactly, that is, the text between "// [recipe]" and
+# "// [recipe end]", as a block of C++. Prints the expected text. Each block of C++ must be a recipe, unless it is
+# indented: an excerpt in a list item.
 #
 #     cmake -D DOCUMENT=<cookbook.md> -D PROGRAMS=<folder of the programs> -P check_snippets.cmake
 
@@ -26,8 +27,8 @@ foreach(program IN LISTS programs)
 endforeach()
 
 list(LENGTH programs recipes)
-string(REGEX REPLACE "[][;]" " " document "${document}") # they mean something in a CMake list
-string(REGEX MATCHALL "```cpp\n" blocks "${document}")
+string(REGEX REPLACE "[][;]" " " document "${document}") # these are special in a CMake list
+string(REGEX MATCHALL "\n```cpp\n" blocks "${document}")
 list(LENGTH blocks blocks)
 if(wrong OR recipes EQUAL 0 OR NOT recipes EQUAL blocks)
     message(FATAL_ERROR "${recipes} programs, ${wrong} of them not quoted; ${blocks} blocks of C++ in ${DOCUMENT}")

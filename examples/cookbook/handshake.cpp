@@ -1,8 +1,8 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// A server in which the first exchange after accept has a limit, and nothing else has: who connects
-// and says nothing, or says it a byte at a time, is dropped; who has said hello may be silent.
+// A server with a limit only for the first exchange after accept. A client that connects and sends
+// nothing, or one byte at a time, is dropped. A client that has said hello may stay silent.
 
 #include "lines.hpp"
 #include "support.hpp"
@@ -76,7 +76,7 @@ asio::awaitable<void> say_hello_and_fall_silent(tcp::socket server, const outcom
     co_await write_line(server, "Ada");
     check(co_await read_line(server, buffer) == "welcome", "who says hello is welcome");
 
-    while (!other.ended || !third.ended) // they have come later, so that Ada's limit passes before
+    while (!other.ended || !third.ended) // these came later, so Ada's limit passes before
         co_await pawl::sleep_for(5ms);
 
     co_await write_line(server, "sorry");

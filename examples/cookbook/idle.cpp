@@ -4,8 +4,8 @@
 // A TCP session that ends when its peer has been silent for 30 s: one wait for the whole session,
 // and one rearm_after() for each read.
 //
-// The sockets are real. The timer is mostly on pawl::manual_clock, so that minutes of silence take
-// no time; in a server it is session<pawl::coarse_timer>.
+// The sockets are real. The timer is mostly on pawl::manual_clock, so that minutes of silence pass
+// at once; a server uses session<pawl::coarse_timer>.
 
 #include "support.hpp"
 
@@ -41,7 +41,7 @@ asio::awaitable<void> echo(tcp::socket& peer, Timer& silence, typename Timer::du
     }
 }
 
-/// Ends with an exception that says why: timed_out, eof, operation_aborted, ...
+/// Ends with an exception that has the reason: timed_out, eof, operation_aborted, ...
 template <class Timer>
 asio::awaitable<void> session(tcp::socket peer, typename Timer::duration idle) {
     Timer silence(peer.get_executor());

@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// The protocol of the recipes that speak one: lines.
+// The protocol of some recipes: lines.
 #ifndef PAWL_EXAMPLES_COOKBOOK_LINES_HPP
 #define PAWL_EXAMPLES_COOKBOOK_LINES_HPP
 
@@ -11,7 +11,7 @@
 
 namespace cookbook {
 
-/// @param buffer what has come of later lines; the same for all calls.
+/// @param buffer bytes of later lines; the same for all calls.
 inline boost::asio::awaitable<std::string> read_line(boost::asio::ip::tcp::socket& from,
                                                      std::string& buffer) {
     const auto size = co_await boost::asio::async_read_until(

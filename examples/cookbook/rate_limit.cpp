@@ -1,12 +1,11 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// A token bucket: so many at once, then one per interval, first come first served. Whoever waits
-// for a token has a slot, the time at which there will be one; a wait that is given up hands its
-// slot on.
+// A token bucket: a burst at once, then one token per interval, first come first served. A waiter
+// has a slot, which is the time of its token. A cancelled wait passes its slot on.
 //
-// There is no thread and no tick: a bucket that nobody waits for costs nothing. The clock is a
-// template parameter: std::chrono::steady_clock in a program, pawl::manual_clock here.
+// There is no thread and no tick: a bucket without waiters costs nothing. The clock is a template
+// parameter: std::chrono::steady_clock in a program, pawl::manual_clock here.
 
 #include "support.hpp"
 
@@ -134,7 +133,7 @@ struct fleet {
         return names;
     }
 
-    /// That of any `burst + 1` in a row, the last is at least an interval later than the first.
+    /// Of any `burst + 1` tokens in a row, the last is at least an interval after the first.
     [[nodiscard]] bool keeps_to(manual_clock::duration interval, std::size_t burst) const {
         for (std::size_t i = burst; i < log.size(); ++i)
             if (log[i].when - log[i - burst].when < interval)

@@ -1,8 +1,9 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// hiredis in an io_context, as far as reminders.cpp uses it: commands that can be awaited and
-// cancelled, and a subscription. A program of yours takes Boost.Redis, or the client that it has.
+// hiredis in an io_context, as far as reminders.cpp needs it: commands that can be awaited and
+// cancelled, and a subscription. Your own program would use Boost.Redis, or the client that it
+// already has.
 #ifndef PAWL_EXAMPLES_COOKBOOK_REDIS_CONNECTION_HPP
 #define PAWL_EXAMPLES_COOKBOOK_REDIS_CONNECTION_HPP
 
@@ -34,7 +35,7 @@
 
 namespace cookbook {
 
-/// What Redis answers: an integer, a text, or a list. Nil is an empty text.
+/// An answer of Redis: an integer, a text, or a list. Nil is an empty text.
 struct redis_reply {
     long long integer = 0;
     std::string text{};
@@ -52,14 +53,14 @@ struct redis_reply {
     }
 };
 
-/// A connection to a Redis on this machine, for one thread. It outlives the commands that are
-/// waited for, which are told through the executor, never from within a call.
+/// A connection to a Redis on this machine, for one thread. It outlives its pending commands, which
+/// complete through the executor, never from within a call.
 class redis_connection {
     using error_code = boost::system::error_code;
 
 public:
-    /// @param path of the socket of the server.
-    /// @throws boost::system::system_error if nothing listens there.
+    /// @param path of the server's socket.
+    /// @throws boost::system::system_error if there is no server.
     redis_connection(const boost::asio::any_io_executor& executor, const std::string& path)
         : context_(redisAsyncConnectUnix(path.c_str())), socket_(executor) {
         if (!context_)
@@ -74,7 +75,7 @@ public:
         context_->ev.delRead = [](void* self) { of(self).reads_.wanted = false; };
         context_->ev.addWrite = [](void* self) { of(self).watch(of(self).writes_, false); };
         context_->ev.delWrite = [](void* self) { of(self).writes_.wanted = false; };
-        context_->ev.cleanup = [](void* self) { // hiredis has let go of the socket, or is about to
+        context_->ev.cleanup = [](void* self) { // hiredis has released the socket, or is about to
             of(self).context_ = nullptr;
             of(self).socket_.release();
         };
@@ -83,16 +84,16 @@ public:
     redis_connection& operator=(const redis_connection&) = delete;
     ~redis_connection() { close(); }
 
-    /// Ends the commands that are waited for with `eof`.
+    /// Ends the pending commands with `eof`.
     void close() {
         on_loss_ = nullptr;
         if (context_)
             redisAsyncFree(context_);
     }
 
-    /// Sends a command. It may be cancelled; then its answer is dropped when it comes.
-    /// @throws boost::system::system_error if the connection is lost, or the command cancelled
-    ///         (`operation_aborted`), and std::runtime_error if Redis answers with an error.
+    /// Sends a command. If it is cancelled, a later answer is dropped.
+    /// @throws boost::system::system_error if the connection is lost, or the command is cancelled
+    ///         (`operation_aborted`); std::runtime_error if Redis answers with an error.
     boost::asio::awaitable<redis_reply> command(std::vector<std::string> words) {
         redis_reply reply =
             co_await boost::asio::async_initiate<decltype(boost::asio::use_awaitable),
@@ -104,8 +105,8 @@ public:
         co_return reply;
     }
 
-    /// Calls `on_ready()` when messages on a channel will be heard, `on_message(text)` for each, and
-    /// `on_loss()` if the connection is lost before it is closed. It takes no other command then.
+    /// Calls `on_ready()` when the subscription is active, `on_message(text)` for each message, and
+    /// `on_loss()` if the connection is lost before it is closed. It takes no other commands afterwards.
     void subscribe(const std::string& channel, std::function<void()> on_ready,
                    std::function<void(const std::string&)> on_message,
                    std::function<void()> on_loss) {
@@ -134,7 +135,7 @@ private:
         bool watched = false;
     };
 
-    /// A command without an answer. It is told of one thing: the answer, the loss, a cancellation.
+    /// A command without an answer. It ends once: by the answer, a loss, or a cancellation.
     struct pending {
         virtual ~pending() = default;
         virtual void complete(error_code ec, redis_reply reply) = 0;
@@ -201,12 +202,12 @@ private:
         if (context_ &&
             redisAsyncCommandArgv(context_, told, data.get(), static_cast<int>(words.size()),
                                   texts.data(), sizes.data()) == REDIS_OK)
-            data.release(); // it is with hiredis, which calls `told` in any case
+            data.release(); // hiredis owns it, and calls `told` in any case
         else
             command->complete(boost::asio::error::eof, {});
     }
 
-    /// Tells hiredis when the socket can be read or written, as long as it wants to know.
+    /// Tells hiredis when the socket is readable or writable, while it asks for that.
     void watch(direction& d, bool reading) {
         d.wanted = true;
         if (std::exchange(d.watched, true))
@@ -234,7 +235,7 @@ private:
     std::function<void()> on_ready_{};
     std::function<void(const std::string&)> on_message_{};
     std::function<void()> on_loss_{};
-    std::shared_ptr<int> alive_ = std::make_shared<int>(); // for waits that are queued at the end
+    std::shared_ptr<int> alive_ = std::make_shared<int>(); // for queued waits at the end
 };
 
 } // namespace cookbook

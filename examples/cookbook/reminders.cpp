@@ -1,9 +1,9 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// Reminders that outlive the processes that deliver them, and the machine. They are kept by Redis,
-// in a sorted set; any number of processes claim what is due by a script, and each has one timer,
-// for the next deadline. test/reminders/reminders_test.py kills some of them.
+// Reminders that outlive the processes that deliver them, and the machine. Redis keeps them in a
+// sorted set. Any number of processes claim due reminders by a script; each process has one timer, for
+// the next deadline. test/reminders/reminders_test.py kills some of them.
 //
 //     reminders SOCKET add ID MILLISECONDS TEXT      for a delay from now
 //     reminders SOCKET work LEASE                    deliver until SIGTERM; LEASE in milliseconds
@@ -48,7 +48,7 @@ using namespace std::chrono_literals;
 // {...}: all of them on one node of a cluster.
 const std::string due = "{reminders}:due";       // sorted by when an id is due, or its claim ends
 const std::string texts = "{reminders}:texts";   // by id
-const std::string claims = "{reminders}:claims"; // the number of the last claim, by id
+const std::string claims = "{reminders}:claims"; // number of the last claim, by id
 const std::string numbers = "{reminders}:numbers";
 const std::string added = "{reminders}:added"; // a channel
 
@@ -77,7 +77,7 @@ redis.call('HDEL', claims, id)
 return 1
 )";
 
-/// What a worker has claimed, or, with no id, how long nothing will be due.
+/// A claimed reminder or, without an id, the time until the next one is due.
 struct claim {
     std::string id{};
     std::string number{}; ///< greater than that of any earlier claim
@@ -85,10 +85,10 @@ struct claim {
     milliseconds wait{};
 };
 
-/// No answer from a Redis on this machine takes that long.
+/// An answer from a Redis on this machine never takes that long.
 constexpr auto answer_limit = 2s;
 
-/// How long a worker sleeps at most, should a message be lost.
+/// Maximum sleep, in case a message is lost.
 constexpr auto longest_sleep = 10s;
 
 class worker {
@@ -108,8 +108,8 @@ private:
     std::string path_;
     milliseconds lease_;
     pawl::steady_timer next_;
-    steady_clock::time_point soonest_{}; ///< of what was added while Redis was asked
-    bool is_deaf_ = false;               ///< what is added is not heard any more
+    steady_clock::time_point soonest_{}; ///< earliest reminder added while Redis was asked
+    bool is_deaf_ = false;               ///< the subscription is lost
 };
 
 // [recipe]
@@ -167,7 +167,7 @@ asio::awaitable<claim> worker::take(redis_connection& redis) {
         c.id = reply.list.at(1).text;
         c.number = reply.list.at(2).text;
         c.text = reply.list.at(3).text;
-    } else if (c.wait < 0ms) { // there is none at all
+    } else if (c.wait < 0ms) { // there is none
         c.wait = longest_sleep;
     }
     co_return c;
@@ -181,8 +181,8 @@ asio::awaitable<void> worker::done(redis_connection& redis, const claim& c) {
               << std::flush;
 }
 
-/// In the place of an e-mail: two lines, and between them as many milliseconds as the text says.
-/// The receiver is told the number, and may refuse one that is lower than what it has seen.
+/// Stands for an e-mail: two lines, and between them as many milliseconds as the text says. The
+/// receiver gets the number, and may refuse one that is lower than an earlier one.
 asio::awaitable<void> worker::deliver(const claim& c) {
     std::cout << "begin " + c.id + ' ' + c.number + ' ' + std::to_string(getpid()) + '\n'
               << std::flush;
@@ -190,7 +190,7 @@ asio::awaitable<void> worker::deliver(const claim& c) {
     std::cout << "end " + c.id + ' ' + c.number + '\n' << std::flush;
 }
 
-/// Serves, and connects again whenever Redis has gone, until it is cancelled.
+/// Serves until it is cancelled, and reconnects whenever Redis has gone.
 asio::awaitable<void> worker::run() {
     const auto executor = co_await asio::this_coro::executor;
     for (;;) {
@@ -200,7 +200,7 @@ asio::awaitable<void> worker::run() {
             redis_connection messages(executor, path_);
             is_deaf_ = false;
             messages.subscribe(
-                added, [this] { on_added(0ms); }, // what was added before that was not heard
+                added, [this] { on_added(0ms); }, // added before, and not heard
                 [this](const std::string& delay) { on_added(milliseconds(std::stoll(delay))); },
                 [this] {
                     is_deaf_ = true;
@@ -228,7 +228,7 @@ int misused() {
     return 2;
 }
 
-/// -1 if the text is no number, or less than `least`.
+/// -1 if the text is not a number, or is less than `least`.
 int number(std::string_view text, int least) {
     int result = 0;
     const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), result);
@@ -255,14 +255,14 @@ int work(const std::string& path, milliseconds lease) {
         try {
             std::rethrow_exception(failure);
         } catch (const system_error& e) {
-            if (e.code() != asio::error::operation_aborted) // stopped in the pause of run()
+            if (e.code() != asio::error::operation_aborted) // cancelled in the pause of run()
                 throw;
         }
     }
     return 0;
 }
 
-/// Sends one command, and prints the integer that comes back.
+/// Sends one command, and prints the integer in the answer.
 int ask(const std::string& path, const std::vector<std::string>& words) {
     asio::io_context context(1);
     redis_connection redis(context.get_executor(), path);
@@ -272,7 +272,7 @@ int ask(const std::string& path, const std::vector<std::string>& words) {
                    [&](std::exception_ptr e, redis_reply r) {
                        failure = e;
                        reply = std::move(r);
-                       redis.close(); // otherwise run() would wait for what Redis might say
+                       redis.close(); // otherwise run() would wait for more from Redis
                    });
     context.run();
     if (failure)

@@ -1,11 +1,11 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// A server whose requests have a limit each, for all that they lead to. A request whose time is up
-// is answered with an error, on a connection that stays open.
+// A server with a limit per request, for everything that the request leads to. When the time is up,
+// the answer is an error, on a connection that stays open.
 //
-// A request is a line, "<limit in ms> <item>"; what is known of the item comes from another server,
-// in two questions, of which the second may have a part of the time only.
+// A request is a line, "<limit in ms> <item>". The answer comes from another server, in two questions;
+// the second may use only part of the time.
 
 #include "lines.hpp"
 #include "support.hpp"
@@ -36,7 +36,7 @@ using cookbook::check;
 using cookbook::read_line;
 using namespace std::chrono_literals;
 
-/// On a connection of its own: one that was given up with an answer outstanding is of no use.
+/// On its own connection: one that was abandoned with an answer pending is useless.
 asio::awaitable<std::string> ask(tcp::endpoint where, std::string question) {
     tcp::socket server(co_await asio::this_coro::executor);
     co_await server.async_connect(where, asio::use_awaitable);
@@ -76,7 +76,7 @@ asio::awaitable<void> session(tcp::socket peer, tcp::endpoint shop) {
         std::string reply = "400 write <limit in ms> <item>";
         if (request >> limit >> item)
             reply = co_await answer(shop, item, pawl::deadline::after(limit * 1ms));
-        // A limit of its own: that of the request may be over. Throws if the session was cancelled.
+        // Its own limit, because the request's may be over. Throws if the session was cancelled.
         co_await asio::async_write(peer, asio::buffer(reply + '\n'), pawl::timeout(5s));
     }
 }
@@ -91,11 +91,11 @@ asio::awaitable<void> answer_questions(tcp::socket peer) {
     const std::string question = co_await read_line(peer, buffer);
     questions.push_back(question);
     if (question == "price ghost")
-        co_return; // vanishes
+        co_return; // no answer
     if (question == "price last")
-        stop.emit(asio::cancellation_type::terminal); // the first server is stopped meanwhile
+        stop.emit(asio::cancellation_type::terminal); // the first server stops in the meantime
     if (question.ends_with("safe") || question == "rating lamp")
-        co_await peer.async_wait(tcp::socket::wait_read, asio::use_awaitable); // for ever
+        co_await peer.async_wait(tcp::socket::wait_read, asio::use_awaitable); // forever
     const std::string reply = question.starts_with("price") ? "20\n" : "4.5\n";
     co_await asio::async_write(peer, asio::buffer(reply), asio::use_awaitable);
 }
@@ -104,7 +104,7 @@ asio::awaitable<void> run_shop(tcp::acceptor& acceptor) {
     for (;;) {
         tcp::socket peer = co_await acceptor.async_accept(asio::use_awaitable);
         asio::co_spawn(acceptor.get_executor(), answer_questions(std::move(peer)),
-                       [](const std::exception_ptr&) {}); // who asks may go away
+                       [](const std::exception_ptr&) {}); // the client may disconnect
     }
 }
 
@@ -154,7 +154,7 @@ int main() {
     server.connect(acceptor.local_endpoint());
 
     error_code ending;
-    asio::co_spawn(context, run_shop(shop), [](const std::exception_ptr&) {}); // it was closed
+    asio::co_spawn(context, run_shop(shop), [](const std::exception_ptr&) {}); // closed at the end
     asio::co_spawn(context, session(acceptor.accept(), shop.local_endpoint()),
                    asio::bind_cancellation_slot(
                        stop.slot(), [&](std::exception_ptr e) { ending = cookbook::code_of(e); }));

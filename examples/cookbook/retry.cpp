@@ -1,12 +1,11 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// Retries with exponential backoff and full jitter, each attempt and the whole with a limit. Full
-// jitter: a pause is anywhere between nothing and a ceiling that doubles, so that clients which
-// have failed together do not come back together.
+// Retries with exponential backoff and full jitter; each attempt has a limit, and so has the whole.
+// Full jitter: a pause is random, between zero and a ceiling that doubles, so that clients which failed
+// together do not return together.
 //
-// The clock is a template parameter: std::chrono::steady_clock in a program, pawl::manual_clock
-// here.
+// The clock is a template parameter: std::chrono::steady_clock in a program, pawl::manual_clock here.
 
 #include "support.hpp"
 
@@ -38,12 +37,12 @@ using cookbook::check;
 using namespace std::chrono_literals;
 
 struct backoff {
-    std::chrono::nanoseconds first = 100ms; ///< what the first pause is at most
-    std::chrono::nanoseconds cap = 5s;      ///< what any pause is at most
-    std::chrono::nanoseconds attempt = 2s;  ///< what an attempt may take
+    std::chrono::nanoseconds first = 100ms; ///< maximum of the first pause
+    std::chrono::nanoseconds cap = 5s;      ///< maximum of any pause
+    std::chrono::nanoseconds attempt = 2s;  ///< maximum of one attempt
 };
 
-/// What may go away by itself. Not operation_aborted: somebody wants this to end.
+/// Errors that may be temporary. Not operation_aborted: that is a request to end.
 bool is_transient(error_code ec) {
     return ec == pawl::error::timed_out || ec == asio::error::connection_refused ||
            ec == asio::error::connection_reset || ec == asio::error::eof;
@@ -78,7 +77,7 @@ using pawl::manual_clock;
 using deadline = pawl::basic_deadline<manual_clock>;
 using time_point = manual_clock::time_point;
 
-/// Takes 10 ms for each answer, which is a failure at first.
+/// Takes 10 ms per answer. The first answers are failures.
 struct service {
     int failures;
     error_code failure = asio::error::connection_refused;
@@ -193,7 +192,7 @@ void some_failures_are_final() {
     cookbook::pass_all(c.context);
 
     check(c.ending == asio::error::access_denied && s.asked.size() == 1,
-          "what no pause can mend is not tried again");
+          "an error that no pause can fix is not tried again");
 }
 
 void no_time_and_no_pause() {

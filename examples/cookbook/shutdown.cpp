@@ -1,10 +1,10 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// A server that shuts down: it accepts nothing any more, lets sessions finish the request that they are
-// at, and ends those that take too long.
+// A server that shuts down: it stops accepting, lets sessions finish their current request, and ends
+// those that take too long.
 //
-// The sockets are real, and so is the time: requests take some milliseconds, or for ever.
+// Sockets and time are real: requests take some milliseconds, or forever.
 
 #include "support.hpp"
 
@@ -42,7 +42,7 @@ void log_end(std::exception_ptr e) {
     std::cout << "a session has ended: " << log_of_sessions.back().message() << '\n';
 }
 
-/// Takes a while, or, if it is told to hang, for ever.
+/// Takes a while, or forever if told to hang.
 asio::awaitable<std::string> answer(std::string request) {
     ++begun;
     using timer = pawl::steady_timer;
@@ -96,7 +96,7 @@ asio::awaitable<bool> shut_down(server& s, std::chrono::milliseconds grace) {
 }
 // [recipe end]
 
-/// What a client reads until its connection ends, which the server must do.
+/// Reads until the connection ends, which the server must do.
 asio::awaitable<std::string> talk(tcp::socket& peer, std::string_view request) {
     std::string all;
     co_await asio::async_write(peer, asio::buffer(request), asio::use_awaitable);
@@ -105,7 +105,7 @@ asio::awaitable<std::string> talk(tcp::socket& peer, std::string_view request) {
     co_return all;
 }
 
-/// Clients that send these requests, and a server that shuts down meanwhile.
+/// Clients that send these requests, and a server that shuts down in the meantime.
 class scene {
 public:
     explicit scene(const std::vector<std::string_view>& requests) : replies(requests.size()) {
@@ -125,7 +125,7 @@ public:
                                replies[i] = std::move(reply);
                            });
         const auto waiting = static_cast<std::size_t>(std::ranges::count(requests, ""));
-        // A group in the group counts as one member while it has any.
+        // An inner group with members counts as one member.
         const std::size_t members = requests.size() + (waiting != 0 ? 1 : 0);
         while (begun != requests.size() - waiting || server_.sessions.size() != members)
             context_.run_one();
@@ -135,7 +135,7 @@ public:
                            in_time = by_themselves;
                            clients.emplace_back(context_).connect(where, refused);
                        });
-        context_.run(); // returns, since nothing is left
+        context_.run(); // returns: no work is left
     }
 
 private:

@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// What the recipes share to check themselves. No recipe needs it in a program of yours.
+// Support for the self-checks of the recipes. Your own program does not need it.
 #ifndef PAWL_EXAMPLES_COOKBOOK_SUPPORT_HPP
 #define PAWL_EXAMPLES_COOKBOOK_SUPPORT_HPP
 
@@ -19,7 +19,7 @@ namespace cookbook {
 
 inline int failures = 0;
 
-/// Prints what is claimed, and whether it is so. main() returns exit_status().
+/// Prints a claim, and whether it holds. main() returns exit_status().
 inline void check(bool condition, std::string_view claim) {
     std::cout << (condition ? "  ok      " : "  FAILED  ") << claim << std::endl;
     failures += condition ? 0 : 1;
@@ -27,13 +27,13 @@ inline void check(bool condition, std::string_view claim) {
 
 [[nodiscard]] inline int exit_status() { return failures == 0 ? 0 : 1; }
 
-/// For co_spawn(): what nobody expects ends the program.
+/// For co_spawn(): an unexpected exception ends the program.
 inline void rethrow(std::exception_ptr e) {
     if (e)
         std::rethrow_exception(e);
 }
 
-/// For co_spawn(): the error code with which a coroutine has ended; success if it has returned.
+/// For co_spawn(): the error code of a coroutine; success if it has returned.
 [[nodiscard]] inline boost::system::error_code code_of(const std::exception_ptr& e) {
     try {
         rethrow(e);
@@ -43,8 +43,8 @@ inline void rethrow(std::exception_ptr e) {
     return {};
 }
 
-/// Moves the clock, and runs all that is due then, what handlers set for a time that has passed
-/// included. One poll() may miss that: it is found when somebody looks at the clock again.
+/// Moves the clock and runs everything that is due then, including timers that handlers set to a
+/// time in the past. A single poll() may miss those: the next reading of the clock finds them.
 inline void pass(boost::asio::io_context& context, pawl::manual_clock::duration d) {
     do {
         pawl::manual_clock::advance(context, d);

@@ -1,14 +1,13 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// The access log: a line for each request, and for each connection that did not end as it should,
-// in the common log format, followed by the duration and, if it was not answered in full, by why:
+// The access log: a line for each request, and for each connection that ended abnormally, in the common
+// log format, followed by the duration and, unless the answer was complete, the reason:
 //
 //     127.0.0.1 - - [21/Nov/2026:19:44:51 +0000] "GET /a.txt HTTP/1.1" 200 12 0.085ms
 //     127.0.0.1 - - [21/Nov/2026:19:44:52 +0000] "-" - 0 1000.412ms header timeout
 //
-// An answer of which nothing was sent has no status. One that was sent in part has the size of the
-// whole.
+// If no answer was sent, there is no status. A partly sent answer has the size of the whole.
 //
 // Threads: any. Lines are written when a connection ends, or when the stream's buffer is full.
 
@@ -39,7 +38,7 @@ class access_log {
 public:
     struct entry {
         std::string_view client;
-        std::string_view request; ///< the request line; empty if none was understood
+        std::string_view request; ///< the request line; empty if none was valid
         unsigned status = 0;      ///< 0: nothing of an answer was sent
         std::uint64_t size = 0;   ///< of the answer's body
         std::chrono::nanoseconds took{};
@@ -75,7 +74,7 @@ public:
     }
 
 private:
-    /// A client must not be able to write a line of its own, nor to end the quotation.
+    /// A client must not be able to inject a line, or to end the quotation.
     static void append_escaped(std::string& line, std::string_view text) {
         for (const char c : text) {
             const auto byte = static_cast<unsigned char>(c);

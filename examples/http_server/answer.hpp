@@ -26,11 +26,11 @@ namespace example {
 namespace beast = boost::beast;
 namespace http = boost::beast::http;
 
-/// What the form of a response depends on.
+/// What determines the form of a response.
 struct reply_form {
     unsigned version = 11;
     bool keep_alive = false;
-    bool head = false; ///< the answer to HEAD: a header without the body that it speaks of
+    bool head = false; ///< the answer to HEAD: a header without its body
 };
 
 struct answer {
@@ -40,7 +40,7 @@ struct answer {
     std::string trouble = {}; ///< for the log
 };
 
-/// The time, for `Date`. It changes once a second, and so it is put together once a second.
+/// The time for `Date`, formatted once a second.
 [[nodiscard]] inline const std::string& http_date() {
     thread_local std::time_t second = -1;
     thread_local std::string text;
@@ -51,7 +51,7 @@ struct answer {
     return text;
 }
 
-/// Adds to `response` what each one has.
+/// Adds the fields that all responses have.
 template <class Body>
 [[nodiscard]] answer finish(http::response<Body>&& response, const reply_form& form,
                             std::string_view content_type) {
@@ -85,14 +85,14 @@ template <class Body>
     return finish(std::move(response), form, "text/plain; charset=utf-8");
 }
 
-/// An error: its name is its body.
+/// An error response; its body is its name.
 [[nodiscard]] inline answer sorry(http::status status, const reply_form& form) {
     std::string body = std::to_string(static_cast<unsigned>(status)) + ' ';
     body += http::obsolete_reason(status);
     return plain_text(status, form, body + '\n');
 }
 
-/// 405, with the methods that are allowed.
+/// 405, with the allowed methods.
 [[nodiscard]] inline answer only(std::string_view methods, const reply_form& form) {
     http::response<http::string_body> response;
     response.result(http::status::method_not_allowed);

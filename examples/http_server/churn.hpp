@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// Something for the page of timers to show: deadlines that are moved as often as --churn says, as those of a busy server are.
+// Gives the page of timers data to show: moves --churn deadlines per second, like a busy server.
 
 #ifndef PAWL_EXAMPLES_HTTP_SERVER_CHURN_HPP
 #define PAWL_EXAMPLES_HTTP_SERVER_CHURN_HPP
@@ -22,7 +22,7 @@
 
 namespace example {
 
-/// To be spawned where nothing else uses its timers. Ends when the server does.
+/// Spawn it on an executor without other timers. Ends with the server.
 inline asio::awaitable<void> churn(environment& e) {
     constexpr std::size_t crowd = 1024;
     constexpr std::chrono::hours far{1}; // none of them expires
@@ -32,7 +32,7 @@ inline asio::awaitable<void> churn(environment& e) {
     while (timers.size() != crowd)
         timers.emplace_back(ex, far).async_wait([](error_code) {});
 
-    asio::steady_timer pause(ex); // Asio's: only the crowd is to be seen
+    asio::steady_timer pause(ex); // Asio's: only the crowd should be visible
     const auto begin = std::chrono::steady_clock::now();
     std::uint64_t moved = 0;
     while (!e.ending()) {
@@ -40,7 +40,7 @@ inline asio::awaitable<void> churn(environment& e) {
         const std::uint64_t wanted =
             e.options.churn * static_cast<std::uint64_t>(passed / std::chrono::milliseconds(1)) /
             1000;
-        // What cannot be done in time is left out, so that the connections have their turn.
+        // Skips what cannot be done in time, so that connections get their turn.
         moved =
             std::max(moved, wanted - std::min<std::uint64_t>(wanted, e.options.churn / 100 + 1));
         for (; moved != wanted; ++moved)

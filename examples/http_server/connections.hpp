@@ -1,12 +1,12 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// Which connections there are, and what became of those that were.
+// The present connections, and the totals of past ones.
 //
-// A connection counts for itself while it lives, without atomics, and hands its counts in when it
-// leaves the list. So the totals are complete as soon as the list is empty.
+// A connection counts its own events without atomics, and adds them to the totals when it leaves the
+// list. So the totals are complete when the list is empty.
 //
-// Threads: any. A connection that is in the list is alive as long as the list's mutex is held.
+// Threads: any. A connection in the list is alive while the list's mutex is held.
 
 #ifndef PAWL_EXAMPLES_HTTP_SERVER_CONNECTIONS_HPP
 #define PAWL_EXAMPLES_HTTP_SERVER_CONNECTIONS_HPP
@@ -22,20 +22,20 @@
 
 namespace example {
 
-/// The limits in time that a connection can run into.
+/// The time limits of a connection.
 enum class limit { handshake, header, body, idle, write, request };
 
 inline constexpr std::array<std::string_view, 6> limit_names{"handshake", "header", "body",
                                                              "idle",      "write",  "request"};
 
 struct tally {
-    std::size_t requests = 0;             ///< whose header was understood
+    std::size_t requests = 0;             ///< with a valid header
     std::array<std::size_t, 6> answers{}; ///< sent in full, by the first digit of the status
     std::array<std::size_t, limit_names.size()> timeouts{}; ///< by limit
     std::size_t malformed = 0;    ///< requests that were not HTTP, or too large
     std::size_t broken_off = 0;   ///< connections that ended in the middle of something
-    std::size_t drained_idle = 0; ///< closed at shutdown, as nothing was running
-    std::size_t drained_busy = 0; ///< finished what was running at shutdown
+    std::size_t drained_idle = 0; ///< closed at shutdown while idle
+    std::size_t drained_busy = 0; ///< finished their work at shutdown
     std::size_t forced = 0;       ///< did not finish in time
 
     tally& operator+=(const tally& t) noexcept {
@@ -56,10 +56,10 @@ struct tally {
 
 class connections;
 
-/// What the server knows of a connection, whatever its stream.
+/// A connection, independent of its stream type.
 class connection : public boost::intrusive::list_base_hook<> {
 public:
-    /// Ends soon: at once if no request has begun, else with the response to it. From any thread.
+    /// Ends soon: at once if no request has begun, otherwise after its response. From any thread.
     virtual void drain() = 0;
     /// Ends now. From any thread.
     virtual void cut_off() = 0;
@@ -109,7 +109,7 @@ public:
             c.cut_off();
     }
 
-    /// Once all have left.
+    /// Called after all have left.
     [[nodiscard]] const tally& total() const noexcept { return total_; }
     [[nodiscard]] std::size_t accepted() const noexcept { return accepted_; }
     [[nodiscard]] std::size_t most_at_once() const noexcept { return most_; }

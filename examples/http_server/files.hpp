@@ -3,10 +3,10 @@
 
 // The files below the root: GET and HEAD.
 //
-// A file is read piece by piece while it is sent; a small one is one piece, and leaves in one write
-// with its header. Nothing is cached, apart from what the system caches. Symbolic links are
-// followed: whoever may write below the root decides what is served. What has a name that begins
-// with a dot is not found, and neither is what is below it: it is seldom meant to be served.
+// A file is read in pieces while it is sent; a small file is one piece, and one write sends it with its
+// header. Only the system caches. Symbolic links are followed: anyone who may write below the root
+// decides what is served. A name that begins with a dot is not found, and neither is anything below it:
+// such files are rarely meant to be served.
 
 #ifndef PAWL_EXAMPLES_HTTP_SERVER_FILES_HPP
 #define PAWL_EXAMPLES_HTTP_SERVER_FILES_HPP
@@ -80,13 +80,13 @@ struct file_in_pieces {
 
         static void init(beast::error_code& ec) { ec = {}; }
 
-        /// The next piece, and whether another follows.
+        /// The next piece, and whether there is another.
         boost::optional<std::pair<const_buffers_type, bool>> get(beast::error_code& ec) {
             ec = {};
             if (left_ == 0)
                 return boost::none;
             const std::size_t size = file_.read(data_.data(), std::min(left_, data_.size()), ec);
-            if (!ec && size == 0) // it has shrunk since the header was made
+            if (!ec && size == 0) // the file has shrunk since the header was made
                 ec = http::error::short_read;
             if (ec)
                 return boost::none;
@@ -101,10 +101,10 @@ struct file_in_pieces {
     };
 };
 
-/// The file at `path`, a decoded one that begins with '/', below `root`.
+/// The file at `path`, decoded and beginning with '/', below `root`.
 [[nodiscard]] inline answer file_answer(const std::string& root, const std::string& path,
                                         const reply_form& form) {
-    // To open a pipe must not wait for its other end.
+    // Opening a pipe must not wait for its other end.
     constexpr int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
 
     if (climbs(path))

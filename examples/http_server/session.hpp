@@ -3,9 +3,9 @@
 
 // One connection of http_server.
 //
-// The session is a template on its stream, and every limit in time is an expires_at() of it: the
-// stream, Beast's or Pawl's, ends whatever operation is pending then. What differs between the
-// phases is only how far the limit is ahead, and whether the next operation moves it:
+// The session is a template on its stream. Every time limit is an expires_at() of the stream, which
+// ends any pending operation. The phases differ only in how far away the limit is, and in whether the
+// next operation moves it:
 //
 //   handshake   from accept(), for TLS                          not moved: slow bytes do not help
 //   header      from accept(), from the end of the handshake,   not moved
@@ -15,20 +15,19 @@
 //   write       from each progress of a response                moved
 //   request     from the end of the header, above all others    not moved
 //
-// On Pawl, the limit of an idle connection is a coarse_timer's: it may be some milliseconds late. One
-// wait lasts as long as the connection, and each idle phase moves it, so that neither the wait nor the
-// system timer is set anew for a request. When the server drains, an expire_all() of these timers
-// ends the idle connections; busy ones go on waiting.
+// On Pawl, a coarse_timer keeps the limit of an idle connection: it may be some milliseconds late. One
+// wait lasts as long as the connection, and each idle phase moves it, so that no request has to set a
+// wait or the system timer. When the server drains, expire_all() on these timers ends the idle
+// connections; busy ones continue.
 //
-// Ends: a session that was ended by a limit, or by its client in the middle of something, says so
-// in the access log and in its tally. A client that sends what is no request is answered with an
-// error. One whose handling throws, for want of memory say, ends with a line on stderr. Whenever it
-// is the server that ends the connection after a response, it closes its own direction and waits a
-// moment for the client to close the other: to close a socket that has bytes to be read would reset
-// the connection, and the client might never see the response.
+// Ends: if a limit, or the client in the middle of something, ends a session, the access log and the
+// tally show it. An invalid request is answered with an error. A session that throws, for lack of
+// memory for instance, ends with a line on stderr. When the server ends the connection after a
+// response, it closes its own direction and waits a moment for the client to close the other. Closing a
+// socket with unread bytes would reset the connection, and the client might lose the response.
 //
-// A connection that asks for /timers/events becomes a tab (timer_watch.hpp): it is told once a second what the timers do,
-// until it or the server ends, or it takes nothing for the limit of a write.
+// A connection that asks for /timers/events becomes a tab (timer_watch.hpp). It receives the state of
+// the timers once a second, until it or the server ends, or it takes nothing for the limit of a write.
 //
 // Threads: everything runs on the connection's executor, a strand if there are several threads.
 
@@ -94,12 +93,12 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-/// What all sessions share.
+/// State shared by all sessions.
 struct environment {
     const settings& options;
     connections& list;
-    access_log* log = nullptr;    ///< may be none
-    timer_watch* watch = nullptr; ///< of Pawl's timers; none on Asio's
+    access_log* log = nullptr;    ///< optional
+    timer_watch* watch = nullptr; ///< watches Pawl's timers; null on Asio's
     std::atomic<bool> stopping = false;
 
     [[nodiscard]] bool ending() const noexcept {
@@ -107,7 +106,7 @@ struct environment {
     }
 };
 
-/// What all limits of a stream are set on.
+/// The clock of all limits of a stream.
 template <class Stream>
 using lowest_layer =
     std::remove_reference_t<decltype(beast::get_lowest_layer(std::declval<Stream&>()))>;
@@ -117,8 +116,8 @@ inline constexpr bool is_secure = false;
 template <class Stream>
 inline constexpr bool is_secure<beast::ssl_stream<Stream>> = true;
 
-/// @tparam Stream beast::tcp_stream or one with its face, or a beast::ssl_stream on such a one.
-/// @tparam Timer  for waits that are not the stream's.
+/// @tparam Stream beast::tcp_stream or one with its interface, or a beast::ssl_stream on one.
+/// @tparam Timer  for waits outside the stream.
 template <class Stream, class Timer>
 class session final : public connection,
                       public std::enable_shared_from_this<session<Stream, Timer>> {
@@ -128,7 +127,7 @@ class session final : public connection,
 
     static constexpr auto use_tuple = asio::as_tuple(asio::use_awaitable);
     static constexpr bool secure = is_secure<Stream>;
-    /// Whether the stream can go on after a limit: Beast's closes its socket.
+    /// Whether the stream survives a limit: Beast's closes its socket.
     static constexpr bool survives = requires(lowest_layer<Stream>& s) { s.set_limits({}); };
 
     struct no_timer {
@@ -142,7 +141,7 @@ public:
     session(environment& e, tcp::socket accepted, Arguments&... arguments)
         : environment_(e), options_(e.options), stream_(std::move(accepted), arguments...),
           timer_(stream_.get_executor()), idle_(stream_.get_executor()) {
-        error_code ignored; // a client that has gone already shows itself when it is read from
+        error_code ignored; // a client that has already gone is noticed by a read
         lowest().socket().set_option(tcp::no_delay(true), ignored);
         if (environment_.log != nullptr)
             client_ = lowest().socket().remote_endpoint(ignored).address().to_string();
@@ -152,7 +151,7 @@ public:
 
     [[nodiscard]] auto get_executor() { return stream_.get_executor(); }
 
-    /// To be spawned on get_executor().
+    /// Spawn it on get_executor().
     static asio::awaitable<void> run(std::shared_ptr<session> self) {
         const connections::membership m(self->environment_.list, *self, self->tally_);
         try {
@@ -161,7 +160,7 @@ public:
             bool open = co_await self->handshake();
             while (open)
                 open = co_await self->exchange();
-        } catch (const std::exception& failure) { // no memory, say: the others go on
+        } catch (const std::exception& failure) { // no memory, for instance: the others continue
             ++self->tally_.broken_off;
             std::cerr << "a connection is given up: " << failure.what() << std::endl;
         }
@@ -173,7 +172,7 @@ public:
             self->environment_.log->flush();
     }
 
-    /// Ends the connections that are idle. One that just begins to wait may be missed: call it again.
+    /// Ends idle connections. May miss one that is about to wait: call it again.
     static void drain_idle(asio::io_context& context, connections& list) {
         if constexpr (survives)
             pawl::expire_all<pawl::coarse_timer>(context);
@@ -200,26 +199,26 @@ public:
 
 private:
     enum class phase {
-        handshake, ///< or nothing at all yet
-        waiting,   ///< for a request, of which no byte is here
+        handshake, ///< or not started yet
+        waiting,   ///< for the first byte of a request
         busy,      ///< with a request
-        leaving    ///< with nothing left to be done but closing
+        leaving    ///< only has to close
     };
 
-    /// Whether nothing is owed to the client.
+    /// Whether the server owes the client nothing.
     [[nodiscard]] bool is_idle() const {
         return phase_ == phase::handshake || phase_ == phase::waiting;
     }
 
     [[nodiscard]] lowest_layer<Stream>& lowest() { return beast::get_lowest_layer(stream_); }
 
-    /// What the stream does from here on ends at `at`, or when the request's time is up.
+    /// The next stream operations end at `at`, or at the request's deadline.
     void expect(limit why, clock::time_point at) {
         limit_ = deadline_ < at ? limit::request : why;
         lowest().expires_at(std::min(at, deadline_));
     }
 
-    /// A connection is closed for its silence, or since the server drains.
+    /// A connection is closed because it is silent, or the server drains.
     void end_idle() {
         idle_over_ = true;
         drained_ = environment_.ending();
@@ -231,7 +230,7 @@ private:
         environment_.watch->name(idle_, "idle connection");
         idle_.expires_after(options_.idle);
         idle_.async_wait([self = this->shared_from_this()](error_code ec) {
-            // Also looked at, since what expire_all() has completed is not cancelled any more.
+            // Checked, too, because a wait completed by expire_all() can no longer be cancelled.
             if (ec == asio::error::operation_aborted || self->over_)
                 return;
             if (self->is_idle() && (self->environment_.ending() || self->limit_ == limit::idle))
@@ -243,8 +242,8 @@ private:
 
     void expect_idle() {
         if constexpr (survives) {
-            // The stream keeps a limit, which is not to expire before this one: if it had none,
-            // the system timer would have to be set anew for each request.
+            // The stream keeps a limit that expires after this one: without any, the system timer would have to
+            // be set for each request.
             expect(limit::idle, began_ + 2 * options_.idle);
             idle_.rearm_after(options_.idle);
         } else {
@@ -274,7 +273,7 @@ private:
         parser_type parser;
         parser.header_limit(options_.max_header);
         parser.body_limit(options_.max_body);
-        parser.eager(true); // takes what has come of the body together with the header
+        parser.eager(true); // also takes body bytes that came with the header
         error_code ec = co_await read_header(parser);
         if (ec)
             co_return co_await refuse(ec, parser);
@@ -306,15 +305,15 @@ private:
         co_return co_await send(file_answer(options_.root, where->path, form), &request);
     }
 
-    /// Until the parser has the header. What follows it stays in the buffer.
+    /// Reads until the parser has the header. Later bytes stay in the buffer.
     asio::awaitable<error_code> read_header(parser_type& parser) {
         deadline_ = clock::time_point::max();
         phase_ = phase::waiting;
         if (!first_)
             began_ = clock::now();
 
-        // Most requests come in one piece and need the limit of the header only if they are the
-        // first ones: it is set where there is something to be waited for.
+        // Most requests come in one piece and need no limit for the header, except the first: the limit is set
+        // only if there is something to wait for.
         bool limited = false;
         for (;;) {
             if (buffer_.size() != 0) {
@@ -345,7 +344,7 @@ private:
         }
     }
 
-    /// Until the parser has the rest.
+    /// Reads until the parser has the rest.
     asio::awaitable<error_code> read_body(parser_type& parser) {
         expect(limit::body, clock::now() + options_.body);
         const request_type& header = parser.get();
@@ -369,7 +368,7 @@ private:
         }
     }
 
-    /// POST /echo: the body comes back.
+    /// POST /echo: returns the body.
     static answer echo(request_type& request, const reply_form& form) {
         if (request.method() != http::verb::post)
             return only("POST", form);
@@ -378,8 +377,8 @@ private:
                          std::move(request.body()));
     }
 
-    /// GET /slow?ms=N: answers N milliseconds later, or with 503 when the request's time is up. That
-    /// the client leaves meanwhile is not noticed.
+    /// GET /slow?ms=N: answers after N milliseconds, or with 503 when the request's time is up. Does not
+    /// notice that the client leaves.
     asio::awaitable<answer> slow(const target& where, const request_type& request,
                                  reply_form form) {
         if (request.method() != http::verb::get && !form.head)
@@ -397,14 +396,14 @@ private:
         if (!cut_off_)
             co_await timer_.async_wait(use_tuple);
         form.keep_alive = form.keep_alive && !environment_.ending();
-        if (done <= deadline_ || cut_off_) // in which case it is not sent
+        if (done <= deadline_ || cut_off_) // otherwise it is not sent
             co_return plain_text(http::status::ok, form, std::to_string(*number) + " ms\n");
 
         limit_ = limit::request;
         co_return too_late(http::status::service_unavailable, form);
     }
 
-    /// /timers, what belongs to it, and /metrics.
+    /// /timers, its parts, and /metrics.
     asio::awaitable<bool> about_timers(const target& where, const request_type& request,
                                        const reply_form& form) {
         if constexpr (survives) {
@@ -420,7 +419,7 @@ private:
         }
     }
 
-    /// Tells what the timers do, once a second, until the client has left.
+    /// Sends the state of the timers once a second, until the client leaves.
     asio::awaitable<bool> show_timers(const request_type& request, const reply_form& form) {
         constexpr std::chrono::seconds interval{1};
         constexpr std::chrono::milliseconds look{25}; // the feed keeps 65,536 events
@@ -438,11 +437,11 @@ private:
         pawl::event_feed::reader reader = watch.join();
         timers_summary summary;
 
-        // From here on each write has a limit, and the read, which sees the client leave, has none.
+        // From here on each write has a limit. The read, which notices that the client leaves, has none.
         limit_ = limit::write;
         lowest().expires_never();
         lowest().set_limits({.write = options_.write, .action = pawl::on_limit::cancel});
-        // Without this, it would take an hour until a write to a tab that does not read has to wait.
+        // Without this it would take an hour until a write to a tab that does not read blocks.
         error_code ec;
         lowest().socket().set_option(tcp::socket::send_buffer_size(4096), ec);
         buffer_.clear();
@@ -488,7 +487,7 @@ private:
             if (summary.age() >= interval)
                 text = "data: " + summary.tell(watch.context(), watch.up(), watch.tabs()) + "\n\n";
         }
-        if (cut_off_ || ec == beast::error::timeout) { // otherwise a client may leave when it likes
+        if (cut_off_ || ec == beast::error::timeout) { // otherwise a client may leave at any time
             broke_off(ec, &request, &log_line);
             co_return false;
         }
@@ -499,7 +498,7 @@ private:
         co_return false;
     }
 
-    /// To what is no request, or too large, or too slow.
+    /// The answer to a request that is invalid, too large or too slow.
     asio::awaitable<bool> refuse(error_code ec, const parser_type& parser) {
         const request_type* const request = parser.is_header_done() ? &parser.get() : nullptr;
         if (survives && phase_ == phase::busy && ec == beast::error::timeout)
@@ -517,15 +516,15 @@ private:
         co_return co_await send(sorry(status, {}), request);
     }
 
-    /// A limit has expired, which can still be said.
+    /// A limit has expired, and the client can still be told.
     [[nodiscard]] answer too_late(http::status status, const reply_form& form) {
         answer a = sorry(status, form);
         a.trouble = count_timeout();
-        deadline_ = clock::time_point::max(); // of the request; not of its answer
+        deadline_ = clock::time_point::max(); // of the request; its answer has its own
         return a;
     }
 
-    /// @param request for the log; none if it was not understood.
+    /// @param request for the log; none if it was invalid.
     /// @return whether another request may follow.
     asio::awaitable<bool> send(answer a, const request_type* request) {
         const bool keep_alive = a.message.keep_alive();
@@ -533,7 +532,7 @@ private:
         error_code ec;
         while (!a.message.is_done()) {
             const auto buffers = a.message.prepare(ec);
-            if (ec) // the file has shrunk, or cannot be read
+            if (ec) // the file has shrunk, or is unreadable
                 break;
             expect(limit::write, clock::now() + options_.write);
             std::size_t size = 0;
@@ -558,10 +557,10 @@ private:
         co_return false;
     }
 
-    /// Says that nothing follows, and lets the client read what was sent.
+    /// Ends the stream, and lets the client read what was sent.
     asio::awaitable<void> leave() {
         constexpr std::chrono::seconds patience{1};
-        constexpr std::size_t most = 1'048'576; // more cannot have been on its way
+        constexpr std::size_t most = 1'048'576; // no more can be in transit
 
         phase_ = phase::leaving;
         lowest().expires_after(patience);
@@ -576,23 +575,23 @@ private:
         }
     }
 
-    /// The connection ends with `ec`: counts it, and logs it where it is of interest.
-    /// @param a of which a part was sent; none if nothing was.
+    /// The connection ends with `ec`: counts it, and logs it if it is of interest.
+    /// @param a the partly sent answer; none if nothing was sent.
     void broke_off(error_code ec, const request_type* request = nullptr,
                    const answer* a = nullptr) {
         if (drained_) {
             ++tally_.drained_idle;
         } else if (idle_over_ || ec == beast::error::timeout) {
             log(request, a, count_timeout());
-        } else if (cut_off_) { // which is counted already
+        } else if (cut_off_) { // counted already
             log(request, a, "cut off");
         } else if (phase_ == phase::handshake || phase_ == phase::busy) {
             ++tally_.broken_off;
             log(request, a, ec.message());
-        } // else the client is free to go, and so are we
+        } // otherwise both sides may end
     }
 
-    /// @return what the log says.
+    /// @return the text for the log.
     std::string count_timeout() {
         const auto which = static_cast<std::size_t>(limit_);
         ++tally_.timeouts[which];
@@ -628,10 +627,10 @@ private:
     bool first_ = true; ///< no header yet
     bool over_ = false;
     bool cut_off_ = false;
-    bool idle_over_ = false;                 ///< closed while nothing was owed to the client
-    bool drained_ = false;                   ///< for the server's end
-    limit limit_ = limit::header;            ///< that is running
-    clock::time_point began_ = clock::now(); ///< what is going on
+    bool idle_over_ = false;                 ///< closed while the server owed nothing
+    bool drained_ = false;                   ///< closed because the server ends
+    limit limit_ = limit::header;            ///< the running limit
+    clock::time_point began_ = clock::now(); ///< begin of the current step
     clock::time_point deadline_ = clock::time_point::max(); ///< of the request
 };
 

@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// What the command line of http_server can change, with the defaults.
+// The settings of http_server on the command line, with defaults.
 
 #ifndef PAWL_EXAMPLES_HTTP_SERVER_SETTINGS_HPP
 #define PAWL_EXAMPLES_HTTP_SERVER_SETTINGS_HPP
@@ -24,17 +24,17 @@ struct settings {
     milliseconds idle{30'000};    ///< from a response to the first byte of the next request
     milliseconds header{10'000};  ///< from that byte, or from accept(), to the end of the header
     milliseconds body{30'000};    ///< from the end of the header to the end of the body
-    milliseconds write{30'000};   ///< for which a client may take nothing of a response
+    milliseconds write{30'000};   ///< maximum time without progress of a response
     milliseconds request{60'000}; ///< from the end of the header to the end of the response
-    milliseconds drain{10'000};   ///< from SIGTERM until what is still running is cut off
+    milliseconds drain{10'000};   ///< from SIGTERM until running work is cut off
 
     std::uint32_t max_header = 8192;  ///< bytes
     std::uint64_t max_body = 1048576; ///< bytes
 
-    std::uint32_t tabs = 32;    ///< with the page of timers, at a time
+    std::uint32_t tabs = 32;    ///< open at a time
     bool expose_timers = false; ///< to other machines
     bool measure_times = false; ///< for /metrics, from the beginning
-    std::uint32_t churn = 0;    ///< deadlines to move each second, for something to look at
+    std::uint32_t churn = 0;    ///< deadlines to move each second, for the page
 };
 
 } // namespace example

@@ -22,7 +22,7 @@ struct target {
     std::string_view query; ///< as it was sent, without the '?'
 };
 
-/// @return nothing if `text` is no target that a server has to understand.
+/// @return nothing if `text` is not a target that a server must understand.
 [[nodiscard]] inline std::optional<target> parse_target(std::string_view text) {
     for (const std::string_view scheme : {"http://", "https://"}) // as proxies are asked
         if (text.starts_with(scheme))
@@ -72,13 +72,13 @@ template <class Test>
     return any_segment(path, [](std::string_view s) { return s == ".."; });
 }
 
-/// Whether a decoded path leads through a name that begins with a dot, as "/.git/config" does. The
-/// segment "." is no name.
+/// Whether a decoded path leads through a name that begins with a dot, such as "/.git/config". The
+/// segment "." is not a name.
 [[nodiscard]] inline bool is_hidden(std::string_view path) {
     return any_segment(path, [](std::string_view s) { return s.starts_with('.') && s != "."; });
 }
 
-/// The parameter `name` of a query, if it is there once and is a number.
+/// The parameter `name` of a query, if it occurs once and is a number.
 [[nodiscard]] inline std::optional<std::uint32_t> number_in(std::string_view query,
                                                             std::string_view name) {
     std::optional<std::uint32_t> found;

@@ -1,17 +1,17 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// The server's own timers, for those who look at them:
+// The server's own timers, made visible:
 //
 //   GET /timers          the page, with /timers/page.css and /timers/page.js
-//   GET /timers/events   what the page shows, once a second, as server-sent events; see session::show_timers()
-//   POST /timers/suspend?tab=N, /timers/resume?tab=N   the tab N is hidden, or to be seen again
+//   GET /timers/events   the data of the page, once a second, as server-sent events; see session::show_timers()
+//   POST /timers/suspend?tab=N, /timers/resume?tab=N   the tab N was hidden, or shown again
 //   GET /metrics         the same counts for Prometheus
 //
-// They tell counts and names. They are answered if the server listens on a loopback address, and asked for by a name of that
-// (a page elsewhere may give its own name that address), or if it was started with --expose-timers.
+// They show counts and names. They are answered in two cases: the server was started with --expose-timers; or it listens on a
+// loopback address and the request uses a name of that address (a foreign page may point its own name to it).
 //
-// Each tab is a reader of the feed, there as long as its connection is. While there is none, nothing is measured.
+// Each tab is a reader of the feed for the lifetime of its connection. Without a tab nothing is measured.
 //
 // Threads: any. A tab lives on the executor of its connection.
 
@@ -52,22 +52,22 @@
 
 namespace example {
 
-/// A page that is open somewhere. All but the id is used on its executor only.
+/// An open page. Everything except the id is used on its executor only.
 struct timers_tab {
     timers_tab(const boost::asio::any_io_executor& ex, std::uint32_t number)
         : id(number), pause(ex) {}
 
-    /// The connection has nothing more to say.
+    /// The connection ends.
     void end() {
         over = true;
         pause.cancel();
         stop.emit(boost::asio::cancellation_type::terminal);
     }
 
-    const std::uint32_t id; ///< random, so that a page elsewhere cannot guess it
-    /// Asio's, so that looking at Pawl's timers adds none.
+    const std::uint32_t id; ///< random, so that a foreign page cannot guess it
+    /// Asio's, so that watching Pawl's timers adds none.
     boost::asio::steady_timer pause;
-    boost::asio::cancellation_signal stop; ///< of the write that is pending
+    boost::asio::cancellation_signal stop; ///< stops the pending write
     bool hidden = false;
     bool over = false;
 };
@@ -85,10 +85,10 @@ public:
     [[nodiscard]] boost::asio::io_context& context() const noexcept { return context_; }
     [[nodiscard]] clock::duration up() const { return clock::now() - began_; }
     [[nodiscard]] std::size_t tabs() const noexcept {
-        return count_.load(std::memory_order_relaxed); // relaxed: it may have changed anyway
+        return count_.load(std::memory_order_relaxed); // relaxed: it may change at any time
     }
 
-    /// Gives a timer a name while there is a tab that could show it.
+    /// Gives a timer a name while there is a tab to show it.
     template <class Timer>
     void name(Timer& timer, std::string_view text) {
         if (tabs() != 0)
@@ -97,7 +97,7 @@ public:
 
     // --- tabs -----------------------------------------------------------------------------------
 
-    /// A tab is there from open() to the end of this.
+    /// A tab exists from open() to the end of this object.
     class membership {
     public:
         membership(timer_watch& watch, const timers_tab& tab) : watch_(watch), id_(tab.id) {}
@@ -114,7 +114,7 @@ public:
         const std::uint32_t id_;
     };
 
-    /// To be given a membership at once. Null: there are as many as may be.
+    /// The caller must give it a membership at once. Null if there are already too many.
     [[nodiscard]] std::shared_ptr<timers_tab> open(const boost::asio::any_io_executor& ex) {
         const std::lock_guard lock(mutex_);
         if (tabs_.size() >= settings_.tabs)
@@ -131,14 +131,14 @@ public:
 
     [[nodiscard]] pawl::event_feed::reader join() {
         const std::lock_guard lock(mutex_);
-        if (!feed_) // 4 MiB, which a server that is never looked at does without
+        if (!feed_) // 4 MiB, only for a watched server
             feed_.emplace(context_, pawl::event_feed_options{
                                         .capacity = 65'536,
                                         .readers = std::bit_ceil(std::size_t{settings_.tabs})});
         return feed_->join();
     }
 
-    /// The server ends, and so do the tabs.
+    /// The server ends, and with it the tabs.
     void end_all() {
         const std::lock_guard lock(mutex_);
         for (const auto& entry : tabs_)
@@ -146,14 +146,14 @@ public:
                               [tab = entry.second] { tab->end(); });
     }
 
-    // --- what is answered at once ---------------------------------------------------------------
+    // --- immediate answers ----------------------------------------------------------------------
 
     /// Whether a decoded path is one of these.
     [[nodiscard]] static bool serves(std::string_view path) {
         return path == "/timers" || path.starts_with("/timers/") || path == "/metrics";
     }
 
-    /// @return nothing if it is the stream of events that is asked for.
+    /// @return nothing if the request is for the stream of events.
     template <class Request>
     [[nodiscard]] std::optional<answer> answer_to(const target& where, const Request& request,
                                                   const reply_form& form) {
@@ -192,7 +192,7 @@ public:
     }
 
 private:
-    /// Whether the Host of a request means the machine itself. One without it is no browser's.
+    /// Whether the Host of a request means this machine. A browser always sends one.
     [[nodiscard]] static bool is_of_this_machine(std::string_view host) {
         if (host.empty())
             return true;

@@ -1,10 +1,10 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// The page of timers: what the browser gets. It is written by hand, and part of the program.
+// The page of timers: the files for the browser, written by hand and compiled into the program.
 //
-// The server sends how things are, once a second, and the page keeps what is past: two minutes of it. Each chart has a table
-// with the same numbers, which is what screen readers are given. The page is suspended while it is hidden, or paused.
+// The server sends the present state once a second; the page keeps the last two minutes. Each chart has a table with the same
+// numbers, for screen readers. The page is suspended while it is hidden or paused.
 
 #ifndef PAWL_EXAMPLES_HTTP_SERVER_TIMERS_PAGE_HPP
 #define PAWL_EXAMPLES_HTTP_SERVER_TIMERS_PAGE_HPP

@@ -1,8 +1,8 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// What a tab with the page of timers is told: what has happened since it was told last, and how things are now. Counts and
-// names, no addresses. The text is bounded, however many timers there are: names are grouped, and the first ten are told.
+// The data for a tab with the page of timers: what has happened since the last message, and the present state. Counts and
+// names, no addresses. The size is bounded for any number of timers: names are grouped, and only the first ten are sent.
 //
 // Threads: one at a time.
 
@@ -26,7 +26,7 @@
 
 namespace example {
 
-/// Appends `text` as a string of JSON.
+/// Appends `text` as a JSON string.
 inline void append_json(std::string& out, std::string_view text) {
     out += '"';
     for (const char c : text) {
@@ -48,7 +48,7 @@ class timers_summary {
 public:
     timers_summary() : buffer_(512) {}
 
-    /// Counts what the reader has; what comes meanwhile may stay for the next time.
+    /// Counts what the reader has; later events may wait for the next call.
     void take(pawl::event_feed::reader& reader) {
         constexpr std::size_t most = 1U << 20;
         for (std::size_t taken = 0; taken < most;) {
@@ -66,7 +66,7 @@ public:
         }
     }
 
-    /// Forgets what was counted.
+    /// Resets the counts.
     void begin() {
         events_ = {};
         missed_ = 0;
@@ -77,8 +77,8 @@ public:
     /// Since begin().
     [[nodiscard]] clock::duration age() const { return clock::now() - since_; }
 
-    /// All of it as one line of JSON; begins anew.
-    /// @param up how long the server has been there.
+    /// Everything as one line of JSON; resets the counts.
+    /// @param up how long the server has been running.
     [[nodiscard]] std::string tell(boost::asio::execution_context& context, clock::duration up,
                                    std::size_t tabs) {
         const auto now = pawl::stats(context);
@@ -152,7 +152,7 @@ private:
         out += "},";
     }
 
-    /// Of each name the timer that is most overdue; those first that are most overdue.
+    /// For each name the most overdue timer; the most overdue names first.
     static void append_names(std::string& out, boost::asio::execution_context& context) {
         constexpr std::size_t most = 10;
         struct group {

@@ -35,7 +35,7 @@ local fields = {
     {name = "day of the week", least = 0, most = 7, key = "wday"},
 }
 
--- The values that a field allows, as a set. Or nil and what is wrong.
+-- The values that a field allows, as a set. Or nil and the error.
 local function parse_field(text, field)
     local allowed = {}
     for part in (text .. ","):gmatch "(.-)," do
@@ -61,7 +61,7 @@ local function parse_field(text, field)
     return allowed
 end
 
--- When a schedule comes next after `t`, in seconds since 1970. Or nil, if it does not within eight years.
+-- The next time that matches a schedule after `t`, in seconds since 1970. Or nil, if there is none within eight years.
 local function next_time(schedule, t)
     local limit = t + 8 * 366 * 86400
     t = t + 1
@@ -82,7 +82,7 @@ local function next_time(schedule, t)
     end
 end
 
--- A table with `period` in milliseconds, or with a set for each field. Or nil and what is wrong.
+-- A table with `period` in milliseconds, or with a set for each field. Or nil and the error.
 local function parse_time(text)
     local count, unit = text:match "^every%s+([%d.]+)%s*(%a+)%s*$"
     if text:match "^every" then
@@ -115,7 +115,7 @@ end
 
 -- The crontab ---------------------------------------------------------------------------------------------------------
 
--- Jobs see all globals, and `now`. Theirs are their own.
+-- Jobs see all globals, and `now`. Globals that they set are their own.
 local environment = setmetatable({}, {__index = _G})
 
 -- A list of jobs, and a list of errors with file and line.
@@ -162,7 +162,7 @@ local function run(job, ms_late)
     job.run()
 end
 
--- Waits until the wall clock shows `due`: a minute at a time, since it may be set.
+-- Waits until the wall clock shows `due`: a minute at a time, because the clock may be set.
 local function start_at(job, due)
     local left = due - pawl.time()
     job.timer = pawl.once(math.min(math.max(left, 0), 60) * 1000, function()

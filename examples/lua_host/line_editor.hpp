@@ -1,8 +1,8 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// A line that is typed at a terminal, with editing keys and a history, while the host does other things:
-// nothing here waits for the end of the line. On libedit, which has a BSD licence; GNU readline has the GPL.
+// Edits a line at a terminal, with editing keys and a history, while the host does other things: no call
+// waits for the end of the line. Based on libedit, which has a BSD licence; GNU readline has the GPL.
 
 #ifndef PAWL_EXAMPLES_LINE_EDITOR_HPP
 #define PAWL_EXAMPLES_LINE_EDITOR_HPP
@@ -17,11 +17,11 @@
 
 namespace lua_host {
 
-/// While a line is shown, the terminal is the editor's: what others print belongs between hide() and show().
+/// While a line is shown, the editor owns the terminal: print other output between hide() and show().
 class line_editor {
 public:
     line_editor() {
-        std::setlocale(LC_CTYPE, ""); // libedit turns what is typed into characters
+        std::setlocale(LC_CTYPE, ""); // libedit decodes typed bytes into characters
         if (!editor_ || !history_)
             throw std::bad_alloc();
         HistEvent event;
@@ -30,7 +30,7 @@ public:
         el_set(editor_, EL_PROMPT, prompt_of);
         el_set(editor_, EL_EDITOR, "emacs");
         el_set(editor_, EL_HIST, history, history_);
-        el_set(editor_, EL_SIGNAL, 1); // gives the terminal back when a signal ends the program
+        el_set(editor_, EL_SIGNAL, 1); // restores the terminal when a signal ends the program
     }
     line_editor(const line_editor&) = delete;
     line_editor& operator=(const line_editor&) = delete;
@@ -41,7 +41,7 @@ public:
         el_end(editor_);
     }
 
-    /// Shows the prompt, and what has been typed of the line.
+    /// Shows the prompt and the line so far.
     void show(const std::string& prompt) {
         prompt_ = prompt;
         el_set(editor_, EL_UNBUFFERED, 1); // el_gets() returns after each key
@@ -49,7 +49,7 @@ public:
         if (!typed_.empty()) {
             el_insertstr(editor_, typed_.c_str());
             el_cursor(editor_, static_cast<int>(cursor_) - static_cast<int>(characters(typed_)));
-            std::putchar('\r'); // where it takes the cursor to be
+            std::putchar('\r'); // where libedit assumes the cursor
             el_set(editor_, EL_REFRESH);
         }
     }
@@ -72,12 +72,12 @@ public:
     }
 
     /// A key has been pressed. @pre the line is shown.
-    /// @return the line, without its end, if that has been typed. It is hidden then, and stays on the screen.
+    /// @return the line, without its end, if it is complete. It is then hidden, and stays on the screen.
     std::optional<std::string> read() {
         int count = 0;
         const char* const text = el_gets(editor_, &count);
         if (!text || count <= 0)
-            return {}; // an empty line, or a signal: nothing tells them from an error
+            return {}; // an empty line or a signal; indistinguishable from an error
         std::string line(text, static_cast<std::size_t>(count));
         if (line == "\x04") { // Ctrl-D on an empty line
             ended_ = true;
@@ -95,7 +95,7 @@ public:
         return line;
     }
 
-    /// Whether the end of the input has been typed. That the terminal has gone is for poll() to say.
+    /// Whether the user has ended the input. poll() tells whether the terminal has gone.
     [[nodiscard]] bool ended() const noexcept { return ended_; }
 
 private:
@@ -121,8 +121,8 @@ private:
     EditLine* const editor_ = el_init("lua_host", stdin, stdout, stderr);
     History* const history_ = history_init();
     std::string prompt_;
-    std::string typed_;      ///< while it is hidden
-    std::size_t cursor_ = 0; ///< in it, in characters
+    std::string typed_;      ///< while hidden
+    std::size_t cursor_ = 0; ///< position in it, in characters
     bool shown_ = false;
     bool ended_ = false;
 };

@@ -38,7 +38,7 @@ constexpr const char* usage =
     "\n"
     "Exits with 1 if the script fails, or a callback raises an error that nothing handles.\n";
 
-/// Calls the function below `arguments` values. Reports an error. @return whether there was none.
+/// Calls the function below `arguments` values. Reports an error. @return whether it succeeded.
 bool call(lua_State* L, int arguments, int results) {
     const int handler = lua_gettop(L) - arguments;
     lua_pushcfunction(L, lua_host::traceback);
@@ -79,7 +79,7 @@ int run_script(lua_State* L, int count, char** words, bool stays) {
     return lua_host::failures(L) == 0 ? 0 : 1;
 }
 
-/// Lines that are read and run, one after another.
+/// Reads lines and runs them, one after another.
 class console {
 public:
     explicit console(lua_State* state) : L(state) {}
@@ -97,13 +97,13 @@ public:
                 const auto failed = lua_host::failures(L);
                 lua_host::process_events(L);
                 if (__fpending(stdout) != 0 || lua_host::failures(L) != failed)
-                    prompt(); // something was written behind the last one
+                    prompt(); // after other output
             },
             [this](int) { return read(); });
     }
 
 private:
-    /// Waits for events and for what is typed. @return when `on_input` says that no more comes.
+    /// Waits for events and input. @return when `on_input` reports the end of the input.
     template <class OnEvents, class OnInput>
     void loop(OnEvents on_events, OnInput on_input) {
         std::array<pollfd, 2> watched{pollfd{STDIN_FILENO, POLLIN, 0},
@@ -119,7 +119,7 @@ private:
     }
 
 #if defined(LUA_HOST_LIBEDIT)
-    /// At a terminal. What events print stands above the line that is being typed.
+    /// At a terminal. Output of events appears above the line that is being typed.
     void run_terminal() {
         lua_host::line_editor editor;
         editor.show(prompt_text());
@@ -149,7 +149,7 @@ private:
         std::fflush(stdout);
     }
 
-    /// Takes what has been typed. @return whether more may come.
+    /// Takes typed input. @return whether more may come.
     bool read() {
         char bytes[4096];
         const ssize_t count = ::read(STDIN_FILENO, bytes, sizeof(bytes));
@@ -167,7 +167,7 @@ private:
         return count != 0;
     }
 
-    /// Runs what has come, if it is complete, and prints its results.
+    /// Runs the input, if it is complete, and prints its results.
     void run(const std::string& line) {
         if (!chunk_.empty() || !loads("return " + line)) {
             chunk_ += line + '\n';
@@ -192,14 +192,14 @@ private:
         lua_settop(L, 0);
     }
 
-    /// Leaves a function, or the error message, on the stack. Text only: Lua does not check binary chunks.
+    /// Leaves a function, or an error message, on the stack. Text only: Lua does not verify binary chunks.
     bool loads(const std::string& text) {
         return luaL_loadbufferx(L, text.data(), text.size(), "=stdin", "t") == LUA_OK;
     }
 
     lua_State* const L;
     std::string typed_; ///< after the last complete line
-    std::string chunk_; ///< lines that are not yet complete
+    std::string chunk_; ///< lines of an incomplete chunk
 };
 
 struct close_state {

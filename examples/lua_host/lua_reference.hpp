@@ -1,9 +1,9 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// Values of a Lua state that C++ objects hold. Such an object may be destroyed in any thread, but only
-// the thread that runs the state may touch its registry. So a reference that is destroyed goes on a
-// list, and the host releases what is there when it next comes by.
+// Lua values that C++ objects hold. Any thread may destroy such an object, but only the thread that runs
+// the Lua state may touch its registry. So a destroyed reference goes on a list, and the host releases
+// the list later.
 
 #ifndef PAWL_EXAMPLES_LUA_REFERENCE_HPP
 #define PAWL_EXAMPLES_LUA_REFERENCE_HPP
@@ -27,7 +27,7 @@ class lua_references {
     };
 
 public:
-    /// Holds one value. The list must live longer.
+    /// Holds one value. The list must outlive it.
     class reference {
     public:
         /// Pushes the value. Raises no Lua error.
@@ -47,8 +47,8 @@ public:
         take([](int) {});
     }
 
-    /// Pops a value and holds it. To be called in the host's thread.
-    /// A Lua error may be raised before any C++ object has been made.
+    /// Pops a value and holds it. Host's thread only.
+    /// May raise a Lua error, but only before any C++ object exists.
     /// @throws std::bad_alloc
     [[nodiscard]] reference hold(lua_State* L) {
         const int key = luaL_ref(L, LUA_REGISTRYINDEX);
@@ -60,7 +60,7 @@ public:
         }
     }
 
-    /// Releases the values whose references were destroyed. To be called in the host's thread.
+    /// Releases the values of destroyed references. Host's thread only.
     void release(lua_State* L) noexcept {
         take([L](int key) { luaL_unref(L, LUA_REGISTRYINDEX, key); });
     }

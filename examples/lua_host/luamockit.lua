@@ -1,9 +1,9 @@
 -- Copyright (c) 2026 The Pawl authors
 -- SPDX-License-Identifier: BSL-1.0
 
--- The interface of luamockit (https://github.com/vcsaturninus/luamockit) on the module `pawl`, so that scripts written
--- for it run here. What differs: callbacks that fail are reported and lose nothing; milliseconds may be fractions, and
--- bad ones are errors; destroy() never blocks; sleep() always goes on after a signal.
+-- The interface of luamockit (https://github.com/vcsaturninus/luamockit) on the module `pawl`, so that scripts for
+-- luamockit run here. The differences: callbacks that fail are reported and lose no event; milliseconds may be
+-- fractions, and bad ones are errors; destroy() never blocks; sleep() always continues after a signal.
 
 local pawl = require "pawl"
 
@@ -11,28 +11,28 @@ local luamockit = {
     process_events = pawl.process_events, -- returns how many were handled
     pending = pawl.pending,
     inqueue = pawl.inqueue,
-    wait = pawl.wait, -- returns whether an event is there
+    wait = pawl.wait, -- returns whether an event is present
 }
 
 local interval = {}
 interval.__index = interval
 
--- Starts an interval that was disarmed. One that is armed goes on as it is.
+-- Starts a disarmed interval. Does not change an armed one.
 function interval:arm()
     if not (self.timer and self.timer:armed()) then
         self.timer = pawl.every(self.ms, self.callback)
     end
 end
 
--- What is in the queue is still handled.
+-- Events in the queue are still handled.
 function interval:disarm()
     if self.timer then
         self.timer:disarm()
     end
 end
 
--- What is in the queue is skipped. Returns nil: `it = it:destroy()`. The argument, whether to wait for the end, has no
--- meaning here: the timer has ended on return.
+-- Events in the queue are skipped. Returns nil: `it = it:destroy()`. The argument, whether to wait for the end, has no
+-- effect here: the timer has ended on return.
 function interval:destroy()
     if self.timer then
         self.timer:destroy()
@@ -41,7 +41,7 @@ function interval:destroy()
     return nil
 end
 
--- An interval, armed.
+-- An armed interval.
 function luamockit.getit(ms, callback)
     local it = setmetatable({ms = ms, callback = callback}, interval)
     it:arm()

@@ -3,12 +3,12 @@
 
 // The Lua module `pawl`.
 //
-// A thread of the module runs an io_context with the timers and the signals. It never touches Lua: what
-// is due goes into an event queue, and the callbacks run in the thread that calls process_events(), on
-// the lua_State that calls it. No lua_State is kept beyond that call.
+// A thread of the module runs an io_context with the timers and the signals. It never touches Lua:
+// events go into an event queue, and the callbacks run in the thread that calls process_events(), on
+// the lua_State of that call. No lua_State is kept after the call.
 //
-// Lua leaves a C function by longjmp() when it raises an error. So a function here first checks its
-// arguments and makes its Lua objects; from its first C++ object with a destructor on, it raises none.
+// Lua raises an error by longjmp() out of a C function. So a function here first checks its arguments
+// and makes its Lua objects. After its first C++ object with a destructor it raises no error.
 // guarded() turns C++ exceptions into Lua errors.
 
 #include "pawl_module.hpp"
@@ -50,11 +50,11 @@ struct signal_name {
 constexpr signal_name signal_names[] = {
     {"HUP", SIGHUP}, {"INT", SIGINT}, {"TERM", SIGTERM}, {"USR1", SIGUSR1}, {"USR2", SIGUSR2}};
 
-// Keys of the registry, by their addresses. The function for a signal has that of its name.
+// Keys of the registry, by address. The function for a signal has the key of its name.
 const char module_key = 0;
 const char on_error_key = 0;
 
-/// What the module is in one Lua state.
+/// The module in one Lua state.
 class module {
 public:
     using clock = pawl::event_queue::clock_type;
@@ -71,7 +71,7 @@ public:
         lua_rawgetp(L, LUA_REGISTRYINDEX, &module_key);
         module* const m = *static_cast<module**>(lua_touserdata(L, -1));
         lua_pop(L, 1);
-        if (!m) // a finalizer has called, after that of the module
+        if (!m) // called by a finalizer after that of the module
             luaL_error(L, "pawl: the Lua state is being closed");
         return *m;
     }
@@ -89,13 +89,13 @@ public:
         return handled;
     }
 
-    /// Starts to wait for a signal, if that has not been done.
+    /// Starts waiting for a signal, unless it already does.
     void watch(int signal) {
         signals_.add(signal);
         if (!std::exchange(waits_for_signals_, true))
             wait_for_signal();
     }
-    /// The signal does again what it does by default.
+    /// The signal does its default action again.
     void unwatch(int signal) { signals_.remove(signal); }
 
     // --- called by the queue, in process_events(): raise no Lua error ---------------------------
@@ -124,7 +124,7 @@ public:
         finish(LUA_ERRRUN);
     }
 
-    /// A point in time as Lua sees it: in milliseconds since the module was opened.
+    /// A time point as Lua sees it: milliseconds since the module was opened.
     [[nodiscard]] double milliseconds(clock::time_point t) const {
         return std::chrono::duration<double, std::milli>(t - start_).count();
     }
@@ -137,7 +137,7 @@ private:
     static int resume(lua_State* L) {
         lua_State* const coroutine = lua_tothread(L, 1);
         if (lua_status(coroutine) != LUA_YIELD)
-            return 0; // it was closed
+            return 0; // the coroutine was closed
         int results = 0;
         const int status = lua_resume(coroutine, L, 0, &results);
         if (status == LUA_OK || status == LUA_YIELD) {
@@ -150,7 +150,7 @@ private:
         return 1;
     }
 
-    /// A call of Lua has ended. Below the error message, if there is one, is the message handler.
+    /// A call of Lua has ended. Below its error message, if any, is the message handler.
     void finish(int status) {
         lua_State* const L = running_;
         if (status != LUA_OK) {
@@ -223,7 +223,7 @@ struct timer_box {
 
 // --- arguments -------------------------------------------------------------------------------------
 
-/// Raises an error that names the value and what it should have been.
+/// Raises an error with the value and what was expected.
 [[noreturn]] void refuse(lua_State* L, int argument, const char* wanted) {
     const char* const found =
         lua_isnone(L, argument) ? "no value" : luaL_tolstring(L, argument, nullptr);
@@ -460,7 +460,7 @@ constexpr luaL_Reg timer_methods[] = {{"disarm", guarded<timer_disarm>},
 int open(lua_State* L) {
     luaL_newmetatable(L, timer_box::type);
     luaL_newlib(L, timer_methods);
-    // Lua looks there for the name of a function that pcall() has called, say, to tell of a bad argument.
+    // Lua looks here for the name of a function called by pcall(), for error messages about arguments.
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
     lua_pushvalue(L, -2);
     lua_setfield(L, -2, timer_box::type);

@@ -1,8 +1,8 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// The Lua module `pawl`, and what a host written in C++ asks of it. See examples/README.md for the
-// functions that scripts call.
+// The Lua module `pawl`, and its interface for a host written in C++. See examples/README.md for the
+// functions for scripts.
 
 #ifndef PAWL_EXAMPLES_PAWL_MODULE_HPP
 #define PAWL_EXAMPLES_PAWL_MODULE_HPP
@@ -13,7 +13,7 @@
 
 #include <cstddef>
 
-/// Opens the module, which belongs to one Lua state and ends with it.
+/// Opens the module. It belongs to one Lua state and ends with it.
 extern "C" int luaopen_pawl(lua_State* L);
 
 namespace lua_host {
@@ -21,10 +21,10 @@ namespace lua_host {
 /// The queue of this state. @pre the module has been opened.
 [[nodiscard]] pawl::event_queue& queue_of(lua_State* L);
 
-/// Handles the events that are there, as `pawl.process_events()` does.
+/// Handles the present events, as `pawl.process_events()` does.
 std::size_t process_events(lua_State* L);
 
-/// How many callbacks have failed without a handler of `pawl.on_error()`.
+/// Number of callbacks that failed without a handler of `pawl.on_error()`.
 [[nodiscard]] std::size_t failures(lua_State* L);
 
 /// A message handler for lua_pcall(): turns any error into a text, with a traceback.

@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// A client reads from a server that never says anything.
+// A client that reads from a silent server.
 
 #include <pawl/timeout.hpp>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSL-1.0
 
 /// @file
-/// pawl::basic_interval_timer: periodic waits on a grid of points in time, without drift.
+/// pawl::basic_interval_timer: periodic ticks on a grid of time points, without drift.
 #ifndef PAWL_BASIC_INTERVAL_TIMER_HPP
 #define PAWL_BASIC_INTERVAL_TIMER_HPP
 
@@ -10,11 +10,13 @@
 
 #include <pawl/basic_waitable_timer.hpp>
 
-#include <pawl/service/interval_grid.hpp>
+#include <pawl/interval/interval_grid.hpp>
+
 #include <pawl/service/latest_now.hpp>
 
+#include <pawl/wait/handler_wrapper.hpp>
+
 #include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/associator.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/execution_context.hpp>
 #include <boost/asio/wait_traits.hpp>
@@ -31,11 +33,13 @@ namespace pawl {
 
 namespace detail {
 
-/// The handler of a wait for a tick. The tick is delivered, and the schedule moved on, in the
-/// handler's own executor, at the moment when the handler is about to run.
+/// The handler of a wait for a tick. Delivers the tick and advances the schedule, in the handler's
+/// own executor, when the handler is about to run.
 template <class Clock, class Handler>
 class interval_handler {
 public:
+    using pawl_wrapped_handler = Handler;
+
     template <class H>
     interval_handler(interval_ticket<Clock> ticket, H&& handler)
         : ticket_(std::move(ticket)), handler_(std::forward<H>(handler)) {}
@@ -49,8 +53,8 @@ public:
         std::move(handler_)(ec, missed);
     }
 
-    /// Its executor, allocator and cancellation slot are those of this one.
-    [[nodiscard]] const Handler& inner() const noexcept { return handler_; }
+    /// The handler whose executor, allocator and cancellation slot this one has.
+    [[nodiscard]] const Handler& handler() const noexcept { return handler_; }
 
 private:
     interval_ticket<Clock> ticket_;
@@ -61,10 +65,10 @@ private:
 
 /// A timer that ticks at `start`, `start + period`, `start + 2 * period`, and so on.
 ///
-/// The ticks are points of a grid: a handler that runs late does not make the next tick late, and
-/// nothing adds up. A tick waits for somebody to wait for it; when a tick is delivered more than
-/// 5 ms after it was due, pawl::missed_tick_policy says how to go on. All this is as with tokio's
-/// `Interval`, whose members these are.
+/// Ticks are points of a grid: a late handler does not delay the next tick, and errors do not
+/// accumulate. A tick stays undelivered until a wait takes it. If it is delivered more than 5 ms
+/// late, pawl::missed_tick_policy selects how to continue. Behaviour and members are those of
+/// tokio's `Interval`.
 ///
 /// @code
 /// pawl::interval_timer ticks(context, 10s, pawl::missed_tick_policy::skip);
@@ -74,21 +78,21 @@ private:
 /// }
 /// @endcode
 ///
-/// Arithmetic on time saturates; a tick that is due at `time_point::max()` never comes.
+/// Arithmetic on time saturates. A tick that is due at `time_point::max()` never comes.
 ///
 /// A moved-from interval may be destroyed and assigned to.
 ///
 /// @tparam Clock, WaitTraits, Executor as with basic_waitable_timer.
 ///
 /// @par Thread safety
-/// @e Distinct @e objects: Safe.@n
-/// @e Shared @e objects: Unsafe. Emitting a cancellation signal of a wait counts as a call of a
-/// member. The completion of waits by threads that run the context is safe against all members.
+/// @e Distinct @e objects: Safe.@n @e Shared @e objects: Unsafe. Emitting a cancellation signal of
+/// a wait counts as a call of a member. Completions by threads that run the context are safe
+/// against all members.
 ///
 /// @par Cost
-/// A shared block and a small array, allocated when it is made: the schedule, which waits keep alive
-/// after the timer. No other allocation than one per wait, unless a tick is waited for while waits
-/// for an earlier one have not begun their handlers.
+/// The constructor allocates a shared block and a small array for the schedule, which pending waits
+/// keep alive. After that, one allocation per wait. More are needed only if a wait starts while
+/// waits for an earlier tick have not begun their handlers.
 template <class Clock, class WaitTraits = boost::asio::wait_traits<Clock>,
           class Executor = boost::asio::any_io_executor>
 class basic_interval_timer {
@@ -107,30 +111,31 @@ public:
     };
 
     using clock_type = Clock;                           ///< The clock.
-    using duration = typename clock_type::duration;     ///< That of the clock.
-    using time_point = typename clock_type::time_point; ///< That of the clock.
-    using traits_type = WaitTraits; ///< How the clock is waited for, and in which time structure.
+    using duration = typename clock_type::duration;     ///< Duration of the clock.
+    using time_point = typename clock_type::time_point; ///< Time point of the clock.
+    using traits_type = WaitTraits; ///< How waits use the clock, and the time structure.
 
-    /// An interval whose first tick is due at once, and the others every `period` from now.
+    /// Makes an interval whose first tick is due now, and the others every `period` from now.
     /// @throws std::invalid_argument unless `period` is greater than zero.
     basic_interval_timer(const executor_type& ex, const duration& period,
                          pawl::missed_tick_policy policy = pawl::missed_tick_policy::burst)
         : basic_interval_timer(ex, Clock::now(), period, policy) {}
 
-    /// The same on the executor of an execution context.
+    /// As above, with the executor of an execution context.
     template <class ExecutionContext>
         requires std::is_convertible_v<ExecutionContext&, boost::asio::execution_context&>
     basic_interval_timer(ExecutionContext& context, const duration& period,
                          pawl::missed_tick_policy policy = pawl::missed_tick_policy::burst)
         : basic_interval_timer(executor_type(context.get_executor()), period, policy) {}
 
-    /// An interval whose first tick is due at `start`. If that has passed, so have other ticks.
+    /// Makes an interval whose first tick is due at `start`. If that has passed, further ticks may
+    /// have been missed.
     /// @throws std::invalid_argument unless `period` is greater than zero.
     basic_interval_timer(const executor_type& ex, const time_point& start, const duration& period,
                          pawl::missed_tick_policy policy = pawl::missed_tick_policy::burst)
         : grid_(std::make_shared<grid_type>(start, period, policy)), timer_(ex, start) {}
 
-    /// The same on the executor of an execution context.
+    /// As above, with the executor of an execution context.
     template <class ExecutionContext>
         requires std::is_convertible_v<ExecutionContext&, boost::asio::execution_context&>
     basic_interval_timer(ExecutionContext& context, const time_point& start, const duration& period,
@@ -146,7 +151,7 @@ public:
     basic_interval_timer(basic_interval_timer&& other) = default;
 
     /// Cancels the waits of this interval, then takes over the schedule and the waits of `other`,
-    /// also across contexts.
+    /// also from another context.
     basic_interval_timer& operator=(basic_interval_timer&& other) {
         if (this != &other) {
             grid_ = std::move(other.grid_);
@@ -173,8 +178,8 @@ public:
         return *this = basic_interval_timer(std::move(other));
     }
 
-    /// Cancels the pending waits, as cancel() does. An interval may be destroyed in its own handler,
-    /// in any other handler, and after its context.
+    /// Cancels the pending waits, as cancel() does. An interval may be destroyed in any handler,
+    /// including its own, and after its context.
     ~basic_interval_timer() = default;
 
     /// The executor of the interval.
@@ -182,9 +187,9 @@ public:
 
     /// Cancels all waits whose handlers have not begun.
     ///
-    /// Each of their handlers is queued and told `boost::asio::error::operation_aborted`; none is
-    /// invoked here. This includes waits whose tick is due and whose handlers are still queued. No
-    /// tick is lost: what was scheduled is still scheduled.
+    /// Their handlers are queued with `boost::asio::error::operation_aborted`; none is invoked
+    /// here. This includes waits whose tick is due and whose handlers are still queued. No tick is
+    /// lost: the scheduled tick stays scheduled.
     /// @return the number of waits that were cancelled.
     /// @par Complexity
     /// O(number of waits). Does not allocate.
@@ -195,39 +200,40 @@ public:
         return count;
     }
 
-    /// When the scheduled tick, the first that has not been delivered, is due or has been due.
+    /// The due time of the scheduled tick, which is the first undelivered one. It may be in the
+    /// past.
     [[nodiscard]] time_point next_tick() const { return grid_->scheduled().due; }
 
-    /// The distance of two ticks.
+    /// The distance between ticks.
     [[nodiscard]] duration period() const { return grid_->period(); }
 
-    /// Changes the distance of ticks, from the scheduled tick on.
+    /// Changes the distance between ticks, beginning with the scheduled tick.
     ///
-    /// The scheduled tick, and with it the waits, moves to one new period after the last tick, or to
-    /// now if that has passed. A tick that is overdue already is not put off by a shorter period.
-    /// The last tick is, with missed_tick_policy::delay, when a late tick was delivered; with `skip`,
-    /// the last point of the grid; after reset(), the call of reset(). Where the time of the scheduled
-    /// tick was given, as the start or by reset_at(), reset_after() or reset_immediately(), it stays.
-    /// @return how many waits were moved.
+    /// The scheduled tick moves, with its waits, to one new period after the last tick, or to now
+    /// if that has passed. An overdue tick stays overdue. The last tick is: the last point of the
+    /// grid with `skip`; the late delivery with missed_tick_policy::delay; the call of reset()
+    /// after a reset. If the time of the scheduled tick was set explicitly, by the constructor,
+    /// reset_at(), reset_after() or reset_immediately(), it stays.
+    /// @return the number of waits that were moved.
     /// @throws std::invalid_argument unless `period` is greater than zero, with nothing changed.
     std::size_t set_period(const duration& period) {
         const auto now = Clock::now();
         return move_waits([&] { return grid_->set_period(period, now); });
     }
 
-    /// What is done about ticks that were missed.
+    /// What happens after missed ticks.
     [[nodiscard]] pawl::missed_tick_policy missed_tick_policy() const { return grid_->policy(); }
 
-    /// Changes what is done about ticks that are missed from now on.
+    /// Sets what happens after ticks that are missed from now on.
     void set_missed_tick_policy(pawl::missed_tick_policy policy) { grid_->set_policy(policy); }
 
-    /// Makes the scheduled tick due one period from now, and moves the pending waits to it, earlier
-    /// or later, without completing them. Those after it follow at the distance of the period.
+    /// Moves the scheduled tick to one period from now, earlier or later, and the pending waits
+    /// with it, without completing them. Later ticks follow at the distance of the period.
     ///
-    /// As with basic_waitable_timer::rearm_at(), a wait that is due, and whose handler has not begun,
-    /// is pulled back and waits again. Missed ticks are forgotten. The same holds for the other
-    /// resets. All of them change nothing if they throw, as they do on rings (pawl::ring_timer).
-    /// @return how many waits were moved.
+    /// As with basic_waitable_timer::rearm_at(), a due wait whose handler has not begun waits
+    /// again. Missed ticks are forgotten. The same holds for the other resets. A reset on a
+    /// ring (pawl::ring_timer) may throw; it then changes nothing.
+    /// @return the number of waits that were moved.
     /// @par Complexity
     /// O(1). Does not allocate.
     std::size_t reset() {
@@ -235,23 +241,23 @@ public:
         return move_waits([&] { return grid_->reset(now); });
     }
 
-    /// reset() to a tick that is due now.
+    /// reset(), with the tick due now.
     std::size_t reset_immediately() { return reset_at(Clock::now()); }
 
-    /// reset() to a tick that is due `d` from now, saturating.
+    /// reset(), with the tick due `d` from now, saturating.
     std::size_t reset_after(const duration& d) { return reset_at(detail::sum_from_now<Clock>(d)); }
 
-    /// reset() to a tick that is due between `min` and `max` from now, both included, chosen as by
-    /// basic_waitable_timer::expires_within(): intervals that are reset to overlapping ranges tend to
-    /// tick together, and go on so while their periods agree and no tick is delayed
-    /// (missed_tick_policy::delay). next_tick() says when it is due.
+    /// reset(), with the tick due between `min` and `max` from now, both included, chosen as by
+    /// basic_waitable_timer::expires_within(). Intervals with overlapping ranges tend to tick
+    /// together, and continue to do so while their periods agree and missed_tick_policy::delay
+    /// delays no tick. next_tick() returns the choice.
     /// @throws std::invalid_argument if `max < min`, with nothing changed.
-    /// @pre The context is still there, or somebody has waited.
+    /// @pre The context exists, or a wait was started before.
     std::size_t reset_within(const duration& min, const duration& max) {
         return reset_at(detail::timer_access::handle(timer_).expiry_within(min, max));
     }
 
-    /// reset() to a tick that is due at `t`.
+    /// reset(), with the tick due at `t`.
     std::size_t reset_at(const time_point& t) {
         return move_waits([&] { return grid_->reset_at(t); });
     }
@@ -259,29 +265,30 @@ public:
     /// Starts a wait for the scheduled tick.
     ///
     /// The handler is invoked exactly once, never from within this function:
-    /// @li with no error, once the tick is due; and with the number of whole further ticks that had
-    ///     been missed when it was delivered, which is now. 0 means that it was at most 5 ms late, or
-    ///     that it was late but the next tick was not due yet. With missed_tick_policy::burst these
-    ///     are the ticks that will follow at once, otherwise those that are left out.
-    /// @li with `boost::asio::error::operation_aborted` and 0 if the wait was cancelled by cancel(),
-    ///     the destruction of the interval, or its cancellation slot. It has consumed no tick.
+    /// @li with no error, once the tick is due, and with the number of further whole ticks missed
+    ///     up to its delivery. 0 means that the tick was at most 5 ms late, or late but before the
+    ///     next tick was due. With missed_tick_policy::burst those ticks follow at once; otherwise
+    ///     they are skipped.
+    /// @li with `boost::asio::error::operation_aborted` and 0 if the wait was cancelled by
+    ///     cancel(), the destruction of the interval, or its cancellation slot. No tick is
+    ///     consumed.
     ///
-    /// A tick is delivered in the executor of the handler, immediately before the handler is invoked;
-    /// only then the next one is scheduled. Several waits may be pending: they wait for the same
-    /// tick, which counts once, and each is told what had been missed when it came to it.
+    /// A tick is delivered in the executor of the handler, immediately before the handler is
+    /// invoked. Only then is the next tick scheduled. Several pending waits wait for the same tick,
+    /// which counts once. Each handler receives the number of ticks missed until its own turn.
     ///
-    /// expire_all() completes a wait as it completes any other. If that is early, and with success,
-    /// the tick that the wait was for is still to come.
+    /// expire_all() completes a wait as for any timer. If it does so early and with success, the
+    /// tick of that wait is still to come.
     ///
     /// @param token any completion token for `void(boost::system::error_code, std::uint64_t)`.
-    /// @throws std::bad_alloc, with the interval as it was.
+    /// @throws std::bad_alloc, with the interval unchanged.
     /// @par Cancellation
     /// Supports `terminal`, `partial` and `total` through the associated cancellation slot; each
-    /// cancels this wait only. The slot may be emitted at any time, also after the wait, the interval
-    /// or the context is gone.
+    /// cancels this wait only. The signal may be emitted at any time, also after the end of the
+    /// wait, the interval or the context.
     /// @par Complexity
-    /// O(1). One allocation by the associated allocator of the handler. Where waits for an earlier tick
-    /// have not begun their handlers, O(number of those), and up to two more allocations.
+    /// O(1). One allocation by the associated allocator of the handler. If n waits for an earlier
+    /// tick have not begun their handlers: O(n), and up to two more allocations.
     template <class TickToken = typename boost::asio::default_completion_token<executor_type>::type>
     auto async_wait(
         TickToken&& token = typename boost::asio::default_completion_token<executor_type>::type())
@@ -297,8 +304,8 @@ private:
     template <class, class, class>
     friend class basic_interval_timer;
 
-    /// Starts the wait when the token asks for it; for a deferred one, for the tick that is
-    /// scheduled at that moment.
+    /// Starts the wait when the token asks for it. A deferred wait is for the tick that is
+    /// scheduled then.
     class initiate_async_wait {
     public:
         using executor_type = Executor;
@@ -338,23 +345,23 @@ private:
             std::move(ticket), std::forward<Handler>(handler)));
     }
 
-    /// Waits of a tick that has been delivered to others must not be moved to the next one, nor be
-    /// cancelled: they keep the timer, and this one begins anew.
+    /// Waits for a tick that was already delivered to others must not be moved to the next tick,
+    /// nor be cancelled. They keep the old timer; this interval gets a new one.
     void keep_earlier() {
         earlier_.remove_if([this](const timer_of_tick& e) { return !grid_->awaited(e.tick); });
         earlier_.emplace_front(tick_, std::move(timer_));
     }
 
-    /// Changes the schedule, and moves the waits after it.
+    /// Changes the schedule, then moves the waits to it.
     template <class Change>
     std::size_t move_waits(Change change) {
         const auto before = grid_->save();
         const typename grid_type::schedule to = change();
         if (tick_ != to.number)
-            return 0; // it is set by the next wait
+            return 0; // the next wait sets the timer
         try {
             return timer_.rearm_at(to.due);
-        } catch (...) { // no ring for that, or a full one
+        } catch (...) { // no ring for that delay, or a full ring
             grid_->restore(before);
             throw;
         }
@@ -367,22 +374,5 @@ private:
 };
 
 } // namespace pawl
-
-/// @cond
-template <template <class, class> class Associator, class Clock, class Handler, class Default>
-struct boost::asio::associator<Associator, pawl::detail::interval_handler<Clock, Handler>, Default>
-    : Associator<Handler, Default> {
-    static typename Associator<Handler, Default>::type
-    get(const pawl::detail::interval_handler<Clock, Handler>& h) noexcept {
-        return Associator<Handler, Default>::get(h.inner());
-    }
-
-    static auto get(const pawl::detail::interval_handler<Clock, Handler>& h,
-                    const Default& d) noexcept
-        -> decltype(Associator<Handler, Default>::get(h.inner(), d)) {
-        return Associator<Handler, Default>::get(h.inner(), d);
-    }
-};
-/// @endcond
 
 #endif // PAWL_BASIC_INTERVAL_TIMER_HPP

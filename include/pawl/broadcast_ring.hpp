@@ -2,15 +2,16 @@
 // SPDX-License-Identifier: BSL-1.0
 
 /// @file
-/// pawl::broadcast_ring: messages for readers that come and go.
+/// pawl::broadcast_ring: a broadcast queue for readers that come and go.
 #ifndef PAWL_BROADCAST_RING_HPP
 #define PAWL_BROADCAST_RING_HPP
 
 #include <pawl/config.hpp>
 
-#include <pawl/feed/broadcast_error.hpp>
+#include <pawl/broadcast_error.hpp>
+#include <pawl/broadcast_ring_options.hpp>
+
 #include <pawl/feed/ring_core.hpp>
-#include <pawl/feed/ring_options.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -25,36 +26,36 @@
 
 namespace pawl {
 
-/// What a read has come upon.
+/// What a read has found.
 enum class read_status {
-    messages,  ///< there may be more
-    nothing,   ///< there is nothing new
+    messages,  ///< messages; there may be more
+    nothing,   ///< nothing new
     suspended, ///< the reader is suspended: resume() first
-    closed,    ///< there is nothing new, and never will be
+    closed,    ///< nothing new, now or later
 };
 
-/// What broadcast_ring::reader::read(span) has copied.
+/// The result of broadcast_ring::reader::read(span).
 struct read_result {
-    std::size_t count = 0;    ///< messages that were copied, to the front of the span
-    std::uint64_t missed = 0; ///< messages that came before them and were gone
-    read_status status = read_status::nothing; ///< what the read has come upon
+    std::size_t count = 0;                     ///< messages copied, to the front of the span
+    std::uint64_t missed = 0;                  ///< messages before them that were gone
+    read_status status = read_status::nothing; ///< what the read has found
 };
 
-/// One reader, seen from outside.
+/// A snapshot of one reader.
 struct reader_info {
     std::uint64_t id;       ///< broadcast_ring::reader::id()
-    std::uint64_t position; ///< the generation that it reads next, as of its last call
+    std::uint64_t position; ///< the generation to read next, as of its last call
 };
 
-/// What broadcast_ring::cleanup() has freed: the generations [first, last).
+/// The generations that broadcast_ring::cleanup() freed: [first, last).
 using freed_generations = detail::generations;
 
-/// Messages for readers that come and go: each reader that is there sees each message, in order, and
-/// sees it without a copy of its own. A fixed number of slots; no allocation after construction.
+/// A broadcast queue: each reader sees each message, in order and without a copy of its own. The
+/// number of slots is fixed; nothing is allocated after construction.
 ///
-/// Messages are numbered from 0 on; the number of a message is its generation. Writers reserve slots,
-/// write, and publish. Each reader has a position of its own; it joins at the newest message, at the
-/// oldest, or at a generation, and leaves, suspends and resumes at any time. A reader that is suspended
+/// Messages are numbered from 0; the number of a message is its generation. Writers reserve slots,
+/// write, and publish. Each reader has its own position. It joins at the newest message, at the
+/// oldest, or at a generation, and may suspend, resume and leave at any time. A suspended reader
 /// costs the writers nothing.
 ///
 /// @code
@@ -67,40 +68,41 @@ using freed_generations = detail::generations;
 /// ring.emplace("PAWL", 42);                    // in the thread that writes
 /// @endcode
 ///
-/// The object is the writing end. A copy is another writer of the same ring. When the last one is gone,
-/// or close() was called, readers read what is left and are told that the ring is closed. Ring and
-/// readers may be destroyed in any order; the last of them destroys the messages.
+/// The ring object is a writer; a copy is another writer of the same ring. After the last writer is
+/// destroyed, or after close(), readers read the remaining messages and then see that the ring is
+/// closed. Ring and readers may be destroyed in any order; the last of them destroys the messages.
 ///
-/// **If a reader is slow**, Policy says what happens to a message for which there is no room:
-/// - `lag`: the oldest message is overwritten. A reader that has not read it is suspended by force: its
-///   next read resumes it at the oldest message that is left, and says how many it has missed.
-/// - `drop_new`: the new message is dropped, and dropped() counts it. Readers keep what they have not
-///   read until they suspend or leave.
-/// - `block`: as drop_new, but the writer waits. The try_ functions do not.
+/// **Slow readers.** Policy selects what happens to a message that finds no room:
+/// - `lag`: the oldest message is overwritten. A reader that has not read it is suspended. Its next read
+///   resumes at the oldest remaining message and returns the number of missed messages.
+/// - `drop_new`: the new message is dropped, and dropped() counts it. Readers keep unread messages until
+///   they suspend or leave.
+/// - `block`: as drop_new, but the writer waits. The try_ functions do not wait.
 ///
-/// **How messages are read** depends on T. With `lag` and a T that is trivially copyable, read() copies
-/// messages out; no reader ever keeps a writer from writing. In all other cases read() can also give a
-/// slice of `const T`, and what is in a slice stays as it is until the slice is destroyed. So with `lag`,
-/// too, a message is dropped and counted if a slice is in its way.
+/// **Reading.** With `lag` and a trivially copyable T, read() copies messages, and no reader can
+/// stop a writer. In all other cases read() can also return a slice of `const T`. The messages in a
+/// slice stay unchanged until the slice is destroyed. So a slice can get in the way of a writer;
+/// then even `lag` drops and counts the new message.
 ///
-/// A writer that stops between reserving and publishing holds back the messages that were reserved later:
-/// they are published with its own. Other writers do not wait for it, but there may be no room for them.
+/// A writer that stops between reserving and publishing holds back all messages reserved later;
+/// they are published together with its own. Other writers do not wait for it, but may run out of
+/// room.
 ///
-/// @tparam T a message: nothrow destructible. Readers in several threads share it as `const T`.
-/// @tparam Policy what to do if readers are slow.
-/// @tparam Writers whether several threads write. With `one` a ring can be moved, but not copied, and
-///         there is one reservation at a time.
+/// @tparam T the message type; nothrow destructible. Readers in several threads share `const T`.
+/// @tparam Policy what happens if a reader is slow.
+/// @tparam Writers whether several threads write. A ring with `one` can be moved, not copied, and
+///     allows one reservation at a time.
 ///
 /// @par Thread safety
-/// With `many` writers all members may be called by any thread at any time; with `one`, those that reserve
-/// or write, and the reservation, by one thread at a time. Readers of a ring are independent of each
-/// other; one reader, with its slice, is used by one thread at a time. Only `block` ever waits.
+/// With `many` writers all members may be called from any thread. With `one`, reserving, writing
+/// and the reservation itself need one thread at a time. Readers are independent of each other; one
+/// reader, with its slice, needs one thread at a time. Only `block` ever waits.
 ///
 /// @par Complexity
-/// Reserving and publishing are O(n) in the messages. When a writer finds no room, it looks at each place
-/// for a reader, once. With `lag` and copies it never does.
+/// Reserving and publishing n messages is O(n). A writer that finds no room looks at each reader's
+/// place once. With `lag` and copies it never does.
 ///
-/// The algorithm is that of market_square's Area, with its races closed: see doc/design.md.
+/// The algorithm is that of market_square's Area, without its races: see doc/design.md.
 template <class T, slow_readers Policy = slow_readers::lag,
           ring_writers Writers = ring_writers::many>
 class broadcast_ring {
@@ -111,38 +113,38 @@ public:
     /// A message.
     using value_type = T;
 
-    /// Whether read() copies messages, because they are overwritten without asking readers. Then there
-    /// are no slices.
+    /// Whether read() copies messages, because writers overwrite them without asking readers.
+    /// Slices are then not available.
     static constexpr bool reads_copies = core::copies;
 
     class reservation;
     class slice;
     class reader;
 
-    /// A ring, and its first writer.
+    /// Makes a ring and its first writer.
     /// @param capacity number of slots, a power of two.
-    /// @param readers how many readers there can be at a time, a power of two.
-    /// @throws broadcast_error bad_capacity.
+    /// @param readers maximum number of readers at a time, a power of two.
+    /// @throws broadcast_error with bad_capacity.
     /// @throws std::bad_alloc
     explicit broadcast_ring(std::size_t capacity, std::size_t readers = 16)
         : core_(new core(capacity, readers)) {}
 
-    /// Another writer of the same ring.
+    /// Makes another writer of the same ring.
     broadcast_ring(const broadcast_ring& other) noexcept
         requires is_shared
         : core_(other.core_) {
         core_->add_owner();
         core_->add_writer();
     }
-    /// Takes the place of `other`, which can only be destroyed or assigned to.
+    /// Takes over from `other`, which may then only be destroyed or assigned to.
     broadcast_ring(broadcast_ring&& other) noexcept : core_(std::exchange(other.core_, nullptr)) {}
-    /// Leaves this ring, and writes to the other one.
+    /// Leaves this ring, then writes to the other one.
     broadcast_ring& operator=(broadcast_ring other) noexcept {
         std::swap(core_, other.core_);
         return *this;
     }
     /// The last writer closes the ring.
-    /// @pre its reservations are destroyed.
+    /// @pre the reservations of this writer are destroyed.
     ~broadcast_ring() {
         if (core_ != nullptr) {
             core_->remove_writer();
@@ -152,26 +154,27 @@ public:
 
     // --- writing -----------------------------------------------------------------------------
 
-    /// Slots for `n` messages. If there is no room, Policy decides. Empty if there is none, or the ring
-    /// is closed; then, unless it is closed, dropped() grows by n.
-    /// @throws broadcast_error too_large unless 1 <= n <= capacity().
+    /// Reserves slots for `n` messages. Without room, Policy decides. The result is empty if there
+    /// is no room or the ring is closed. dropped() then grows by n, unless the ring is closed.
+    /// @throws broadcast_error with too_large unless 1 <= n <= capacity().
     [[nodiscard]] reservation reserve(std::size_t n) {
         check_size("reserve", n);
         return reservation(core_, core_->reserve_or_wait(n));
     }
-    /// The same, but neither waits nor counts: empty if there is no room for all of them.
-    /// @throws broadcast_error too_large unless 1 <= n <= capacity().
+    /// As reserve(), but neither waits nor counts: empty if there is no room for all of them.
+    /// @throws broadcast_error with too_large unless 1 <= n <= capacity().
     [[nodiscard]] reservation try_reserve(std::size_t n) {
         check_size("try_reserve", n);
         return reservation(core_, core_->reserve(n, n));
     }
-    /// Slots for up to `n` messages, as many as there is room for; any n is allowed. Does not wait.
+    /// Reserves slots for up to `n` messages, as many as fit. Any n is allowed. Does not wait.
     [[nodiscard]] reservation try_reserve_some(std::size_t n) noexcept {
         return reservation(core_, core_->reserve(1, std::min(n, capacity())));
     }
 
-    /// Publishes one message made of `args`. @return false if it was dropped: see reserve().
-    /// @throws what the constructor of T throws. Then its slot is skipped.
+    /// Publishes one message constructed from `args`. @return false if it was dropped: see
+    /// reserve().
+    /// @throws what the constructor of T throws. Its slot is then skipped.
     template <class... Args>
         requires std::constructible_from<T, Args...>
     bool emplace(Args&&... args) {
@@ -182,9 +185,9 @@ public:
         one.publish();
         return true;
     }
-    /// Publishes copies of `messages`, in order; as one batch, unless they are more than capacity().
-    /// @return how many: fewer if the rest was dropped, see reserve().
-    /// @throws what copying a T throws. What was copied before is published.
+    /// Publishes copies of `messages` in order; as one batch if there are at most capacity().
+    /// @return how many were published; the rest was dropped, see reserve().
+    /// @throws what copying a T throws. The messages copied before it are published.
     std::size_t write(std::span<const T> messages) {
         std::size_t written = 0;
         while (written != messages.size()) {
@@ -199,30 +202,30 @@ public:
         return written;
     }
 
-    /// No more messages: readers read what is left. Idempotent. A reservation that is there can be
-    /// published still, but readers may not look any more.
+    /// Ends the stream of messages: readers read the remaining ones. Idempotent. An existing
+    /// reservation can still be published, but readers may not read it.
     void close() noexcept { core_->close(); }
     /// Whether close() was called.
     [[nodiscard]] bool closed() const noexcept { return core_->closed(); }
 
     // --- readers -----------------------------------------------------------------------------
 
-    /// A reader of what is published from now on.
-    /// @throws broadcast_error too_many_readers.
+    /// A reader of everything that is published from now on.
+    /// @throws broadcast_error with too_many_readers.
     [[nodiscard]] reader join_newest() { return reader(core_, "join_newest", core_->published()); }
-    /// A reader of everything that is there.
-    /// @throws broadcast_error too_many_readers.
+    /// A reader that begins with the oldest message.
+    /// @throws broadcast_error with too_many_readers.
     [[nodiscard]] reader join_oldest() { return reader(core_, "join_oldest", core_->oldest()); }
     /// A reader that begins at `generation`, from oldest() to published().
-    /// @throws broadcast_error too_old, in_the_future, too_many_readers.
+    /// @throws broadcast_error with too_old, in_the_future or too_many_readers.
     [[nodiscard]] reader join_at(std::uint64_t generation) {
         return reader(core_, "join_at", generation, true);
     }
 
-    /// How many readers there are. One relaxed load: a writer may ask whether it has to write at all.
+    /// The number of readers. One relaxed load: a writer may use it to skip writing.
     [[nodiscard]] std::size_t readers() const noexcept { return core_->readers(); }
-    /// Each reader and its position, in no particular order. One that leaves meanwhile may be shown
-    /// with the position of its successor.
+    /// All readers with their positions, in no particular order. A reader that leaves during the
+    /// call may be listed with the position of its successor.
     [[nodiscard]] std::vector<reader_info> each_reader() const {
         std::vector<reader_info> all;
         core_->registry().each([&](auto id, auto position) { all.push_back({id, position}); });
@@ -231,24 +234,24 @@ public:
 
     // --- the ring ----------------------------------------------------------------------------
 
-    /// Destroys messages that no reader keeps. Writers do so when they find no room; call it to have
-    /// it done earlier. With `lag`, only those that a writer has passed already.
+    /// Destroys messages that no reader needs. Writers do this when they find no room; call it to
+    /// do it earlier. With `lag`, only messages that a writer has already passed.
     /// @return what this call has destroyed.
     freed_generations cleanup() noexcept { return core_->clean(core_->oldest()); }
 
     /// Number of slots.
     [[nodiscard]] std::size_t capacity() const noexcept { return core_->capacity(); }
-    /// How many writers there are.
+    /// Number of writers.
     [[nodiscard]] std::size_t writers() const noexcept { return core_->writers(); }
-    /// The generation of the next message to be published: how many there have been.
+    /// The generation of the next message, which is the number of messages published so far.
     [[nodiscard]] std::uint64_t published() const noexcept { return core_->published(); }
     /// The oldest generation at which a reader can begin.
     [[nodiscard]] std::uint64_t oldest() const noexcept { return core_->oldest(); }
-    /// How many messages were dropped for lack of room.
+    /// Number of messages that were dropped for lack of room.
     [[nodiscard]] std::uint64_t dropped() const noexcept { return core_->dropped(); }
 
-    /// Checks what can be checked. Only while no other call runs and no reservation is there.
-    /// @throws std::logic_error naming the invariant that does not hold.
+    /// Checks the invariants. Needs a ring at rest: no other call, no reservation.
+    /// @throws std::logic_error with the name of the violated invariant.
     void invariant() const { core_->invariant(); }
 
 private:
@@ -267,17 +270,17 @@ private:
 
 /// Slots that a writer fills and publishes.
 ///
-/// A reservation that is destroyed unpublished blocks nobody: its messages are destroyed, and readers
-/// skip its slots. With one writer the slots are given back.
-/// @pre the ring it is from is there. Used by one thread at a time.
+/// Destroying an unpublished reservation blocks nothing: its messages are destroyed, and readers
+/// skip its slots. With one writer the slots are returned.
+/// @pre the ring exists. One thread at a time uses the reservation.
 template <class T, slow_readers Policy, ring_writers Writers>
 class broadcast_ring<T, Policy, Writers>::reservation {
 public:
-    /// Takes over.
+    /// Takes over the slots.
     reservation(reservation&& other) noexcept
         : core_(other.core_), all_(std::exchange(other.all_, {})),
           at_(std::exchange(other.at_, 0)) {}
-    /// Gives up what it has, and takes over.
+    /// Abandons its slots, then takes over the other ones.
     reservation& operator=(reservation&& other) noexcept {
         reservation old(std::move(*this));
         core_ = other.core_;
@@ -285,28 +288,28 @@ public:
         at_ = std::exchange(other.at_, 0);
         return *this;
     }
-    /// Gives up, unless it was published.
+    /// Abandons the slots, unless they were published.
     ~reservation() {
         if (!all_.empty())
             core_->abandon(all_, at_);
     }
 
-    /// Whether there are slots that are not published yet.
+    /// Whether there are unpublished slots.
     [[nodiscard]] explicit operator bool() const noexcept { return !all_.empty(); }
-    /// How many slots there are.
+    /// Number of slots.
     [[nodiscard]] std::size_t size() const noexcept {
         return static_cast<std::size_t>(all_.size());
     }
-    /// How many of them are not written yet.
+    /// Number of unwritten slots.
     [[nodiscard]] std::size_t remaining() const noexcept {
         return static_cast<std::size_t>(all_.last - at_);
     }
     /// The generation of the first slot.
     [[nodiscard]] std::uint64_t first() const noexcept { return all_.first; }
 
-    /// Writes the next slot.
+    /// Constructs a message in the next slot.
     /// @pre remaining() != 0
-    /// @throws what the constructor of T throws. Then the slot is still the next.
+    /// @throws what the constructor of T throws. The slot is then still the next one.
     template <class... Args>
         requires std::constructible_from<T, Args...>
     void emplace(Args&&... args) {
@@ -315,14 +318,14 @@ public:
         ++at_;
     }
 
-    /// Lets readers see what was written, once all that was reserved before is published or given up.
-    /// Slots that were not written are skipped. The reservation is empty then.
+    /// Publishes the written messages. Readers see them once all earlier reservations are published
+    /// or abandoned. Unwritten slots are skipped. The reservation is then empty.
     void publish() noexcept {
         if (!all_.empty())
             core_->publish(std::exchange(all_, {}), std::exchange(at_, 0));
     }
 
-    /// The first `n` slots, which this reservation loses.
+    /// Moves the first `n` slots into a new reservation.
     /// @pre n <= size()
     [[nodiscard]] reservation split(std::size_t n) noexcept
         requires is_shared
@@ -347,36 +350,37 @@ private:
     std::uint64_t at_; // the next slot to write
 };
 
-/// Messages that stay while a reader looks at them. Destroying the slice moves the reader behind it.
+/// Messages that stay unchanged while a reader looks at them. Destroying the slice moves the reader
+/// past it.
 ///
-/// A forward range of `const T`. Used by the thread that uses the reader, which must outlive it.
+/// A forward range of `const T`. Belongs to the thread of the reader, which must outlive it.
 template <class T, slow_readers Policy, ring_writers Writers>
 class broadcast_ring<T, Policy, Writers>::slice {
 public:
-    /// A forward iterator. Skips what was reserved and not published.
+    /// A forward iterator. Skips reserved slots that were never published.
     class iterator {
     public:
         using value_type = T;                                ///< a message
-        using reference = const T&;                          ///< shared by readers: const
-        using pointer = const T*;                            ///< the same
+        using reference = const T&;                          ///< const: readers share the message
+        using pointer = const T*;                            ///< const, too
         using difference_type = std::ptrdiff_t;              ///< of iterators
-        using iterator_category = std::forward_iterator_tag; ///< reads any number of times
+        using iterator_category = std::forward_iterator_tag; ///< multi-pass
 
-        /// Of no slice.
+        /// An iterator of no slice.
         iterator() = default;
         /// The message.
         [[nodiscard]] const T& operator*() const noexcept { return *core_->look(at_); }
         /// The message.
         [[nodiscard]] const T* operator->() const noexcept { return core_->look(at_); }
-        /// The number of the message.
+        /// The generation of the message.
         [[nodiscard]] std::uint64_t generation() const noexcept { return at_; }
-        /// The next message.
+        /// Moves to the next message.
         iterator& operator++() noexcept {
             ++at_;
             skip();
             return *this;
         }
-        /// The next message; returns this one.
+        /// Moves to the next message; returns the old position.
         iterator operator++(int) noexcept { return std::exchange(*this, ++iterator(*this)); }
         /// Whether both are at the same message.
         [[nodiscard]] bool operator==(const iterator& other) const noexcept {
@@ -398,14 +402,14 @@ public:
         std::uint64_t at_ = 0;
         std::uint64_t end_ = 0;
     };
-    using const_iterator = iterator; ///< the only kind
+    using const_iterator = iterator; ///< iterators are always const
 
-    /// Takes over.
+    /// Takes over the messages.
     slice(slice&& other) noexcept
         : reader_(std::exchange(other.reader_, nullptr)), all_(std::exchange(other.all_, {})),
           missed_(other.missed_), status_(other.status_) {}
     slice& operator=(slice&&) = delete;
-    /// The reader has read these messages.
+    /// Marks these messages as read.
     ~slice() {
         if (reader_ != nullptr)
             reader_->end_reading(all_.last);
@@ -413,16 +417,16 @@ public:
 
     /// The first message.
     [[nodiscard]] iterator begin() const noexcept { return {core_of(), all_.first, all_.last}; }
-    /// Behind the last message.
+    /// Past the last message.
     [[nodiscard]] iterator end() const noexcept { return {core_of(), all_.last, all_.last}; }
     /// Whether there is no message.
     [[nodiscard]] bool empty() const noexcept { return begin() == end(); }
-    /// How many messages came before these and were gone.
+    /// Number of messages before these that were gone.
     [[nodiscard]] std::uint64_t missed() const noexcept { return missed_; }
-    /// Why it is empty, if it is.
+    /// Why the slice is empty, if it is.
     [[nodiscard]] read_status status() const noexcept { return status_; }
 
-    /// Ends here: the next read begins with the message at `next`, which is of this slice.
+    /// Ends the slice before `next`, an iterator of this slice: the next read begins there.
     void end_at(iterator next) noexcept {
         PAWL_ASSERT(all_.first <= next.generation() && next.generation() <= all_.last);
         all_.last = next.generation();
@@ -437,7 +441,7 @@ private:
         return reader_ != nullptr ? reader_->core_ : nullptr;
     }
 
-    reader* reader_; // nullptr: it looks at nothing
+    reader* reader_; // nullptr: no slice
     detail::generations all_;
     std::uint64_t missed_;
     read_status status_;
@@ -445,19 +449,19 @@ private:
 
 /// One reader of a ring.
 ///
-/// Used by one thread at a time, whichever. While a slice of it is there, only id(), position() and
-/// suspended() may be called. Destroying the reader leaves the ring.
+/// One thread at a time may use it, not always the same. While a slice of it exists, only id(),
+/// position() and suspended() may be called. The destructor leaves the ring.
 template <class T, slow_readers Policy, ring_writers Writers>
 class broadcast_ring<T, Policy, Writers>::reader {
 public:
-    /// Takes over; the other one can only be destroyed or assigned to.
-    /// @pre no slice of `other` is there.
+    /// Takes over; `other` may then only be destroyed or assigned to.
+    /// @pre `other` has no slice.
     reader(reader&& other) noexcept
         : core_(std::exchange(other.core_, nullptr)), place_(other.place_), next_(other.next_),
           missed_(other.missed_), suspended_(other.suspended_) {
         PAWL_ASSERT(!other.reading_);
     }
-    /// Leaves, and takes over.
+    /// Leaves its ring, then takes over.
     reader& operator=(reader&& other) noexcept {
         reader old(std::move(*this));
         core_ = std::exchange(other.core_, nullptr);
@@ -467,30 +471,30 @@ public:
         suspended_ = other.suspended_;
         return *this;
     }
-    /// Leaves.
+    /// Leaves the ring.
     ~reader() {
         PAWL_ASSERT(!reading_);
         if (core_ != nullptr)
             leave();
     }
 
-    /// Tells it apart from the readers that are there at the same time.
+    /// An id that is unique among the present readers.
     [[nodiscard]] std::uint64_t id() const noexcept {
         return detail::reader_registry::id_of(*place_);
     }
-    /// The generation that it reads next.
+    /// The generation to read next.
     [[nodiscard]] std::uint64_t position() const noexcept { return next_; }
-    /// How many generations are to be read, including those that will be skipped or missed.
+    /// Number of generations to read, including those that will be skipped or missed.
     [[nodiscard]] std::uint64_t available() const noexcept {
         return std::max(core_->published(), next_) - next_;
     }
-    /// Whether suspend() was called last.
+    /// Whether the reader is suspended by suspend().
     [[nodiscard]] bool suspended() const noexcept { return suspended_; }
 
-    /// Copies the next messages to the front of `out`. If reads_copies, what is behind them in `out` may be
+    /// Copies the next messages to the front of `out`. With reads_copies, the rest of `out` may be
     /// overwritten, too.
-    /// @throws what the assignment of T throws, not if reads_copies. Then what was assigned before has
-    ///         been read, and the message that failed is the next one.
+    /// @throws what the assignment of T throws, only without reads_copies. The messages assigned
+    ///     before it count as read; the failed message is the next one.
     [[nodiscard]] read_result read(std::span<T> out)
         requires std::is_copy_assignable_v<T>
     {
@@ -500,7 +504,7 @@ public:
             return assign(out);
     }
 
-    /// The next messages, up to `most` of them, to be looked at.
+    /// A slice of at most `most` of the next messages.
     [[nodiscard]] slice read(std::size_t most = static_cast<std::size_t>(-1)) noexcept
         requires(!reads_copies)
     {
@@ -525,7 +529,7 @@ public:
         return slice(this, {next_, next_ + n}, std::exchange(missed_, 0), read_status::messages);
     }
 
-    /// From now on it keeps nothing, and reads fail. Does nothing if it is suspended.
+    /// The reader keeps no messages from now on, and its reads fail. No effect if it is suspended.
     void suspend() noexcept {
         PAWL_ASSERT(!reading_);
         if (std::exchange(suspended_, true))
@@ -533,8 +537,9 @@ public:
         if constexpr (core::keeps_unread)
             core_->move_claim(*place_, core::none);
     }
-    /// Reads go on where they were, or at the oldest message if that is later.
-    /// @return how many messages it has missed by now, which the next read says, too. 0 if it was not suspended.
+    /// Reads continue where they were, or at the oldest message if that is later.
+    /// @return the number of messages missed so far; the next read reports them, too. 0 if the
+    ///     reader was not suspended.
     std::uint64_t resume() noexcept {
         if (!suspended_)
             return 0;
@@ -542,14 +547,15 @@ public:
         start(next_);
         return next_ - from;
     }
-    /// Reads go on with what is published from now on. What lies between does not count as missed.
+    /// Reads continue with the messages published from now on. Those in between do not count as
+    /// missed.
     void resume_newest() noexcept {
         missed_ = 0;
         start(core_->published());
         missed_ = 0;
     }
-    /// Reads go on at `generation`; so does a reader that was not suspended.
-    /// @throws broadcast_error too_old, in_the_future. Then nothing has changed.
+    /// Reads continue at `generation`, whether or not the reader is suspended.
+    /// @throws broadcast_error with too_old or in_the_future, and nothing changed.
     void resume_at(std::uint64_t generation) {
         start_at("resume_at", generation);
         missed_ = 0;
@@ -559,7 +565,8 @@ private:
     friend class broadcast_ring;
     friend class slice;
 
-    /// Begins at `generation`, or at the oldest one after it unless it `must` be this one.
+    /// Begins at `generation`. If that is gone: throws with `must`, otherwise begins at the oldest
+    /// message.
     reader(core* of, const char* call, std::uint64_t generation, bool must = false)
         : core_(of), place_(of->join()) {
         if (place_ == nullptr) {
@@ -586,10 +593,10 @@ private:
         core::release_owner(core_);
     }
 
-    /// Where it is, for each_reader().
+    /// Updates its position for each_reader().
     void move_to(std::uint64_t generation) noexcept {
         next_ = generation;
-        place_->position.store(generation, std::memory_order_relaxed); // relaxed: a number
+        place_->position.store(generation, std::memory_order_relaxed); // relaxed: only shown
     }
 
     void start(std::uint64_t generation) noexcept {
@@ -612,13 +619,13 @@ private:
             throw broadcast_error(broadcast_errc::in_the_future, call, "generation", generation,
                                   oldest, published);
         if constexpr (core::keeps_unread) {
-            if (!suspended_ && generation >= next_) { // it keeps that anyway
+            if (!suspended_ && generation >= next_) { // kept for this reader anyway
                 core_->move_claim(*place_, generation);
                 return move_to(generation);
             }
             if (oldest <= generation) {
                 oldest = core_->begin(*place_, generation);
-                if (oldest > generation) // as it was
+                if (oldest > generation) // undo
                     core_->move_claim(*place_, suspended_ ? core::none : next_);
             }
         }
@@ -652,7 +659,7 @@ private:
             const std::uint64_t oldest = core_->oldest();
             if (oldest > at) { // overtaken
                 if (result.count != 0)
-                    break; // the next read says so: what is missed comes before what is read
+                    break; // the next read reports the missed messages before it returns others
                 missed_ += oldest - at;
                 const std::size_t gone =
                     static_cast<std::size_t>(std::min<std::uint64_t>(oldest - at, copied));
@@ -683,7 +690,7 @@ private:
         }
         return result;
     }
-    /// An assignment may throw.
+    /// Assignment may throw.
     struct end_here {
         slice& some;
         const typename slice::iterator& at;
@@ -696,9 +703,9 @@ private:
     core* core_;
     typename core::place* place_;
     std::uint64_t next_ = 0;
-    std::uint64_t missed_ = 0; // that no read has told of yet
+    std::uint64_t missed_ = 0; // not yet reported by a read
     bool suspended_ = true;
-    bool reading_ = false; // a slice is there
+    bool reading_ = false; // a slice exists
 };
 
 } // namespace pawl

@@ -19,26 +19,25 @@
 
 namespace PAWL_DETAIL_BUILD {
 
-/// The steady clock, for timers whose deadlines are set from a coarse reading of it.
+/// The steady clock, for timers that set their deadlines from a coarse reading of it.
 ///
-/// Reading the clock is most of the cost of setting a deadline. Linux also has a coarse reading,
-/// `CLOCK_MONOTONIC_COARSE`: the steady clock as it was when the kernel last advanced it. It takes a fifth
-/// of the time. A timer on this clock, such as pawl::coarse_timer, sets a deadline `d` from now to
-/// `latest_now() + d`. Whether the deadline has come is judged by now(). So a wait
+/// Most of the cost of setting a deadline is the reading of the clock. Linux has a cheaper reading,
+/// `CLOCK_MONOTONIC_COARSE`: the steady clock as of the kernel's last update. It takes a fifth of
+/// the time. A timer on this clock, such as pawl::coarse_timer, turns a delay `d` into the deadline
+/// `latest_now() + d`, and compares that deadline with now(). So a wait
 /// @li is never early by the steady clock, and
-/// @li is late by at most `latest_now() - now()`, which is three resolutions at most, besides what any
+/// @li is late by at most `latest_now() - now()`, which is at most three resolutions, plus what any
 ///     timer may be late: one pawl::options::precision, and the executor.
 ///
-/// Where the system has no coarse reading, this is the steady clock: resolution() is zero, and
-/// latest_now() is now().
+/// Without a coarse reading this is the steady clock: resolution() is zero, and latest_now() is
+/// now(). The same holds in a build with virtual time, on pawl::virtual_clock.
 ///
-/// Its time points are those of `std::chrono::steady_clock`: the two clocks have the same time.
+/// Its time points are those of `std::chrono::steady_clock`: the two clocks show the same time.
 ///
-/// @note latest_now() relies on the kernel's timer interrupt, of which it allows for one that is missed. In a
-///       virtual machine that is short of time more of them may be missed while a thread runs. Then
-///       latest_now() may be before now(), and an expiry that is set at that moment early by as much.
-///
-/// In a build with virtual time it has the time of pawl::virtual_clock, with a resolution() of zero.
+/// @note latest_now() relies on the kernel's timer interrupt and tolerates one missed interrupt. A
+///     virtual machine that is short of CPU time may miss more while a thread runs. Then
+///     latest_now() may be before now(), and an expiry that is set at that moment is early by the
+///     difference.
 ///
 /// @par Thread safety
 /// All members may be called from any thread.
@@ -56,22 +55,22 @@ class coarse_clock {
 public:
     static constexpr const char* label = "coarse_clock"; ///< In statistics.
 
-    using duration = steady::duration;      ///< That of the steady clock.
-    using rep = steady::rep;                ///< What it counts in.
-    using period = steady::period;          ///< Of one count.
-    using time_point = steady::time_point;  ///< That of the steady clock.
+    using duration = steady::duration;      ///< As the steady clock.
+    using rep = steady::rep;                ///< Type of a count.
+    using period = steady::period;          ///< Length of a count.
+    using time_point = steady::time_point;  ///< As the steady clock.
     static constexpr bool is_steady = true; ///< It never goes back.
 
-    /// The time of the steady clock. Costs as much.
+    /// The time of the steady clock, at the same cost.
     static time_point now() noexcept { return steady::now(); }
 
-    /// A time that is not before that of the call: three resolutions after the coarse reading.
+    /// A time at or after the time of the call: the coarse reading plus three resolutions.
     static time_point latest_now() noexcept {
         const duration d = slack();
         return d == duration::zero() ? now() : reading() + d;
     }
 
-    /// The distance of two readings that differ: 1 to 10 ms, as the kernel was configured. Zero where
+    /// The step of the coarse reading: 1 to 10 ms, depending on the kernel's configuration. Zero if
     /// there is no coarse reading.
     static duration resolution() noexcept {
 #if defined(__linux__) && defined(CLOCK_MONOTONIC_COARSE)
@@ -83,9 +82,10 @@ public:
     }
 
 private:
-    // Why three: the kernel advances the reading by whole periods of its timer interrupt, but the interrupts
-    // do not come at the multiples of the period. So the reading is up to one period old right after an
-    // interrupt, up to two before the next one, and up to three if that one is missed.
+    // Why three: the kernel advances the reading by whole periods of its timer interrupt, but the
+    // interrupts do not come at multiples of the period. So the reading is up to one period old
+    // right after an interrupt, up to two before the next one, and up to three if that one is
+    // missed.
     static duration slack() noexcept {
         static const duration d = 3 * resolution();
         return d;
@@ -93,7 +93,7 @@ private:
 
 #if defined(__linux__) && defined(CLOCK_MONOTONIC_COARSE)
     static time_point reading() noexcept {
-        ::timespec t; // cannot fail, since clock_getres() has not
+        ::timespec t; // cannot fail if clock_getres() succeeded
         (void)::clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
         return time_point(since_epoch(t));
     }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSL-1.0
 
 /// @file
-/// pawl::coarse_timer, for timeouts that are set often and may be some milliseconds late.
+/// pawl::coarse_timer: for timeouts that are set often and may be some milliseconds late.
 #ifndef PAWL_COARSE_TIMER_HPP
 #define PAWL_COARSE_TIMER_HPP
 
@@ -11,8 +11,8 @@
 
 namespace pawl {
 
-/// A timer on pawl::coarse_clock, for idle timeouts and the like, whose 30 s may be some milliseconds more.
-/// Moving its deadline costs about half of what it costs with pawl::steady_timer.
+/// A timer on pawl::coarse_clock, for idle timeouts and the like. Moving its deadline costs about
+/// half as much as with pawl::steady_timer.
 ///
 /// @code
 /// pawl::coarse_timer idle(context, 30s);
@@ -20,13 +20,13 @@ namespace pawl {
 /// ... idle.rearm_after(30s);   // for each read
 /// @endcode
 ///
-/// It is never early by the steady clock. An expiry that is given as a duration may be late by
-/// three times the clock's resolution, 12 ms where Linux ticks 250 times a second; expiry() says when it
-/// is. One that is given as a point in time is exact. Both are then late by what any other
-/// timer may be late, one pawl::options::precision and the executor.
+/// It is never early by the steady clock. An expiry that is set as a duration may be late by three
+/// times the clock's resolution: 12 ms if Linux ticks 250 times a second. expiry() returns the
+/// resulting time. An expiry that is set as a time point is exact. Both may also be late as any
+/// timer may: by one pawl::options::precision, and by the executor.
 ///
-/// Members, errors, thread safety, cancellation and complexity are those of basic_waitable_timer. Its
-/// timers have a service of their own in a context, as all types of timers have.
+/// Members, errors, thread safety, cancellation and complexity are those of basic_waitable_timer.
+/// Like every timer type, it has its own service in each context.
 using coarse_timer = basic_waitable_timer<coarse_clock>;
 
 } // namespace pawl

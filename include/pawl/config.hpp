@@ -2,14 +2,14 @@
 // SPDX-License-Identifier: BSL-1.0
 
 /// @file
-/// What Pawl asks of the compiler and of Boost, and PAWL_ASSERT.
+/// Pawl's requirements on the compiler and on Boost, and PAWL_ASSERT.
 ///
-/// Every public header reaches this one before anything else, so that what is missing is said first.
-/// CMake compiles it when it configures, and repeats its sentence.
+/// Every public header includes this one first, so that a missing requirement is the first error.
+/// CMake compiles it when it configures, and repeats its message.
 #ifndef PAWL_CONFIG_HPP
 #define PAWL_CONFIG_HPP
 
-// Apple's clang counts its versions in its own way. It and MSVC are untried, but not refused.
+// Apple's clang has its own version numbers. Apple's clang and MSVC are untested, but not rejected.
 #if defined(__clang__) && !defined(__apple_build_version__) && __clang_major__ < 14
 #error "Pawl needs clang 14 or newer: choose one, for instance with CXX=clang++-14."
 #elif defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 12
@@ -31,11 +31,13 @@
 #endif
 
 #ifndef PAWL_DETAIL_ACCEPTED
-// A file that is not there ends the compilation. Hundreds of errors would follow, and hide the one that matters.
+// A missing file ends the compilation. Otherwise hundreds of errors would hide the one that
+// matters.
 #include <the_error_above_says_what_pawl_needs>
 #endif
 
-// What differs between compilers and systems. These macros are Pawl's own, and no other header asks who compiles it.
+// Differences between compilers and systems. These macros are private to Pawl. No other header
+// tests for a compiler, except error.hpp, which silences a warning of g++.
 #if defined(__unix__) || defined(__APPLE__)
 #define PAWL_DETAIL_POSIX 1
 #else
@@ -56,7 +58,8 @@
 #define PAWL_DETAIL_ALWAYS_INLINE
 #endif
 
-// g++ of MinGW-w64 frees a thread's variables before it destroys them: what they hold would be lost.
+// MinGW-w64's g++ frees thread-local variables before it destroys them, so their contents would be
+// lost.
 #if defined(__MINGW32__) && !defined(__clang__)
 #define PAWL_DETAIL_THREAD_ENDS_ARE_TOLD 0
 #else
@@ -69,7 +72,8 @@
 
 namespace pawl::detail {
 
-/// Asks for the cache line at `p`, to read it. Any address will do. Does nothing where the compiler offers no way.
+/// Prefetches the cache line at `p` for reading. `p` may be any address. No effect if the compiler
+/// has no prefetch.
 inline void prefetch([[maybe_unused]] const void* p) noexcept {
 #if defined(__GNUC__)
     __builtin_prefetch(p);
@@ -78,7 +82,7 @@ inline void prefetch([[maybe_unused]] const void* p) noexcept {
 #endif
 }
 
-/// The same, to write it.
+/// As prefetch(), for writing.
 inline void prefetch_to_write([[maybe_unused]] const void* p) noexcept {
 #if defined(__GNUC__)
     __builtin_prefetch(p, 1);
@@ -87,12 +91,12 @@ inline void prefetch_to_write([[maybe_unused]] const void* p) noexcept {
 #endif
 }
 
-/// Tells the processor that this thread spins.
+/// Tells the CPU that this thread spins.
 inline void pause_processor() noexcept {
 #if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
     __builtin_ia32_pause();
 #elif defined(__GNUC__) && defined(__aarch64__)
-    asm volatile("isb" ::: "memory"); // yield does nothing on most of them
+    asm volatile("isb" ::: "memory"); // yield does nothing on most cores
 #elif defined(_MSC_VER) && (defined(_M_X64) || defined(_M_IX86))
     _mm_pause();
 #endif
@@ -100,19 +104,20 @@ inline void pause_processor() noexcept {
 
 } // namespace pawl::detail
 
-/// Checks a precondition or an invariant. Define it before the first Pawl header, in every
-/// translation unit alike, to have it reported your way; by default it is assert().
+/// Checks a precondition or an invariant; assert() by default. To report failures your own way,
+/// define it before the first Pawl header, identically in every translation unit.
 #ifndef PAWL_ASSERT
 #include <cassert>
 #define PAWL_ASSERT(...) assert((__VA_ARGS__))
 #endif
 
-/// Define it for all translation units of a test program, and for none of any other: pawl::virtual_time.
-/// What means something else then is in a namespace of its own.
+/// Define it in all translation units of a test program, and in no other program: see
+/// pawl::virtual_time. Types that differ then are in a namespace of their own.
 #ifdef PAWL_VIRTUAL_TIME
 #define PAWL_DETAIL_BUILD pawl::inline virtual_time_build
 #define PAWL_DETAIL_DETAIL_BUILD pawl::detail::inline virtual_time_build
 #else
+#define PAWL_DETAIL_REAL_TIME // virtual_time.hpp detects a later definition by it
 #define PAWL_DETAIL_BUILD pawl
 #define PAWL_DETAIL_DETAIL_BUILD pawl::detail
 #endif

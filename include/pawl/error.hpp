@@ -13,19 +13,20 @@
 #include <boost/system/error_condition.hpp>
 #include <boost/system/is_error_code_enum.hpp>
 
+#include <iosfwd>
 #include <string>
 
 namespace pawl {
 
-/// The error codes of Pawl's own.
+/// Error codes of Pawl.
 enum class error {
-    /// A limit in time was reached before the operation had completed. Distinct from
-    /// `boost::asio::error::operation_aborted`, which says that somebody cancelled it. Compares
-    /// equal to the condition `boost::system::errc::timed_out` (and `std::errc::timed_out`).
+    /// The operation did not complete before its limit. Distinct from
+    /// `boost::asio::error::operation_aborted`, which reports a cancellation. Compares equal to
+    /// `boost::system::errc::timed_out` and `std::errc::timed_out`.
     timed_out = 1,
-    /// The program is shutting down. Pawl reports it only where the program asks for it: it is what to
-    /// give to expire_all(), so that the log of a session says why that has ended. Compares equal to no
-    /// generic condition.
+    /// The program is shutting down. Pawl itself never chooses this code: pass it to expire_all()
+    /// or group::cancel(), so that logs show why a session ended. Compares equal to no generic
+    /// condition.
     shutting_down = 2,
 };
 
@@ -33,7 +34,7 @@ namespace detail {
 
 #if defined(__GNUC__)
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wnon-virtual-dtor" // nobody destroys it through its base
+#pragma GCC diagnostic ignored "-Wnon-virtual-dtor" // never destroyed through its base
 #endif
 
 class error_category final : public boost::system::error_category {
@@ -74,6 +75,12 @@ inline const boost::system::error_category& error_category() noexcept {
 /// Found by argument-dependent lookup, so that `error_code ec = pawl::error::timed_out` works.
 inline boost::system::error_code make_error_code(error e) noexcept {
     return {static_cast<int>(e), error_category()};
+}
+
+/// Writes the code as Boost does for an `error_code`: `pawl:1`.
+template <class Char, class Traits>
+std::basic_ostream<Char, Traits>& operator<<(std::basic_ostream<Char, Traits>& out, error e) {
+    return out << make_error_code(e);
 }
 
 } // namespace pawl

@@ -2,14 +2,15 @@
 // SPDX-License-Identifier: BSL-1.0
 
 /// @file
-/// pawl::expire_all and pawl::cancel_all, for shutting a server down.
+/// pawl::expire_all and pawl::cancel_all, to shut down a server.
 #ifndef PAWL_EXPIRE_ALL_HPP
 #define PAWL_EXPIRE_ALL_HPP
 
 #include <pawl/config.hpp>
 
+#include <pawl/timer_service.hpp>
+
 #include <pawl/service/service_registry.hpp>
-#include <pawl/service/timer_service.hpp>
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/execution_context.hpp>
@@ -19,30 +20,29 @@
 
 namespace pawl {
 
-/// Completes every pending wait of every timer of `context` at once, whatever its clock, and ends every
-/// limit as if it had been reached.
+/// Completes all pending waits of all timers of `context` now, on every clock, and makes all limits
+/// of the context expire.
 ///
 /// @code
 /// pawl::expire_all(context, pawl::error::shutting_down);
 /// @endcode
 ///
-/// The handlers are queued and told the value and the category of `ec`; none is invoked here. This
-/// is the one case in which a wait completes with success, if `ec` is success, before its expiry.
-/// It is final: the waits are neither cancelled nor re-armed any more. They complete in no
-/// particular order. Waits that are due already keep their own result. The timers keep their
-/// expiry, and new waits may be started at any time.
+/// The handlers are queued, not invoked here. They receive `ec`. With success as `ec`, a wait may
+/// succeed before its expiry; nothing else in Pawl does that. The waits can no longer be cancelled
+/// or re-armed, and complete in no particular order. Waits that are already due keep their own
+/// result. Timers keep their expiry, and new waits may be started at any time.
 ///
-/// An operation under a limit is cancelled, whatever `ec` is, and pawl::timeout tells it `ec`; success
-/// means no code of its own, so that it is told pawl::error::timed_out. Operations and waits that have
-/// neither a timer nor a limit go on. A timeout_stream reports what it reports when a limit is reached.
+/// An operation under a limit is cancelled. pawl::timeout reports `ec`, or pawl::error::timed_out
+/// if `ec` is success. Operations without a timer or limit continue. A timeout_stream reports what
+/// it reports for a limit.
 ///
-/// @return how many waits were completed early.
-/// @throws std::bad_alloc, with nothing changed for the timers that were not yet reached.
+/// @return the number of waits that were completed early.
+/// @throws std::bad_alloc. Timers that were not yet reached are unchanged.
 /// @par Thread safety
-/// May be called from any thread, also while other threads use timers of the context. Locks are
-/// held for a bounded number of timers at a time.
+/// May be called from any thread, also while other threads use timers of the context. Each lock is
+/// held for a bounded number of timers.
 /// @par Complexity
-/// O(levels x slots) to detach all timers, O(1) for each wait.
+/// O(levels x slots) to detach all timers, O(1) per wait.
 inline std::size_t expire_all(boost::asio::execution_context& context,
                               const boost::system::error_code& ec = {}) {
     std::size_t count = 0;
@@ -53,33 +53,33 @@ inline std::size_t expire_all(boost::asio::execution_context& context,
     return count;
 }
 
-/// expire_all() for the timers of one type, for instance those that only idle connections wait on.
+/// expire_all() for the timers of one type, such as a type that only idle connections use.
 ///
-/// @tparam Timer such as pawl::steady_timer or pawl::ring_timer: all that are kept by the same
-///               service, which are those with its clock and its wait traits. The limits of
-///               timeout(), cancel_after() and tcp_stream are steady timers, too.
+/// @tparam Timer a timer type, such as pawl::steady_timer or pawl::ring_timer. The call reaches all
+///     timers with the same clock and wait traits. The limits of timeout(), cancel_after() and
+///     tcp_stream are steady timers, too.
 template <class Timer>
     requires requires(Timer& t) {
         typename Timer::traits_type;
-        t.rearm_at(t.expiry()); // not a timer of Asio's
+        t.rearm_at(t.expiry()); // rejects Asio's timers
     }
 std::size_t expire_all(boost::asio::execution_context& context,
                        const boost::system::error_code& ec = {}) {
     using service = typename detail::service_of<Timer>::type;
-    // Not made here, without the options that it may still be given.
+    // A new service would have default options; the program may still want to set others.
     return boost::asio::has_service<service>(context)
                ? boost::asio::use_service<service>(context).expire_all(ec)
                : 0;
 }
 
-/// Does to every timer of `context`, whatever its clock, what its cancel() does.
+/// Cancels all timers of `context`, on every clock, as their cancel() does.
 ///
-/// Pending waits are told `operation_aborted`. Limits are lifted: their operations go on, without a
-/// limit, which is what a server does that gives its last requests as long as they take. Only the limits
-/// of a timeout_stream are not lifted: they are reached, as with expire_all().
+/// Pending waits report `operation_aborted`. Limits are lifted: their operations continue without a
+/// limit. A server does this to let its last requests finish. Exception: the limits of a
+/// timeout_stream expire, as with expire_all().
 ///
-/// @return how many waits and limits there were.
-/// @throws std::bad_alloc, with nothing changed for the timers that were not yet reached.
+/// @return the number of waits and limits that were ended.
+/// @throws std::bad_alloc. Timers that were not yet reached are unchanged.
 /// @par Thread safety
 /// As expire_all().
 /// @par Complexity

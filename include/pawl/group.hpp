@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: BSL-1.0
 
 /// @file
-/// pawl::group and pawl::in_group: operations that are cancelled together, with a cause, and waited for.
+/// pawl::group and pawl::in_group: cancel operations together, with a cause, and wait for their
+/// end.
 #ifndef PAWL_GROUP_HPP
 #define PAWL_GROUP_HPP
 
@@ -11,13 +12,14 @@
 #include <pawl/steady_timer.hpp>
 
 #include <pawl/limit/group_member.hpp>
+#include <pawl/limit/limited_coroutine.hpp>
 #include <pawl/limit/limited_token.hpp>
 
+#include <pawl/wait/handler_wrapper.hpp>
 #include <pawl/wait/wait_allocator.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/associated_cancellation_slot.hpp>
-#include <boost/asio/associator.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/cancellation_type.hpp>
@@ -39,15 +41,14 @@ class group;
 
 namespace detail {
 
-/// A wait for the end of all members: on a timer that nothing but wake() and a cancellation ends.
+/// A wait for the end of all members, on a timer that only wake() or a cancellation ends.
 class group_drain final : public drain_waiter {
 public:
     explicit group_drain(group_state& g)
         : group_(&g), timer_(g.get_executor(), std::chrono::steady_clock::time_point::max()) {
         g.use();
     }
-    group_drain(const group_drain&) = delete;
-    group_drain& operator=(const group_drain&) = delete;
+    group_drain& operator=(group_drain&&) = delete;
     ~group_drain() { group_->release(); }
 
     [[nodiscard]] group_state& group() const noexcept { return *group_; }
@@ -67,7 +68,7 @@ private:
     basic_waitable_timer<std::chrono::steady_clock> timer_;
 };
 
-/// In the cancellation slot of the handler. May be emitted when the wait is long over.
+/// The handler in the cancellation slot. The signal may be emitted after the wait has ended.
 class cancel_drain {
 public:
     explicit cancel_drain(const std::shared_ptr<group_drain>& d) noexcept : drain_(d) {}
@@ -88,6 +89,7 @@ template <class Handler>
 class drain_handler {
 public:
     using cancellation_slot_type = boost::asio::cancellation_slot;
+    using pawl_wrapped_handler = Handler;
 
     template <class H>
     drain_handler(const std::shared_ptr<group_drain>& d, H&& handler)
@@ -110,21 +112,21 @@ public:
             return std::move(handler_)(
                 boost::system::error_code(boost::asio::error::operation_aborted));
         case group_state::outcome::none:
-            // By expire_all(), say, which is what a program calls that waits for its groups.
+            // expire_all() has ended the timer's wait. A program calls it while it waits for its
+            // groups: wait again.
             return wait(d, std::move(*this));
         }
     }
 
     static void wait(const std::shared_ptr<group_drain>& d, drain_handler&& h) {
         d->timer().async_wait(std::move(h));
-        if (d->group().must_end(*d)) // a cancel() may have come before the wait
+        if (d->group().must_end(*d)) // cancel() may have come before the wait
             d->timer().cancel();
     }
 
-    /// It is the handler of the caller that listens to that one's slot.
+    /// The caller's handler listens to its own slot.
     [[nodiscard]] cancellation_slot_type get_cancellation_slot() const noexcept { return {}; }
 
-    /// For associator.
     [[nodiscard]] const Handler& handler() const noexcept { return handler_; }
 
 private:
@@ -132,7 +134,7 @@ private:
     Handler handler_;
 };
 
-/// Starts such a wait.
+/// Starts a wait for the end of all members.
 class start_drain {
 public:
     using executor_type = boost::asio::any_io_executor;
@@ -160,12 +162,11 @@ class in_group_function;
 
 } // namespace detail
 
-/// Operations that belong together, such as those of a connection, of a tenant, or of a listener: they
-/// are cancelled together, with a cause, and waited for.
+/// Operations that belong together, such as those of a connection, a tenant or a listener. They are
+/// cancelled together, with a cause, and the program can wait for their end.
 ///
-/// An operation becomes a member by its completion token, pawl::in_group(), and ceases to be one when it
-/// ends, whatever ends it. A coroutine is an operation of `boost::asio::co_spawn`, and a wait one of a
-/// timer.
+/// The completion token pawl::in_group() makes an operation a member until it ends for any reason.
+/// A coroutine is a member through `boost::asio::co_spawn`, a wait through its timer.
 ///
 /// @code
 /// pawl::group sessions(context);
@@ -175,26 +176,26 @@ class in_group_function;
 /// co_await sessions.async_drained(use_awaitable);
 /// @endcode
 ///
-/// A group may be made in another one. Whatever cancels the outer one cancels it, too, and the outer one
-/// is not drained before it is. Nothing is cancelled outwards.
+/// Groups nest. Cancelling the outer group cancels the inner one, never the other way round. The
+/// outer group is drained only after the inner one.
 ///
-/// A group that was cancelled stays so. An operation that joins it is started, and cancelled at once; a
-/// group that is made in it is cancelled from the start.
+/// A cancelled group stays cancelled. An operation that joins it is started, and cancelled at once;
+/// a group made in it is cancelled from the start.
 ///
 /// @par Thread safety
-/// @e Distinct @e objects: Safe.@n
-/// @e Shared @e objects: Safe, but for the destructor: no other call may run meanwhile, in_group() included.
-/// While cancel() runs, no context may be destroyed on which members run.
+/// @e Distinct @e objects: Safe.@n @e Shared @e objects: Safe, except for the destructor: no other
+/// call may overlap it, including in_group(). While cancel() runs, the contexts of the members must
+/// not be destroyed.
 /// @par Complexity
-/// To join and to leave is O(1) and takes no memory but what the operation takes; the first member of a
-/// group and the last one do it again for the group that it is in.
+/// Joining and leaving are O(1) and take no memory beyond that of the operation. The first and the
+/// last member of a group also join and leave the outer group.
 class group {
 public:
     /// The type of the executor.
     using executor_type = boost::asio::any_io_executor;
 
-    /// Makes a group. @param ex completes async_drained(), and is where those members are cancelled that
-    /// have no other executor.
+    /// Makes a group. @param ex completes async_drained(), and cancels those members that have no
+    /// executor of their own.
     /// @throws std::bad_alloc
     explicit group(const executor_type& ex) : state_(new detail::group_state(ex)) {}
 
@@ -211,60 +212,64 @@ public:
     group(const group&) = delete;
     group& operator=(const group&) = delete;
 
-    /// Cancels the members, and the groups in this one, as cancel() does, and lets them go: they may end
-    /// later, and a wait for them is still told. Members that cannot be told for want of memory go on.
+    /// Cancels the members and the inner groups, as cancel() does, and detaches them: they may end
+    /// later, and pending waits for them still complete. Members that cannot be cancelled for lack
+    /// of memory continue.
     ~group() {
         try {
             cancel();
-        } catch (...) { // a destructor cannot say so; see above
+        } catch (...) { // a destructor cannot report it; see above
         }
         state_->release();
     }
 
-    /// The executor that was given to the constructor.
+    /// The executor given to the constructor.
     [[nodiscard]] executor_type get_executor() const noexcept { return state_->get_executor(); }
 
-    /// Cancels all members, and all groups in this one.
+    /// Cancels all members, and all inner groups.
     ///
-    /// The cancellation signal of each member is emitted on the associated executor of its handler: within
-    /// this call if the caller is there, otherwise soon. It is of the type that was given to in_group(),
-    /// and no lock is held. A member that ends because of it, with `operation_aborted`, is told
-    /// `cause` in its place. A result is kept, and so is a cancellation that came before, from elsewhere.
+    /// The cancellation signal of each member is emitted on the associated executor of its handler:
+    /// within this call if the caller runs on that executor, otherwise soon after. It has the type
+    /// given to in_group(). No lock is held. A member that ends with `operation_aborted` because of
+    /// it reports `cause` instead. A result is kept, and so is an earlier cancellation from
+    /// elsewhere.
     ///
-    /// @param cause what the members are told, such as pawl::error::shutting_down or
-    ///              pawl::error::timed_out. Success means `operation_aborted`. The first cause counts: a
-    ///              second call only reaches the members that the first one could not.
-    /// @throws std::bad_alloc, or what an executor or an operation throws, after all members have been
-    ///         tried. Those for which an executor had no memory stay members; another call tries again.
+    /// @param cause the error that members report, such as pawl::error::shutting_down or
+    ///     pawl::error::timed_out. Success means `operation_aborted`. The first cause counts: a
+    ///     second call only reaches members that the first one could not reach.
+    /// @throws std::bad_alloc, or what an executor or an operation throws, after all members were
+    ///     tried. Members whose executor had no memory stay members; call again to retry.
     void cancel(const boost::system::error_code& cause = boost::asio::error::operation_aborted) {
         state_->cancel(cause ? cause : boost::asio::error::operation_aborted);
     }
 
-    /// Whether the group, or one that it is in, was cancelled.
+    /// Whether this group, or an outer one, was cancelled.
     [[nodiscard]] bool cancelled() const noexcept { return state_->cancelled(); }
 
-    /// What it was cancelled with; success if it was not.
+    /// The cause of the cancellation; success if there was none.
     [[nodiscard]] boost::system::error_code cause() const noexcept { return state_->cause(); }
 
-    /// How many members there are, a group in this one that has any counted as one.
+    /// Number of members. An inner group with members counts as one.
     [[nodiscard]] std::size_t size() const noexcept { return state_->size(); }
 
-    /// Waits until there is no member, neither here nor in the groups in this one.
+    /// Waits until neither this group nor its inner groups have members.
     ///
-    /// A member has ended when its operation has completed, or was destroyed, and its handler is about to
-    /// be invoked; where both use the same strand, or one thread, the handler of the last member runs before
-    /// that of this wait. Operations may join meanwhile: a group that is not to be refilled is cancelled
-    /// first. It is outstanding work of the group's context, and goes on when the group is destroyed.
-    /// pawl::expire_all() and pawl::cancel_all() do not end it.
+    /// A member ends when its operation has completed or was destroyed, and its handler is about to
+    /// be invoked. If both use the same strand, or one thread, the handler of the last member runs
+    /// before that of this wait. Operations may join in the meantime; to prevent that, cancel the
+    /// group first. The wait is outstanding work of the group's context, and continues if the group
+    /// is destroyed. pawl::expire_all() and pawl::cancel_all() do not end it.
     ///
-    /// @param token signature `void(error_code)`: success, or `operation_aborted` if the wait was cancelled.
-    ///              Without one it is a deferred operation, which a coroutine can await.
+    /// @param token signature `void(error_code)`: success, or `operation_aborted` if the wait was
+    ///     cancelled. By default a deferred operation, which a coroutine can await.
     /// @par Cancellation
     /// By the associated cancellation slot of the handler, with any type.
     /// @par Executor
-    /// The associated executor of the handler, by default that of the group. Never within this call.
+    /// The associated executor of the handler, by default that of the group. Never within this
+    /// call.
     /// @par Complexity
-    /// O(1). Two allocations by the associated allocator of the handler; none when the group is drained.
+    /// O(1). Two allocations by the associated allocator of the handler; none if the group is
+    /// already drained.
     template <class Token = boost::asio::deferred_t>
     auto async_drained(Token&& token = Token()) {
         return boost::asio::async_initiate<Token, void(boost::system::error_code)>(
@@ -280,51 +285,47 @@ private:
 namespace detail {
 
 class in_group_function {
-    using cancellation_type_t = boost::asio::cancellation_type_t;
-
 public:
-    [[nodiscard]] auto
-    operator()(group& g, cancellation_type_t type = cancellation_type_t::terminal) const noexcept {
-        return partial_limit<group_limit, report_cause>{{g.state_}, type};
-    }
-    template <class Token>
-        requires(!std::is_same_v<std::decay_t<Token>, cancellation_type_t>)
-    [[nodiscard]] auto operator()(group& g, Token&& token) const {
-        return (*this)(g)(std::forward<Token>(token));
-    }
-    template <class Token>
-    [[nodiscard]] auto operator()(group& g, cancellation_type_t type, Token&& token) const {
-        return (*this)(g, type)(std::forward<Token>(token));
+    template <class... Args>
+    [[nodiscard]] auto operator()(group& g, Args&&... args) const {
+        static_assert(!(makes_awaitable<std::decay_t<Args>> || ...),
+                      "pawl: call the coroutine: in_group(g, f()), not in_group(g, f)");
+        return limited<report_cause>(group_limit{g.state_}, std::forward<Args>(args)...);
     }
 };
 
 } // namespace detail
 
-/// Makes an asynchronous operation a member of a group: `in_group(g, token)`, `in_group(g, type, token)`,
-/// and, with the default token, `in_group(g)` and `in_group(g, type)`. It is a completion token around
-/// the token that you would use otherwise, as pawl::timeout() is, and goes together with that:
+/// Makes an asynchronous operation or a coroutine a member of a group. Forms: `in_group(g, token)`,
+/// `in_group(g, type, token)`, and with the default token `in_group(g)`, `in_group(g, type)`. It is
+/// a completion token around the token that you would use otherwise, and combines with
+/// pawl::timeout(). For a coroutine, pass the coroutine: `in_group(g, awaitable)` and `in_group(g,
+/// type, awaitable)` return an `awaitable` of the same type.
 ///
 /// @code
 /// n = co_await socket.async_read_some(buffer, pawl::timeout(10s, pawl::in_group(g, use_awaitable)));
 /// co_spawn(executor, session(std::move(socket)), pawl::in_group(g, detached));
+/// reply r = co_await pawl::in_group(g, handle(request));      // awaitable<reply> handle(...)
 /// @endcode
 ///
-/// `type` is the cancellation type that the operation is sent, `terminal` if none is given. The group
-/// must live until the operation is started, which for a deferred one is when it is awaited.
+/// `type` is the cancellation type to emit, by default `terminal`. The group must exist until the
+/// operation is started; a deferred operation or a coroutine is started when it is awaited. The
+/// coroutine runs on the executor of the awaiting coroutine, by one `boost::asio::co_spawn`.
 ///
 /// @par Completion
-/// As without the group, with the same signature. Where the first argument is an `error_code` or an
-/// `exception_ptr` that says that the operation was cancelled, and the group was what cancelled it, it is
-/// the cause that was given to group::cancel(). What came first counts: if a limit or the caller had
-/// cancelled it already, it says so. An operation that ignores cancellation stays a member until it ends.
+/// As without the group, with the same signature. Exception: the group cancelled the operation, and
+/// its first argument is an `error_code` or an `exception_ptr` that reports a cancellation. It is
+/// then replaced by the cause given to group::cancel(). The first cancellation counts: if a limit
+/// or the caller came earlier, that one is reported. An operation that ignores cancellation stays a
+/// member until it ends.
 ///
 /// @par Executor
-/// The signal is emitted on the associated executor of the handler, by default that of the I/O object or,
-/// if the operation does not say which that is, the group's. If several threads run it, it must be a
-/// strand, as for pawl::cancel_after().
+/// The signal is emitted on the associated executor of the handler, by default that of the I/O
+/// object, or the group's if the operation does not expose that. If several threads run it, it must
+/// be a strand, as for pawl::cancel_after().
 ///
 /// @par Cancellation
-/// A cancellation from outside, through the handler's associated cancellation slot, is forwarded.
+/// A cancellation through the handler's associated cancellation slot is forwarded.
 ///
 /// @par Complexity
 /// O(1), and one allocation by the handler's associated allocator, freed before the handler is invoked.
@@ -333,21 +334,5 @@ public:
 inline constexpr detail::in_group_function in_group;
 
 } // namespace pawl
-
-/// @cond
-// Allocator, executor and whatever else a handler may have.
-template <template <class, class> class Associator, class Handler, class Default>
-struct boost::asio::associator<Associator, pawl::detail::drain_handler<Handler>, Default>
-    : Associator<Handler, Default> {
-    static typename Associator<Handler, Default>::type
-    get(const pawl::detail::drain_handler<Handler>& h) noexcept {
-        return Associator<Handler, Default>::get(h.handler());
-    }
-    static auto get(const pawl::detail::drain_handler<Handler>& h, const Default& d) noexcept
-        -> decltype(Associator<Handler, Default>::get(h.handler(), d)) {
-        return Associator<Handler, Default>::get(h.handler(), d);
-    }
-};
-/// @endcond
 
 #endif // PAWL_GROUP_HPP

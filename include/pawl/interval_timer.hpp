@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSL-1.0
 
 /// @file
-/// pawl::interval_timer, for what is to be done again and again.
+/// pawl::interval_timer, for periodic work.
 #ifndef PAWL_INTERVAL_TIMER_HPP
 #define PAWL_INTERVAL_TIMER_HPP
 

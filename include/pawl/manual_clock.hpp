@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSL-1.0
 
 /// @file
-/// pawl::manual_clock and pawl::manual_timer: tests of timeouts that take no time.
+/// pawl::manual_clock and pawl::manual_timer: test timeouts without waiting for them.
 #ifndef PAWL_MANUAL_CLOCK_HPP
 #define PAWL_MANUAL_CLOCK_HPP
 
@@ -10,6 +10,7 @@
 
 #include <pawl/basic_waitable_timer.hpp>
 #include <pawl/expire_all.hpp>
+#include <pawl/wait/atomic_wait.hpp>
 
 #include <boost/asio/execution_context.hpp>
 #include <boost/asio/wait_traits.hpp>
@@ -23,10 +24,10 @@ namespace pawl {
 
 /// A clock that stands still until a test moves it.
 ///
-/// Code under test takes its timer as a template parameter, or as an alias, and gets
-/// pawl::manual_timer in its tests: the same class template as pawl::steady_timer, on this clock.
-/// Pending waits are outstanding work, as on any clock; no time that passes wakes them, only
-/// advance(), so a test uses `poll()` and not `run()`.
+/// Code under test takes its timer type as a template parameter or as an alias. Its tests use
+/// pawl::manual_timer: the class template of pawl::steady_timer, on this clock. Pending waits are
+/// outstanding work, as on any clock. Only advance() ends them, so a test calls `poll()`, not
+/// `run()`.
 ///
 /// @code
 /// boost::asio::io_context ctx;
@@ -39,41 +40,41 @@ namespace pawl {
 /// assert(timed_out);
 /// @endcode
 ///
-/// There is one time for the whole process, as `now()` is static. Tests that run in parallel in one
-/// process must not share it.
+/// `now()` is static, so there is one time per process. Tests that run in parallel in one process
+/// must not share it.
 ///
 /// @par Thread safety
-/// All members may be called from any thread. What a thread has done before it moves the clock happens
-/// before what another thread does once now() or wait_until() has shown it that time.
+/// All members may be called from any thread. Moving the clock synchronizes with each now() and
+/// wait_until() that observes the new time.
 class manual_clock {
 public:
     static constexpr const char* label = "manual_clock"; ///< In statistics.
 
     using duration = std::chrono::nanoseconds;                ///< Its unit.
-    using rep = duration::rep;                                ///< What it counts in.
-    using period = duration::period;                          ///< Of one count.
+    using rep = duration::rep;                                ///< Type of a count.
+    using period = duration::period;                          ///< Length of a count.
     using time_point = std::chrono::time_point<manual_clock>; ///< A point in its time.
     static constexpr bool is_steady = true;                   ///< It never goes back.
 
-    /// Timers on this clock are exact unless pawl::options say otherwise.
+    /// Timers on this clock are exact, unless pawl::options set a precision.
     static constexpr duration default_precision{1};
 
-    /// Where it stands. A process begins at `time_point()`.
+    /// The current time. It starts at `time_point()`.
     static time_point now() noexcept {
         return time_point(duration(ticks_.load(std::memory_order_acquire))); // pairs with advance()
     }
 
-    /// Blocks until other threads have moved the clock to `t`.
+    /// Blocks until another thread has moved the clock to `t` or later.
     static void wait_until(const time_point& t) noexcept {
         for (rep seen = ticks_.load(std::memory_order_acquire); seen < t.time_since_epoch().count();
-             seen = ticks_.load(std::memory_order_acquire)) // pairs with advance()
-            ticks_.wait(seen, std::memory_order_relaxed);   // relaxed: loaded again
+             seen = ticks_.load(std::memory_order_acquire))               // pairs with advance()
+            detail::atomic_wait(ticks_, seen, std::memory_order_relaxed); // relaxed: loaded again
     }
 
     /// Moves the clock by `d`, and makes the waits of `context` that are due ready to run. A
     /// negative `d` counts as zero: the clock is steady.
     /// @par Complexity
-    /// As the expiry of those waits: amortised O(levels) for each.
+    /// Amortised O(levels) per wait that falls due.
     static void advance(boost::asio::execution_context& context, duration d) {
         if (d > duration::zero()) {
             ticks_.fetch_add(d.count(), std::memory_order_release); // pairs with now()
@@ -82,16 +83,16 @@ public:
         look(context);
     }
 
-    /// Moves the clock to the next deadline of `context`, and makes the waits that it is the
-    /// deadline of ready to run.
-    /// @return by how much the clock was moved: zero if waits were due already, or if none is
-    /// pending. If those that are pending never expire, it may move to the deadline of one that was
-    /// cancelled.
+    /// Moves the clock to the next deadline of `context`, and makes the waits with that deadline
+    /// ready to run.
+    /// @return the distance moved. Zero if waits were already due, or if none is pending. If all
+    ///     pending waits have an expiry of never, the clock may move to the deadline of a cancelled
+    ///     wait.
     static duration advance_to_next(boost::asio::execution_context& context);
 
 private:
-    /// Has all timers of a context look at their clocks.
-    /// @return how many waits on this one have fallen due.
+    /// Makes all timers of a context read their clocks.
+    /// @return how many waits on this clock have fallen due.
     static std::size_t look(boost::asio::execution_context& context) {
         std::size_t count = 0;
         boost::asio::use_service<detail::service_registry>(context).for_each(
@@ -109,7 +110,7 @@ private:
 } // namespace pawl
 
 /// @cond
-/// Sleeping does not make a manual clock move: there is no need to look at it.
+/// Waiting does not move a manual clock, so timers need not poll it.
 template <>
 struct boost::asio::wait_traits<pawl::manual_clock> {
     static pawl::manual_clock::duration to_wait_duration(const pawl::manual_clock::duration&) {
@@ -142,8 +143,8 @@ manual_clock::advance_to_next(boost::asio::execution_context& context) {
         return duration::zero();
 
     const time_point begin = now();
-    // The next wake-up is a lower bound: timers that were moved later are found on the way. What
-    // has fallen due is counted, since another thread may have run it already.
+    // The next wake-up is a lower bound: timers that were moved later are found on the way. Count
+    // the waits that fell due; another thread may have run them already.
     for (std::size_t fallen_due = 0; fallen_due == 0; fallen_due = look(context)) {
         time_point next = time_point::max();
         for_each([&](const auto& service) { next = std::min(next, service.next_wake()); });

@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: BSL-1.0
 
 /// @file
-/// pawl::ring_timer, for timeouts of a few fixed delays.
+/// pawl::ring_timer: for timeouts with a few fixed delays.
 #ifndef PAWL_RING_TIMER_HPP
 #define PAWL_RING_TIMER_HPP
 
 #include <pawl/basic_waitable_timer.hpp>
+#include <pawl/on_backend.hpp>
 
-#include <pawl/service/on_backend.hpp>
 #include <pawl/service/ring_filing.hpp>
 #include <pawl/service/steady_clock.hpp>
 
@@ -18,10 +18,10 @@
 
 namespace pawl {
 
-/// A steady timer in a ring of timers that all have the same delay, such as the idle timeouts of
+/// A steady timer in a ring of timers with the same delay, such as the idle timeouts of
 /// connections.
 ///
-/// It has the members of pawl::steady_timer. The delays are declared before the first timer is made:
+/// It has the members of pawl::steady_timer. Declare the delays before the first timer is made:
 ///
 /// @code
 /// pawl::options o;
@@ -31,26 +31,25 @@ namespace pawl {
 /// pawl::ring_timer timer(context, 30s);
 /// @endcode
 ///
-/// What differs:
-/// @li A timer of the delay d expires together with the last one that was started in the same k-th
-///     part of d, where k is pawl::ring_options::marks: at the earliest d after async_wait(), or the
-///     re-arm, and at the latest d, one such part and one pawl::options::precision after it, d and
-///     the part rounded up to whole precisions. A lone timer is exact. Timers of one ring expire in the
-///     order of the k-th parts of the delay in which they were started or last moved, and within
-///     one such part in the order in which they came to it; there is no order between rings.
-/// @li expires_after(), rearm_after(), expires_within() and rearm_within() take the ring of exactly
-///     that delay, or, with pawl::ring_options::round_up, the next longer one. With any other delay
-///     they throw `std::invalid_argument`, which names the delays there are; the timer and its waits
-///     are as they were. A delay of zero or less needs no ring; such a wait is queued when it is
-///     started.
-/// @li expires_at() and rearm_at() do the same for the time that is left, so that in practice they
-///     need `round_up`.
-/// @li A ring may be full; pawl::ring_overflow says what becomes of the wait.
+/// Differences:
+/// @li A delay d is divided into k periods (pawl::ring_options::marks). Timers that were started in
+///     the same period expire together. A timer expires at least d after async_wait() or the
+///     re-arm, and at most d plus one period plus one pawl::options::precision after it, with d and
+///     the period rounded up to whole precisions. A lone timer is exact. Timers of one ring expire
+///     in the order of the periods in which they were started or last moved; within a period, in
+///     the order in which they came to it. Different rings have no common order.
+/// @li expires_after(), rearm_after(), expires_within() and rearm_within() use the ring with
+///     exactly that delay or, with pawl::ring_options::round_up, the next longer one. Otherwise
+///     they throw `std::invalid_argument`, which lists the delays, and change nothing. A delay of
+///     zero or less needs no ring: the wait is due as soon as it starts.
+/// @li expires_at() and rearm_at() use the remaining time as the delay. In practice they need
+///     `round_up`.
+/// @li A ring may be full; pawl::ring_overflow says what happens to the wait.
 ///
-/// Moving a timer within the same k-th part of its delay writes the timer and nothing else, unless
-/// expire_all() is at work. Otherwise it takes a new slot, and where the ring is full and has to grow
-/// for that, the re-arm may throw `std::bad_alloc`, with nothing moved. Everything else, such as thread
-/// safety and cancellation, is as with basic_waitable_timer.
+/// Moving a timer within its period only writes to the timer, unless expire_all() is running.
+/// Otherwise the timer takes a new slot. If the ring is full and has to grow, the re-arm may throw
+/// `std::bad_alloc`, with nothing moved. All other properties, such as thread safety and
+/// cancellation, are those of basic_waitable_timer.
 using ring_timer = basic_waitable_timer<
     detail::steady_clock,
     on_backend<time::timeout_rings, boost::asio::wait_traits<detail::steady_clock>>>;

@@ -8,9 +8,9 @@
 
 #include <pawl/basic_waitable_timer.hpp>
 
-#include <pawl/limit/limit_timer.hpp>
-
 #include <pawl/service/steady_clock.hpp>
+
+#include <pawl/time/saturating.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
@@ -22,7 +22,7 @@
 
 namespace pawl {
 
-/// Suspends a coroutine until a point in time of any clock; never, if that is its last one.
+/// Suspends a coroutine until a time point of any clock. The clock's last time point means never.
 ///
 /// @code
 /// co_await pawl::sleep_until(std::chrono::steady_clock::now() + 5s);
@@ -30,9 +30,9 @@ namespace pawl {
 ///
 /// @throws boost::system::system_error with `operation_aborted` if the coroutine is cancelled.
 /// @par Executor
-/// That of the coroutine.
+/// The coroutine's executor.
 /// @par Complexity
-/// O(1). One allocation for the wait, and the frame.
+/// O(1). One allocation for the wait, plus the coroutine frame.
 template <class Executor = boost::asio::any_io_executor, class Clock, class Duration>
 [[nodiscard]] boost::asio::awaitable<void, Executor>
 sleep_until(std::chrono::time_point<Clock, Duration> t) {
@@ -44,13 +44,14 @@ sleep_until(std::chrono::time_point<Clock, Duration> t) {
     co_await timer.async_wait(boost::asio::deferred);
 }
 
-/// Suspends a coroutine for a time on a clock. Zero and less: until the next turn of the executor.
+/// Suspends a coroutine for a duration on a clock. With zero or less: until the next turn of the
+/// executor.
 ///
 /// @code
 /// co_await pawl::sleep_for<pawl::coarse_clock>(30s);
 /// @endcode
 ///
-/// As sleep_until(). The time is counted from when it is awaited.
+/// As sleep_until(). The duration counts from the moment of the await.
 template <class Clock, class Executor = boost::asio::any_io_executor, class Rep, class Period>
     requires requires { typename Clock::time_point; }
 [[nodiscard]] boost::asio::awaitable<void, Executor>
@@ -61,7 +62,7 @@ sleep_for(std::chrono::duration<Rep, Period> d) {
     co_await timer.async_wait(boost::asio::deferred);
 }
 
-/// The same on the steady clock.
+/// As above, on the steady clock.
 ///
 /// @code
 /// co_await pawl::sleep_for(100ms);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSL-1.0
 
 /// @file
-/// pawl::stats: what the timers of a context have done so far, as numbers.
+/// pawl::stats: counters of the timers of a context.
 #ifndef PAWL_STATS_HPP
 #define PAWL_STATS_HPP
 
@@ -29,29 +29,27 @@
 
 namespace pawl {
 
-/// The timers of one service: those of one clock, and of one time structure.
+/// Counters of one service: of the timers with one clock and one time structure.
 struct service_stats {
     std::string clock;                    ///< such as "steady_clock"
     std::string backend;                  ///< such as "hierarchical_wheel"
-    std::size_t shards = 0;               ///< how many it has
+    std::size_t shards = 0;               ///< number of shards
     std::chrono::nanoseconds precision{}; ///< options::precision
 
     std::uint64_t pending = 0; ///< waits whose handlers have not begun
-    std::uint64_t armed = 0;   ///< those of them that wait for their deadline
-    std::uint64_t filed =
-        0; ///< timers in the time structure, those that were cancelled lately included
+    std::uint64_t armed = 0;   ///< of these, waits for their deadline
+    std::uint64_t filed = 0;   ///< timers in the time structure, including recently cancelled ones
 
-    // Since the service was made. Each wait is pending, or has expired, or was cancelled.
-    std::uint64_t started = 0;     ///< waits
-    std::uint64_t expired = 0;     ///< waits whose handlers have begun with success
-    std::uint64_t cancelled = 0;   ///< waits that have ended in any other way, also by shutdown
+    // Since the service was made. Each wait is pending, expired or cancelled.
+    std::uint64_t started = 0;     ///< waits that were started
+    std::uint64_t expired = 0;     ///< waits whose handlers began with success
+    std::uint64_t cancelled = 0;   ///< waits that ended in any other way, also by shutdown
     std::uint64_t moved = 0;       ///< waits whose deadline was moved by a re-arm
     std::uint64_t overflowed = 0;  ///< waits for which a ring had no room
-    std::uint64_t wake_ups = 0;    ///< times that the service was woken by the system
-    std::uint64_t level_moves = 0; ///< timers that were moved to a lower level of a wheel
+    std::uint64_t wake_ups = 0;    ///< wake-ups of the service by the system
+    std::uint64_t level_moves = 0; ///< timers moved to a lower level of a wheel
 
-    /// Timers on each level of a wheel, the lowest first; empty for a structure without levels. Zero for a
-    /// compact_timer's, as long as it is small.
+    /// Timers per level of a wheel, the lowest first. Empty for a structure without levels.
     std::vector<std::size_t> levels;
 
     /// Adds the counts of another service.
@@ -75,17 +73,17 @@ struct service_stats {
     }
 };
 
-/// What the timers of a context have done so far.
+/// Counters of the timers of a context.
 struct context_stats {
     std::vector<service_stats> services; ///< in no particular order
     bool measured = false;               ///< whether measure_times() is on
     duration_histogram
         lateness; ///< from the end of the tick in which a wait was due to its handler
     duration_histogram handler_time; ///< how long handlers of waits took
-    std::size_t readers = 0;         ///< of event_feed, those that are suspended not counted
-    std::uint64_t events = 0;        ///< that were published for readers so far
+    std::size_t readers = 0;         ///< readers of event_feed that are not suspended
+    std::uint64_t events = 0;        ///< events published for readers so far
 
-    /// All services together; `clock`, `backend` and `precision` are those of none.
+    /// The sum of all services. `clock`, `backend` and `precision` are left empty.
     [[nodiscard]] service_stats total() const {
         service_stats all;
         for (const service_stats& s : services)
@@ -94,10 +92,10 @@ struct context_stats {
     }
 };
 
-/// From now on lateness and handler times of all waits of `context` are measured, or not any more; handler
-/// times of those whose handlers run on the executor of the timers, not on a strand or elsewhere. That
-/// costs two readings of a clock for each wait that completes; nothing is measured until this is called.
-/// What was measured stays.
+/// Turns the measuring of lateness and handler times on or off for all waits of `context`. It is
+/// off by default. Handler times are measured only for handlers that run on the executor of the
+/// timers, not on a strand or another executor. Measuring costs two clock reads per completed wait.
+/// Values measured so far are kept.
 /// @throws std::bad_alloc
 /// @par Thread safety
 /// May be called from any thread.
@@ -107,13 +105,13 @@ inline void measure_times(boost::asio::execution_context& context, bool on = tru
     detail::hub_service::of(context)->measure(on);
 }
 
-/// A snapshot. Counts of one shard belong together; shards are looked at one after the other, and each is
-/// locked for a moment. Nothing else waits, and nothing is changed.
+/// A snapshot. The counters of one shard are consistent with each other. Shards are read one after
+/// the other, each under its lock for a short time. Changes nothing.
 /// @throws std::bad_alloc
 /// @par Thread safety
 /// May be called from any thread.
 /// @par Complexity
-/// O(slots of the wheels): some microseconds for each shard.
+/// O(slots of the wheels): some microseconds per shard.
 [[nodiscard]] inline context_stats stats(boost::asio::execution_context& context) {
     context_stats all;
     if (!boost::asio::has_service<detail::service_registry>(context))
@@ -122,7 +120,7 @@ inline void measure_times(boost::asio::execution_context& context, bool on = tru
         [&](detail::registered_service& service) {
             const auto shards = service.observed_shards();
             if (shards.empty())
-                return; // nobody looks at it
+                return; // no reader, nothing measured
             const auto about = service.describe();
             service_stats s;
             s.clock = about.clock;
@@ -159,7 +157,7 @@ inline void measure_times(boost::asio::execution_context& context, bool on = tru
 
 namespace detail {
 
-/// Appends what statistics are written in.
+/// Appends the text of statistics to a string.
 class stats_writer {
 public:
     explicit stats_writer(std::string& out) noexcept : out_(out) {}
@@ -173,9 +171,9 @@ public:
         out_.append(digits, std::to_chars(digits, digits + sizeof digits, n).ptr);
         return *this;
     }
-    /// As seconds, exactly.
+    /// Writes the duration in seconds, exactly.
     stats_writer& operator<<(std::chrono::nanoseconds d) {
-        const auto ns = static_cast<std::uint64_t>(std::max(d.count(), std::int64_t{0}));
+        const auto ns = static_cast<std::uint64_t>(std::max<std::int64_t>(d.count(), 0));
         *this << ns / 1'000'000'000;
         if (const std::uint64_t rest = ns % 1'000'000'000; rest != 0) {
             std::string digits = std::to_string(rest + 1'000'000'000);
@@ -190,11 +188,11 @@ private:
     std::string& out_;
 };
 
-/// The counts of a service, with their names.
+/// A counter of a service, with its name.
 struct named_count {
     const char* name;
     const char* help;
-    bool counter; ///< it only grows
+    bool counter; ///< whether it only grows
     std::uint64_t service_stats::*value;
 };
 inline constexpr named_count named_counts[] = {
@@ -215,12 +213,13 @@ inline constexpr named_count named_counts[] = {
 
 } // namespace detail
 
-/// The snapshot in the text format of Prometheus, version 0.0.4: for `GET /metrics`, with the content type
-/// `text/plain; version=0.0.4; charset=utf-8`. Durations are in seconds; histograms have a bucket for
-/// each power of two of nanoseconds. Services with the same clock and backend are one.
+/// The snapshot in the text format of Prometheus, version 0.0.4. Serve it for `GET /metrics` with
+/// the content type `text/plain; version=0.0.4; charset=utf-8`. Durations are in seconds;
+/// histograms have one bucket per power of two of nanoseconds. Services with the same clock and
+/// backend are added up.
 /// @throws std::bad_alloc
 [[nodiscard]] inline std::string to_prometheus(const context_stats& all) {
-    // The labels of two services may be the same: a sample may not.
+    // Two services may have the same labels, but each sample must be unique.
     std::vector<service_stats> services;
     for (const service_stats& s : all.services) {
         const auto same = std::find_if(services.begin(), services.end(), [&](const auto& other) {
@@ -272,8 +271,8 @@ inline constexpr named_count named_counts[] = {
     return text;
 }
 
-/// The snapshot as one line of JSON. Durations are in nanoseconds; of a histogram, there is each bucket
-/// that is not empty, as [its end, its count]; the end of the last one is null.
+/// The snapshot as one line of JSON. Durations are in nanoseconds. A histogram lists its non-empty
+/// buckets as [end, count]; the end of the last bucket is null.
 /// @throws std::bad_alloc
 [[nodiscard]] inline std::string to_json(const context_stats& all) {
     std::string text;

@@ -2,23 +2,23 @@
 // SPDX-License-Identifier: BSL-1.0
 
 /// @file
-/// pawl::timeout_stream, a stream whose operations cannot take for ever, and pawl::tcp_stream, which
-/// stands in for boost::beast::tcp_stream.
+/// pawl::timeout_stream: a stream with time limits. pawl::tcp_stream, a replacement for
+/// boost::beast::tcp_stream.
 #ifndef PAWL_TIMEOUT_STREAM_HPP
 #define PAWL_TIMEOUT_STREAM_HPP
 
 #include <pawl/config.hpp>
 
+#include <pawl/stream_limits.hpp>
+
 #include <pawl/service/steady_clock.hpp>
 
 #include <pawl/stream/next_layer.hpp>
 #include <pawl/stream/stream_impl.hpp>
-#include <pawl/stream/stream_limits.hpp>
 #include <pawl/stream/stream_operation.hpp>
 #include <pawl/stream/stream_owner.hpp>
 
 #include <pawl/service/latest_now.hpp>
-#include <pawl/service/saturating.hpp>
 
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/connect.hpp>
@@ -36,24 +36,23 @@
 
 namespace pawl {
 
-/// A stream with limits in time around another one.
+/// A stream with time limits around another stream.
 ///
-/// It has the members of `boost::beast::tcp_stream`, and their meaning, so that Beast's HTTP and
-/// WebSocket, and `ssl::stream`, run over it. The limits:
+/// It has the members of `boost::beast::tcp_stream`, with the same meaning, so Beast's HTTP and
+/// WebSocket and `ssl::stream` run over it. The limits:
 ///
-/// @li `read`, `write`: one async_read_some() or async_write_some().
-/// @li `idle`: no byte has moved in either direction for that long while the stream is open, whether
-///     or not an operation is pending.
-/// @li `handshake`: one async_connect(), and whatever runs while the guard that limit_handshake()
-///     returns is alive, such as the handshake of an `ssl::stream` on top.
-/// @li expires_after(), expires_at(): everything until then, as in Beast.
+/// @li `read`, `write`: for one async_read_some() or async_write_some().
+/// @li `idle`: no byte has moved in either direction for that long while the stream is open, with
+///     or without a pending operation.
+/// @li `handshake`: for one async_connect(), and for everything that runs while the guard of
+///     limit_handshake() lives, such as the handshake of an `ssl::stream` on top.
+/// @li expires_after(), expires_at(): for everything until then, as in Beast.
 ///
-/// What happens when a limit expires is chosen in stream_limits: the next layer is closed, or what is
-/// pending is cancelled; and what the operation reports. A result that was already successful is
-/// passed on unchanged, so no data is lost. An operation that is started after a limit that holds for
-/// it has expired fails at once. No limit acts early, and none later than one precision of the timer
-/// (see pawl::options). pawl::expire_all() makes all limits expire that hold for something when the
-/// stream comes to hear of it, in the next turn of its executor.
+/// stream_limits selects what an expired limit does, closing the next layer or cancelling the
+/// pending operations, and which error they report. A successful result is passed on unchanged, so
+/// no data is lost. An operation that starts after its limit has expired fails at once. No limit is
+/// early, and none is later than one precision of the timer (see pawl::options). pawl::expire_all()
+/// makes all limits in force expire, in the next turn of the stream's executor.
 ///
 /// @code
 /// pawl::tcp_stream stream(std::move(socket));
@@ -62,21 +61,22 @@ namespace pawl {
 /// co_await http::async_read(stream, buffer, request, use_awaitable); // or beast::error::timeout
 /// @endcode
 ///
-/// There is one timer for all limits, and one wait on it that is moved, not cancelled. So an operation
-/// that completes costs a reading of the clock and a store. That wait is outstanding work of the
-/// context. Where Beast cancels its timer with each operation, this wait may keep `io_context::run()`
-/// from returning until the limit of the last operation would have expired, unless close(), or the
-/// destruction of the stream, or set_limits() and expires_never() that leave no limit, end it.
+/// All limits share one timer and one wait, which is moved, not cancelled. So a completed operation
+/// costs one clock read and one store. The wait is outstanding work of the context. After the last
+/// operation it may keep `io_context::run()` from returning until that operation's limit would have
+/// expired. Beast cancels its timer with each operation instead. The wait also ends with close(),
+/// with the destruction of the stream, and with set_limits() and expires_never() if they leave no
+/// limit.
 ///
 /// @tparam NextLayer  a `basic_stream_socket`, or any other AsyncStream.
 /// @tparam Clock      the clock of the limits.
 /// @tparam WaitTraits as for pawl::basic_waitable_timer.
 ///
 /// @par Thread safety
-/// @e Distinct @e objects: Safe.@n
-/// @e Shared @e objects: Unsafe. Where several threads run the context, the executor of the stream
-/// must be a strand, and everything, the emission of cancellation signals included, must happen in
-/// it: limits expire there. To bind handlers to a strand is not enough.
+/// @e Distinct @e objects: Safe.@n @e Shared @e objects: Unsafe. If several threads run the
+/// context, the executor of the stream must be a strand, because limits expire there. All calls
+/// must run in it, including the emission of cancellation signals. Binding handlers to a strand is
+/// not enough.
 template <class NextLayer, class Clock = detail::steady_clock,
           class WaitTraits = boost::asio::wait_traits<Clock>>
 class timeout_stream {
@@ -109,19 +109,18 @@ public:
     };
 
     using next_layer_type = NextLayer;                            ///< the layer below
-    using lowest_layer_type = detail::lowest_layer_of<NextLayer>; ///< what is at the very bottom
-    using socket_type = NextLayer; ///< means something over a socket only
+    using lowest_layer_type = detail::lowest_layer_of<NextLayer>; ///< the lowest layer
+    using socket_type = NextLayer;                                ///< meaningful over a socket only
     using protocol_type = typename detail::socket_types<NextLayer>::protocol; ///< likewise
     using endpoint_type = typename detail::socket_types<NextLayer>::endpoint; ///< likewise
     using clock_type = Clock;                      ///< the clock of the limits
-    using duration = typename Clock::duration;     ///< that of the clock
-    using time_point = typename Clock::time_point; ///< that of the clock
+    using duration = typename Clock::duration;     ///< duration of the clock
+    using time_point = typename Clock::time_point; ///< time point of the clock
 
-    /// While it is alive there is a limit for everything; see limit_handshake(). May outlive the
-    /// stream.
+    /// Guard of limit_handshake(). It may outlive the stream.
     class handshake_scope {
     public:
-        /// Takes over the limit; the end of `other` does not end it any more.
+        /// Takes over the guard. `other` no longer ends the limit.
         handshake_scope(handshake_scope&& other) noexcept = default;
         handshake_scope& operator=(handshake_scope&&) = delete;
         /// Ends the limit.
@@ -137,7 +136,7 @@ public:
         std::weak_ptr<impl_type> impl_;
     };
 
-    /// A stream without limits over a next layer that is made from the arguments.
+    /// A stream without limits. The next layer is constructed from the arguments.
     template <class Arg0, class... Args>
         requires(!std::is_base_of_v<timeout_stream, std::remove_cvref_t<Arg0>> &&
                  std::is_constructible_v<NextLayer, Arg0, Args...>)
@@ -148,12 +147,12 @@ public:
     timeout_stream(const timeout_stream&) = delete;
     timeout_stream& operator=(const timeout_stream&) = delete;
 
-    /// Takes over the next layer, the limits, and what is pending. `other` can be destroyed, assigned
-    /// to, moved from, and asked for its executor, and nothing else. It keeps the memory of the
-    /// stream, and must not outlive the context.
+    /// Takes over the next layer, the limits and the pending operations. Afterwards `other` may
+    /// only be destroyed, assigned to, moved from, and asked for its executor. It keeps the memory
+    /// of the stream and must not outlive the context.
     timeout_stream(timeout_stream&& other) noexcept = default;
 
-    /// Closes this stream, then does as the move constructor.
+    /// Closes this stream, then moves `other` into it.
     timeout_stream& operator=(timeout_stream&& other) noexcept {
         if (this != &other) {
             shut();
@@ -162,9 +161,8 @@ public:
         return *this;
     }
 
-    /// Takes the next layer out of a stream on another executor type, with the limits that
-    /// set_limits() has set.
-    /// @pre nothing is pending on `other`.
+    /// Takes the next layer of a stream on another executor type, and its limits from set_limits().
+    /// @pre `other` has no pending operation.
     template <class Other>
         requires(!std::is_same_v<Other, NextLayer> && std::is_constructible_v<NextLayer, Other>)
     timeout_stream(timeout_stream<Other, Clock, WaitTraits>&& other)
@@ -172,13 +170,13 @@ public:
         set_limits(other.limits());
     }
 
-    /// Closes the next layer. What is pending completes with `operation_aborted`, later.
+    /// Closes the next layer. Pending operations complete later, with `operation_aborted`.
     ~timeout_stream() { shut(); }
 
-    /// The executor of the next layer; of a stream that was moved from, what it was.
+    /// The executor of the next layer. A moved-from stream keeps its executor.
     const executor_type& get_executor() const noexcept { return impl_.state().get_executor(); }
 
-    /// The socket below.
+    /// The socket below this stream.
     NextLayer& socket() noexcept
         requires on_socket
     {
@@ -191,8 +189,8 @@ public:
         return impl_->layer();
     }
 
-    /// The layer below. Not there over a socket, so that `beast::get_lowest_layer()` of anything on
-    /// top of this stream yields this stream, as it does with Beast's.
+    /// The layer below. Not available over a socket, so that `beast::get_lowest_layer()` of a
+    /// stream on top yields this stream, as with Beast's.
     NextLayer& next_layer() noexcept
         requires(!on_socket)
     {
@@ -205,14 +203,15 @@ public:
         return impl_->layer();
     }
 
-    /// What is at the very bottom.
+    /// The lowest layer.
     lowest_layer_type& lowest_layer() noexcept { return detail::lowest_layer(impl_->layer()); }
     /// @overload
     const lowest_layer_type& lowest_layer() const noexcept {
         return detail::lowest_layer(impl_->layer());
     }
 
-    /// Gives the socket away. What is pending completes with `operation_aborted`, and all limits end.
+    /// Returns the socket. Pending operations complete with `operation_aborted`, and all limits
+    /// end.
     [[nodiscard]] NextLayer release_socket()
         requires on_socket
     {
@@ -221,46 +220,46 @@ public:
         return std::move(impl_->layer());
     }
 
-    /// Sets the limits of operations. A read, write or connect that is pending has its new limit from
-    /// now on; idleness goes on from the last byte. What expires_after() has set stays.
+    /// Sets the limits of operations. A pending read, write or connect gets its new limit, counted
+    /// from now. Idle time still counts from the last byte. expires_after() stays in force.
     /// @par Complexity
-    /// O(1). Allocates if it is the first limit.
+    /// O(1). Allocates for the first limit.
     void set_limits(const stream_limits& limits) { impl_->set_limits(limits); }
 
-    /// What set_limits() has set.
+    /// The limits given to set_limits().
     [[nodiscard]] const stream_limits& limits() const noexcept { return impl_->limits(); }
 
-    /// While what is returned is alive, everything must be over within limits().handshake from now.
-    /// What was started on the next layer itself ends, too, and is told what that layer tells it.
-    /// @pre no other guard of this stream is alive.
+    /// While the returned guard lives, everything must complete within limits().handshake from now.
+    /// Operations started directly on the next layer also end, with that layer's own error.
+    /// @pre no other guard of this stream lives.
     [[nodiscard]] handshake_scope limit_handshake() {
         handshake_scope scope(impl_.owned());
         impl_->begin_handshake();
         return scope;
     }
 
-    /// Everything must be over within `d` from now: what is pending, and what is started before the
-    /// next call of expires_after(), expires_at() or expires_never().
+    /// Everything must complete within `d` from now: pending operations, and those started before
+    /// the next call of expires_after(), expires_at() or expires_never().
     ///
-    /// Unlike in Beast it may be called with operations pending, and holds for them too.
+    /// Unlike in Beast, it may be called while operations are pending, and applies to them, too.
     /// @par Complexity
     /// As set_limits().
     void expires_after(const duration& d) { impl_->expires_at(detail::sum_from_now<Clock>(d)); }
 
-    /// As expires_after(), with a point in time. `time_point::max()` means never.
+    /// As expires_after(), with a time point. `time_point::max()` means never.
     void expires_at(const time_point& t) { impl_->expires_at(t); }
 
-    /// Takes back expires_after() and expires_at(). The limits of set_limits() stay.
+    /// Undoes expires_after() and expires_at(). The limits of set_limits() stay.
     void expires_never() { impl_->expires_at(time_point::max()); }
 
-    /// Cancels what is pending. It completes with `operation_aborted`. Limits stay.
+    /// Cancels the pending operations. They complete with `operation_aborted`. Limits stay.
     void cancel() { impl_->cancel(); }
 
-    /// Closes the next layer. What is pending completes with `operation_aborted`. The limits stay
-    /// set, and hold again when the stream is connected again.
+    /// Closes the next layer. Pending operations complete with `operation_aborted`. The limits stay
+    /// set, for the next connection.
     void close() { impl_->close(); }
 
-    /// Connects. Blocks, without limits.
+    /// Connects. Blocks, without a limit.
     /// @throws boost::system::system_error on failure.
     void connect(const endpoint_type& ep)
         requires on_socket
@@ -277,25 +276,19 @@ public:
             impl_->connected();
     }
 
-    /// Connects to the first endpoint of a range that accepts, trying only what
-    /// `condition(error_code, endpoint)` accepts, if there is one. Blocks, without limits.
+    /// Connects to the first endpoint of a range that accepts. With a `condition(error_code,
+    /// endpoint)`, tries only endpoints for which it returns true. Blocks, without a limit.
     /// @throws boost::system::system_error on failure.
-    template <class EndpointSequence>
-        requires(on_socket && detail::endpoint_range<EndpointSequence>)
-    endpoint_type connect(const EndpointSequence& endpoints) {
-        return connected(boost::asio::connect(socket(), endpoints));
+    template <class EndpointSequence, class ConnectCondition = detail::any_endpoint>
+        requires(on_socket && detail::endpoint_condition<ConnectCondition, EndpointSequence>)
+    endpoint_type connect(const EndpointSequence& endpoints, ConnectCondition condition = {}) {
+        return connected(boost::asio::connect(socket(), endpoints, std::move(condition)));
     }
     /// @overload
     template <class EndpointSequence>
         requires(on_socket && detail::endpoint_range<EndpointSequence>)
     endpoint_type connect(const EndpointSequence& endpoints, error_code& ec) {
-        return connected(boost::asio::connect(socket(), endpoints, ec), ec);
-    }
-    /// @overload
-    template <class EndpointSequence, class ConnectCondition>
-        requires(on_socket && detail::endpoint_condition<ConnectCondition, EndpointSequence>)
-    endpoint_type connect(const EndpointSequence& endpoints, ConnectCondition condition) {
-        return connected(boost::asio::connect(socket(), endpoints, std::move(condition)));
+        return connect(endpoints, detail::any_endpoint(), ec);
     }
     /// @overload
     template <class EndpointSequence, class ConnectCondition>
@@ -305,25 +298,19 @@ public:
         return connected(boost::asio::connect(socket(), endpoints, std::move(condition), ec), ec);
     }
 
-    /// The same with a range of iterators.
-    /// @return the one of the endpoint.
+    /// As above, with a pair of iterators.
+    /// @return the iterator of the connected endpoint.
     /// @throws boost::system::system_error on failure.
-    template <class Iterator>
-        requires(on_socket && !detail::endpoint_range<Iterator>)
-    Iterator connect(Iterator begin, Iterator end) {
-        return connected(boost::asio::connect(socket(), begin, end));
+    template <class Iterator, class ConnectCondition = detail::any_endpoint>
+        requires(on_socket && detail::iterator_condition<ConnectCondition, Iterator>)
+    Iterator connect(Iterator begin, Iterator end, ConnectCondition condition = {}) {
+        return connected(boost::asio::connect(socket(), begin, end, std::move(condition)));
     }
     /// @overload
     template <class Iterator>
         requires(on_socket && !detail::endpoint_range<Iterator>)
     Iterator connect(Iterator begin, Iterator end, error_code& ec) {
-        return connected(boost::asio::connect(socket(), begin, end, ec), ec);
-    }
-    /// @overload
-    template <class Iterator, class ConnectCondition>
-        requires(on_socket && detail::iterator_condition<ConnectCondition, Iterator>)
-    Iterator connect(Iterator begin, Iterator end, ConnectCondition condition) {
-        return connected(boost::asio::connect(socket(), begin, end, std::move(condition)));
+        return connect(begin, end, detail::any_endpoint(), ec);
     }
     /// @overload
     template <class Iterator, class ConnectCondition>
@@ -345,10 +332,12 @@ public:
         return boost::asio::async_initiate<Token, signature<>>(initiate_connect(*this), token, ep);
     }
 
-    // Not by `requires`, which clang looks at after the return type: with Boost 1.83 and some default
-    // tokens that one fails in a body, and then nothing is left out of the overload set.
+    // Not with `requires`: clang checks it after the return type. With Boost 1.83 and some default
+    // tokens the return type fails inside a function body, which is an error and not a substitution
+    // failure.
 
-    /// Connects to the first endpoint of a range that accepts, all within limits().handshake.
+    /// Connects to the first endpoint of a range that accepts, within limits().handshake for all of
+    /// them.
     /// @param endpoints the range, such as the results of a resolver.
     /// @param token     any completion token for `void(error_code, endpoint_type)`.
     template <class EndpointSequence,
@@ -364,7 +353,7 @@ public:
             initiate_connect(*this), token, endpoints, detail::any_endpoint());
     }
 
-    /// The same, trying only what `condition(error_code, endpoint)` accepts.
+    /// As above, for endpoints for which `condition(error_code, endpoint)` returns true.
     template <
         class EndpointSequence, class ConnectCondition,
         class Token = boost::asio::default_completion_token_t<executor_type>,
@@ -378,9 +367,9 @@ public:
             initiate_connect(*this), token, endpoints, std::move(condition));
     }
 
-    /// The same with a range of iterators.
+    /// As above, with a pair of iterators.
     /// @param begin the first endpoint.
-    /// @param end   behind the last one.
+    /// @param end   past the last endpoint.
     /// @param token any completion token for `void(error_code, Iterator)`.
     template <
         class Iterator, class Token = boost::asio::default_completion_token_t<executor_type>,
@@ -406,7 +395,7 @@ public:
             initiate_connect(*this), token, begin, end, std::move(condition));
     }
 
-    /// Reads what there is. Blocks, without limits.
+    /// Reads available bytes. Blocks, without a limit.
     /// @return the number of bytes.
     /// @throws boost::system::system_error on failure.
     template <class MutableBuffers>
@@ -419,7 +408,7 @@ public:
         return impl_->moved(impl_->layer().read_some(buffers, ec));
     }
 
-    /// Writes what fits. Blocks, without limits.
+    /// Writes as many bytes as the stream takes. Blocks, without a limit.
     /// @return the number of bytes.
     /// @throws boost::system::system_error on failure.
     template <class ConstBuffers>
@@ -432,19 +421,19 @@ public:
         return impl_->moved(impl_->layer().write_some(buffers, ec));
     }
 
-    /// Reads what there is, within limits().read and the limits that hold for everything.
+    /// Reads available bytes, within limits().read and the limits for everything.
     ///
-    /// The handler is never invoked from within this function. If a limit expires first, and the
-    /// operation then fails, it is told the error that was chosen in limits(). An operation of length
-    /// zero has no limits of its own, but fails if one has expired before.
-    /// @param buffers where to; what they refer to must stay until the operation completes.
+    /// The handler is never invoked from within this function. If a limit expires and the operation
+    /// then fails, the handler receives the error selected in limits(). An operation of length zero
+    /// has no limits of its own, but fails if a limit has expired before.
+    /// @param buffers the destination; must stay valid until the operation completes.
     /// @param token   any completion token for `void(error_code, std::size_t)`.
-    /// @pre no other read is pending, unless either is of length zero.
+    /// @pre no other read is pending, unless one of the two has length zero.
     /// @par Cancellation
-    /// As `async_read_some()` of the next layer. It is told `operation_aborted`, unless a limit has
-    /// expired too by the time at which the handler is invoked.
+    /// As `async_read_some()` of the next layer. Reports `operation_aborted`, unless a limit has
+    /// also expired when the handler is invoked.
     /// @par Complexity
-    /// Allocates nothing beyond what the next layer does, except what the first operation needs.
+    /// No allocation beyond those of the next layer, except for the first operation.
     template <class MutableBuffers,
               class Token = boost::asio::default_completion_token_t<executor_type>>
     auto async_read_some(const MutableBuffers& buffers, Token&& token = Token())
@@ -454,8 +443,8 @@ public:
                                                                           token, buffers);
     }
 
-    /// Writes what fits, within limits().write and the limits that hold for everything. Otherwise as
-    /// async_read_some().
+    /// Writes as many bytes as the stream takes, within limits().write and the limits for
+    /// everything. Otherwise as async_read_some().
     template <class ConstBuffers,
               class Token = boost::asio::default_completion_token_t<executor_type>>
     auto async_write_some(const ConstBuffers& buffers, Token&& token = Token())
@@ -469,8 +458,8 @@ private:
     template <class, class, class>
     friend class timeout_stream;
 
-    /// What starts an operation when the token asks for it; for a deferred one, that is when its
-    /// limits begin.
+    /// Starts an operation when the token asks for it. The limits of a deferred operation begin
+    /// then.
     class initiation {
     public:
         using executor_type = timeout_stream::executor_type;
@@ -557,16 +546,16 @@ NextLayer& layer_below(timeout_stream<NextLayer, Clock, WaitTraits>& stream) noe
 
 } // namespace detail
 
-/// A TCP socket with limits, with the members of `boost::beast::tcp_stream`.
+/// A TCP socket with time limits and the members of `boost::beast::tcp_stream`.
 using tcp_stream = timeout_stream<boost::asio::ip::tcp::socket>;
 
-/// Beast's ways to end a stream, found by argument-dependent lookup.
+/// Beast's functions that close a stream, found by argument-dependent lookup.
 template <class NextLayer, class Clock, class WaitTraits>
 void beast_close_socket(timeout_stream<NextLayer, Clock, WaitTraits>& stream) {
     stream.close();
 }
 
-/// Ends a WebSocket connection over the stream. Blocks.
+/// Closes the stream below a WebSocket. Blocks.
 template <class NextLayer, class Clock, class WaitTraits>
 void teardown(boost::beast::role_type role, timeout_stream<NextLayer, Clock, WaitTraits>& stream,
               boost::system::error_code& ec) {
@@ -574,8 +563,8 @@ void teardown(boost::beast::role_type role, timeout_stream<NextLayer, Clock, Wai
     teardown(role, detail::layer_below(stream), ec);
 }
 
-/// Ends a WebSocket connection over the stream. Of its limits only idle ends it, and only if that closes:
-/// Beast's teardown goes on when it is cancelled. The layers above have limits of their own.
+/// Closes the stream below a WebSocket. Only the idle limit can end it, and only if it closes the
+/// stream: Beast's teardown continues when it is cancelled. The layers above have their own limits.
 template <class NextLayer, class Clock, class WaitTraits, class TeardownHandler>
 void async_teardown(boost::beast::role_type role,
                     timeout_stream<NextLayer, Clock, WaitTraits>& stream,

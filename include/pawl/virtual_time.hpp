@@ -2,37 +2,44 @@
 // SPDX-License-Identifier: BSL-1.0
 
 /// @file
-/// pawl::virtual_time: tests hold the time of a program still, and move it. In a build without
-/// PAWL_VIRTUAL_TIME this header declares nothing.
+/// pawl::virtual_time: a test pauses and moves the time of a program compiled with
+/// PAWL_VIRTUAL_TIME.
 #ifndef PAWL_VIRTUAL_TIME_HPP
 #define PAWL_VIRTUAL_TIME_HPP
 
 #include <pawl/config.hpp>
 
+#if defined(PAWL_VIRTUAL_TIME) && defined(PAWL_DETAIL_REAL_TIME)
+#error "pawl: define PAWL_VIRTUAL_TIME before the first Pawl header, best by -D PAWL_VIRTUAL_TIME"
+#endif
+
 #include <pawl/coarse_clock.hpp>
+#include <pawl/virtual_clock.hpp>
+
 #include <pawl/service/service_registry.hpp>
-#include <pawl/service/virtual_clock.hpp>
 #include <pawl/service/virtual_contexts.hpp>
+
+#include <cstddef>
 
 #ifdef PAWL_VIRTUAL_TIME
 
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <vector>
 
 namespace PAWL_DETAIL_BUILD {
 
-/// The time of a test program: pauses it, moves it, and runs a context in it.
+/// The time of a test program: pause it, move it, and run a context in it.
 ///
-/// A program that is compiled with the macro `PAWL_VIRTUAL_TIME`, in all of its translation units, keeps
-/// these on pawl::virtual_clock: pawl::steady_timer, `compact_timer`, `ring_timer`, `coarse_timer`,
-/// `interval_timer`, `timeout`, `coarse_timeout`, `cancel_after`, `sleep_for`, `deadline`, `tcp_stream` and
-/// `timeout_stream`; and `timeout_at`, `cancel_at` and `sleep_until` with a point in time of the steady
-/// clock. The code under test is the same source as in the program that is shipped, which is compiled
-/// without the macro and has nothing of this.
+/// A program is compiled with the macro `PAWL_VIRTUAL_TIME` in all of its translation units. Then
+/// these use pawl::virtual_clock: pawl::steady_timer, `compact_timer`, `ring_timer`,
+/// `coarse_timer`, `interval_timer`, `timeout`, `coarse_timeout`, `cancel_after`, `sleep_for`,
+/// `deadline`, `tcp_stream` and `timeout_stream`; and `timeout_at`, `cancel_at` and `sleep_until`
+/// with a time point of the steady clock. The code under test is the source of the shipped program,
+/// which is compiled without the macro and contains nothing of this.
 ///
 /// @code
 /// pawl::virtual_time::pause();
@@ -41,44 +48,44 @@ namespace PAWL_DETAIL_BUILD {
 /// pawl::virtual_time::run(context); // an hour of retries passes while there is nothing else to do
 /// @endcode
 ///
-/// What stays on real time: `std::chrono::steady_clock::now()` itself, `basic_waitable_timer` and the like
-/// with that clock as an explicit argument, `system_timer`, `high_resolution_timer`, `event_queue`, Asio's
-/// timers.
+/// These stay on real time: `std::chrono::steady_clock::now()` itself, `basic_waitable_timer` and
+/// similar templates with that clock as an explicit argument, `system_timer`,
+/// `high_resolution_timer`, `event_queue`, and Asio's timers.
 ///
-/// There is one time for the process. Tests that run in parallel in one process must not share it.
+/// There is one time per process. Tests that run in parallel in one process must not share it.
 ///
 /// @par Thread safety
-/// All members may be called from any thread, also within handlers, but for run() and run_for(), which
-/// must not be called within a handler that either of them runs. A member that moves the time looks at
-/// the timers of all contexts: with options::locking = false it must be called by the thread of those.
+/// All members may be called from any thread, also within handlers. Exception: a handler that run()
+/// or run_for() executes must not call either. A member that moves the time looks at the timers of
+/// all contexts: with options::locking = false, call it from their thread.
 class virtual_time {
     using time_point = virtual_clock::time_point;
 
 public:
-    using duration = virtual_clock::duration; ///< That of the steady clock.
+    using duration = virtual_clock::duration; ///< Duration of the steady clock.
 
-    /// What run() waits in real time for bytes that are on their way, unless told otherwise.
+    /// The default `grace` of run(): how long it waits in real time for bytes in transit.
     static constexpr std::chrono::milliseconds default_grace{5};
 
-    /// Stops the time. Does nothing if it stands already.
+    /// Stops the time. No effect if it is already stopped.
     static void pause() { virtual_clock::pause(); }
 
-    /// Lets the time go on as the steady clock does, from where it stands.
+    /// Resumes the time at the rate of the steady clock, from where it stands.
     static void resume() {
         virtual_clock::resume();
         time_goes_on();
     }
 
-    /// Whether the time stands.
+    /// Whether the time is stopped.
     [[nodiscard]] static bool paused() { return virtual_clock::paused(); }
 
     /// Moves the time by `d` at once, and makes the waits that are due by then ready to run, in all
-    /// contexts. Runs no handler: `poll()` does. A negative `d` counts as zero.
+    /// contexts. Runs no handler; `poll()` does. A negative `d` counts as zero.
     ///
-    /// It leaps: what handlers start is started when all of `d` has passed. run_for() goes from one
-    /// deadline to the next.
+    /// The time leaps: anything that handlers start begins after all of `d`. run_for() stops at
+    /// each deadline instead.
     /// @par Complexity
-    /// As the expiry of those waits, and O(timer services of the process).
+    /// As the expiry of those waits, plus O(timer services of the process).
     static void advance(duration d) {
         crew& c = the_crew();
         const std::scoped_lock lock(c.mutex);
@@ -88,9 +95,9 @@ public:
         c.begin_turn();
     }
 
-    /// Moves the time to the next deadline in any context of the process, and makes the waits that it is
-    /// the deadline of ready to run.
-    /// @return by how much the time was moved. Zero if no wait is pending.
+    /// Moves the time to the next deadline in any context of the process, and makes the waits with
+    /// that deadline ready to run.
+    /// @return the distance moved. Zero if no wait is pending.
     static duration advance_to_next() {
         crew& c = the_crew();
         const std::scoped_lock lock(c.mutex);
@@ -100,30 +107,31 @@ public:
         return virtual_clock::now() - begin;
     }
 
-    /// Pauses the time and runs `context` until it has run out of work or is stopped. Whenever nothing is
-    /// ready, the time moves to the next deadline. It is left paused.
+    /// Pauses the time, and runs `context` until it has no work or is stopped. Whenever nothing is
+    /// ready, the time moves to the next deadline. The time stays paused afterwards.
     ///
-    /// **When the time moves.** Only if `context` had nothing ready for `grace` in real time, and so has
-    /// every other context that a thread runs by run() or run_for(), since the last of their handlers
-    /// returned. It moves to the earliest deadline in any context of the process. If there is none,
-    /// what has to come, such as bytes from a socket, is waited for in real time.
+    /// **When the time moves.** `context` must have had nothing ready for `grace` in real time. The
+    /// same must hold for every other context in run() or run_for(), counted from the last handler
+    /// that any of them executed. The time then moves to the earliest deadline in any context of
+    /// the process. Without a deadline, run() waits in real time for other events, such as bytes
+    /// from a socket.
     ///
-    /// `grace` is for what is on its way where no handler shows it: bytes between loopback sockets, a peer
-    /// in another thread that is not in run(), a name that is being resolved. What takes longer may find
-    /// that its limit has expired. With a `grace` of zero nothing is waited for: right for programs without
-    /// such things, and fastest.
+    /// `grace` allows for things in transit that no handler shows: bytes between loopback sockets,
+    /// a peer in a thread outside run(), the resolution of a name. If they take longer than
+    /// `grace`, their limit may expire. A `grace` of zero does not wait at all. It is the fastest,
+    /// and right for programs without such things.
     ///
-    /// @tparam Context `boost::asio::io_context`, or a class with its `poll()`, `run_one_for()` and `stopped()`.
-    ///         Several threads may run one context, and several contexts.
-    /// @return the number of handlers that were executed.
+    /// @tparam Context `boost::asio::io_context`, or a class with its `poll()`, `run_one_for()` and
+    ///     `stopped()`. Several threads may run one context, or several contexts.
+    /// @return the number of executed handlers.
     /// @throws what a handler throws.
     template <class Context>
     static std::size_t run(Context& context, duration grace = default_grace) {
         return run_until(context, time_point::max(), grace);
     }
 
-    /// As run(), and returns as well when `d` has passed and nothing is ready then. Deadlines of exactly
-    /// then are reached.
+    /// As run(), and also returns when `d` has passed and nothing is ready. Deadlines at exactly
+    /// that time are reached.
     template <class Context>
     static std::size_t run_for(Context& context, duration d, duration grace = default_grace) {
         pause();
@@ -133,19 +141,17 @@ public:
 private:
     /// A thread in run().
     struct runner {
-        time_point end; ///< no leap passes it
+        time_point end; ///< no leap goes past it
         bool over = false;
-        runner* next = nullptr;
     };
 
-    /// The threads in run(). A turn is a time in which none of them has executed a handler and nothing was
-    /// moved. Those that had nothing to do for their grace, all of it in this turn, are idle; when all
-    /// are, the time leaps.
+    /// The threads in run(). A turn is a period in which none of them executed a handler and
+    /// nothing was moved. A thread is idle if it had nothing to do for its grace within this turn.
+    /// When all are idle, the time leaps.
     struct crew {
         std::mutex mutex;
         std::condition_variable changed;
-        runner* first = nullptr;
-        std::size_t size = 0;
+        std::vector<runner*> runners;
         std::size_t idle = 0;
         std::uint64_t turn = 0;
 
@@ -157,29 +163,22 @@ private:
     };
 
     static crew& the_crew() {
-        static crew& c = *new crew; // for threads that outlive main(), too
+        static crew& c = *new crew; // never destroyed, for threads that outlive main()
         return c;
     }
 
-    /// A runner in the crew.
+    /// The membership of a thread in the crew.
     class membership {
     public:
         explicit membership(time_point end) : self_{end} {
             const std::scoped_lock lock(crew_.mutex);
-            self_.next = crew_.first;
-            crew_.first = &self_;
-            ++crew_.size;
+            crew_.runners.push_back(&self_);
             crew_.begin_turn();
         }
-        membership(const membership&) = delete;
-        membership& operator=(const membership&) = delete;
+        membership& operator=(membership&&) = delete;
         ~membership() {
             const std::scoped_lock lock(crew_.mutex);
-            runner** link = &crew_.first;
-            while (*link != &self_)
-                link = &(*link)->next;
-            *link = self_.next;
-            --crew_.size;
+            std::erase(crew_.runners, &self_);
             crew_.begin_turn();
         }
 
@@ -200,11 +199,11 @@ private:
             std::unique_lock lock(crew_.mutex);
             if (crew_.turn != turn)
                 return true;
-            // Longer than another one's grace, so that they meet; and no busy loop.
+            // Longer than the grace of any other thread, so that they meet; and no busy loop.
             const duration longest = 2 * std::clamp<duration>(grace, std::chrono::milliseconds(1),
                                                               std::chrono::hours(1));
             ++crew_.idle;
-            if (crew_.idle == crew_.size) {
+            if (crew_.idle == crew_.runners.size()) {
                 end_or_leap();
                 if (crew_.turn != turn)
                     return !self_.over;
@@ -216,12 +215,12 @@ private:
         }
 
     private:
-        /// All are idle.
+        /// All threads are idle.
         void end_or_leap() {
             const time_point now = virtual_clock::now();
             time_point end = time_point::max();
             bool over = false;
-            for (runner* r = crew_.first; r; r = r->next) {
+            for (runner* const r : crew_.runners) {
                 r->over = r->end <= now;
                 over = over || r->over;
                 end = std::min(end, r->end);
@@ -268,7 +267,7 @@ private:
         });
     }
 
-    /// @return how many waits have fallen due.
+    /// @return the number of waits that fell due.
     static std::size_t look() {
         std::size_t count = 0;
         for_each_service([&](auto& service) { count += service.clock_moved(); });
@@ -281,8 +280,8 @@ private:
         for_each_service([](auto& service) { service.time_goes_on(); });
     }
 
-    /// To the next deadline, or to `end` if that is earlier.
-    /// @return whether there was either.
+    /// Moves to the next deadline, or to `end` if that is earlier.
+    /// @return whether there was one.
     static bool leap(time_point end) {
         // The next wake-up is a lower bound: timers that were moved later are found on the way.
         for (;;) {
@@ -298,6 +297,34 @@ private:
 };
 
 } // namespace PAWL_DETAIL_BUILD
+
+#else
+
+namespace pawl {
+
+// In other builds it only explains itself.
+class virtual_time {
+    template <class... Args>
+    static constexpr bool none = sizeof...(Args) == static_cast<std::size_t>(-1);
+    template <class... Args>
+    static void explain() {
+        static_assert(none<Args...>, "pawl: virtual_time needs PAWL_VIRTUAL_TIME: compile all "
+                                     "sources of the test with -D PAWL_VIRTUAL_TIME");
+    }
+
+public:
+    // clang-format off
+    template <class... Args> static void pause(Args&&...) { explain<Args...>(); }
+    template <class... Args> static void resume(Args&&...) { explain<Args...>(); }
+    template <class... Args> static bool paused(Args&&...) { explain<Args...>(); return false; }
+    template <class... Args> static void advance(Args&&...) { explain<Args...>(); }
+    template <class... Args> static int advance_to_next(Args&&...) { explain<Args...>(); return 0; }
+    template <class... Args> static int run(Args&&...) { explain<Args...>(); return 0; }
+    template <class... Args> static int run_for(Args&&...) { explain<Args...>(); return 0; }
+    // clang-format on
+};
+
+} // namespace pawl
 
 #endif // PAWL_VIRTUAL_TIME
 

@@ -4,8 +4,9 @@
 #
 # usage: make_conan_center.sh ARCHIVE URL FOLDER
 #
-# Writes FOLDER/recipes/pawl as a pull request to conan-center has it. ARCHIVE is the release as a .tar.gz with one folder in
-# it, URL is where users get it. The recipe is that of the root: it differs only in where its version and its sources come from.
+# Writes FOLDER/recipes/pawl in the form of a pull request to conan-center. ARCHIVE is the release as a .tar.gz with one
+# folder in it, URL is where users get it. The recipe is that of the root; only the origin of its version and of its
+# sources differs.
 set -Eeuo pipefail
 
 die() {

@@ -1,4 +1,4 @@
-// expect: pawl: put as_tuple inside
+// expect among others: pawl: put as_tuple inside
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 

@@ -1,4 +1,4 @@
-// expect: pawl: a limit is kept by a timer of Pawl's
+// expect: pawl: a limit needs a Pawl timer
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 

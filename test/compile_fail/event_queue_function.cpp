@@ -1,4 +1,4 @@
-// expect: pawl: the function of a timer is called as f.event.
+// expect among others: pawl: the function of a timer is called as f.event.
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 

@@ -1,4 +1,4 @@
-// expect: pawl: of coroutines timeout takes boost::asio::awaitable
+// expect: pawl: the only coroutine that timeout takes is boost::asio::awaitable
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
@@ -6,7 +6,7 @@
 
 #include <coroutine>
 
-/// As those of Boost.Cobalt.
+/// Like those of Boost.Cobalt.
 struct task {
     std::suspend_never operator co_await();
 };

@@ -1,4 +1,4 @@
-// expect: pawl: a limit begins with a duration
+// expect: pawl: a limit is a duration with a unit
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 

@@ -1,4 +1,4 @@
-// expect: pawl: \|\| and && of awaitable_operators take coroutines
+// expect: pawl: \|\| and && of awaitable_operators need coroutines
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 

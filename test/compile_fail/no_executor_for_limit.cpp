@@ -1,9 +1,8 @@
-// expect: pawl: this limit does not know on which executor to keep time
+// expect among others: pawl: this limit has no executor to keep time on
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// An operation that does not say where it belongs, and a handler without an executor: nobody could keep
-// the time.
+// Neither the operation nor its handler has an executor, so the limit has none.
 #include <pawl/timeout.hpp>
 
 #include <boost/asio/async_result.hpp>

@@ -1,4 +1,4 @@
-// expect: Pawl needs Boost 1.81 or newer
+// expect among others: Pawl needs Boost 1.81 or newer
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 

@@ -1,15 +1,13 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
-// Each wheel against the oracle, in lockstep, by random calls; the growing one grows at some moment
-// of each run. Whatever has to be known to repeat a failure is the printed seed; PAWL_TRACE=1 prints
-// the calls.
+// Each wheel against the oracle, in lockstep, by random calls. The printed seed is enough to repeat
+// a failure; PAWL_TRACE=1 prints the calls.
 
 #include <pawl/time/binary_wheel.hpp>
 #include <pawl/time/hierarchical_wheel.hpp>
 
 #include "../support/backend_lockstep.hpp"
-#include "../support/growing_backend.hpp"
 #include "../support/seed.hpp"
 
 #define BOOST_TEST_MODULE backend_differential
@@ -25,8 +23,7 @@ namespace {
 using pawl::time::geometry;
 using pawl_test::random_choices;
 
-using wheels = boost::mpl::list<pawl::time::hierarchical_wheel, pawl::time::binary_wheel,
-                                pawl_test::grown_sometime>;
+using wheels = boost::mpl::list<pawl::time::hierarchical_wheel, pawl::time::binary_wheel>;
 
 geometry draw_geometry(random_choices& random) {
     std::vector<int> bits;

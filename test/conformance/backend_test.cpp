@@ -1,23 +1,22 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
-// What backend.hpp promises, asked of every backend, of the hierarchical wheel in several
-// geometries, of the growing wheel, which grows at one of several moments, and of the oracle itself;
-// and, as far as they can do it, of rings. The numbers in the comments are those of the list of cases
-// in doc/testing.md.
+// Tests the promises of backend.hpp on every backend, on the hierarchical wheel in several
+// geometries, on the oracle itself, and on rings as far as they apply. doc/testing.md lists the
+// cases that comments cite by number.
 //
-// Rings hand out within a window, one ring after the other, each in the order of registrations;
-// what is due at once they file for one tick. They have no never(), rewind(), refile() and any(),
-// their detached nodes may expire before they are popped, and next_wake() may come for no more than
-// to close a period. A test that needs the very tick, the order of B3, or one of these, is asked of
-// `candidates`, the others of `every` structure.
+// Rings hand out nodes within a window, one ring after the other, each in the order of
+// registrations, and file overdue nodes for one tick. They have no never(), rewind(), refile() or
+// any(). Their detached nodes may expire before they are popped, and next_wake() may come only to
+// close a period. A test that needs the exact tick, the order, or one of these functions runs on
+// `candidates`, the others on `every` structure.
 
 #include <pawl/time/binary_wheel.hpp>
 #include <pawl/time/hierarchical_wheel.hpp>
 
 #define BOOST_TEST_MODULE backend
-#include "../support/growing_backend.hpp"
 #include "../support/ordered_map_backend.hpp"
+#include "../support/reserve.hpp"
 #include "../support/rings_backend.hpp"
 #include "../support/seed.hpp"
 #include "../support/typed_cases.hpp"
@@ -53,11 +52,6 @@ struct binary {
     using backend = binary_wheel;
     static geometry shape() { return {}; }
 };
-template <std::uint64_t Nodes>
-struct growing {
-    using backend = pawl_test::growing_at<Nodes>;
-    static geometry shape() { return {}; }
-};
 struct oracle {
     using backend = ordered_map_backend;
     static geometry shape() { return {}; }
@@ -67,21 +61,18 @@ struct rings_of {
     using backend = rings_backend;
     static rings_backend::shape shape() { return {RatioBits, Marks}; }
 };
-// Of the growing ones, one has grown when its first node is filed; one does soon, and so in most of
-// the cases; and one does where, after 512 nodes, more are filed while expire() is incomplete.
 using candidates = pawl_test::types<oracle, binary, wheel_of<6>, wheel_of<1>, wheel_of<12>,
-                                    wheel_of<8>, wheel_of<2, 5, 3>, wheel_of<11, 10, 10, 10>,
-                                    growing<0>, growing<5>, growing<520>>;
-// Two marks: long periods, in which a node that is filed anew stays where it is. Many marks and
-// few delays: short periods, of nodes that begin at all times before they are filed.
+                                    wheel_of<8>, wheel_of<2, 5, 3>, wheel_of<11, 10, 10, 10>>;
+// Two marks: long periods, in which a refiled node keeps its place. Many marks and few delays:
+// short periods, with nodes that start at all times before they are filed.
 using rings = pawl_test::types<rings_of<1, 2>, rings_of<4, 1024>>;
 using every = decltype(candidates{} + rings{});
 
-/// Hands out in the very tick, in the order of due ticks. Otherwise these are rings.
+/// Hands out each node in its exact tick, in the order of due ticks. The others are rings.
 template <class Backend>
 constexpr bool exact = !std::is_same_v<Backend, rings_backend>;
 
-/// The last tick in which a node may be handed out that is filed at the position.
+/// The last tick in which a node that is filed at the position may be handed out.
 template <class Backend>
 std::uint64_t latest_for(const Backend& b, std::uint64_t due) {
     if constexpr (exact<Backend>)
@@ -90,7 +81,7 @@ std::uint64_t latest_for(const Backend& b, std::uint64_t due) {
         return b.latest(tick{due}).count();
 }
 
-/// Of the nodes that a late driver finds, those with a lower rank come first.
+/// Of the nodes that a late driver finds, those with lower ranks come first.
 template <class Backend>
 std::uint64_t rank(const timer_node& node) {
     return exact<Backend> ? node.due.count() : node.slot();
@@ -104,7 +95,7 @@ void check(bool holds, int line = __builtin_LINE()) {
     BOOST_REQUIRE_MESSAGE(holds, "line " << line);
 }
 
-// For the same reason no vector is made by who calls this.
+// For the same reason the callers make no vector.
 void same(const indices& emitted, std::initializer_list<std::size_t> expected,
           int line = __builtin_LINE()) {
     if (!std::ranges::equal(emitted, expected))
@@ -113,10 +104,10 @@ void same(const indices& emitted, std::initializer_list<std::size_t> expected,
                                     expected.end());
 }
 
-/// What was told to a backend of a node.
+/// The calls that a backend got for a node.
 struct promise {
     std::uint64_t due = 0;
-    std::uint64_t latest = 0; ///< handed out by then if the driver comes when next_wake() says
+    std::uint64_t latest = 0; ///< handed out by then if the driver obeys next_wake()
     bool filed = false;
 };
 
@@ -124,7 +115,9 @@ template <class Backend>
 struct bench_on {
     template <class Shape>
     bench_on(const Shape& shape, std::size_t count, tick start)
-        : nodes(count), promised(count), backend(shape, start) {}
+        : nodes(count), promised(count), backend(shape, start) {
+        pawl_test::reserve(backend, count);
+    }
 
     /// One call with room for `limit`.
     bool expire(std::uint64_t now, std::size_t limit) {
@@ -135,13 +128,13 @@ struct bench_on {
             check(out[i]->due.count() <= now);
         }
         backend.invariant();
-        // A node may be moved from level to level before it is handed out, but not for ever.
+        // A node may move from level to level before it is handed out, but not forever.
         fruitless = result.emitted == 0 && result.more ? fruitless + 1 : 0;
         check(fruitless < 1000);
         return result.more;
     }
 
-    /// Everything that is due; answers the indices.
+    /// Expires everything that is due; returns the indices.
     const indices& due(std::uint64_t now, std::size_t limit = 64) {
         emitted.clear();
         while (expire(now, limit)) {
@@ -157,6 +150,10 @@ struct bench_on {
         promised[node] = {due, latest_for(backend, due), true};
         backend.rearm(nodes[node], tick{due});
     }
+    void detach_all(typename Backend::detached& set) {
+        pawl_test::reserve_to_detach(backend, nodes.size());
+        backend.detach_all(set);
+    }
     void erase(std::size_t node) {
         promised[node].filed = false;
         backend.erase(nodes[node]);
@@ -167,7 +164,7 @@ struct bench_on {
         backend.move_node(nodes[from], nodes[to]);
     }
 
-    /// The backend has let go of a node, once; answers its index.
+    /// The backend has released a node, once; returns its index.
     std::size_t let_go(const timer_node& node) {
         const auto i = static_cast<std::size_t>(&node - nodes.data());
         check(i < nodes.size() && std::exchange(promised[i].filed, false));
@@ -177,7 +174,7 @@ struct bench_on {
     }
 
     std::uint64_t latest(std::size_t node) const { return promised[node].latest; }
-    /// Of all.
+    /// The maximum of all.
     std::uint64_t latest() const {
         std::uint64_t last = 0;
         for (const promise& p : promised)
@@ -190,10 +187,10 @@ struct bench_on {
     std::vector<promise> promised;
     Backend backend;
     indices emitted;
-    std::size_t fruitless = 0; ///< calls in a row that handed out nothing, and are to be repeated
+    std::size_t fruitless = 0; ///< successive calls that found nothing and asked for another
 };
 
-/// What it does depends on the backend only, so that it is compiled once for each of those.
+/// Its behaviour depends on the backend only, so it is compiled once for each backend.
 template <class Candidate>
 struct bench : bench_on<typename Candidate::backend> {
     explicit bench(std::size_t count = 0, tick start = tick{})
@@ -202,7 +199,7 @@ struct bench : bench_on<typename Candidate::backend> {
 
 } // namespace
 
-// 3
+// case 3
 PAWL_TYPED_CASE(timers_one_tick_apart_come_one_by_one, C, candidates) {
     bench<C> b(1024);
     for (std::size_t i = 0; i != 1024; ++i)
@@ -213,7 +210,7 @@ PAWL_TYPED_CASE(timers_one_tick_apart_come_one_by_one, C, candidates) {
     check(b.backend.empty());
 }
 
-// 4, 18
+// cases 4, 18
 PAWL_TYPED_CASE(a_timer_is_not_early_and_the_same_tick_can_be_asked_twice, C, every) {
     bench<C> b(1);
     b.insert(0, 193);
@@ -225,7 +222,7 @@ PAWL_TYPED_CASE(a_timer_is_not_early_and_the_same_tick_can_be_asked_twice, C, ev
     same(b.due(b.latest(0)), {});
 }
 
-// 5, 20, 21
+// cases 5, 20, 21
 PAWL_TYPED_CASE(a_slot_serves_every_round_of_the_wheel, C, every) {
     bench<C> b(3);
     for (std::uint64_t round = 0; round != 40; ++round) {
@@ -240,7 +237,7 @@ PAWL_TYPED_CASE(a_slot_serves_every_round_of_the_wheel, C, every) {
     }
 }
 
-// 6, 7
+// cases 6, 7
 PAWL_TYPED_CASE(no_tick_is_too_far, C, candidates) {
     bench<C> b(66);
     for (std::size_t bit = 0; bit != 64; ++bit)
@@ -259,7 +256,7 @@ PAWL_TYPED_CASE(no_tick_is_too_far, C, candidates) {
     b.erase(65);
 }
 
-// 9
+// case 9
 PAWL_TYPED_CASE(a_due_timer_in_the_first_slot_of_a_level_can_be_erased, C, every) {
     for (const std::uint64_t start : {64U, 4096U, 262144U}) {
         bench<C> b(2);
@@ -274,7 +271,7 @@ PAWL_TYPED_CASE(a_due_timer_in_the_first_slot_of_a_level_can_be_erased, C, every
     }
 }
 
-// 10, 39
+// cases 10, 39
 PAWL_TYPED_CASE(a_timer_can_be_rearmed_after_its_slot_has_begun, C, every) {
     bench<C> b(3);
     b.insert(0, 100);
@@ -293,7 +290,7 @@ PAWL_TYPED_CASE(a_timer_can_be_rearmed_after_its_slot_has_begun, C, every) {
     same(b.due(b.latest(1)), {1});
 }
 
-// 11
+// case 11
 PAWL_TYPED_CASE(minutes_in_milliseconds_are_met, C, every) {
     bench<C> b(4);
     b.insert(0, 150'000);
@@ -306,7 +303,7 @@ PAWL_TYPED_CASE(minutes_in_milliseconds_are_met, C, every) {
     while (before < b.latest()) {
         const std::uint64_t now = before + (before < 200'000 ? 100 : 100'000);
         for (const std::size_t i : b.due(now)) {
-            check(before < b.latest(i)); // there was no other chance
+            check(before < b.latest(i)); // there was no other tick
             ++met;
         }
         before = now;
@@ -315,7 +312,7 @@ PAWL_TYPED_CASE(minutes_in_milliseconds_are_met, C, every) {
     check(met == 4U);
 }
 
-// 13
+// case 13
 PAWL_TYPED_CASE(a_timer_is_filed_anew_from_every_position, C, every) {
     bench<C> b(2);
     std::uint64_t now = 0;
@@ -331,7 +328,7 @@ PAWL_TYPED_CASE(a_timer_is_filed_anew_from_every_position, C, every) {
     }
 }
 
-// 14
+// case 14
 PAWL_TYPED_CASE(a_random_delay_is_met, C, every) {
     std::mt19937_64 random(pawl_test::seed());
     bench<C> b(1);
@@ -344,7 +341,7 @@ PAWL_TYPED_CASE(a_random_delay_is_met, C, every) {
     }
 }
 
-// In rings, whoever starts last in a period keeps the first one waiting.
+// In rings, the last timer that starts in a period delays the first one.
 PAWL_TYPED_CASE(a_timer_is_not_kept_by_those_that_start_after_it, C, every) {
     bench<C> b(256);
     std::size_t met = 0;
@@ -359,7 +356,7 @@ PAWL_TYPED_CASE(a_timer_is_not_kept_by_those_that_start_after_it, C, every) {
     check(met == 256U);
 }
 
-// 15
+// case 15
 PAWL_TYPED_CASE(next_wake_is_exact_for_one_timer_and_never_for_none, C, candidates) {
     bench<C> b(1);
     check(b.backend.next_wake() == tick::never());
@@ -400,7 +397,7 @@ PAWL_TYPED_CASE(next_wake_is_now_while_anything_overdue_is_filed, C, candidates)
     same(b.due(500), {0});
 }
 
-// 16
+// case 16
 PAWL_TYPED_CASE(a_limited_expire_resumes_keeps_order_and_takes_new_timers, C, candidates) {
     bench<C> b(1024);
     for (std::size_t i = 0; i != 512; ++i)
@@ -491,7 +488,7 @@ PAWL_TYPED_CASE(while_expire_is_incomplete_every_node_is_found, C, every) {
     check(b.due(b.latest()).size() == later);
 }
 
-// 19
+// case 19
 PAWL_TYPED_CASE(the_position_need_not_start_at_zero, C, candidates) {
     bench<C> b(2, tick{1'234'567'890'123});
     check(b.backend.now() == tick{1'234'567'890'123});
@@ -502,12 +499,12 @@ PAWL_TYPED_CASE(the_position_need_not_start_at_zero, C, candidates) {
     same(b.due(1'234'567'890'124), {0});
 }
 
-// 21, 61
+// cases 21, 61
 PAWL_TYPED_CASE(equal_ticks_keep_start_order_across_levels, C, candidates) {
     bench<C> b(100);
     const std::uint64_t due = 5000;
     std::size_t next = 0;
-    // Filed from ever nearer, so that each time another level is chosen.
+    // Filed from ever shorter distances, so that each time another level is chosen.
     for (const std::uint64_t now : {0U, 904U, 4096U, 4903U, 4992U, 4999U, 5000U}) {
         same(b.due(now - (now == due ? 1 : 0)), {});
         for (int i = 0; i != 10; ++i)
@@ -533,7 +530,7 @@ PAWL_TYPED_CASE(rearming_is_a_new_start, C, candidates) {
     same(b.due(100), {2, 0, 1});
 }
 
-// 23
+// case 23
 PAWL_TYPED_CASE(everything_can_be_detached_at_once, C, candidates) {
     bench<C> b(400);
     for (std::size_t i = 0; i != 400; ++i)
@@ -542,7 +539,7 @@ PAWL_TYPED_CASE(everything_can_be_detached_at_once, C, candidates) {
     const std::size_t before = b.backend.size();
 
     typename C::backend::detached set(b.backend);
-    b.backend.detach_all(set);
+    b.detach_all(set);
 
     check(b.backend.empty());
     check(b.backend.next_wake() == tick::never());
@@ -563,7 +560,7 @@ PAWL_TYPED_CASE(a_detached_node_is_popped_unless_it_has_gone_before, C, every) {
     const std::size_t before = b.backend.size();
 
     typename C::backend::detached set(b.backend);
-    b.backend.detach_all(set);
+    b.detach_all(set);
 
     const std::size_t emitted = b.emitted.size();
     std::size_t gone = 0;
@@ -594,7 +591,7 @@ PAWL_TYPED_CASE(detached_nodes_can_be_erased_moved_and_rearmed, C, every) {
     for (std::size_t i = 0; i != 4; ++i)
         b.insert(i, 1000 * i);
     typename C::backend::detached set(b.backend);
-    b.backend.detach_all(set);
+    b.detach_all(set);
     b.insert(5, 30);
 
     b.erase(0);
@@ -602,7 +599,7 @@ PAWL_TYPED_CASE(detached_nodes_can_be_erased_moved_and_rearmed, C, every) {
     b.rearm(2, 40);
     b.backend.invariant();
 
-    check(b.backend.size() == (exact<typename C::backend> ? 2U : 4U)); // those of the set as well
+    check(b.backend.size() == (exact<typename C::backend> ? 2U : 4U)); // those of the set, too
     check(set.pop() == &b.nodes[6]);
     check(set.pop() == &b.nodes[3]);
     check(set.pop() == nullptr);
@@ -615,11 +612,11 @@ PAWL_TYPED_CASE(a_detached_node_that_is_filed_for_the_same_tick_anew_leaves_the_
     for (std::size_t i = 0; i != 3; ++i)
         b.insert(i, 1000);
     typename C::backend::detached first(b.backend);
-    b.backend.detach_all(first);
+    b.detach_all(first);
     b.rearm(1, 1000);
     typename C::backend::detached second(b.backend);
-    if constexpr (!exact<typename C::backend>) { // others have one set at a time
-        b.backend.detach_all(second);
+    if constexpr (!exact<typename C::backend>) { // the others have one set at a time
+        b.detach_all(second);
         b.rearm(1, 1000);
     }
 
@@ -641,7 +638,7 @@ PAWL_TYPED_CASE(after_a_rewind_nodes_keep_due_and_order, C, candidates) {
     b.insert(3, 900);
     typename C::backend::detached set(b.backend);
 
-    b.backend.detach_all(set);
+    b.detach_all(set);
     b.backend.rewind(tick{100});
     while (timer_node* node = set.pop())
         b.backend.refile(*node);
@@ -653,7 +650,7 @@ PAWL_TYPED_CASE(after_a_rewind_nodes_keep_due_and_order, C, candidates) {
     same(b.due(1500), {0});
 }
 
-// 41
+// case 41
 PAWL_TYPED_CASE(a_timer_filed_as_due_can_be_rearmed_twice, C, every) {
     bench<C> b(1);
     same(b.due(1000), {});
@@ -686,7 +683,7 @@ PAWL_TYPED_CASE(moving_keeps_the_place_and_the_owners_bits, C, every) {
     check(!b.nodes[0].filed());
     check(b.nodes[0].due == tick{});
     check(b.nodes[2].user() == 9U);
-    b.move(3, 0); // not filed: nothing to do but to copy
+    b.move(3, 0); // not filed: only copies
     same(b.due(b.latest(1)), {2, 1});
     check(b.nodes[2].user() == 9U);
 }
@@ -705,7 +702,7 @@ PAWL_TYPED_CASE(any_finds_every_node_until_none_is_left, C, candidates) {
     b.backend.invariant();
 }
 
-// Ours: the clock of a machine that was asleep.
+// Our own case: the clock of a machine that was asleep.
 PAWL_TYPED_CASE(a_jump_of_a_day_expires_in_order_and_in_steps, C, every) {
     std::mt19937_64 random(pawl_test::seed());
     bench<C> b(3000);
@@ -717,7 +714,7 @@ PAWL_TYPED_CASE(a_jump_of_a_day_expires_in_order_and_in_steps, C, every) {
     while (b.expire(now, 256))
         ++calls;
 
-    check(calls > 3000U / 256U); // the structure stops, and goes on where it has stopped
+    check(calls > 3000U / 256U); // the structure stops, and continues at the same place
     check(b.emitted.size() == 3000U);
     for (std::size_t i = 1; i != 3000; ++i)
         check(b.rank_of(b.emitted[i - 1]) <= b.rank_of(b.emitted[i]));
@@ -725,8 +722,8 @@ PAWL_TYPED_CASE(a_jump_of_a_day_expires_in_order_and_in_steps, C, every) {
 
 namespace {
 
-/// Random calls on a backend whose driver comes whenever it is to, or, if it is not punctual, now
-/// and then. Ends with an empty one.
+/// Random calls on a backend. A punctual driver comes at each next_wake(), the other one at random
+/// times. Ends with an empty backend.
 template <class Backend>
 void walk(bench_on<Backend>& b, std::uint64_t steps, bool punctual, std::mt19937_64& random) {
     const auto below = [&](std::uint64_t bound) { return random() % bound; };

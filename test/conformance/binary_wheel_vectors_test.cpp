@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
-// The stories told about HiTime, from its own test suite, its text and its defects, replayed on
-// binary_wheel. Where Pawl promises something else, both answers are listed below.
+// The stories of HiTime, from its own test suite, its text and its defects, replayed on
+// binary_wheel. If Pawl's answer differs, both answers are listed below.
 
 #include <pawl/time/binary_wheel.hpp>
 
@@ -64,8 +64,8 @@ constexpr difference differences[]{
     {"largest_u64_deadline", 2, "\"t\"", "null", never},
 };
 
-/// HiTime's interface on top of the wheel. What has expired and is not yet taken waits in a queue,
-/// as it does in Pawl's service.
+/// HiTime's interface on top of the wheel. Expired timers that are not yet taken wait in a queue,
+/// as in Pawl's service.
 class hitime {
 public:
     explicit hitime(const test_vector& story) {
@@ -145,7 +145,7 @@ private:
         return expire(tick{now + std::min(step.get<std::uint64_t>("delta"), ~now)});
     }
 
-    /// All that are running have expired, whenever they are due.
+    /// All running timers expire, whatever their due times.
     value expire_all(fields&) {
         binary_wheel::detached set(*wheel_);
         wheel_->detach_all(set);
@@ -154,7 +154,8 @@ private:
         return nullptr;
     }
 
-    /// What is filed as due comes at the next expire(), and needs no other time for it.
+    /// A timer that is filed as due comes at the next expire(); the tick of that call does not
+    /// matter.
     value next(fields&) { return next(); }
 
     value drain(fields&) {
@@ -190,7 +191,7 @@ private:
 
     // -----------------------------------------------------------------------------------------
 
-    /// Nothing, if it runs or waits to be taken.
+    /// Does nothing if the timer is running or is in the queue.
     void start(timer_node& node, tick due) {
         if (!node.filed() && std::find(queue_.begin(), queue_.end(), &node) == queue_.end())
             wheel_->insert(node, due);
@@ -205,7 +206,7 @@ private:
         wheel_->insert(node, due);
     }
 
-    /// Whether anything has expired.
+    /// Returns whether a timer has expired.
     bool expire(tick now) {
         std::array<timer_node*, 3> out{};
         for (bool more = true; more;) {
@@ -227,7 +228,7 @@ private:
         return value(at->first);
     }
 
-    /// As Pawl's service, which does not sleep while something waits in its queue.
+    /// Like Pawl's service, which does not sleep while its queue is not empty.
     value wait(tick now) const {
         if (!queue_.empty())
             return 0;

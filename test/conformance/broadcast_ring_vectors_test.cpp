@@ -1,9 +1,9 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
-// The stories told about seed 004, from its text, its tests and its defects, replayed on broadcast_ring
-// with many writers and policy drop_new, which is the seed's. Steps that are sentences are operations
-// like the others.
+// The stories of Area, from its text, its tests and its defects, replayed on broadcast_ring with
+// many writers and policy drop_new, which is Area's. Steps that are sentences are operations like
+// the others.
 
 #include <pawl/broadcast_ring.hpp>
 
@@ -44,7 +44,7 @@ constexpr const char* blocks_nobody =
     "a reservation that is dropped, by an exception for instance, blocks nobody: readers skip its "
     "slots";
 
-/// Answers that Pawl gives otherwise.
+/// Answers in which Pawl differs.
 constexpr std::array differences{
     pawl_test::difference{"split_publish_order", 6, R"("error:cas_failed")", R"("ok")",
                           "who publishes out of order need not come again: readers see the slots "
@@ -78,7 +78,7 @@ value error_text(const broadcast_error& e) {
     return "error:unknown";
 }
 
-/// The seed: an area has a writer `w` and a reader `r`.
+/// The initial state: an area has a writer `w` and a reader `r`.
 class seed {
 public:
     explicit seed(const test_vector& story) {
@@ -134,7 +134,7 @@ private:
     }
 
     value create_reader(fields& step) {
-        (void)step.get<std::uint64_t>("seed"); // where the seed begins to look for a place
+        (void)step.get<std::uint64_t>("seed"); // where Area starts to look for a place
         const std::string id = step.text("id");
         try {
             readers_.emplace(id, ring().join_oldest());
@@ -201,7 +201,7 @@ private:
         reservation_type& piece = reserved_.at(range[0]);
         if (piece && piece.first() + piece.size() != range.at(1))
             throw pawl_test::bad_vector("the range is no reservation, and no rear part of one");
-        piece.publish(); // of one that is published: nothing
+        piece.publish(); // if it is already published: no effect
         return "ok";
     }
 
@@ -222,7 +222,7 @@ private:
     }
     value resume(fields& step) {
         reader_type& reader = reader_of(step);
-        (void)reader.resume(); // how many it has missed
+        (void)reader.resume(); // number of missed messages
         return !reader.suspended();
     }
     value resume_at(fields& step) {
@@ -251,7 +251,7 @@ private:
     value drop_rearmed(fields&) {
         {
             reservation_type held = ring().reserve(4);
-            reservation_type out_of_reach = std::move(held); // disarmed, and armed
+            reservation_type out_of_reach = std::move(held); // disarmed, then armed
             held = std::move(out_of_reach);
         }
         return what_comes_next();
@@ -276,7 +276,7 @@ private:
         return std::is_same_v<decltype(*of_r.begin()), const int&> ? "only const access" : "access";
     }
 
-    // In the seed A leaves by looking for other readers, and does not see D. Here in many ways, and
+    // In Area, A leaves by looking for other readers, and misses D. Here A leaves in many ways, and
     // D always reads.
     value readers_a_and_c(fields&) {
         make(16, 8);

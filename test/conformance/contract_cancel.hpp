@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(C11_aborted_waits_and_what_is_posted_between_them_keep_thei
     BOOST_TEST(order == "TbUc");
 }
 
-// P6: no more than 64 units are queued at a time; each is followed by another one.
+// P6: at most 64 units are queued at a time; each is followed by another one.
 BOOST_AUTO_TEST_CASE(C11_what_is_posted_after_very_many_aborted_waits) {
     asio::io_context io;
     tut::steady_timer t(io, 1h);
@@ -220,11 +220,11 @@ BOOST_AUTO_TEST_CASE(C13_a_wait_that_has_expired_but_was_not_collected_can_be_ca
     BOOST_TEST(b == fate::aborted);
 }
 
-// P4, cancel wins until the handler starts. Asio: once it is queued, a wait is lost to cancel.
+// P4, cancel wins until the handler starts. With Asio, cancel has no effect on a queued wait.
 inline constexpr std::size_t recalled = by_design(one, none);
 inline constexpr fate fate_of_a_recalled_wait = by_design(fate::aborted, fate::success);
 
-/// A timer whose wait has expired and was handed to an executor that has not begun its handler.
+/// A timer whose wait has expired and was handed to an executor that has not started its handler.
 struct queued_wait {
     asio::io_context io;
     manual_context queue;
@@ -463,7 +463,7 @@ BOOST_AUTO_TEST_CASE(C14_a_new_expiry_arms_no_wait_again) {
     const auto units = run_to_end(io);
 
     BOOST_TEST(f == fate::aborted);
-    // C30: Pawl leaves its driver as it is, in case that a new wait follows; its wake-up is a unit.
+    // C30: Pawl leaves its driver armed, in case a new wait follows; its wake-up is a unit.
     if constexpr (under_test_is_pawl)
         BOOST_TEST(units <= 2u);
     else
@@ -759,7 +759,7 @@ BOOST_AUTO_TEST_CASE(C32_emission_in_the_waits_own_handler_is_harmless) {
     BOOST_TEST(f == fate::success);
 }
 
-// From here on Asio uses freed memory.
+// From here on Asio would use freed memory.
 #if !(defined(PAWL_UNDER_TEST_ASIO) && PAWL_UNDER_TEST_ASIO)
 
 BOOST_AUTO_TEST_CASE(C32_the_slot_works_when_the_source_of_the_move_is_gone) {

@@ -1,8 +1,8 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// Rows C40, C41, and what C22 and C24 say of clocks that stand still: clocks and wait traits of the
-// user's own.
+// Rows C40, C41, and the parts of C22 and C24 on clocks that stand still: the user's own clocks and
+// wait traits.
 
 #ifndef PAWL_TEST_CONFORMANCE_CONTRACT_CLOCK_HPP
 #define PAWL_TEST_CONFORMANCE_CONTRACT_CLOCK_HPP
@@ -146,7 +146,7 @@ struct seconds_clock {
 
 struct seconds_traits {
     static seconds_clock::duration to_wait_duration(const seconds_clock::duration&) {
-        return seconds_clock::duration(0); // shorter than the unit: look again at once
+        return seconds_clock::duration(0); // shorter than the unit: asks again at once
     }
 };
 
@@ -185,7 +185,7 @@ BOOST_AUTO_TEST_CASE(C40_a_clock_may_stand_before_its_epoch) {
     least.expires_after(stepped::duration::min());
     BOOST_TEST((least.expiry() == stepped::time_point::min()));
     t.async_wait(record(f));
-    unset.async_wait(record(g)); // the epoch is still to come
+    unset.async_wait(record(g)); // the epoch is in the future
     least.async_wait(record(h));
     run_until(io, [&] { return h != fate::pending; });
     io.run_for(3ms);
@@ -239,7 +239,7 @@ BOOST_AUTO_TEST_CASE(C22_after_a_jump_of_a_day_timers_complete_in_the_order_of_t
     std::deque<polling_timer<stepped>> timers;
     std::vector<int> order, expected;
     constexpr int n = 97;                    // coprime to the step, so that all are visited
-    constexpr auto base = for_rings(2h, 0h); // all take the ring of a day, in the order of starts
+    constexpr auto base = for_rings(2h, 0h); // all use the ring of a day, in the order of starts
     for (int i = 0; i < n; ++i) {
         const int minute = (i * 31) % n;
         timers.emplace_back(io, base + std::chrono::minutes(minute + 1));
@@ -271,8 +271,8 @@ BOOST_AUTO_TEST_CASE(C22_expiries_within_one_tick) {
 
 // ---- C41 ----------------------------------------------------------------------------------------
 
-// No wait traits shorten the sleep here: what notices the jump is the longest sleep of the service,
-// one second in Pawl and five minutes in Asio.
+// No wait traits shorten the sleep here. The longest sleep of the service notices the jump: one
+// second in Pawl, five minutes in Asio.
 BOOST_AUTO_TEST_CASE(C41_a_jump_of_a_clock_that_is_not_steady) {
     using stepped = stepped_clock<struct C41_jump, false>;
     asio::io_context io;

@@ -40,7 +40,7 @@ struct handler_error : std::runtime_error {
     handler_error() : std::runtime_error("thrown by a handler") {}
 };
 
-/// run() until a handler throws. False if none does.
+/// run() until a handler throws. False if no handler throws.
 inline bool run_until_it_throws(asio::io_context& io) {
     try {
         io.run_for(patience);
@@ -200,7 +200,7 @@ BOOST_AUTO_TEST_CASE(C35_cancel_wakes_the_thread_that_sleeps_in_run) {
     BOOST_TEST(io.stopped());
 }
 
-/// A handler that blocks its thread until another handler was called.
+/// A handler that blocks its thread until another handler has been called.
 class rendezvous {
 public:
     auto wait() {
@@ -214,7 +214,7 @@ public:
     auto meet() {
         return [this](error_code) { met_.store(true, std::memory_order_release); };
     }
-    bool in_time() const { return in_time_; } // once all threads have ended
+    bool in_time() const { return in_time_; } // after all threads have ended
 
 private:
     std::atomic<bool> met_{false};
@@ -302,8 +302,7 @@ BOOST_AUTO_TEST_CASE(C36_pending_waits_survive_stop_and_complete_after_restart) 
     run_to_end(io); // restarts
 
     BOOST_TEST(stopped);
-#if !defined(                                                                                      \
-    BOOST_ASIO_HAS_IOCP) // where those that are due with it are in the port before stop(): see below
+#if !defined(BOOST_ASIO_HAS_IOCP) // waits due with it are in the port before stop(): see below
     BOOST_TEST(f_then == fate::pending);
     BOOST_TEST(g_then == fate::pending);
 #endif
@@ -347,8 +346,7 @@ BOOST_AUTO_TEST_CASE(C36_completions_that_were_queued_survive_stop) {
     const std::string then = order;
     run_to_end(io);
 
-#if defined(                                                                                       \
-    BOOST_ASIO_HAS_IOCP) // where run() goes on with what is in the port before it sees stop(): Asio's timers, too
+#if defined(BOOST_ASIO_HAS_IOCP) // run() first handles what is in the port, also with Asio's timers
     BOOST_TEST(then.front() == 'a');
 #else
     BOOST_TEST(then == "a");
@@ -432,7 +430,7 @@ BOOST_AUTO_TEST_CASE(C37_a_handler_may_own_the_timer_of_another_wait) {
     BOOST_TEST(log.calls == 0);
 }
 
-/// Does something when the last copy dies.
+/// Calls a function when the last copy is destroyed.
 class at_destruction {
 public:
     explicit at_destruction(std::function<void()> f) : function_(std::move(f)) {}
@@ -579,7 +577,7 @@ BOOST_AUTO_TEST_CASE(C38_the_same_when_the_handler_was_queued_already) {
 
 #if defined(BOOST_ASIO_HAS_UNISTD_H)
 
-/// Boost.Test takes the end of a child for an error of the test.
+/// Boost.Test reports the end of a child as an error of the test.
 class children_may_end {
 public:
     children_may_end() {

@@ -348,8 +348,8 @@ BOOST_AUTO_TEST_CASE(C9_a_handler_may_own_its_timer) {
     BOOST_TEST(watch.expired());
 }
 
-// UB by the letter and relied on in practice: globals and members declared before their context.
-// Asio's own way of surviving it calls members of a dead service, which sanitizers do not forgive.
+// Formally undefined, but relied on in practice: globals and members declared before their context.
+// Asio's own implementation calls members of a dead service, which sanitizers report.
 #if !(defined(PAWL_UNDER_TEST_ASIO) && PAWL_UNDER_TEST_ASIO &&                                     \
       (PAWL_TEST_ADDRESS_SANITIZER || PAWL_TEST_THREAD_SANITIZER))
 BOOST_AUTO_TEST_CASE(C9_a_timer_without_waits_may_die_after_its_context) {

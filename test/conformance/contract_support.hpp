@@ -2,21 +2,19 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   The frame of the contract suite: one text, compiled for boost::asio::steady_timer
+//   The frame of the contract suite: one source, compiled for boost::asio::steady_timer
 //   (PAWL_UNDER_TEST_ASIO=1), for pawl::steady_timer, for pawl::compact_timer
 //   (PAWL_UNDER_TEST_COMPACT=1), for pawl::ring_timer (PAWL_UNDER_TEST_RING=1), and for
-//   pawl::coarse_timer (PAWL_UNDER_TEST_COARSE=1). Each test names
-//   the row C1..C42 of the contract that it pins. Where Pawl differs on purpose the test says so
-//   with by_design(pawl, asio) or `if constexpr (under_test_is_pawl)`, where rings do, with
-//   for_rings(rings, others) or `if constexpr (rings_under_test)`; the list of these places is
-//   doc/contract-differences.md.
+//   pawl::coarse_timer (PAWL_UNDER_TEST_COARSE=1). Each test names the row C1..C42 of the contract
+//   that it pins. Intended differences of Pawl are marked with by_design(pawl, asio) or `if
+//   constexpr (under_test_is_pawl)`, those of rings with for_rings(rings, others) or `if constexpr
+//   (rings_under_test)`; doc/contract.md lists them.
 //
-//   A ring timer serves the delays that its context was given before. So with rings, io_context,
-//   thread_pool and manual_context are contexts that have been given some.
+//   A ring timer only serves delays that its context was given in advance. So with rings,
+//   io_context, thread_pool and manual_context are contexts that have been given some.
 //
 // Model
-//   No test asserts an upper bound on real time. `patience` is the guard against hangs, and nothing
-//   else.
+//   No test asserts an upper bound on real time. `patience` only guards against hangs.
 
 #ifndef PAWL_TEST_CONFORMANCE_CONTRACT_SUPPORT_HPP
 #define PAWL_TEST_CONFORMANCE_CONTRACT_SUPPORT_HPP
@@ -67,7 +65,7 @@ using clock = std::chrono::steady_clock;
 #if defined(PAWL_UNDER_TEST_RING) && PAWL_UNDER_TEST_RING
 inline constexpr bool rings_under_test = true;
 
-/// The delays of the rings. Any other takes the next longer one.
+/// The delays of the rings. Any other delay uses the next longer ring.
 inline constexpr std::chrono::nanoseconds longest_delay = 10'000h;
 inline constexpr std::chrono::nanoseconds ring_delays[] = {1ms,   10ms, 100ms, 1s,  1min,
                                                            10min, 1h,   2h,    24h, longest_delay};
@@ -81,7 +79,7 @@ void give_rings(boost::asio::execution_context& context) {
     pawl::options o;
     o.rings.round_up = true;
     for (const auto delay : ring_delays)
-        o.rings.delays.push_back({.delay = delay, .capacity = 8}); // grows where more are needed
+        o.rings.delays.push_back({.delay = delay, .capacity = 8}); // grows where a test needs more
     (pawl::make_timer_service<Timers>(context, o), ...);
 }
 
@@ -100,7 +98,7 @@ private:
     services services_{*this};
 };
 
-/// Boost's, but for the contexts.
+/// Boost's namespace, except for the contexts.
 namespace asio {
 using namespace boost::asio;
 using io_context = with_rings<boost::asio::io_context, pawl::ring_timer>;
@@ -108,7 +106,7 @@ using thread_pool = with_rings<boost::asio::thread_pool, pawl::ring_timer>;
 } // namespace asio
 using manual_context = with_rings<pawl_test::manual_context, pawl::ring_timer>;
 
-/// An io_context for other timers besides.
+/// An io_context that also serves other timers.
 template <typename... Timers>
 using io_context_for = with_rings<asio::io_context, Timers...>;
 #else
@@ -133,7 +131,7 @@ inline constexpr bool under_test_is_pawl = false;
 /// The same timers on the wheel of compact_timer, or in rings.
 namespace tut {
 #if defined(PAWL_UNDER_TEST_RING) && PAWL_UNDER_TEST_RING
-/// C40: a service with rings compiles for these clocks only. Others stay on the default wheel.
+/// C40: a service with rings compiles for these clocks only. Other clocks use the default wheel.
 template <class Clock>
 inline constexpr bool can_have_rings =
     Clock::is_steady && std::is_same_v<typename Clock::duration, std::chrono::nanoseconds>;
@@ -144,7 +142,7 @@ using traits_on_backend =
 using typedef_of_pawl = pawl::ring_timer;
 #else
 template <class, class Traits>
-using traits_on_backend = pawl::on_backend<pawl::time::growing_wheel, Traits>;
+using traits_on_backend = pawl::on_backend<pawl::time::binary_wheel, Traits>;
 using typedef_of_pawl = pawl::compact_timer;
 #endif
 template <class Clock, class Traits = asio::wait_traits<Clock>,
@@ -160,7 +158,7 @@ using namespace pawl;
 using steady_traits = tut::steady_timer::traits_type;
 inline constexpr bool under_test_is_pawl = true;
 #elif defined(PAWL_UNDER_TEST_COARSE) && PAWL_UNDER_TEST_COARSE
-/// The coarse clock in the place of the steady one, whose time points it has.
+/// The coarse clock in place of the steady one; both have the same time points.
 namespace tut {
 template <class Clock>
 inline constexpr bool is_steady_clock = std::is_same_v<Clock, std::chrono::steady_clock>;
@@ -188,7 +186,7 @@ inline constexpr bool under_test_is_pawl = true;
 /// The clock of steady_timer.
 #if defined(PAWL_UNDER_TEST_COARSE) && PAWL_UNDER_TEST_COARSE
 using steady_clock = pawl::coarse_clock;
-/// What a delay may be longer by than was asked for.
+/// How much longer than requested a delay may be.
 inline const clock::duration delay_is_longer_by = 3 * pawl::coarse_clock::resolution();
 #else
 using steady_clock = clock;
@@ -199,7 +197,7 @@ inline constexpr clock::duration delay_is_longer_by{0};
 template <typename Executor>
 using timer_on = tut::basic_waitable_timer<clock, asio::wait_traits<clock>, Executor>;
 
-/// The two sides of a difference that is meant.
+/// The two sides of an intended difference.
 template <typename T>
 constexpr T by_design(T pawl, [[maybe_unused]] T asio) {
     if constexpr (under_test_is_pawl)
@@ -208,7 +206,7 @@ constexpr T by_design(T pawl, [[maybe_unused]] T asio) {
         return asio;
 }
 
-/// What is so with rings, and with all others.
+/// The value with rings, and the value with all others.
 template <typename T>
 constexpr T for_rings([[maybe_unused]] T rings, T others) {
     if constexpr (rings_under_test)
@@ -220,10 +218,10 @@ constexpr T for_rings([[maybe_unused]] T rings, T others) {
 inline constexpr std::size_t none = 0;
 inline constexpr std::size_t one = 1;
 
-/// How long a test waits for something that must happen before it calls it a hang.
+/// How long a test waits for an event before it reports a hang.
 inline constexpr auto patience = 10s;
 
-/// What became of a wait.
+/// The outcome of a wait.
 enum class fate { pending, success, aborted, strange_code, completed_twice };
 
 inline std::ostream& operator<<(std::ostream& out, fate f) {
@@ -242,12 +240,12 @@ inline void settle(fate& f, const error_code& code) {
     f = f == fate::pending ? fate_of(code) : fate::completed_twice;
 }
 
-/// A handler that writes down the fate of its wait.
+/// A handler that records the fate of its wait.
 inline auto record(fate& f) {
     return [&f](error_code code) { settle(f, code); };
 }
 
-/// The same, and that it ran, and when among others.
+/// The same, and also records its place in the order of handlers.
 inline auto record(fate& f, std::string& order, char name) {
     return [&f, &order, name](error_code code) {
         settle(f, code);
@@ -289,7 +287,7 @@ void run_until(asio::io_context& context, Condition condition) {
     }
 }
 
-/// All that can be done now. True if work is left that cannot be done now.
+/// Runs everything that is ready. True if work is left.
 inline bool busy_after_poll(asio::io_context& context) {
     context.restart();
     context.poll();

@@ -42,7 +42,7 @@ namespace contract {
 
 BOOST_AUTO_TEST_SUITE(tokens)
 
-/// Runs a coroutine to its end; what it throws is thrown here.
+/// Runs a coroutine to its end; rethrows its exception.
 template <typename Function>
 void run_coroutine(asio::io_context& io, Function function) {
     std::exception_ptr error;
@@ -152,7 +152,7 @@ public:
     template <typename Initiation>
     static std::decay_t<Initiation> initiate(Initiation&& initiation,
                                              contract::tokens::initiation_probe) {
-        return std::forward<Initiation>(initiation); // what starts the wait, not started
+        return std::forward<Initiation>(initiation); // would start the wait; not called
     }
 };
 

@@ -1,9 +1,9 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// Row C42: what Asio's handler tracking says of a timer. A program of its own, because the macro
-// changes Asio. The macros that name an operation are no public API: Pawl's waits appear without a
-// name of their own, behind the driver's.
+// Row C42: the output of Asio's handler tracking for a timer. A program of its own, because the
+// macro changes Asio. The macros that name an operation are not public, so Pawl's waits appear
+// without a name of their own, behind the driver's.
 
 #define BOOST_TEST_MODULE contract_tracking
 #define BOOST_ASIO_ENABLE_HANDLER_TRACKING 1
@@ -16,7 +16,7 @@
 
 namespace contract {
 
-/// What is written to the standard error stream while it lives.
+/// Captures the standard error stream during its lifetime.
 class captured_stderr {
 public:
     captured_stderr() {

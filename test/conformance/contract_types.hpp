@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// Rows C1-C5, C10, C16: what can be said of the class and of a timer on which nobody waits.
+// Rows C1-C5, C10, C16: the class, and timers without waits.
 
 #ifndef PAWL_TEST_CONFORMANCE_CONTRACT_TYPES_HPP
 #define PAWL_TEST_CONFORMANCE_CONTRACT_TYPES_HPP
@@ -318,7 +318,7 @@ BOOST_AUTO_TEST_CASE(C3_the_context_may_be_one_of_the_users_own) {
     BOOST_TEST(aborted == fate::aborted);
 }
 
-// Rings are made before the first timer of a context. Without them no delay is served.
+// Rings are made before the first timer of a context. Without rings no delay is served.
 BOOST_AUTO_TEST_CASE(C3_a_context_that_was_given_no_options) {
     boost::asio::io_context io;
     tut::steady_timer t(io);

@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(C20_an_expired_wait_never_completes_in_the_initiating_funct
     BOOST_TEST(inside == fate::success);
 }
 
-// An expired wait needs no ring: it is queued when it starts, and not by the next wake-up.
+// An expired wait needs no ring: it is queued when it starts, not by the next wake-up.
 inline constexpr const char* order_of_an_expired_wait = for_rings("aTb", "abT");
 
 BOOST_AUTO_TEST_CASE(C20_an_expired_wait_queues_behind_what_is_posted_around_it) {
@@ -182,10 +182,11 @@ BOOST_AUTO_TEST_CASE(C21_a_wait_started_by_a_handler_does_not_join_those_that_ar
     BOOST_TEST(order == "0123");
 }
 
-// In one ring the order is that of the starts; so it is when all are past, which need no ring.
+// In one ring the order is that of the starts. Waits that are already due need no ring, and have
+// the same order.
 inline constexpr const char* order_of_distinct_expiries = for_rings("312", "123");
 
-// With rings so far ahead that all that are started within 0.8 s are in the ring of one second.
+// With rings so far ahead that all waits that start within 0.8 s are in the ring of one second.
 inline constexpr auto deep_in_the_ring_of_a_second = for_rings(900ms, 0ms);
 
 BOOST_AUTO_TEST_CASE(C22_timers_complete_in_the_order_of_their_expiry) {
@@ -341,7 +342,7 @@ BOOST_AUTO_TEST_CASE(C24_the_maximal_expiry_never_comes_and_is_work_until_cancel
     BOOST_TEST(!io.stopped());
     BOOST_TEST(f == fate::pending);
     if constexpr (rings_under_test) {
-        // No ring is that long. The timer and its wait stay as they are.
+        // No ring is that long. The timer and its wait do not change.
         const auto when = t.expiry();
         BOOST_CHECK_THROW(t.expires_at(clock::time_point::max()), std::invalid_argument);
         BOOST_CHECK_THROW(tut::steady_timer(io, clock::time_point::max()), std::invalid_argument);

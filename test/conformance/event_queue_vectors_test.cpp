@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
-// The stories told about luamockit, replayed on event_queue. Where ours answers otherwise, both
-// answers are listed below. Steps that are sentences are operations like the others.
+// The stories of luamockit, replayed on event_queue. If Pawl's answer differs, both answers are
+// listed below. Steps that are sentences are operations like the others.
 
 #include <pawl/event_queue.hpp>
 #include <pawl/manual_clock.hpp>
@@ -51,10 +51,10 @@ constexpr difference differences[]{
      at_once},
 };
 
-/// What a function throws that is told to.
+/// The exception of a function that is told to throw.
 struct thrown : std::exception {};
 
-/// The library of the original, with the time of a clock that only steps move.
+/// The library of the original, on a clock that only steps move.
 class library {
 public:
     explicit library(const test_vector& story) {
@@ -93,7 +93,7 @@ private:
         (void)events_.inqueue();
         while (!enough() && !at_end) {
             clock_type::advance_to_next(events_.timer_context());
-            (void)events_.inqueue(); // lets the queue look at its timers
+            (void)events_.inqueue(); // lets the queue check its timers
         }
         end.cancel();
         (void)events_.inqueue();
@@ -155,7 +155,7 @@ private:
         return nullptr;
     }
 
-    /// The time that it took, until an event was there or the limit was reached.
+    /// Returns the time that it took until an event was present or the limit was reached.
     value wait(fields& step) {
         const std::int64_t began = virtual_ms();
         const auto there = [this] { return events_.inqueue() != 0; };
@@ -199,7 +199,7 @@ private:
 
     value disarm(fields& step) { return named(step).disarm(); }
 
-    /// The time that it took. Pawl's needs none, with whatever limit.
+    /// Returns the time that it took. Pawl's needs none, whatever the limit.
     value destroy_wait(fields& step) {
         queue::timer& t = named(step);
         const std::int64_t began = virtual_ms();
@@ -208,8 +208,8 @@ private:
             return "error:it lives";
         return object{{"blocked_ms", virtual_ms() - began}};
     }
-    /// Without `wait` the original only disarms the timer: what is in the queue is handled.
-    /// With a limit it waits for that long.
+    /// Without `wait` the original only disarms the timer: events in the queue are handled. With a
+    /// limit it waits that long.
     value destroy(fields& step) {
         if (step.flag("wait"))
             return destroy_wait(step);
@@ -257,7 +257,7 @@ private:
         pass(from_now(1), [] { return false; });
         return events_.process_events();
     }
-    /// In real time, of which the original wastes none.
+    /// In real time; the original uses no CPU time while it waits.
     value wait_60(fields&) {
         const auto begin = std::chrono::steady_clock::now();
         if (events_.wait_for(milliseconds(60)))
@@ -281,7 +281,7 @@ private:
         return events_.inqueue() == 0 ? "ok at once" : "something is left";
     }
 
-    /// In real time, with a thread that keeps the timers.
+    /// In real time, with a thread that runs the timers.
     value twenty_polled(fields&) {
         boost::asio::io_context io;
         auto work = boost::asio::make_work_guard(io);

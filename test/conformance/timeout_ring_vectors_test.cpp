@@ -1,8 +1,9 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
-// The stories told about seed 000, from its text and its defects, replayed on timeout_ring. Steps
-// that are sentences, of threads and handlers, are operations like the others.
+// The stories of the circular timeout buffer, from its text and its defects, replayed on
+// timeout_ring. Steps that are sentences, about threads and handlers, are operations like the
+// others.
 
 #include <pawl/time/timeout_ring.hpp>
 
@@ -44,7 +45,7 @@ struct timeout_ring_probe {
         ring.publish(mine, item);
     }
 
-    /// The seed's positions. Tickets count from 1.
+    /// The buffer's positions. Tickets count from 1.
     template <class T>
     static std::uint64_t next_to_clear(const timeout_ring<T>& ring) {
         return ring.head_.load() - 1;
@@ -53,12 +54,12 @@ struct timeout_ring_probe {
     static std::uint64_t next_free(const timeout_ring<T>& ring) {
         return ring.tail_number() - 1;
     }
-    /// Where the newest sub-period begins.
+    /// The start of the newest sub-period.
     template <class T>
     static std::uint64_t open_from(const timeout_ring<T>& ring) {
         return ring.open_from_.load() - 1;
     }
-    /// How far the sweep may go at `now`, or has gone.
+    /// The limit of the sweep at `now`, or of an earlier sweep.
     template <class T>
     static std::uint64_t swept_up_to(const timeout_ring<T>& ring, tick now) {
         std::uint64_t limit = next_to_clear(ring);
@@ -87,13 +88,13 @@ using pawl_test::json::value;
 
 namespace {
 
-/// Answers that Pawl gives otherwise: none.
+/// Answers in which Pawl differs: none.
 constexpr std::span<const pawl_test::difference> differences;
 
-constexpr std::uint64_t tick_length = 100;  // the seed's 10 s, so that 0.1 s can be told
-constexpr std::chrono::minutes patience{1}; // the guard against hangs, and nothing else
+constexpr std::uint64_t tick_length = 100;  // the buffer's 10 s, so that stories can state 0.1 s
+constexpr std::chrono::minutes patience{1}; // only guards against hangs
 
-/// The seed: one delay of one tick, two marks, and a handler that is called for what has expired.
+/// The initial state: one delay of one tick, two marks, and a handler for expired timers.
 class seed {
 public:
     explicit seed(const test_vector& story) {
@@ -104,7 +105,7 @@ public:
     }
 
     ~seed() {
-        if (driver_.joinable()) // a story that has gone wrong
+        if (driver_.joinable()) // a story that has failed
             may_end_.set_value();
     }
 
@@ -165,19 +166,19 @@ private:
     value count(fields&) { return ring_->size(); }
     value tick_(fields&) { return next_tick(); }
 
-    /// R32: all that are registered expire, however young.
+    /// All registered timers expire, whatever their age.
     value flush(fields&) {
         return handle([&](auto out) { return ring_->force(out); });
     }
 
-    /// R20.
+    /// Each timer is reported once.
     value shutdown(fields&) {
         ring_->close();
         return handle([&](auto out) { return ring_->drain(ring_->position(), out); });
     }
 
-    /// The indexes of the seed, which takes the number of slots off all of them when NxtClear goes
-    /// beyond it.
+    /// The indices of the buffer. When NxtClear exceeds the number of slots, the buffer subtracts
+    /// that number from all of them.
     value marks(fields&) {
         const std::uint64_t clear = timeout_ring_probe::next_to_clear(*ring_);
         const std::uint64_t laps = clear == 0 ? 0 : (clear - 1) / slots_ * slots_;
@@ -214,7 +215,7 @@ private:
 
     // --- sentences about threads -------------------------------------------------------------
 
-    /// The handler runs in a thread of its own, until the next step lets it go.
+    /// The handler runs in a thread of its own, until the next step releases it.
     value handler_takes_long(fields&) {
         named("a").handler = [this] {
             running_.set_value();
@@ -226,7 +227,7 @@ private:
         return nullptr;
     }
 
-    /// As written, the seed sleeps for ever.
+    /// According to the text, the buffer would sleep forever.
     value cancel_during_handler(fields&) {
         auto answer = std::async(std::launch::async, [this] { return cancel(named("a")); });
         const bool prompt = answer.wait_for(patience) == std::future_status::ready;
@@ -265,7 +266,7 @@ private:
             handled.store(0);
             cancelled.store(0);
             done.store(0);
-            if (i != 1) // the first time it was registered by the story
+            if (i != 1) // the story did the first registration
                 (void)add(a);
             (void)next_tick();
             round.store(i);
@@ -294,8 +295,8 @@ private:
         return add(named("a"));
     }
 
-    /// The late tick and the punctual one, then a driver that looks all the time. Pawl's mark is that
-    /// of the late tick; R10 allows 30 s. As written, a expires after 2.1 s.
+    /// The late tick and the punctual one, then a driver that checks all the time. Pawl's mark is
+    /// that of the late tick; the buffer allows 30 s. According to the text, a expires after 2.1 s.
     value punctual_tick(fields&) {
         if (!late_tick_)
             throw pawl_test::bad_vector("no tick was late");
@@ -315,8 +316,8 @@ private:
         return status == ring_status::full ? "full" : "closed";
     }
 
-    /// What the seed answers: the index of the slot. Pawl may have more slots than it admits timers
-    /// to, so the index is counted off here.
+    /// The buffer's answer: the index of the slot. Pawl may have more slots than the timers that it
+    /// admits, so the index is counted here.
     value next_index() { return registered_++ % slots_; }
 
     value begin(timer& t) {
@@ -338,7 +339,7 @@ private:
 
     bool cancel(timer& t) { return ring_->cancel(t.ticket) != nullptr; }
 
-    /// Tells the time, and handles what has expired. Returns the names.
+    /// Passes the time, and handles expired timers. Returns their names.
     array tell(std::uint64_t now) {
         ring_->mark(tick{now}, ring_->position());
         return handle([&](auto out) { return ring_->expire(tick{now}, out); });
@@ -351,11 +352,11 @@ private:
         return fired;
     }
 
-    /// Ends at a registration that is begun: the seed's head-of-line blocking.
+    /// Ends at an unfinished registration: the buffer's head-of-line blocking.
     template <class Sweep>
     array handle(Sweep sweep) {
         array ids;
-        std::array<timer*, 2> out{}; // less than most stories need: more calls than one
+        std::array<timer*, 2> out{}; // less than most stories need, so they take several calls
         for (bool more = true; more;) {
             const std::uint64_t begin = timeout_ring_probe::next_to_clear(*ring_);
             const ring_sweep s = sweep(std::span<timer*>(out));
@@ -375,7 +376,7 @@ private:
     std::size_t registered_ = 0;
     std::optional<std::uint64_t> late_tick_;
 
-    // Of the handler that takes long.
+    // For the handler that takes long.
     std::promise<void> running_;
     std::promise<void> may_end_;
     array fired_; // by driver_

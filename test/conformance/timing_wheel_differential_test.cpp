@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 // timing_wheel against a multimap, by random calls. PAWL_SEED repeats a run, PAWL_STEPS makes it
 // longer, PAWL_TRACE=1 prints the calls.

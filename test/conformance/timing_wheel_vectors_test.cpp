@@ -1,11 +1,11 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
-// The stories told about Jane Street's Timing_wheel, replayed on ours. Where ours answers otherwise,
-// both answers are listed below.
+// The stories of Jane Street's Timing_wheel, replayed on Pawl's. If Pawl's answer differs, both
+// answers are listed below.
 //
-// The original counts nanoseconds up to 2^62 - 1. An operation that the original has and ours has
-// not is composed here of what ours has.
+// The original counts nanoseconds up to 2^62 - 1. If Pawl lacks an operation of the original, it is
+// composed here from Pawl's operations.
 
 #include <pawl/time/timing_wheel.hpp>
 
@@ -69,11 +69,10 @@ constexpr difference differences[]{
 
 constexpr std::int64_t last_of_theirs = (std::int64_t{1} << 62) - 1;
 
-/// What a handler throws that is told to.
+/// The exception of a handler that is told to throw.
 struct thrown : std::exception {};
 
-/// Bits of levels; if they are extended, they are followed by levels of one bit up to the original's
-/// range.
+/// Bits of levels. Extended levels are followed by levels of one bit up to the original's range.
 std::vector<int> bits_of(fields& step, const char* name, int precision_log2, bool extended) {
     auto bits = step.get<std::vector<int>>(name);
     int sum = 0;
@@ -90,7 +89,7 @@ units power_of_two(int log2) {
     return units{std::int64_t{1} << log2};
 }
 
-/// What a configuration that is not accepted is called.
+/// The name for a refused configuration.
 json::value reason(const std::invalid_argument& e) {
     const std::string what = e.what();
     const auto has = [&](const char* part) { return what.find(part) != std::string::npos; };
@@ -116,8 +115,8 @@ json::value reason(const std::invalid_argument& e) {
 class player {
 public:
     explicit player(const test_vector& story) {
-        // These ask where time ends: the story begins as far from the end of our time as from the
-        // end of the original's.
+        // These operations ask for the end of time, so the story starts as far from the end of our
+        // time as from the end of the original's.
         for (const json::object& step : story.steps) {
             if (step.contains("op") &&
                 (step.at("op") == "levels" || step.at("op") == "interval_num_start"))
@@ -154,7 +153,7 @@ private:
         }
     }
 
-    /// Any duration can be a precision; what is special about powers of two is in <bit>.
+    /// Any duration can be a precision; <bit> has the special functions for powers of two.
     static json::value precision(std::int64_t ns) {
         return configured([&] { return config{units{ns}}.alarm_precision().count(); });
     }
@@ -363,7 +362,7 @@ private:
 
     // --- firing ------------------------------------------------------------------------------
 
-    /// With fields "on" and "do", the handler of alarm "on" does what "do" says.
+    /// With fields "on" and "do", the handler of alarm "on" executes "do".
     json::value advance(fields& step) {
         const time_point to = time_of(step, "to");
         return fire(step, [&](auto handler) { open().advance_clock(to, handler); });
@@ -397,7 +396,7 @@ private:
         return fired;
     }
 
-    /// A step of a handler. A field "returns" says what is expected of it.
+    /// A step of a handler. A field "returns" is its expected result.
     void run_inside(const json::object& step) {
         json::object rest = step;
         rest.erase("returns");
@@ -408,7 +407,7 @@ private:
             throw bad_vector("in a handler, " + json::serialize(step) + ": " + wrong);
     }
 
-    /// Only a handler can.
+    /// Only in a handler.
     json::value throw_(fields&) { throw thrown{}; }
 
     // -----------------------------------------------------------------------------------------
@@ -436,12 +435,12 @@ private:
         }
     }
 
-    /// Why no alarm can be at a time.
+    /// The reason why no alarm can be at a time.
     json::value past_or_far(time_point at) {
         return at < open().now() ? "error:past" : "error:far";
     }
 
-    /// The first of the times in the interval of the first alarm, in an order.
+    /// The first of the times in the interval of the first alarm, in a given order.
     template <class Before>
     std::optional<time_point> best_in_min_interval(Before before) {
         std::optional<time_point> best;
@@ -470,7 +469,7 @@ private:
         return at->second;
     }
 
-    std::int64_t origin_ = 0; // of the story's time in the wheel's
+    std::int64_t origin_ = 0; // difference between the wheel's time and the story's
     std::optional<wheel> wheel_;
     std::map<std::string, wheel::handle> alarms_;
 };

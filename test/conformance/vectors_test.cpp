@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
-// What the reader of test vectors complains of, shown with the stories of a counter: a vector that an
-// adapter does not carry out in full must not pass.
+// The errors that the reader of test vectors reports, shown with the stories of a counter: a vector
+// that an adapter does not execute completely must not pass.
 
 #include "../support/vectors.hpp"
 
@@ -83,7 +83,7 @@ std::vector<std::string> complaints(const json::object& from,
     return pawl_test::replay<counter>(stories_of(from).at(0), differences);
 }
 
-/// A change of the document, and what is said about it.
+/// A change of the document, and the expected error.
 struct wrong {
     const char* from;
     const char* to;

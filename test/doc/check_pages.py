@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
-"""Checks what the pages of the repository refer to: files and headings that they link to, and commands of ./dev.
+"""Checks the references in the pages of the repository: files and headings that they link to, and commands of ./dev.
 
 usage: check_pages.py [ROOT]
 """
@@ -17,7 +17,7 @@ COMMAND = re.compile(r"\./dev ([a-z]+)")
 
 
 def prose(text: str) -> str:
-    """The text without its fenced blocks and code spans, in which nothing is a link."""
+    """The text without its fenced blocks and code spans, which contain no links."""
     return re.sub(r"`[^`\n]*`", "", FENCED.sub("", text))
 
 
@@ -29,7 +29,7 @@ def anchors(page: pathlib.Path) -> set[str]:
 
 def main() -> int:
     root = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[2]
-    pages = [*root.glob("*.md"), *root.glob("doc/*.md"), *root.glob("bench/*.md"), *root.glob("examples/*.md")]
+    pages = [*root.glob("*.md"), *root.glob("doc/*.md"), *root.glob("bench/**/*.md"), *root.glob("examples/*.md")]
     pages += [*root.glob("packaging/**/*.md"), *root.glob(".github/*.md")]
     complaints: list[str] = []
     links = 0

@@ -3,13 +3,13 @@
 # SPDX-License-Identifier: BSL-1.0
 #
 # compile_snippets.sh COMPILER INCLUDE_DIR [FILE.md...]: compiles the programs in README.md and doc/*.md, or in FILE.md.
-# What a program is, and what is done with it, is said by the line above its ```cpp fence:
+# The line above the ```cpp fence of a program determines the check:
 #
 #   <!-- compile -->    it must compile
 #   <!-- run -->        it must compile, and end with 0 when it is run; `<!-- run: NAME -->` is the same
 #   <!-- output -->     above the block after a program: what it must have printed
 #
-# A complete program, one with a main(), must have such a line. CXXFLAGS is given to the compiler, too.
+# A complete program, that is, one with a main(), must have such a line. CXXFLAGS is passed to the compiler, too.
 set -Eeuo pipefail
 
 die() {

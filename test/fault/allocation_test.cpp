@@ -1,8 +1,8 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// The n-th allocation fails, for every n until none does. Whatever then throws bad_alloc leaves the
-// timer as it was and loses nothing.
+// The n-th allocation fails, for every n until no allocation fails. A function that then throws
+// bad_alloc leaves the timer unchanged and loses nothing.
 
 #include <pawl/pawl.hpp>
 
@@ -13,6 +13,7 @@
 
 #include "fault/live_blocks.hpp"
 #include "service/counted_new.hpp"
+#include "support/typed_cases.hpp"
 
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/io_context.hpp>
@@ -20,6 +21,7 @@
 #include <boost/asio/strand.hpp>
 #include <boost/asio/wait_traits.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <deque>
@@ -54,7 +56,7 @@ void with_failing_allocations(Prepare prepare, Attempt attempt, Verify verify) {
             counted_new::fuse = counted_new::never;
             verify(*state, context, succeeded);
         }
-        if (n > 0) // what is made once per process has been made by then
+        if (n > 0) // objects that exist once per process have been made by then
             BOOST_TEST(live_blocks() == before);
         if (succeeded)
             return;
@@ -62,10 +64,11 @@ void with_failing_allocations(Prepare prepare, Attempt attempt, Verify verify) {
     }
 }
 
-struct one_timer {
-    explicit one_timer(asio::io_context& context) : timer(context, 1h) {}
+template <class Timer>
+struct one_timer_of {
+    explicit one_timer_of(asio::io_context& context) : timer(context, 1h) {}
 
-    pawl::steady_timer timer;
+    Timer timer;
     std::optional<asio::strand<asio::io_context::executor_type>> strand;
     std::vector<error_code> told = [] {
         std::vector<error_code> v;
@@ -77,12 +80,19 @@ struct one_timer {
     }
 };
 
-auto a_timer = [](asio::io_context& context) { return std::make_unique<one_timer>(context); };
+using one_timer = one_timer_of<pawl::steady_timer>;
 
-BOOST_AUTO_TEST_CASE(C26_the_first_wait_starts_or_leaves_the_timer_as_it_was) {
+template <class Timer>
+auto a_timer_of =
+    [](asio::io_context& context) { return std::make_unique<one_timer_of<Timer>>(context); };
+auto a_timer = a_timer_of<pawl::steady_timer>;
+
+using wheels = pawl_test::types<pawl::steady_timer, pawl::compact_timer>;
+
+PAWL_TYPED_CASE(C26_the_first_wait_starts_or_leaves_the_timer_as_it_was, Timer, wheels) {
     with_failing_allocations(
-        a_timer, [](one_timer& t) { t.timer.async_wait(t.record()); },
-        [](one_timer& t, asio::io_context& context, bool succeeded) {
+        a_timer_of<Timer>, [](one_timer_of<Timer>& t) { t.timer.async_wait(t.record()); },
+        [](one_timer_of<Timer>& t, asio::io_context& context, bool succeeded) {
             BOOST_TEST(t.timer.cancel() == (succeeded ? 1u : 0u));
             t.timer.expires_after(0s);
             t.timer.async_wait(t.record());
@@ -107,26 +117,26 @@ BOOST_AUTO_TEST_CASE(C26_a_wait_on_a_strand_starts_or_leaves_the_timer_as_it_was
         });
 }
 
-BOOST_AUTO_TEST_CASE(C26_among_many_waits_each_starts_or_not_and_none_is_lost) {
+PAWL_TYPED_CASE(C26_among_many_waits_each_starts_or_not_and_none_is_lost, Timer, wheels) {
     with_failing_allocations(
-        a_timer,
-        [](one_timer& t) {
-            for (int i = 0; i < 600; ++i) // more than one segment of the due queue
+        a_timer_of<Timer>,
+        [](one_timer_of<Timer>& t) {
+            for (int i = 0; i < 200; ++i) // more than a segment of the due queue, and all tokens
                 t.timer.async_wait(t.record());
         },
-        [](one_timer& t, asio::io_context& context, bool) {
+        [](one_timer_of<Timer>& t, asio::io_context& context, bool) {
             const std::size_t started = t.timer.cancel();
             context.run();
             BOOST_TEST(t.told.size() == started);
         });
 }
 
-BOOST_AUTO_TEST_CASE(P8_cancel_and_rearm_succeed_without_memory) {
+PAWL_TYPED_CASE(P8_cancel_and_rearm_succeed_without_memory, Timer, wheels) {
     asio::io_context context;
-    one_timer t(context);
+    one_timer_of<Timer> t(context);
     t.timer.async_wait(t.record());
     t.timer.async_wait(t.record());
-    pawl::steady_timer other(context, 2h);
+    Timer other(context, 2h);
     other.async_wait(t.record());
 
     counted_new::fuse = 0;
@@ -144,8 +154,34 @@ BOOST_AUTO_TEST_CASE(P8_cancel_and_rearm_succeed_without_memory) {
     BOOST_TEST(t.told.size() == 3u);
 }
 
-// Each service has a queue of its own in Asio, so that nobody takes the place that its driver leaves for
-// a moment when it wakes up.
+// Of each two timers one falls due, and one is cancelled. Each gets a unit, up to 64.
+PAWL_TYPED_CASE(P8_any_number_of_waits_ends_without_memory, Timer, wheels) {
+    for (const std::size_t n : {1U, 2U, 15U, 16U, 17U, 33U, 64U, 65U, 600U}) {
+        asio::io_context context;
+        std::vector<error_code> told;
+        told.reserve(n);
+        std::deque<Timer> timers;
+        for (std::size_t i = 0; i < n; ++i)
+            timers.emplace_back(context, i % 2 == 0 ? 1ms : 1h).async_wait([&](error_code ec) {
+                told.push_back(ec);
+            });
+        std::this_thread::sleep_for(5ms);
+
+        counted_new::fuse = 0;
+        for (std::size_t i = 1; i < n; i += 2)
+            timers[i].cancel();
+        context.run();
+        const long left = counted_new::fuse.exchange(counted_new::never);
+
+        BOOST_TEST(left == 0); // no memory was requested
+        BOOST_TEST(told.size() == n);
+        BOOST_TEST(std::count(told.begin(), told.end(), error_code()) ==
+                   static_cast<std::ptrdiff_t>((n + 1) / 2));
+    }
+}
+
+// Each service has a queue of its own in Asio, so no other service takes the place that its driver
+// leaves for a moment when it wakes up.
 BOOST_AUTO_TEST_CASE(P8_a_driver_is_set_again_without_memory_whatever_other_clocks_do) {
     asio::io_context context;
     std::vector<error_code> told;
@@ -160,7 +196,7 @@ BOOST_AUTO_TEST_CASE(P8_a_driver_is_set_again_without_memory_whatever_other_cloc
     later.async_wait(record);
     std::this_thread::sleep_for(10ms);
     asio::post(context, [] {});
-    context.run_one(); // what is due has left Asio's queue, and has not been run
+    context.run_one(); // the due wait has left Asio's queue, and has not been run
     wall.async_wait(record);
 
     counted_new::fuse = 0;
@@ -187,17 +223,17 @@ BOOST_AUTO_TEST_CASE(a_timer_is_made_or_its_context_is_as_it_was) {
         });
 }
 
-BOOST_AUTO_TEST_CASE(P10_expire_all_happens_or_not_and_can_be_repeated) {
+PAWL_TYPED_CASE(P10_expire_all_happens_or_not_and_can_be_repeated, Timer, wheels) {
     with_failing_allocations(
         [](asio::io_context& context) {
-            auto t = std::make_unique<one_timer>(context);
+            auto t = std::make_unique<one_timer_of<Timer>>(context);
             t->timer.async_wait(t->record());
             return t;
         },
-        [](one_timer& t) {
+        [](one_timer_of<Timer>& t) {
             pawl::expire_all(asio::query(t.timer.get_executor(), asio::execution::context));
         },
-        [](one_timer& t, asio::io_context& context, bool succeeded) {
+        [](one_timer_of<Timer>& t, asio::io_context& context, bool succeeded) {
             BOOST_TEST(pawl::expire_all(context) == (succeeded ? 0u : 1u));
             context.run();
             BOOST_TEST(t.told.size() == 1u);
@@ -300,7 +336,7 @@ BOOST_AUTO_TEST_CASE(C26_a_wait_whose_ring_has_to_grow_starts_or_leaves_all_as_i
             if (!succeeded) {
                 ++failures;
                 BOOST_TEST(s.all.back().t.cancel() == 0u);
-                s.all.back().wait(); // there is memory again
+                s.all.back().wait(); // memory is available again
             }
             s.poll();
             for (const auto& each : s.all)
@@ -309,10 +345,10 @@ BOOST_AUTO_TEST_CASE(C26_a_wait_whose_ring_has_to_grow_starts_or_leaves_all_as_i
             for (const auto& each : s.all)
                 BOOST_TEST(each.succeeded_at(s.begin + 8s, 8s));
         });
-    BOOST_TEST(failures > 1); // not only the wait itself
+    BOOST_TEST(failures > 1); // failures besides that of the wait itself
 }
 
-// From another ring, and from an earlier period of the same.
+// From another ring, and from an earlier period of the same ring.
 BOOST_DATA_TEST_CASE(a_re_arm_whose_ring_has_to_grow_moves_its_wait_or_leaves_all_as_it_was,
                      boost::unit_test::data::make({80, 8}) *
                          boost::unit_test::data::make({false, true}),
@@ -336,7 +372,7 @@ BOOST_DATA_TEST_CASE(a_re_arm_whose_ring_has_to_grow_moves_its_wait_or_leaves_al
             if (!succeeded) {
                 ++failures;
                 BOOST_TEST((moved.t.expiry() == s.begin + delay));
-                if (once_more) // there is memory again
+                if (once_more) // memory is available again
                     BOOST_TEST(moved.t.rearm_after(8s) == 1u);
             }
             const auto now = ring_timers::clock::now();
@@ -358,7 +394,7 @@ BOOST_AUTO_TEST_CASE(P4_a_wait_that_is_due_is_pulled_back_into_a_ring_that_grows
         [](asio::io_context& context) {
             auto s = std::make_unique<ring_timers>(context);
             s->start(8s);
-            ring_timers::clock::advance_to_next(context); // nobody runs the handler
+            ring_timers::clock::advance_to_next(context); // without running the handler
             s->start(8s);
             s->start(8s);
             return s;
@@ -380,85 +416,112 @@ BOOST_AUTO_TEST_CASE(P4_a_wait_that_is_due_is_pulled_back_into_a_ring_that_grows
     BOOST_TEST(failures > 0);
 }
 
-// --- a wheel that has to grow -----------------------------------------------------------------
+// --- the lists of a wheel ----------------------------------------------------------------------
 
-/// As many waits as a small wheel takes, and a timer whose wait is one more.
-struct compact_timers {
-    /// Calls are counted, and so are those handlers that are still there.
-    class handler {
-    public:
-        handler(int& calls, int& alive) : calls_(&calls), alive_(&alive) { ++*alive_; }
-        handler(handler&& other) noexcept : calls_(other.calls_), alive_(other.alive_) {
-            ++*alive_;
+namespace {
+
+/// Timers in many slots of a wheel, each with one wait.
+struct spread_timers {
+    using clock = pawl::manual_clock;
+
+    explicit spread_timers(asio::io_context& context) : context_(context) { told.reserve(1000); }
+    void start(std::size_t n) {
+        for (std::size_t i = 0; i < n; ++i) {
+            all.emplace_back(context_, clock::now() + std::chrono::milliseconds(1LL << all.size()));
+            wait();
         }
-        handler& operator=(handler&&) = delete;
-        ~handler() { --*alive_; }
-        void operator()(error_code ec) { *calls_ += ec ? 0 : 1; }
-
-    private:
-        int* calls_;
-        int* alive_;
-    };
-
-    explicit compact_timers(asio::io_context& context) {
-        for (std::size_t i = 0; i < crowd; ++i)
-            all.emplace_back(context, 1h).async_wait(handler(calls, alive));
-        all.emplace_back(context, 1h);
     }
-    void start_last() { all.back().async_wait(handler(calls_of_last, alive)); }
+    void wait() {
+        all.back().async_wait([this](error_code ec) { told.push_back(ec); });
+    }
 
-    static constexpr std::size_t crowd = pawl::time::growing_wheel::crowd;
-
-    int calls = 0;
-    int calls_of_last = 0;
-    int alive = 0;
-    std::deque<pawl::compact_timer> all;
+    asio::io_context& context_;
+    std::deque<pawl::manual_timer> all;
+    std::vector<error_code> told;
+    std::size_t answer = 0;
 };
 
+} // namespace
+
 BOOST_AUTO_TEST_CASE(
-    C26_a_wait_starts_if_there_is_memory_for_it_whether_its_wheel_can_grow_or_not) {
-    constexpr int crowd = compact_timers::crowd;
-    int not_started = 0;
-    int not_grown = 0;
-    for (long n = 0; n != 12; ++n) {
-        const std::size_t before = live_blocks();
-        {
-            asio::io_context context;
-            compact_timers s(context);
-            bool started = true;
-            counted_new::fuse = n;
-            try {
-                s.start_last();
-            } catch (const std::bad_alloc&) {
-                started = false;
-            }
-            counted_new::fuse = counted_new::never;
-            BOOST_TEST(s.alive == crowd + started);
-            BOOST_TEST(s.all.back().cancel() == (started ? 1U : 0U));
-            context.poll();
-            BOOST_TEST(s.alive == crowd);
+    C26_a_wait_for_which_the_wheel_needs_room_starts_or_leaves_the_others_as_they_were) {
+    int failures = 0;
+    for (std::size_t others = 0; others != 30; ++others)
+        with_failing_allocations(
+            [&](asio::io_context& context) {
+                auto s = std::make_unique<spread_timers>(context);
+                s->start(others);
+                s->all.emplace_back(context, spread_timers::clock::now() + 1h);
+                return s;
+            },
+            [](spread_timers& s) { s.wait(); },
+            [&](spread_timers& s, asio::io_context& context, bool succeeded) {
+                failures += !succeeded;
+                if (!succeeded) {
+                    BOOST_TEST(s.all.back().cancel() == 0u);
+                    s.wait(); // memory is available again
+                }
+                for (auto& each : s.all)
+                    BOOST_TEST(each.rearm_after(1s) == 1u);
+                spread_timers::clock::advance(context, 1s);
+                context.run();
+                BOOST_TEST(s.told == std::vector<error_code>(others + 1),
+                           boost::test_tools::per_element());
+            });
+    BOOST_TEST(failures > 30); // failures besides that of the wait itself
+}
 
-            s.all.emplace_back(context, 1h);
-            const std::size_t calls = counted_new::calls;
-            s.start_last();
-            not_started += !started;
-            not_grown += started && counted_new::calls - calls > 1;
+// They are no longer filed, and are filed again, each in a slot of its own.
+BOOST_AUTO_TEST_CASE(P4_waits_that_are_due_are_moved_without_memory) {
+    for (const std::size_t count : {1U, 3U, 4U, 12U, 40U}) {
+        asio::io_context context;
+        spread_timers s(context);
+        s.start(count);
+        spread_timers::clock::advance(context, std::chrono::milliseconds(1LL << count));
 
-            BOOST_TEST(s.all.front().rearm_after(0s) == 1U);
-            BOOST_TEST(s.all.back().rearm_after(0s) == 1U);
-            while (s.calls + s.calls_of_last < 2)
-                context.run_one();
-            BOOST_TEST(s.calls_of_last == 1);
-            BOOST_TEST(pawl::expire_all(context) == compact_timers::crowd - 1);
-            context.run();
-            BOOST_TEST(s.calls == crowd);
-            BOOST_TEST(s.alive == 0);
-        }
-        if (n > 0) // what is made once per process has been made by then
-            BOOST_TEST(live_blocks() == before);
+        counted_new::fuse = 0;
+        for (std::size_t i = 0; i < count; ++i)
+            s.answer += s.all[i].rearm_after(std::chrono::milliseconds(1LL << i));
+        const bool allocated = counted_new::fuse != 0;
+        counted_new::fuse = counted_new::never;
+
+        BOOST_TEST(!allocated);
+        BOOST_TEST(s.answer == count);
+        context.poll();
+        BOOST_TEST(s.told.empty());
+        spread_timers::clock::advance(context, std::chrono::milliseconds(1LL << count));
+        context.run();
+        BOOST_TEST(s.told == std::vector<error_code>(count), boost::test_tools::per_element());
     }
-    BOOST_TEST(not_started == 1); // for want of its own block
-    BOOST_TEST(not_grown == 7);   // for want of any of those of the larger wheel
+}
+
+BOOST_AUTO_TEST_CASE(P10_expire_all_ends_all_waits_or_none) {
+    int failures = 0;
+    with_failing_allocations(
+        [](asio::io_context& context) {
+            auto s = std::make_unique<spread_timers>(context);
+            // A crowd: timers that take its place while it is drained need the same number of lists
+            // again.
+            for (int i = 0; i < 900; ++i) {
+                s->all.emplace_back(context,
+                                    spread_timers::clock::now() + std::chrono::hours(i + 1));
+                s->wait();
+            }
+            return s;
+        },
+        [](spread_timers& s) { s.answer = pawl::expire_all(s.context_); },
+        [&](spread_timers& s, asio::io_context& context, bool succeeded) {
+            failures += !succeeded;
+            BOOST_TEST(s.answer == (succeeded ? 900u : 0u));
+            context.poll();
+            BOOST_TEST(s.told.size() == (succeeded ? 900u : 0u));
+            for (auto& each : s.all)
+                BOOST_REQUIRE(each.rearm_after(1s) == (succeeded ? 0u : 1u));
+            spread_timers::clock::advance(context, 1s);
+            context.run();
+            BOOST_TEST(s.told.size() == 900u);
+        });
+    BOOST_TEST(failures > 6); // for lack of the set, and of lists
 }
 
 } // namespace fault

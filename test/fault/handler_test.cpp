@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   Handlers at their worst: they throw, throw when moved, stop the context, destroy their own timer,
-//   their peers or all; memory runs out at the wrong moment; the process forks.
+//   The worst handlers: they throw, throw when moved, stop the context, destroy their own timer,
+//   their peers or all. Memory runs out at the wrong moment. The process forks.
 
 #include <pawl/pawl.hpp>
 
@@ -57,9 +57,9 @@ struct failure : std::runtime_error {
     failure() : std::runtime_error("handler") {}
 };
 
-/// poll() until no handler throws; how often one did.
+/// poll() until no handler throws; returns how many threw.
 int poll_through(asio::io_context& context) {
-    const auto work = asio::make_work_guard(context); // the end of which stops a context, too
+    const auto work = asio::make_work_guard(context); // when it ends, that stops a context, too
     for (int thrown = 0;; ++thrown) {
         try {
             poll(context);
@@ -67,7 +67,8 @@ int poll_through(asio::io_context& context) {
         } catch (const failure&) {
             BOOST_CHECK(!context.stopped()); // C34
         } catch (const asio::multiple_exceptions&) {
-            // Of one unit: Asio's own executors hold back what a handler that they run inline throws.
+            // Of one unit: Asio's own executors keep an exception of a handler that they run
+            // inline.
         }
     }
 }
@@ -188,7 +189,7 @@ struct burning_handler {
 };
 } // namespace
 
-// Wherever on its way it burns: within async_wait() nothing has happened, later run() throws.
+// Wherever it burns: if within async_wait(), nothing has happened; if later, run() throws.
 BOOST_DATA_TEST_CASE(C34_C26_a_handler_may_throw_whenever_it_is_moved_or_copied, completions, n) {
     for (const bool in_strand : {false, true}) {
         for (int fuse = 1; fuse < 12; ++fuse) {
@@ -292,7 +293,7 @@ BOOST_DATA_TEST_CASE(a_handler_may_destroy_a_peer_that_is_queued_in_a_strand, co
 
 // ---- memory -------------------------------------------------------------------------------------------
 
-// A timer that was made when memory was short is one that expire_all() finds.
+// expire_all() finds a timer that was made when memory was short.
 BOOST_AUTO_TEST_CASE(C26_P10_expire_all_finds_a_timer_whose_making_had_failed_before) {
     for (long n = 0;; ++n) {
         asio::io_context context;
@@ -317,7 +318,7 @@ BOOST_AUTO_TEST_CASE(C26_P10_expire_all_finds_a_timer_whose_making_had_failed_be
     }
 }
 
-// The wait cannot be started, and the last owner of the timer dies with its handler.
+// The wait cannot start, and its handler destroys the last owner of the timer.
 BOOST_AUTO_TEST_CASE(C26_a_wait_that_cannot_start_may_destroy_its_timer) {
     for (long n = 0;; ++n) {
         asio::io_context context;
@@ -343,7 +344,8 @@ BOOST_AUTO_TEST_CASE(C26_a_wait_that_cannot_start_may_destroy_its_timer) {
     }
 }
 
-// Memory runs out in run(), while the clock is found to be set back: run() throws, nothing is lost.
+// Memory runs out in run(), while the clock turns out to be set back: run() throws, and no wait is
+// lost.
 BOOST_AUTO_TEST_CASE(P3_no_wait_is_lost_when_memory_runs_out_while_a_clock_is_set_back) {
     using clock = stepped_clock<std::integral_constant<int, 1>, false>;
     constexpr auto noon = std::chrono::nanoseconds(1000h);
@@ -374,7 +376,7 @@ BOOST_AUTO_TEST_CASE(P3_no_wait_is_lost_when_memory_runs_out_while_a_clock_is_se
 
         clock::set(noon + 1h);
         context.restart();
-        context.run_for(3s); // the driver looks at this clock once a second
+        context.run_for(3s); // the driver checks this clock once a second
         BOOST_REQUIRE_MESSAGE(o.succeeded(), "lost when allocation " << n << " failed");
         BOOST_REQUIRE_EQUAL(failed || n > 0, true); // there is an allocation to fail
     }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSL-1.0
 
 /// @file
-/// What is allocated and not kept for later, so that a leak shows.
+/// The number of allocated blocks without cached ones, so that a leak shows.
 #ifndef PAWL_TEST_FAULT_LIVE_BLOCKS_HPP
 #define PAWL_TEST_FAULT_LIVE_BLOCKS_HPP
 
@@ -14,7 +14,7 @@
 
 namespace fault {
 
-/// Also gives back what this thread keeps for waits, so that they have to allocate.
+/// Also releases the memory that this thread caches for waits, so that they have to allocate.
 [[nodiscard]] inline std::size_t live_blocks() {
     pawl::detail::block_cache::clear();
     return counted_new::live;

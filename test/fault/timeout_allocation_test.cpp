@@ -1,8 +1,8 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// An operation under a limit, with its n-th allocation failing, for every n until none does: it is
-// started or not, nothing is left behind in between, and what was started completes once.
+// An operation under a limit, with its n-th allocation failing, for every n until no allocation
+// fails. It is started or not, nothing is left behind, and a started operation completes once.
 
 #include <pawl/cancel_after.hpp>
 #include <pawl/manual_clock.hpp>
@@ -37,10 +37,10 @@ using boost::system::error_code;
 using pawl::manual_clock;
 using namespace std::chrono_literals;
 
-/// An operation that takes for ever, its limit, and what became of it.
+/// An operation that takes forever, its limit, and its outcome.
 struct rig {
     explicit rig(asio::io_context& c) : context(c) {
-        pawl::steady_timer warm(c, 1h); // the services of the operation and of the limit are there
+        pawl::steady_timer warm(c, 1h); // makes the services of the operation and of the limit
         pawl::manual_timer warm_too(c, 1h);
     }
 
@@ -72,8 +72,8 @@ private:
     }
 };
 
-/// Calls `attempt(rig)` in a new context, with the n-th allocation failing. If it throws, nothing may
-/// have been started; if not, the limit must cut the operation short.
+/// Calls `attempt(rig)` in a new context, with the n-th allocation failing. If it throws, nothing
+/// may have started; otherwise the limit must end the operation.
 template <class Attempt>
 void started_or_not(Attempt attempt) {
     for (long n = 0;; ++n) {
@@ -101,7 +101,7 @@ void started_or_not(Attempt attempt) {
             BOOST_TEST((!succeeded || r.code == pawl::error::timed_out));
             BOOST_TEST(context.stopped());
         }
-        if (n > 0) // what is made once per process has been made by then
+        if (n > 0) // objects that exist once per process have been made by then
             BOOST_TEST(live_blocks() == before);
         if (succeeded)
             return;
@@ -166,7 +166,7 @@ BOOST_AUTO_TEST_CASE(the_first_limit_of_a_context_is_started_or_not) {
     }
 }
 
-/// Whatever throws in the middle of a coroutine reaches it as an exception, or it goes on.
+/// A failure in the middle of a coroutine reaches it as an exception, or the coroutine continues.
 BOOST_AUTO_TEST_CASE(a_coroutine_under_a_limit_ends_once_whatever_fails) {
     struct body {
         static asio::awaitable<void> inner(rig& r) {
@@ -242,8 +242,8 @@ BOOST_AUTO_TEST_CASE(a_limit_is_reached_and_lifted_and_moved_without_memory) {
     BOOST_TEST((r.code == pawl::error::timed_out));
 }
 
-// The handler of the operation is on its strand already, and so is that of the limit: the result has to
-// be kept for a moment, which takes work on the strand, and that may take memory.
+// The handlers of the operation and of the limit are already on their strand. The result has to be
+// stored for a moment, which takes work on the strand, and that may need memory.
 BOOST_AUTO_TEST_CASE(a_result_that_cannot_be_kept_leaves_nothing_behind) {
     for (long n = 0;; ++n) {
         const std::size_t before = live_blocks();

@@ -1,9 +1,9 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// The n-th allocation fails, for every n until none does, while those who look come, give names, measure
-// and read; and while timers, services and shards are made that they look at. What then throws bad_alloc
-// can be repeated, and nothing stays unseen.
+// The n-th allocation fails, for every n until no allocation fails, while observers arrive, name,
+// measure and read, and while timers, services and shards are made that they observe. A function
+// that then throws bad_alloc can be repeated, and nothing stays unobserved.
 
 #define BOOST_TEST_MODULE watch_allocation
 #include <boost/test/unit_test.hpp>
@@ -52,7 +52,7 @@ void with_failing_allocations(Attempt attempt, Verify verify) {
             counted_new::fuse = counted_new::never;
             verify(state, succeeded);
         }
-        if (n > 0) // what is made once per process has been made by then
+        if (n > 0) // objects that exist once per process have been made by then
             BOOST_TEST(live_blocks() == before);
         if (succeeded)
             return;
@@ -276,7 +276,7 @@ BOOST_AUTO_TEST_CASE(P8_to_publish_and_to_read_allocates_nothing) {
         (void)reader.try_read(some);
     }
     for (int i = 0; i != 1000; ++i)
-        timer.rearm_after(2h); // nobody reads: the oldest go
+        timer.rearm_after(2h); // without reads the oldest events are overwritten
     BOOST_TEST(counted_new::calls == before);
     BOOST_TEST(feed.published() >= 1900U);
     timer.cancel();

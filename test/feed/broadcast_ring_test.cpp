@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
-// What broadcast_ring promises, in one thread, on every policy, with one writer and with many, and on
-// messages that are copied and that are looked at.
+// The promises of broadcast_ring, in one thread, with every policy, with one writer and with many,
+// for messages that are copied and for messages that are read in place.
 
 #define BOOST_TEST_MODULE broadcast_ring
 #include <boost/mpl/list.hpp>
@@ -49,12 +49,12 @@ std::ostream& operator<<(std::ostream& out, broadcast_errc e) { return out << st
 
 namespace {
 
-/// A message that is looked at, and counted.
+/// A message that is read in place, and counted.
 class counted {
 public:
     static inline long alive = 0;
     static inline long copied = 0;
-    static inline long copies_left = -1; ///< before one throws; -1: none does
+    static inline long copies_left = -1; ///< before one throws; -1: no copy throws
 
     counted(int v = 0) : value_(v) { ++alive; }
     counted(const counted& other) : value_(other.value_) {
@@ -120,7 +120,7 @@ std::vector<int> numbers(int first, int last) {
     return all;
 }
 
-/// Publishes [first, last), one by one. Says how many were dropped.
+/// Publishes [first, last), one by one. Returns how many were dropped.
 template <class Ring>
 int publish(Ring& ring, int first, int last) {
     int dropped = 0;
@@ -350,11 +350,11 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_reader_resumes_at_the_newest_message_or_at_a_gen
     reader.resume_at(2);
     BOOST_TEST(of<Ring>::read(reader, 2).messages == numbers(2, 4), per_element());
 
-    reader.resume_at(1); // back, without a suspension
+    reader.resume_at(1); // backwards, without a suspension
     BOOST_TEST(of<Ring>::read(reader).messages == numbers(1, 6), per_element());
     reader.resume_at(6);
     publish(ring, 6, 8);
-    reader.resume_at(7); // ahead
+    reader.resume_at(7); // forwards
     BOOST_TEST(of<Ring>::read(reader).messages == numbers(7, 8), per_element());
 }
 
@@ -504,7 +504,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(block_a_writer_waits_until_a_reader_has_read_jumpe
         auto writer = std::async(std::launch::async, [&] { return publish(ring, 2, 3); });
         way(reader);
 
-        BOOST_TEST(writer.get() == 0); // one that is not woken does not end
+        BOOST_TEST(writer.get() == 0); // the thread ends only if it is woken
         BOOST_TEST(ring.published() == 3U);
         BOOST_TEST(ring.dropped() == 0U);
     }
@@ -562,7 +562,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_reservation_that_is_dropped_blocks_nobody, Ring,
     BOOST_TEST(of<Ring>::read(reader).messages == numbers(0, 4), per_element());
     ring.invariant();
 
-    for (int i = 4; i != 40; ++i) { // and so all around the ring
+    for (int i = 4; i != 40; ++i) { // and so on around the ring
         {
             auto dropped = ring.reserve(2);
             dropped.emplace(102);
@@ -625,7 +625,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_reservation_can_be_split, Ring, rings_of_many_wr
     BOOST_TEST(front.remaining() == 1U);
     BOOST_TEST(back.remaining() == 2U);
     back.emplace(2);
-    back.publish(); // one of its two
+    back.publish(); // one of its two messages
     front.emplace(1);
     front.publish();
 
@@ -643,7 +643,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_reservation_can_be_moved, Ring, rings_of_many_wr
     BOOST_TEST(!a);
     auto c = ring.reserve(1);
     c.emplace(8);
-    c = std::move(b); // gives up the 8
+    c = std::move(b); // cancels the 8
     c.publish();
 
     BOOST_TEST(of<Ring>::read(reader).messages == numbers(7, 8), per_element());
@@ -782,7 +782,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(each_message_is_destroyed_once_and_no_sooner_than_
     (void)reader.read(3);
     const auto freed = ring.cleanup();
 
-    // With lag they stay until their slots are needed.
+    // With lag, messages stay until their slots are needed.
     const std::uint64_t expected = freed.last;
     BOOST_TEST((expected == 3U || expected == 0U));
     BOOST_TEST(freed.first == 0U);
@@ -833,7 +833,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(readers_of_a_closed_ring_read_what_is_left, Ring, 
     BOOST_TEST(!ring.try_reserve(1));
     BOOST_TEST(!ring.try_reserve_some(1));
     BOOST_TEST(!ring.emplace(3));
-    BOOST_TEST(ring.dropped() == 0U); // it was not for lack of room
+    BOOST_TEST(ring.dropped() == 0U); // the reason was not lack of room
     BOOST_TEST(of<Ring>::read(reader, 2).status == read_status::messages);
     BOOST_TEST(of<Ring>::read(reader, 2).messages == numbers(2, 3), per_element());
     BOOST_TEST(of<Ring>::read(reader).status == read_status::closed);
@@ -864,7 +864,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_ring_closes_with_its_last_writer, Ring, rings_of
 // --- bad input -----------------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_capacity_that_is_no_power_of_two_is_refused, Ring, all_rings) {
-    for (const std::size_t bad : {0, 3, 6, 100}) {
+    for (const std::size_t bad : {0U, 3U, 6U, 100U}) {
         const auto slots = error_of<Ring>([bad] { Ring ring(bad, 2); });
         BOOST_TEST(slots.code() == broadcast_errc::bad_capacity);
         BOOST_TEST(slots.value() == bad);
@@ -878,7 +878,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_capacity_that_is_no_power_of_two_is_refused, Rin
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_reservation_of_none_or_of_more_than_all_slots_is_refused, Ring,
                               all_rings) {
     Ring ring(8, 2);
-    for (const std::size_t bad : {0, 9, 1000}) {
+    for (const std::size_t bad : {0U, 9U, 1000U}) {
         const auto refused = error_of<Ring>([&] { (void)ring.reserve(bad); });
         BOOST_TEST(refused.code() == broadcast_errc::too_large);
         BOOST_TEST(refused.value() == bad);
@@ -916,7 +916,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_message_that_cannot_be_copied_in_is_skipped_and_
         BOOST_CHECK_THROW(ring.write(batch), std::runtime_error);
         BOOST_TEST(ring.write(batch) == 4U);
 
-        auto some = ring.reserve(1); // the slot is still the next
+        auto some = ring.reserve(1); // the slot is still the next one
         counted::copies_left = 0;
         BOOST_CHECK_THROW(some.emplace(message), std::runtime_error);
         some.emplace(message);

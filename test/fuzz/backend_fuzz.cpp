@@ -1,16 +1,14 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 // The wheels against the oracle. The first byte of an input chooses the shape of the hierarchical
 // wheel, the second the number of timers; the others are calls (backend_lockstep.hpp), made on each
-// wheel in turn. What the first call is told decides when the growing one grows
-// (growing_backend.hpp).
+// wheel in turn.
 
 #include <pawl/time/binary_wheel.hpp>
 #include <pawl/time/hierarchical_wheel.hpp>
 
 #include "../support/backend_lockstep.hpp"
-#include "../support/growing_backend.hpp"
 
 #include <array>
 #include <cstddef>
@@ -22,12 +20,12 @@ namespace {
 using pawl::time::geometry;
 using pawl_test::byte_choices;
 
-// The default; the smallest and the largest levels; levels that are not alike, the top one trimmed.
+// The default; the smallest and the largest levels; different levels, the top one trimmed.
 const std::array shapes{geometry({6}),          geometry({1}),    geometry({2}),
                         geometry({3, 5, 4}),    geometry({1, 7}), geometry({8, 4}),
                         geometry({5, 2, 2, 3}), geometry({12, 3})};
 
-// Few, so that each is called often; and more than the largest room for expire().
+// Few, so that each is used often; and more than the largest room of expire().
 constexpr std::array<std::size_t, 4> timers{1, 4, 20, 400};
 
 template <class Wheel>
@@ -46,6 +44,5 @@ void run(std::span<const std::uint8_t> input) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     run<pawl::time::hierarchical_wheel>({data, size});
     run<pawl::time::binary_wheel>({data, size});
-    run<pawl_test::grown_sometime>({data, size});
     return 0;
 }

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 // broadcast_ring against a list, in lockstep, in one thread. The first bytes of an input choose messages,
 // policy, writers and sizes; the others are calls (broadcast_ring_lockstep.hpp).

@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 // event_queue against a model. The first bytes of an input choose the options and the context; the
-// others are calls, and what functions do (event_queue_lockstep.hpp).
+// others are calls, and the actions of functions (event_queue_lockstep.hpp).
 
 #include "../support/event_queue_lockstep.hpp"
 

@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
-// Runs inputs of a fuzz target without a fuzzer, by any compiler: replay FILE-OR-FOLDER...
-// An input that fails ends the program; its name is the last that was printed.
+// Runs inputs of a fuzz target without a fuzzer, with any compiler: replay FILE-OR-FOLDER...
+// An input that fails ends the program; its name is the last one printed.
 
 #include <algorithm>
 #include <cstddef>

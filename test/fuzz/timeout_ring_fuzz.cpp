@@ -1,9 +1,9 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
-// timeout_ring against a queue, in lockstep, in one thread. Of other threads there is what one
-// thread can play: a registration that is reserved now and published later, and a driver that reads
-// the clock, is held up, and marks later.
+// timeout_ring against a queue, in lockstep, in one thread. That thread plays parts of other
+// threads: a registration that is reserved now and published later, and a driver that reads the
+// clock, is delayed, and marks later.
 
 #include <pawl/time/timeout_ring.hpp>
 
@@ -103,7 +103,7 @@ public:
         check();
     }
 
-    /// Lets all expire in time, and drains what never would.
+    /// Lets all expire in time, and drains those that never would.
     void finish() {
         while (publish()) {
         }
@@ -139,7 +139,7 @@ private:
         std::uint64_t lateness; // lateness_ then
     };
 
-    /// What a driver has seen before it was held up.
+    /// What a driver saw before it was delayed.
     struct moment {
         ring_position position;
         std::size_t registrations; // before the position
@@ -160,7 +160,8 @@ private:
         return items_.back();
     }
 
-    /// What a registration is to answer. If the ring is full, it frees what was cancelled in front.
+    /// The expected status of a registration. If the ring is full, it frees cancelled entries at
+    /// the front.
     ring_status register_in_model() {
         if (closed_)
             return ring_status::closed;
@@ -224,7 +225,7 @@ private:
         --live_;
     }
 
-    /// One of the last registrations, whatever has become of it; nullptr if there was none.
+    /// One of the last registrations, whatever its state; nullptr if there was none.
     registration* some() {
         return all_.empty()
                    ? nullptr
@@ -244,7 +245,7 @@ private:
             end(*r);
     }
 
-    /// A timer begins anew where it is, if the ring says that it may.
+    /// A timer restarts in place, if the ring allows it.
     void rearm() {
         registration* const r = some();
         if (r == nullptr || r->now != phase::live || !ring_.in_open_period(r->ticket))
@@ -252,7 +253,7 @@ private:
         trace("rearm", r->what->index);
         r->began = clock_;
         r->lateness = lateness_;
-        seen_.reset(); // this is to be serialised with what a driver does from position() on
+        seen_.reset(); // must be serialised with the driver from position() on
     }
 
     void replace() {
@@ -288,7 +289,7 @@ private:
         trace("clock", clock_);
     }
 
-    /// A driver is there, later than it was asked to be.
+    /// A driver comes, later than requested.
     tick come() {
         const tick asked = ring_.next_wake();
         lateness_ += clock_ - std::clamp(asked.count(), came_, clock_);
@@ -324,7 +325,7 @@ private:
         told_ = ring_.next_wake();
     }
 
-    /// Up to now, or up to what a driver has seen before.
+    /// Up to now, or up to what a driver saw before.
     void drain() {
         come();
         const moment to =
@@ -342,7 +343,7 @@ private:
         told_ = ring_.next_wake();
     }
 
-    /// A sweep up to a registration, or, without that, up to where the last that came out was.
+    /// A sweep up to a registration, or, without one, up to the last registration that came out.
     template <class Call>
     bool sweep(std::size_t room, std::optional<std::size_t> limit, Call call) {
         std::vector<item*> out(room);
@@ -378,7 +379,7 @@ private:
         return result.more;
     }
 
-    /// [began + delay, began + delay + period], and what the driver was late in the meantime.
+    /// [began + delay, began + delay + period], plus the driver's lateness in the meantime.
     void check_time(const registration& r) const {
         const std::uint64_t least = plus(r.began, delay_);
         const std::uint64_t most = plus(plus(least, ring_.period()), lateness_ - r.lateness);
@@ -392,7 +393,7 @@ private:
             room_for_ = capacity_;
         }
         if (below(4) == 3)
-            return; // with that room later, when it may no longer fit
+            return; // retry later with this room, when it may no longer fit
         const bool expected = !closed_ && used() >= capacity_ && room_ && room_for_ == capacity_;
         trace("grow", expected ? "" : "in vain");
         expect(ring_.grow(std::move(room_)) == expected, "grow()", expected, used(), capacity_);
@@ -426,17 +427,17 @@ private:
 
     std::deque<item> items_;
     std::deque<registration> all_;
-    std::size_t head_ = 0; // of all_
+    std::size_t head_ = 0; // index in all_
     std::size_t live_ = 0;
-    std::vector<std::pair<reservation, std::size_t>> reserved_; // and where it is in all_
+    std::vector<std::pair<reservation, std::size_t>> reserved_; // with its index in all_
     bool closed_ = false;
 
-    tick told_ = tick::never();   // when the driver believes that it is needed
-    std::uint64_t came_ = clock_; // when the driver was there
-    std::uint64_t lateness_ = 0;  // of the driver, all together
+    tick told_ = tick::never();   // when the driver believes that it must come
+    std::uint64_t came_ = clock_; // when the driver came last
+    std::uint64_t lateness_ = 0;  // of the driver, in total
     std::optional<moment> seen_;
     std::unique_ptr<ring::block> room_;
-    std::size_t room_for_ = 0; // the capacity that room_ was made for
+    std::size_t room_for_ = 0; // the capacity for which room_ was made
 };
 
 } // namespace

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 // Several rings as one backend against queues. The first bytes of an input choose delays, capacities
 // and marks; the others are calls (timeout_rings_lockstep.hpp).

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 // timing_wheel against a multimap. The first byte of an input chooses the configuration, the others
 // are calls (timing_wheel_lockstep.hpp).

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
-"""What the tests of the page of timers have in common: http_server as a process, and a headless Chromium, which
-chromedriver drives over HTTP as the W3C's WebDriver says."""
+"""Shared by the tests of the page of timers: http_server as a process, and a headless Chromium, which chromedriver
+drives over HTTP as in the W3C's WebDriver."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ import typing
 import urllib.error
 import urllib.request
 
-PATIENCE = 60.0  # seconds, for what must happen but may take its time on a busy machine
+PATIENCE = 60.0  # seconds, for events that may be late on a busy machine
 
 
 class Failed(Exception):
-    """What was promised does not hold."""
+    """A promise does not hold."""
 
 
 def until(what: str, holds: typing.Callable[[], typing.Any], pause: float = 0.1) -> typing.Any:
@@ -94,7 +94,7 @@ class Server:
         return s
 
     def end(self, status: int = 0) -> str:
-        """Has it drain, and returns what it said."""
+        """Makes it drain, and returns its output."""
         self.process.send_signal(signal.SIGTERM)
         try:
             found = self.process.wait(PATIENCE)
@@ -174,12 +174,12 @@ class Browser:
         self.do("actions", actions=[{"type": "key", "id": "keyboard", "actions": actions}])
 
     def complaints(self) -> list[str]:
-        """What the console has got since it was asked last, warnings and errors."""
+        """The new output of the console since the last call, warnings and errors."""
         return [entry["message"] for entry in self.do("se/log", type="browser")
                 if entry["level"] in ("WARNING", "SEVERE")]
 
     def new_tab(self) -> str:
-        """Opens a tab in front of the others, and goes there."""
+        """Opens a tab in front of the others, and switches to it."""
         handle = self.do("window/new", type="tab")["handle"]
         self.to(handle)
         return handle
@@ -208,7 +208,7 @@ class Browser:
 
 
 def run(tests: list[typing.Callable[[], None]]) -> int:
-    """Runs all, says which fail, and returns the exit status."""
+    """Runs all tests, reports failures, and returns the exit status."""
     failures = 0
     for test in tests:
         begin = time.monotonic()

@@ -4,9 +4,8 @@
 #
 # usage: command_line.sh DIRECTORY
 #
-# What the servers and their clients do with a command line that they cannot follow: 2, the cause and the usage if they
-# do not understand it, 1 and one clear sentence if the system is against it. DIRECTORY has the programs; those of the echo
-# server may be missing.
+# How the servers and their clients treat a bad command line: 2, the cause and the usage if it has no meaning; 1 and one
+# clear sentence if the system does not allow it. DIRECTORY has the programs; those of the echo server may be missing.
 
 set -euo pipefail
 programs=${1:?usage: command_line.sh DIRECTORY}
@@ -30,7 +29,7 @@ misused() {
     says "stderr of $program $*" "$program: *"$'\n'"Usage: $program \\[OPTIONS\\]"$'\n'"See $program --help." "$err"
 }
 
-# refused SENTENCE OPTION...: it has a meaning, but cannot be followed.
+# refused SENTENCE OPTION...: the command line has a meaning, but the system does not allow it.
 refused() {
     local sentence=$1
     shift
@@ -90,7 +89,7 @@ refused "cannot use $root/none: No such file" "${tls[@]}" --cert "$root/none" --
 refused "cannot use $root/none: No such file" "${tls[@]}" --cert "$scratch/one.crt" --key "$root/none"
 refused "cannot use $scratch/one.key: " "${tls[@]}" --cert "$scratch/one.key" --key "$scratch/one.key"
 refused "cannot use $scratch/other.key: " "${tls[@]}" --cert "$scratch/one.crt" --key "$scratch/other.key"
-refused 'cannot listen on 192.0.2.1:0: ' --root "$root" --address 192.0.2.1 # of no machine
+refused 'cannot listen on 192.0.2.1:0: ' --root "$root" --address 192.0.2.1 # an address of no machine
 
 start --root "$root"
 refused "cannot listen on 127.0.0.1:$port: Address already in use" --root "$root" --port "$port"

@@ -4,8 +4,8 @@
 #
 # usage: memory.sh DIRECTORY TIMER
 #
-# A request for which http_server has no memory ends its connection, with a line on stderr, and no other. DIRECTORY has
-# the programs, TIMER is pawl or asio.
+# If http_server has no memory for a request, it ends the connection of that request, with a line on stderr, and no
+# other. DIRECTORY has the programs, TIMER is pawl or asio.
 
 set -euo pipefail
 programs=${1:?usage: memory.sh DIRECTORY TIMER}
@@ -21,7 +21,7 @@ start --timer "$timer" --root "$scratch/root" --max-body 1073741824
 
 status=0
 truncate -s 500M "$scratch/large"
-exec {other}<>"/dev/tcp/127.0.0.1/$port" # which has no request yet
+exec {other}<>"/dev/tcp/127.0.0.1/$port" # a connection without a request
 ask -X POST -T "$scratch/large" "http://127.0.0.1:$port/echo" >"$scratch/answer" 2>"$scratch/curl" || status=$?
 [[ $status != 0 ]] || complain 'the request has been answered'
 printf 'GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n' >&"$other"

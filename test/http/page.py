@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
-"""The page of timers of http_server in a headless Chromium. No time is asserted: what must happen is waited for.
+"""The page of timers of http_server in a headless Chromium. No time is asserted: tests wait for events.
 
 usage: page.py DIRECTORY CHROMIUM CHROMEDRIVER
 
@@ -47,7 +47,7 @@ def number(element: str) -> int:
 
 
 def cell(rows: str, heading: str, column: int = 1) -> str:
-    """What a table says of something."""
+    """The value for something in a table."""
     return browser.js(f"[...document.getElementById({rows!r}).rows].filter(r => r.cells[0].textContent === "
                       f"{heading!r}).map(r => r.cells[{column}].textContent)[0] || ''")
 
@@ -165,7 +165,7 @@ def it_comes_back_after_the_server_was_restarted() -> None:
         until("it is live again", lambda: browser.words("state") == "Live")
         until("a reader", lambda: again.readers() == 1)
         until("numbers of the new process", lambda: "1 tab looks" in browser.words("about"))
-        # The browser itself notes each connection that fails.
+        # The browser itself reports each connection that fails.
         others = [c for c in browser.complaints() if "net::ERR_" not in c or "/timers/events" not in c]
         expect("what else the console has got", others, [])
         browser.go("about:blank")
@@ -246,7 +246,7 @@ def it_waits_for_its_turn_where_there_are_too_many_tabs() -> None:
             browser.go(f"{server.url}/timers")
             until("the page says so", lambda: "too many tabs" in browser.words("state"))
         until("its turn has come", lambda: browser.words("state") == "Live")
-        others = [c for c in browser.complaints() if "503" not in c]  # which the browser itself notes
+        others = [c for c in browser.complaints() if "503" not in c]  # which the browser itself reports
         expect("what else the console has got", others, [])
         browser.go("about:blank")
         server.end()
@@ -255,7 +255,7 @@ def it_waits_for_its_turn_where_there_are_too_many_tabs() -> None:
 def it_keeps_up_with_a_million_events_a_second() -> None:
     with Server(programs, "--churn", "1000000") as server:
         opened(server)
-        # How many it really is depends on the machine. None may be lost without a word.
+        # The real number depends on the machine. None may be lost silently.
         until("moved timers are counted",
               lambda: float(cell("event-rows", "moved").replace(",", "") or 0) >= 1000)
         print(f"  moved per second: {cell('event-rows', 'moved')}; {browser.words('missed') or 'none missed'}")

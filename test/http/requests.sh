@@ -4,9 +4,9 @@
 #
 # usage: requests.sh DIRECTORY TIMER plain|tls THREADS
 #
-# What http_server answers to good and bad requests, and that it survives all of them and drains
-# as it promises. DIRECTORY has the programs, TIMER is pawl or asio. No time is asserted; the
-# limits of the server are long where they must not be met, and short where they must.
+# The answers of http_server to good and bad requests. It survives all of them, and drains as promised. DIRECTORY has
+# the programs, TIMER is pawl or asio. No time is asserted; the limits of the server are long where they must not
+# expire, and short where they must.
 
 set -euo pipefail
 programs=${1:?usage: requests.sh DIRECTORY TIMER plain|tls THREADS}
@@ -23,7 +23,7 @@ if [[ $layer == tls ]]; then
     options+=(--tls --cert "$scratch/server.crt" --key "$scratch/server.key")
 fi
 
-# --- what to ask for --------------------------------------------------------------------------------
+# --- files to request -------------------------------------------------------------------------------
 
 root=$scratch/root
 mkdir -p "$root/folder" "$root/empty"
@@ -35,11 +35,11 @@ printf '{}' >"$root/folder/a b.json"
 printf '# text\n' >"$root/notes.md"
 mkdir "$root/.git"
 printf 'hidden\n' | tee "$root/.git/config" "$root/.env" >"$root/folder/.hidden"
-head -c 65536 /dev/urandom >"$root/small"       # the largest that leaves in one piece
+head -c 65536 /dev/urandom >"$root/small"       # the largest that is sent in one piece
 head -c 1000001 /dev/urandom >"$root/large.bin" # in pieces
 mkfifo "$root/pipe"
 
-# --- how to ask -------------------------------------------------------------------------------------
+# --- helpers ----------------------------------------------------------------------------------------
 
 ask() { curl -q -sS -k --noproxy '*' --path-as-is -m 60 "$@"; }
 
@@ -51,15 +51,15 @@ answers() {
         "$(ask -o /dev/null -w '%{http_code}' "$@" "$scheme://127.0.0.1:$port$target")"
 }
 
-# gets FILE TARGET CURL-ARGUMENT...: the content of FILE comes back.
+# gets FILE TARGET CURL-ARGUMENT...: the answer must be the content of FILE.
 gets() {
     local file=$1 target=$2
     shift 2
     ask "$@" "$scheme://127.0.0.1:$port$target" | cmp - "$file" || complain "content of $target"
 }
 
-# A connection by hand. What the server sends goes to a file; that process ends when the server
-# closes the connection.
+# A connection by hand. The output of the server goes to a file; that process ends when the server closes the
+# connection.
 declare -A in=() listener=()
 
 # open NAME
@@ -79,13 +79,13 @@ open() {
     in[$1]=$fd
 }
 
-# tell NAME FORMAT: bytes, as printf makes them, in one piece (which bash's own printf does not do).
+# tell NAME FORMAT: sends bytes, as printf makes them, in one piece (which bash's own printf does not do).
 tell() {
     printf "$2" >"$scratch/piece"
-    cat "$scratch/piece" >&"${in[$1]}" || true # whether it was received is seen from the answer
+    cat "$scratch/piece" >&"${in[$1]}" || true # the answer shows whether it was received
 }
 
-# hear NAME PATTERN: waits until the server has sent that.
+# hear NAME PATTERN: waits until the server has sent a match.
 hear() {
     local i
     for ((i = 0; i < 3000; ++i)); do
@@ -95,7 +95,7 @@ hear() {
     complain "$1: never heard '$2'"
 }
 
-# closed NAME: waits until the server has closed it. Leaves all that it had sent in $heard.
+# closed NAME: waits until the server has closed it. Leaves everything that the server has sent in $heard.
 closed() {
     local status=0
     wait "${listener[$1]}" || status=$?
@@ -106,7 +106,7 @@ closed() {
     rm -f "$scratch/$1".*
 }
 
-# raw FORMAT: sends it, and waits until the server has closed the connection.
+# raw FORMAT: sends bytes, and waits until the server has closed the connection.
 raw() {
     open raw
     tell raw "$1"
@@ -192,7 +192,7 @@ for bad in '\r\n\r\n' 'GET\r\n\r\n' 'GET / HTTP/1.1\r\nno colon\r\n\r\n' 'GET / 
     says "answer to $bad" 'Connection: close' "$heard"
 done
 
-# Clients that leave in the middle of something.
+# Clients that leave at a wrong moment.
 for text in '' G 'GET / HTTP/1.1\r\nHost: h\r\n' 'GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n' \
     'POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nxyz'; do
     printf "$text" >"$scratch/piece"
@@ -212,14 +212,14 @@ open half
 open busy
 tell idle "$get"
 tell half "${get}GET /folder/ HTTP/1.1\r\n"                      # in one piece: when the first ...
-tell busy "${get}GET /slow?ms=500 HTTP/1.1\r\nHost: h\r\n\r\n" # ... is answered, the second has begun
+tell busy "${get}GET /slow?ms=500 HTTP/1.1\r\nHost: h\r\n\r\n" # ... is answered, the second has started
 hear idle 'the index'
 hear half 'the index'
 hear busy 'the index'
 kill -TERM "$server"
 closed idle
 same 'an idle connection at its end' 1 "$(grep -c '^HTTP' <<<"$heard")"
-answers 000 / 2>/dev/null || true # nobody listens
+answers 000 / 2>/dev/null || true # the server no longer listens
 tell half 'Host: h\r\n\r\n'
 closed half
 says 'a request that was half sent' 'of the folder' "$heard"
@@ -235,11 +235,11 @@ says 'the log' '"GET /folder/ HTTP/1.1" 200 14 ' "$(<"$scratch/log")"
 says 'the log' '"GET /index.html%00.txt HTTP/1.1" 400 16 ' "$(<"$scratch/log")"
 says 'the log' '" 413 ' "$(<"$scratch/log")"
 says 'the log' '" 431 ' "$(<"$scratch/log")"
-[[ $layer == tls ]] || # there they leave within the handshake
+[[ $layer == tls ]] || # with TLS they leave within the handshake
     says 'the log on one that left in the middle of a body' '"POST /echo HTTP/1.1" - 0 ' "$(<"$scratch/log")"
 [[ $(<"$scratch/stderr") =~ 'in the middle of a handshake, request or answer '[1-9] ]] || complain 'nobody has been seen to leave'
 
-# --- drain: what takes too long is cut off ----------------------------------------------------------
+# --- drain: requests that take too long are cut off -------------------------------------------------
 
 start "${options[@]}" --root "$root" --drain 200ms
 open busy
@@ -253,7 +253,7 @@ says 'the summary' ', cut off 1' "$(<"$scratch/stderr")"
 says 'the summary' 'requests 2; answers 2xx 1, ' "$(<"$scratch/stderr")"
 says 'the log' '"GET /slow?ms=50000 HTTP/1.1" - 0 *ms cut off' "$(<"$scratch/log")"
 
-# --- limits in time ---------------------------------------------------------------------------------
+# --- time limits ------------------------------------------------------------------------------------
 
 : >"$scratch/log"
 start "${options[@]}" --root "$root" --idle 2s --header-timeout 2s --body-timeout 2s \
@@ -270,7 +270,7 @@ exec {mute}<>"/dev/tcp/127.0.0.1/$port"
 timeout 60 cat <&"$mute" >"$scratch/mute" || complain 'a mute connection is not closed'
 same 'what a mute client is told' 0 "$(wc -c <"$scratch/mute")"
 
-# Beast's stream closes its socket when a limit expires. On Pawl's there is time for an answer.
+# Beast's stream closes its socket when a limit expires. Pawl's leaves time for an answer.
 expected=
 if [[ $timer == pawl ]]; then expected='HTTP/1.1 408 Request Timeout'; fi
 for name in header body; do
@@ -292,7 +292,7 @@ for word in 'header timeout' 'body timeout' 'idle timeout' 'request timeout'; do
     says 'the log' " $word"$'\n' "$(<"$scratch/log")"$'\n'
 done
 
-# Those that do not read what they have asked for; the file is more than all buffers hold.
+# Clients that do not read their answers; the file is larger than all buffers together.
 if [[ $layer == plain ]]; then
     truncate -s 64M "$root/huge"
     : >"$scratch/log"

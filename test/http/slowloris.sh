@@ -4,9 +4,8 @@
 #
 # usage: slowloris.sh DIRECTORY TIMER SLOW ORDINARY TOLERANCE
 #
-# So many clients that send a header a byte at a time are all closed on time, never early and at
-# most TOLERANCE (200, 200ms, 2s) late, while so many ordinary ones see no error. DIRECTORY has the
-# programs, TIMER is pawl or asio.
+# SLOW clients that send a header a byte at a time are all closed on time, never early and at most TOLERANCE (200,
+# 200ms, 2s) late, while ORDINARY ones see no error. DIRECTORY has the programs, TIMER is pawl or asio.
 
 set -euo pipefail
 programs=${1:?usage: slowloris.sh DIRECTORY TIMER SLOW ORDINARY TOLERANCE}
@@ -18,8 +17,7 @@ tolerance=$5
 
 mkdir "$scratch/root"
 printf 'hello\n' >"$scratch/root/index.html"
-# Only the header is in a hurry: the ordinary clients of a machine that is busy with other things
-# must not run into the other limits.
+# Only the limit of the header is short: on a busy machine, the ordinary clients must not exceed the other limits.
 start --timer "$timer" --root "$scratch/root" --header-timeout 2s --idle 60s --write-timeout 60s
 
 "$programs/http_clients" --port "$port" --header-timeout 2s --tolerance "$tolerance" \

@@ -4,7 +4,7 @@
 #
 # usage: stay.sh DIRECTORY
 #
-# What `./dev demo --stay` starts says where the page of timers is, stays, and ends in order when it is told to. DIRECTORY
+# `./dev demo --stay` prints the address of the page of timers, stays, and ends properly when it is told to. DIRECTORY
 # has the programs.
 
 set -euo pipefail
@@ -24,7 +24,7 @@ url=$(sed -n 's/^the page of its timers: //p' "$scratch/stdout")
 says 'the address of the page' 'http://127.0.0.1:*/timers' "$url"
 says 'the page' '<h1>Timers of this server</h1>' "$(ask "$url")"
 until (($(ask "${url%/timers}/metrics" | sed -n 's/^pawl_timer_lateness_seconds_count //p') > 0)); do
-    sleep 0.1 # until a slow request of its visitors is over
+    sleep 0.1 # until a slow request of its visitors has ended
 done
 : >"$scratch/events"
 ask -N "$url/events" >"$scratch/events" &
@@ -32,7 +32,7 @@ tab=$!
 until grep -q '^data: {' "$scratch/events"; do
     sleep 0.1
 done
-kill -TERM "$server" # as Ctrl-C, which a process in the background ignores
+kill -TERM "$server" # stands for Ctrl-C, which a process in the background ignores
 wait_for_end 0
 wait "$tab" || complain 'the stream of a tab does not end in order'
 says 'its last words' 'server: draining on SIGTERM' "$(<"$scratch/stdout")"

@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
 #
-# What the tests of http_server have in common. To be sourced, with $programs set to the folder of
-# the programs. Afterwards $scratch is a folder that ends with the test.
+# Shared by the tests of http_server. To be sourced, with $programs set to the folder of the programs. Afterwards
+# $scratch is a folder that is removed at the end of the test.
 
 scratch=$(mktemp -d)
 server=
@@ -19,7 +19,7 @@ trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-# complain TEXT: the test fails, and goes on.
+# complain TEXT: the test fails, and continues.
 complain() {
     printf 'line %s: %s\n' "${BASH_LINENO[1]}" "$*" >&2
     failures=$((failures + 1))
@@ -28,7 +28,7 @@ complain() {
 # same WHAT EXPECTED FOUND
 same() { [[ $2 == "$3" ]] || complain "$1: expected '$2', found '$3'"; }
 
-# says WHAT PATTERN TEXT: a bash pattern, to be found anywhere.
+# says WHAT PATTERN TEXT: a bash pattern that may match anywhere.
 says() { [[ $3 == *$2* ]] || complain "$1: expected '$2' in '$3'"; }
 
 # certificate NAME: makes $scratch/NAME.crt and its key, $scratch/NAME.key.
@@ -40,7 +40,7 @@ certificate() {
 
 # start OPTION...: a server on a free port of 127.0.0.1, which is then $port.
 start() {
-    : >"$scratch/stdout" # read below, perhaps before the server's process has begun
+    : >"$scratch/stdout" # read below, maybe before the server's process has started
     "$programs/http_server" --port 0 "$@" >"$scratch/stdout" 2>"$scratch/stderr" &
     server=$!
     port=
@@ -61,7 +61,7 @@ wait_for_end() {
     [[ $status == "$1" ]] || sed 's/^/server: /' "$scratch/stderr" >&2
 }
 
-# finish: what the test exits with.
+# finish: exits with the status of the test.
 finish() {
     ((failures == 0)) || { echo "failures: $failures" >&2; exit 1; }
     echo passed

@@ -29,7 +29,7 @@ def start(*options: str) -> Server:
 
 
 def header(s: socket.socket) -> bytes:
-    """What comes up to the first empty line."""
+    """Everything up to the first empty line."""
     got = b""
     while b"\r\n\r\n" not in got:
         piece = s.recv(1)
@@ -54,7 +54,7 @@ def data(stream: typing.Iterator[str]) -> str:
 
 
 def raw(server: Server, request: bytes) -> bytes:
-    """All that is answered until the server has closed the connection."""
+    """The answer until the server has closed the connection."""
     with server.connect() as s:
         s.sendall(request)
         s.shutdown(socket.SHUT_WR)
@@ -154,7 +154,7 @@ def a_stream_tells_counts_and_names() -> None:
                 told = json.loads(text)
                 if "GET /slow" in [n["name"] for n in told["names"]] and told["events"]["moved"] > 0:
                     break
-        # One a second, so that this is what goes to a tab.
+        # Once a second, so this is the traffic of a tab.
         expect("bytes of one message, at most 20,000", len(text) <= 20_000, True)
         expect("what it is told", sorted(told), sorted([
             "up", "span", "pending", "armed", "wake_ups", "missed", "tabs", "readers", "events", "lateness", "services",
@@ -177,7 +177,7 @@ def a_stream_tells_counts_and_names() -> None:
         s.shutdown(socket.SHUT_RDWR)
         until("the reader is gone", lambda: server.readers() == 0)
         until("the tab is gone", lambda: server.ask(f"/timers/suspend?tab={tab}", "POST")[0] == 404)
-        server.end(status=1)  # since the slow request is cut off
+        server.end(status=1)  # because the slow request is cut off
 
 
 def nothing_is_published_while_there_is_no_tab() -> None:
@@ -242,7 +242,7 @@ def the_server_ends_while_tabs_are_open() -> None:
         hidden = [data(stream) for stream in streams][0]
         server.ask(f"/timers/suspend?tab={hidden}", "POST")
         until("one is suspended", lambda: server.readers() == 5)
-        said = server.end() # and with 0: none had to be cut off
+        said = server.end() # with 0: none had to be cut off
         if "cut off 0" not in said:
             raise Failed(f"the summary: {said}")
         for stream in streams:

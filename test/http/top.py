@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
-"""./dev top, on a terminal of its own, against http_server and against what is none.
+"""./dev top, on a terminal of its own, against http_server and against other servers.
 
 usage: top.py DIRECTORY
 
@@ -59,7 +59,7 @@ class Terminal:
     def end(self, status: int = 0) -> None:
         end = time.monotonic() + PATIENCE
         while self.process.poll() is None and time.monotonic() < end:
-            self.read()  # or it waits for the terminal
+            self.read()  # otherwise it waits for the terminal
             time.sleep(0.02)
         self.read()
         expect("exit status", self.process.poll(), status)
@@ -79,7 +79,7 @@ class Terminal:
 
 
 def fails(*arguments: str) -> str:
-    """The one line that is said when it ends with 1."""
+    """The single line of output when it ends with 1."""
     done = subprocess.run([*TOP, *arguments], capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
     expect(f"status, stdout and lines of top {arguments}", (done.returncode, done.stdout, done.stderr.count("\n")),
            (1, "", 1))
@@ -89,7 +89,7 @@ def fails(*arguments: str) -> str:
 def it_shows_rates_and_q_ends_it() -> None:
     with Server(programs, "--churn", "5000", "--measure-times") as server:
         with Terminal("--interval", "0.2", f"127.0.0.1:{server.port}") as top:
-            # The third screen has rates of an interval of its own.
+            # The third screen has rates from an interval of its own.
             until("three screens", lambda: len(top.screens()) >= 4)
             last = top.screens()[2]
             for pattern in (r"pending 1,0\d\d ", r"moved +[\d,]+ +[\d,]+", r"steady_clock +hierarchical_wheel +1,0\d\d",
@@ -104,7 +104,7 @@ def it_shows_rates_and_q_ends_it() -> None:
             top.press(b"xyz")
             top.press(b"q")
             top.end()
-        with Terminal(str(server.port)) as top:  # a port alone; Ctrl-C ends it, too
+        with Terminal(str(server.port)) as top:  # only a port; Ctrl-C ends it, too
             until("a screen", lambda: top.screens())
             top.press(b"\x03")
             top.end()
@@ -147,7 +147,7 @@ def it_prints_one_screen() -> None:
 
 def what_is_wrong_is_said_in_a_line() -> None:
     with Server(programs) as server:
-        expect("no terminal", "no terminal; --once" in fails(server.url), True)
+        expect("no terminal", "not a terminal; use --once" in fails(server.url), True)
         expect("no metrics", "has no metrics of Pawl" in fails("--once", server.url + "/index.html"), True)
         expect("no page", "answers 404" in fails("--once", server.url + "/nothing"), True)
         server.end()

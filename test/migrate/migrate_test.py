@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: BSL-1.0
 """Tests of tools/migrate: whole programs in fixtures/, of which CMake compiles both sides, and single cases.
 
-A fixture has before/, what the tool makes of it in after/, and what it then lists in left.txt.
+A fixture has before/, the tool's output for it in after/, and the tool's list of open places in left.txt.
 """
 
 import os
@@ -48,7 +48,7 @@ class MigrateTest(unittest.TestCase):
         return {str(p.relative_to(self.folder)): p.read_bytes() for p in sorted(self.folder.rglob("*")) if p.is_file()}
 
     def becomes(self, before: str, after: str) -> None:
-        """With everything decided, and nothing more to do the second time."""
+        """All cases are decided, and a second run changes nothing."""
         path = self.write(before)
 
         run = self.run_tool("main.cpp")
@@ -63,7 +63,7 @@ class MigrateTest(unittest.TestCase):
         self.becomes(text, text)
 
     def lists(self, before: str, *lines: str) -> None:
-        """What it names, each beginning with LINE: and containing the rest; and the text stays."""
+        """The tool names exactly these, each as LINE: and the given text; and it does not change the file."""
         path = self.write(before)
 
         run = self.run_tool("main.cpp")
@@ -359,7 +359,7 @@ class AnyText(MigrateTest):
 
 
 class BadInput(MigrateTest):
-    """Each is told in one sentence, and changes no file, not even one that is all right."""
+    """Each error is one sentence, and changes no file, not even a correct one."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -397,7 +397,7 @@ class BadInput(MigrateTest):
         self.assertEqual(run.stdout, "right.cpp: written\n1 files changed, 0 places left to you\n")
 
     def as_nobody(self) -> dict:
-        """Root may write everything."""
+        """Root may write every file."""
         if os.geteuid() != 0:
             return {}
         os.chmod(self.folder, 0o777)
@@ -440,7 +440,7 @@ class BadInput(MigrateTest):
         self.write(INCLUDE + lines, "large.cpp")
         large = self.folder.joinpath("large.cpp").read_bytes()
 
-        # No file may become longer than 8 KiB: what the kernel says when a quota is reached.
+        # No file may become longer than 8 KiB: the same error as when a quota is reached.
         run = subprocess.run(
             ["bash", "-c", 'ulimit -f 8; trap "" XFSZ; exec "$@"', "-", sys.executable, str(TOOL), "."],
             cwd=self.folder, capture_output=True, check=False, encoding="utf-8",

@@ -2,22 +2,22 @@
  * SPDX-License-Identifier: BSL-1.0
  *
  * Purpose
- *   The claims of readers, the cleaners, and the slots that are used again, of include/pawl/feed/ring_core.hpp, with
- *   messages that are looked at and destroyed. Each inline names the function that it models.
+ *   The claims of readers, the cleaners, and the reuse of slots, of include/pawl/feed/ring_core.hpp, with messages
+ *   that are read in place and destroyed. Each inline names the function that it models.
  *
  * Model
- *   Every access to shared memory is a step of its own. Two slots, which are used up to three times. Two places for
- *   readers: a reader joins, at the oldest or the newest message, looks at what there is, suspends, resumes, leaves, and
+ *   Every access to shared memory is a step of its own. Two slots, each used up to three times. Two places for
+ *   readers: a reader joins, at the oldest or the newest message, reads what is present, suspends, resumes, leaves, and
  *   joins again, in any order. Writers reserve a slot, or two at once, and clean if there is no room; one of them may
- *   give its reservation up. A thread cleans besides. The policy is drop_new or lag. See init for who meets whom.
+ *   cancel its reservation. Another thread only cleans. The policy is drop_new or lag. init chooses the threads.
  *
  * Properties
  *   no message is destroyed under a reader    look(), destroy()
  *   each is destroyed once                    destroy()
  *   a slot is free when it is written         construct()
- *   what is read was published                look()
- *   nothing is forgotten (B4)                 init: no slot stays marked and unpublished, or destroyed and not free
- *   B1                                        reserve()
+ *   read messages were published              look()
+ *   nothing is forgotten (marks)              init: no slot stays marked and unpublished, or destroyed and not free
+ *   order                                     reserve()
  *
  * Left out
  *   Spin's memory is sequentially consistent: see test/orders. block, closing, owners, and messages that are copied.
@@ -29,7 +29,7 @@
 mtype = { none, written, skipped, freed };
 
 bool lag;
-byte limit;             /* no more generations than that are reserved */
+byte limit;             /* no more generations than this are reserved */
 
 byte reserved;
 byte published;
@@ -43,8 +43,8 @@ byte number[SLOTS];
 mtype phase[SLOTS] = none;
 
 /* ghosts */
-byte made[SLOTS];       /* the generation of the message that is there, and one; 0: none */
-byte looks[2] = NONE;   /* from here to looks_to a reader looks */
+byte made[SLOTS];       /* the generation of the present message, plus one; 0: none */
+byte looks[2] = NONE;   /* a reader reads from here to looks_to */
 byte looks_to[2];
 byte left;              /* threads */
 
@@ -72,11 +72,11 @@ inline advance(position, a, b) {        /* advance(), advance_from() */
                 :: true -> position = to; from = to
 #else
                 :: position == from -> position = to; from = to
-                :: else -> break        /* another thread has moved it, and goes on */
+                :: else -> break        /* another thread has moved it, and continues */
 #endif
                 fi
             }
-#ifdef MUTANT_ADVANCE_LOOKS_ONCE        /* what was marked meanwhile is forgotten */
+#ifdef MUTANT_ADVANCE_LOOKS_ONCE        /* marks that are set in the meantime are lost */
             break
 #endif
         fi
@@ -111,19 +111,19 @@ inline clean(wanted) {                  /* clean() */
     :: lag -> goal = min(goal, wanted)
     :: else -> look_at_claims()
     fi;
-#ifdef MUTANT_RAISE_AFTER_CLAIMS        /* a reader that begins meanwhile is seen by nobody */
+#ifdef MUTANT_RAISE_AFTER_CLAIMS        /* a reader that starts in the meantime is missed */
     look_at_claims();
     raise();
 #else
     raise();
-#ifndef MUTANT_CLAIMS_SEEN_ONCE         /* with drop_new; with lag they are not seen at all */
+#ifndef MUTANT_CLAIMS_SEEN_ONCE         /* with drop_new; with lag claims are ignored */
     look_at_claims();
 #endif
 #endif
     atomic {                            /* free() */
         at = doomed;
         if
-#ifdef MUTANT_DOOM_STORES               /* two cleaners destroy the same */
+#ifdef MUTANT_DOOM_STORES               /* two cleaners destroy the same message */
         :: at < goal -> skip
 #else
         :: at < goal -> doomed = goal
@@ -143,7 +143,7 @@ inline clean(wanted) {                  /* clean() */
         :: at < goal -> destroy(at); mark(at, freed); at++
         :: else -> break
         od;
-#ifdef MUTANT_FREE_PASSES_OTHERS        /* another cleaner has not destroyed what is before */
+#ifdef MUTANT_FREE_PASSES_OTHERS        /* another cleaner has not destroyed the messages before */
         atomic { free = max(free, goal) }
 #else
         advance(free, freed, freed)
@@ -171,9 +171,9 @@ inline reserve() {                      /* reserve(): n generations, or n = 0 */
     do
     :: first = reserved;
         if
-#ifdef MUTANT_ROOM_BY_OLDEST            /* a slice may be there */
+#ifdef MUTANT_ROOM_BY_OLDEST            /* a reader may still hold a slice */
         :: first + n <= oldest + SLOTS ->
-#elif defined MUTANT_ROOM_BY_DOOMED     /* what is doomed is not destroyed yet */
+#elif defined MUTANT_ROOM_BY_DOOMED     /* doomed messages are not destroyed yet */
         :: first + n <= doomed + SLOTS ->
 #else
         :: first + n <= free + SLOTS ->
@@ -234,7 +234,7 @@ proctype writes(byte rounds; byte most) {
             at = first;
             do
             :: at < first + n -> construct(at); mark(at, written); at++    /* emplace(), publish() */
-            :: at < first + n -> mark(at, skipped); at++                    /* not written, or given up */
+            :: at < first + n -> mark(at, skipped); at++                    /* not written, or cancelled */
             :: else -> break
             od;
             advance(published, written, skipped)
@@ -249,7 +249,7 @@ proctype writes(byte rounds; byte most) {
 /* --- readers ----------------------------------------------------------------------------------------------- */
 
 inline begin_or_later() {               /* begin_or_later() */
-#ifdef MUTANT_CHECK_BEFORE_CLAIM        /* a cleaner comes between */
+#ifdef MUTANT_CHECK_BEFORE_CLAIM        /* a cleaner intervenes */
     next = max(next, oldest);
     claim[me] = next
 #elif defined MUTANT_CLAIM_UNCHECKED
@@ -267,7 +267,7 @@ inline begin_or_later() {               /* begin_or_later() */
 #endif
 }
 
-inline look() {                         /* a slice of all there is */
+inline look() {                         /* a slice of all present messages */
     atomic {
         looks[me] = next;
         looks_to[me] = end;
@@ -281,7 +281,7 @@ inline look() {                         /* a slice of all there is */
         }
     :: else -> break
     od;
-#ifdef MUTANT_CLAIM_GIVEN_UP_EARLY      /* while it still looks */
+#ifdef MUTANT_CLAIM_GIVEN_UP_EARLY      /* while it still reads */
     claim[me] = (lag -> NONE : next);
     looks[me] = NONE
 #else
@@ -326,7 +326,7 @@ proctype reads(bit me; byte lives; byte most) {
         :: suspended ->
             if
             :: lag -> next = max(next, oldest)
-#ifdef MUTANT_RESUMES_WHERE_IT_WAS      /* and does not look what has gone */
+#ifdef MUTANT_RESUMES_WHERE_IT_WAS      /* and ignores which messages have gone */
             :: else -> claim[me] = next
 #else
             :: else -> begin_or_later()

@@ -6,15 +6,15 @@
  *   Each inline names the function that it models.
  *
  * Model
- *   Every access to shared memory is a step of its own. moved is its count and its mark, one word. Room is a number of
- *   slots: readers add one each, and tell of it; writers need one each. The wait is a futex: a writer falls asleep if
- *   moved is what it has seen, in one step.
+ *   Every access to shared memory is a step of its own. moved is its count and its mark, one word. Room is a number
+ *   of slots: each reader adds one and notifies; each writer needs one. The wait is a futex: in one step, a writer
+ *   falls asleep if moved still has the value that it saw.
  *
  * Properties
- *   no writer sleeps for ever    the end states: as many slots are given as are needed
+ *   no writer sleeps forever     the end states: as many slots are given as are needed
  *
  * Left out
- *   Spin's memory is sequentially consistent: see test/orders. Who has room is in broadcast_ring.pml.
+ *   Spin's memory is sequentially consistent: see test/orders. broadcast_ring.pml has the conditions for room.
  */
 
 #define WRITERS 2
@@ -45,7 +45,7 @@ inline tell_writers() {
     }
     if
     :: told ->
-#ifdef MUTANT_CLEARS_AFTER_NOTIFYING    /* the mark of a wait that came later */
+#ifdef MUTANT_CLEARS_AFTER_NOTIFYING    /* the mark of a later wait */
         notify_all();
         waits = false
 #elif defined MUTANT_DOES_NOT_NOTIFY

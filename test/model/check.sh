@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# check.sh MODEL.pml: explores a model with Spin, in full: its assertions and end states, then its formulas under weak
-# fairness, with FAIR defined. Then each MUTANT_... that it names, which must be rejected.
+# check.sh MODEL.pml: explores a model with Spin, completely: its assertions and end states, then its formulas under
+# weak fairness, with FAIR defined. Then each MUTANT_... in the model, which must be rejected.
 set -Eeuo pipefail
 
 model=$(readlink -f "${1:?usage: check.sh MODEL.pml}")
@@ -19,7 +19,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 
-# explore WHAT DEFINE FLAGS OPTIONS: what the verifier says is in ./said then.
+# explore WHAT DEFINE FLAGS OPTIONS: leaves the output of the verifier in ./said.
 explore() {
     rm -f pan* ./*.trail
     spin ${2:+"-D$2"} -a "$model" >said 2>&1 || die "$1: Spin does not accept it:" "$(<said)"
@@ -31,7 +31,7 @@ explore() {
     [[ -n $errors ]] || die "$1: the verifier has not come to an end:" "$(<said)"
 }
 
-# holds WHAT: there was no error, and everything was looked at.
+# holds WHAT: there was no error, and the exploration was complete.
 holds() {
     if [[ $errors != 0 ]] || grep -Eqi 'max search depth too small|out of memory|not completed' said; then
         die "$1: not so, or not explored in full:" "$(<said)"
@@ -47,7 +47,7 @@ for formula in $(sed -n 's/^ltl \(\w*\) .*/\1/p' "$model"); do
     holds "$formula"
 done
 
-# No optimisation: a mistake is found sooner than a faster verifier is compiled. In which direction, the model knows.
+# No optimisation: finding a mistake takes less time than compiling a faster verifier. The model names the search order.
 order=$(sed -n 's/.*check\.sh looks for mutants with \(-D[A-Z_]*\).*/\1/p' "$model")
 mapfile -t mutants < <(grep -Eo '^ *#.*\bMUTANT_\w+' "$model" | grep -Eo 'MUTANT_\w+' | sort -u)
 ((${#mutants[@]} >= 3)) || die "names ${#mutants[@]} mutants, and should name 3 at least"

@@ -2,24 +2,25 @@
  * SPDX-License-Identifier: BSL-1.0
  *
  * Purpose
- *   How a reader of the feed goes to sleep, and how the next event wakes it: H1 and H2 of include/pawl/watch/event_hub.hpp,
- *   with what service/shard_base.hpp does for it in note(), settle() and begin_turn(), and dispatcher.hpp in a turn. Each
- *   inline names the function that it models.
+ *   How a reader of the feed goes to sleep, and how the next event wakes it: the invariants of
+ *   include/pawl/watch/event_hub.hpp, with the parts of service/shard_base.hpp in note(), settle() and begin_turn(),
+ *   and of dispatcher.hpp in a turn. Each inline names the function that it models.
  *
  * Model
  *   One shard, a thread in which EVENTS things happen, and a thread that runs the units. Two readers, which read
- *   until they have everything. The reads of the first are started by two threads in turn: the handler of a wait may run,
- *   and begin the next one, before the call that has begun it has returned. Once, somebody cancels its wait. What happens
- *   under a lock is one step where nothing else could see the difference.
+ *   until they have everything. Two threads in turn start the reads of the first: the handler of a wait may run, and
+ *   start the next wait, before the call that started it has returned. Its wait is cancelled once. Steps under a lock
+ *   are merged if no other thread could see the difference.
  *
  * Properties
  *   no wake-up is lost    at the end each reader has read all events: none is left asleep (invalid end states)
  *   listed once           sleep(): a reader is not on the list already
- *   nothing to do         at the end no unit is left, and nobody has to be told
+ *   nothing to do         at the end no unit is left, and no reader has to be notified
  *
  * Left out
- *   Other shards, of which each is published in turn. The ring itself (broadcast_ring.pml). Names, statistics. Readers that leave or are suspended: they take
- *   themselves off the list as one whose wait was cancelled does. What a unit does besides (wakeup.pml).
+ *   Other shards, which are published in turn. The ring itself (broadcast_ring.pml). Names, statistics. Readers that
+ *   leave or are suspended: they unlist themselves like one whose wait was cancelled. Other work of a unit
+ *   (wakeup.pml).
  *
  * check.sh looks for mutants with -DBFS
  */
@@ -40,7 +41,7 @@ bool listed[2];                         /* readers */
 bool woken[2];
 byte number[2];
 bool waits[2];
-bool handler[2];                        /* that of the wait is queued */
+bool handler[2];                        /* the handler of its wait is queued */
 byte position[2];
 byte done;
 
@@ -220,7 +221,7 @@ inline sleep(r, mine, at) {
     unlock_hub()
 }
 
-/* event_feed::reader::read_operation, in one thread. Two for the first reader: whichever comes. */
+/* event_feed::reader::read_operation, in one thread. For the first reader two threads take turns. */
 active [3] proctype reads() {
     byte r = (_pid == 4 -> 1 : 0);
     byte mine;
@@ -233,7 +234,7 @@ active [3] proctype reads() {
 end:
     do
     :: atomic { handler[r] -> handler[r] = false; mine = number[r] };
-       /* event_hub::end_sleep(): what it returns matters to the caller only, who reads again */
+       /* event_hub::end_sleep(): its result matters only to the caller, who reads again */
        atomic { !hub -> number[r]++; unlist(r) };
 looks:
        if

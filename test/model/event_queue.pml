@@ -2,15 +2,15 @@
  * SPDX-License-Identifier: BSL-1.0
  *
  * Purpose
- *   The end of a timer of an event queue: the mark, the last event, the function and who destroys it. That is what
- *   include/pawl/queue/queue_core.hpp does in disarm(), destroy(), wait_ended(), take(), goes_on() and end_run(), and
- *   queue_timer.hpp keeps. Each inline names the function that it models.
+ *   The end of a timer of an event queue: the mark, the last event, and the function and its destruction. In
+ *   include/pawl/queue/queue_core.hpp these are disarm(), destroy(), wait_ended(), take(), goes_on() and end_run();
+ *   queue_timer.hpp has the state. Each inline names the function that it models.
  *
  * Model
- *   One interval. A thread runs the timers' context: it expires the wait, emits a tick and arms the wait again, as often
- *   as TICKS says. The host takes events and runs the function, which may destroy its own timer, until the timer has ended.
- *   One more thread disarms the timer, and two destroy it, or do not. What happens under the lock of the
- *   queue is one step; the one of the wait is held for two.
+ *   One interval. A thread runs the timers' context: it expires the wait, emits a tick and arms the wait again, TICKS
+ *   times. The host takes events and runs the function, which may destroy its own timer, until the timer has ended. One
+ *   more thread disarms the timer, and two may destroy it. Everything under the lock of the queue is one step; the lock
+ *   of the wait is held for two.
  *
  * Properties
  *   the last is the last  push(): nothing of a timer comes behind its last event, of which there is one
@@ -22,7 +22,7 @@
  *
  * Left out
  *   One-offs, whose only event is both a tick and the last one. Room, and timers that wait for it. The order of timers
- *   among each other. Limits in time. What the wait does (wait_protocol.pml).
+ *     among each other. Time limits. The protocol of the wait (wait_protocol.pml).
  */
 
 #define TICKS 2
@@ -34,7 +34,7 @@ mtype phase = armed;
 chan slots = [TICKS + 2] of { mtype };
 bool last_there;
 bool running;                           /* queue_timer::runner is a thread */
-bool runs;                              /* the function does, in truth */
+bool runs;                              /* the function is running, in fact */
 bool dropped;
 
 bool wait_armed = true;
@@ -168,7 +168,7 @@ over:
     destroyed++
 }
 
-/* within the function: queue_core::destroy() and disarm() by the host */
+/* inside the function: queue_core::destroy() and disarm() by the host */
 inline function_ends_its_timer() {
     if
     :: atomic { phase != ended -> phase = ended }; stop_wait()

@@ -2,30 +2,30 @@
  * SPDX-License-Identifier: BSL-1.0
  *
  * Purpose
- *   Who holds on to an operation under a limit, and who invokes its handler:
- *   include/pawl/limit/limited_operation.hpp, with what service/wait_ledger.hpp (withdraw) and
- *   wait/wait_state.hpp do for it. Each inline names the function that it models.
+ *   Which parties hold an operation under a limit, and which invokes its handler:
+ *   include/pawl/limit/limited_operation.hpp and limit_parties.hpp, with the parts of service/wait_ledger.hpp
+ *   (withdraw) and wait/wait_state.hpp. Each inline names the function that it models.
  *
  * Model
- *   One operation. It is started by a thread outside of the handler's executor, which runs one
- *   thing after the other, or by that executor itself; it completes there, by itself or when it is
- *   signalled, inside the signal or later, or it completes in its initiating function, or in a third
- *   thread, if it needs no executor; or its handler is destroyed uncalled. The limit may be lifted, and be moved once while it is due. Its wait is ended
- *   on the executor, or destroyed anywhere when the context is shut down; then what is queued on the
- *   executor is destroyed, too. The caller cancels at any time after the start, on the executor.
- *   Each access to `parties` is one step, and so is what happens under the lock of the shard.
+ *   One operation. It is started by a thread outside of the handler's executor, which runs one function at a time, or
+ *   by that executor itself. It completes there, by itself or when it is signalled, inside the signal or later; or in
+ *   its initiating function; or in a third thread, if it needs no executor; or its handler is destroyed uncalled. The
+ *   limit may be lifted, and be moved once while it is due. Its wait is ended on the executor, or destroyed anywhere
+ *   when the context is shut down; then the functions in the executor's queue are destroyed, too. The caller cancels at
+ *   any time after the start, on the executor. Each access to `parties` is one step, and so is everything under the
+ *   lock of the shard.
  *
  * Properties
  *   exactly once          deliver(), destroy(); the end of init
  *   no freed memory       touch(), at every access
  *   handler's executor    deliver(): no other function of the executor is running
- *   emitted in time       emit(): nobody is connecting the operation to the signal meanwhile
+ *   emitted in time       emit(): no thread is connecting the operation to the signal at that time
  *   emitted once          the end of init
  *   not lost, never stuck no process is blocked at the end, although an operation may complete only
  *                         if it is signalled
  *
  * Left out
- *   The caller's timer and its shard, which orders/limited_operation_test.cpp has, and lack of memory.
+ *   The caller's timer and its shard, which orders/limited_operation_test.cpp covers, and lack of memory.
  */
 
 #define OPERATION 1
@@ -37,11 +37,13 @@
 
 mtype = { armed, due, cancelled, started, idle }     /* wait_phase */
 
-/* limited_operation */
+/* limit_parties */
 byte parties = OPERATION | WAIT | START;
+
+/* limited_operation */
 bool alive = true;
 bool parked;            /* result_ */
-byte verdict;           /* 0 nobody, 1 the limit, 2 the caller */
+byte verdict;           /* 0 none, 1 the limit, 2 the caller */
 
 /* its wait, under the lock of the shard */
 mtype phase = armed;
@@ -50,7 +52,7 @@ bool carried;
 /* the operation itself */
 bool listening;         /* its initiating function has connected it to the signal */
 bool pending = true;    /* its handler has neither been called nor destroyed */
-bool wants_out;         /* it was signalled, and is going to complete */
+bool wants_out;         /* it was signalled, and will complete */
 bool obeys;
 bool inside;            /* in the signal */
 bool early;             /* it completes in its initiating function */
@@ -63,9 +65,9 @@ bool initiating = true; /* a thread is in the initiating function */
 bool late;              /* done_late is queued */
 bool shut_down;
 
-bool cancels;           /* the caller is going to */
+bool cancels;           /* the caller will cancel */
 bool moves = true;      /* the limit may be moved */
-bool launched;          /* launch() has returned, or has left the rest to the executor */
+bool launched;          /* launch() has returned, or has passed the rest to the executor */
 
 /* ghost */
 bool delivered;
@@ -86,7 +88,7 @@ inline destroy() {                      /* destroy */
     destroyed = true
 }
 
-inline leave(who, may_deliver) {        /* leave */
+inline leave(who, may_deliver) {        /* leave, limit_parties::leave */
     atomic {
         touch();
         before = parties & EVERYBODY;
@@ -101,9 +103,9 @@ inline leave(who, may_deliver) {        /* leave */
     }
 }
 
-inline withdraw() {                     /* wait_ledger::withdraw; with: the wait is nobody's any more */
+inline withdraw() {                     /* wait_ledger::withdraw; with: the wait has no user any more */
     if
-#ifdef MUTANT_CARRIED_IS_WITHDRAWN      /* its carrier is on its way, and finds freed memory */
+#ifdef MUTANT_CARRIED_IS_WITHDRAWN      /* its carrier is queued, and finds freed memory */
     :: phase == armed -> phase = idle; with = WAIT
 #else
     :: phase == armed && !carried -> phase = idle; with = WAIT
@@ -114,7 +116,7 @@ inline withdraw() {                     /* wait_ledger::withdraw; with: the wait
     fi
 }
 
-inline leave_with_wait() {              /* leave_with_wait */
+inline leave_with_wait() {              /* leave_with_wait, limit_parties::has */
     touch();
     wait_is_there = ((parties & WAIT) != 0);
     atomic {
@@ -127,7 +129,7 @@ inline leave_with_wait() {              /* leave_with_wait */
     }
 }
 
-inline operation_ended() {              /* operation_ended */
+inline operation_ended() {              /* operation_ended, limit_parties::is_all */
     leave_with_wait();
     atomic {
         touch();
@@ -137,7 +139,7 @@ inline operation_ended() {              /* operation_ended */
 #else
         :: (parties & EVERYBODY) == (OPERATION | with) -> assert(busy || elsewhere); invoke()
         :: (parties & EVERYBODY) != (OPERATION | with) ->
-#ifdef MUTANT_PARKS_AFTER_IT_LEFT       /* whoever leaves last finds no result */
+#ifdef MUTANT_PARKS_AFTER_IT_LEFT       /* the last party to leave finds no result */
             skip
 #else
             parked = true
@@ -182,7 +184,7 @@ inline judge(who) {                     /* judge */
     verdict = (verdict == 0 -> who : verdict)
 }
 
-inline wait_ended() {                   /* wait_ended, of a wait whose limit was reached */
+inline wait_ended() {                   /* wait_ended, of a wait whose limit was reached; limit_parties::fire */
     atomic {
         touch();
         before = parties;
@@ -192,7 +194,7 @@ inline wait_ended() {                   /* wait_ended, of a wait whose limit was
     :: before & OPERATION ->
         judge(1);
         if
-#ifdef MUTANT_EMITS_DURING_THE_START    /* another thread connects the operation just then */
+#ifdef MUTANT_EMITS_DURING_THE_START    /* another thread connects the operation at that moment */
         :: true
 #else
         :: !(before & START)
@@ -207,7 +209,7 @@ inline wait_ended() {                   /* wait_ended, of a wait whose limit was
     leave(WAIT, true)
 }
 
-inline run_late() {                     /* done_late */
+inline run_late() {                     /* done_late, limit_parties::fired_during_start */
     touch();
     atomic { before = parties }
     if
@@ -221,7 +223,7 @@ inline run_late() {                     /* done_late */
 
 /* --- the threads ------------------------------------------------------------------------------- */
 
-proctype initiates() {                  /* launch, starting_party::done */
+proctype initiates() {                  /* launch, starting_party::done, limit_parties::leave_start */
     byte before, with;
     bool wait_is_there, completes;
 
@@ -294,7 +296,7 @@ proctype executor() {
             fi
 #ifndef MUTANT_OUTER_IS_NO_PARTY        /* the operation may complete in the signal, and free it */
             ;
-            parties = parties | OUTER                               /* forward */
+            parties = parties | OUTER                               /* forward, limit_parties::enter */
 #endif
         }
         if

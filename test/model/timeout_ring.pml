@@ -2,19 +2,19 @@
  * SPDX-License-Identifier: BSL-1.0
  *
  * Purpose
- *   The lock-free ring of include/pawl/time/timeout_ring.hpp: reserve, publish, cancel, sweep, reclaim, grow,
- *   close, and how a registration tells a driver that sleeps. Each inline names the function that it models.
+ *   The lock-free ring of include/pawl/time/timeout_ring.hpp: reserve, publish, cancel, sweep, reclaim, grow, close,
+ *   and how a registration notifies a sleeping driver. Each inline names the function that it models.
  *
  * Model
  *   Every access to shared memory is a step of its own. One or two threads register two or three items each in turn,
- *   and an item again as soon as it is back, so that an address comes again with another ticket. One or two cancel,
- *   one of them with the same ticket twice, so that it is stale. One thread drives, and sleeps when next_wake() says
- *   so; another one forces. The ring is closed at any time, or when all is done. It has two slots, or one slot and a
- *   second block of two to grow into. Tickets go through it for up to three laps. See init for who meets whom.
+ *   and register an item again as soon as it is back, so that an address comes again with another ticket. One or two
+ *   threads cancel, one of them with the same ticket twice, so that it is stale. One thread drives, and sleeps as long
+ *   as next_wake() allows; another one forces. The ring is closed at any time, or at the end. It has two slots, or one
+ *   slot and a second block of two to grow into. It passes up to three laps of tickets. init chooses the threads.
  *
  * Properties
  *   exactly once          given_back(): an item that is handed out is in the ring, and by that very ticket
- *   cancel's answer       cancel(): who gets nothing comes after another one who got the item
+ *   cancel's answer       cancel(): a canceller that gets nothing comes after another one that got the item
  *   no freed memory       given_back(): an item in the user's hands is not handed out
  *   full is true          reserve(): so many slots were in use when it looked
  *   one driver            begin_turn()
@@ -54,7 +54,7 @@ byte mark;              /* marks_, the newest; 0 for none */
 
 /* the users */
 bool growing;           /* there is a second block to grow into */
-byte ticket[ITEMS];     /* what the last registration of the item has returned; 0 for none */
+byte ticket[ITEMS];     /* the ticket of the item's last registration; 0 for none */
 bit ticket_block[ITEMS];
 bool told;              /* the driver's sleep is over */
 byte registering;
@@ -62,8 +62,8 @@ byte registering;
 /* ghosts */
 bool held[ITEMS];       /* the item is in the ring, or on its way into it */
 byte held_by[ITEMS];    /* the number of its ticket */
-byte passed = FIRST;    /* how far head_ has ever been */
-byte drivers;           /* that have their turn */
+byte passed = FIRST;    /* the highest value that head_ has had */
+byte drivers;           /* drivers in their turn */
 
 hidden byte i;
 
@@ -104,7 +104,7 @@ inline reclaim() {                      /* reclaim() */
         find(to);
         if
         :: state == done -> to++
-#ifdef MUTANT_RECLAIM_FREES_LIVE        /* not what was cancelled only */
+#ifdef MUTANT_RECLAIM_FREES_LIVE        /* and not only cancelled ones */
         :: state == live -> to++
 #endif
         :: else -> break
@@ -112,7 +112,7 @@ inline reclaim() {                      /* reclaim() */
     od;
     atomic {
         if
-#ifdef MUTANT_RECLAIM_STORES_HEAD       /* who was quicker is overwritten */
+#ifdef MUTANT_RECLAIM_STORES_HEAD       /* overwrites the value of a quicker thread */
         :: to != h -> set_head(to)
 #else
         :: to != h && head == h -> set_head(to)
@@ -145,7 +145,7 @@ inline reserve() {                      /* reserve() */
             used = (head < n -> n - head : 0);
 #endif
             if
-#ifdef MUTANT_FULL_IS_OFF_BY_ONE        /* as the seed has it */
+#ifdef MUTANT_FULL_IS_OFF_BY_ONE        /* as in the circular timeout buffer */
             :: used > capacity(b) && reclaimed ->
 #else
             :: used >= capacity(b) && reclaimed ->
@@ -189,7 +189,7 @@ inline publish() {                      /* publish() */
 inline forget_all() { n = 0; b = 0; mine = 0; from = 0; used = 0; was_full = false; reclaimed = false }
 
 inline try_register() {                 /* try_register() */
-#ifdef MUTANT_FIRST_BEFORE_RESERVE      /* R4 the other way round */
+#ifdef MUTANT_FIRST_BEFORE_RESERVE      /* the wake-up invariant, reversed */
     from = open_from;
 #endif
     reserve();
@@ -209,7 +209,7 @@ inline try_register() {                 /* try_register() */
     fi
 }
 
-inline nothing(n) {                     /* is the right answer to cancel(): another one has had it */
+inline nothing(n) {                     /* the right answer to cancel(): another one got the item */
     i = 0;
     do
     :: i < ITEMS -> assert(!held[i] || held_by[i] != n); i++
@@ -219,7 +219,7 @@ inline nothing(n) {                     /* is the right answer to cancel(): anot
 
 inline cancel() {                       /* cancel(): by ticket n of block b */
     atomic {
-#ifdef MUTANT_CANCEL_IGNORES_TICKET     /* it is live, but who is it? */
+#ifdef MUTANT_CANCEL_IGNORES_TICKET     /* it is live, but maybe another item */
         where = place(b, n);
         state = phase[where];
 #else
@@ -285,7 +285,7 @@ inline sweep(limit) {                   /* sweep() */
     :: atomic { left > 0 -> left--; look(hint, at) }
         find(at);
         if
-#ifdef MUTANT_SWEEP_SKIPS_UNPUBLISHED   /* what is reserved is taken for cancelled */
+#ifdef MUTANT_SWEEP_SKIPS_UNPUBLISHED   /* treats reserved slots as cancelled */
         :: state == unused && at < limit -> at++
         :: state == unused && at >= limit -> break
 #else
@@ -299,7 +299,7 @@ inline sweep(limit) {                   /* sweep() */
 #endif
         :: state == live && at >= limit -> break
         :: atomic { state == live && at < limit -> got = item[where] }
-#ifdef MUTANT_HEAD_BEFORE_DONE          /* the slot is given away before it is done with */
+#ifdef MUTANT_HEAD_BEFORE_DONE          /* the slot is released before it has been handled */
             advance(at + 1);
 #endif
             atomic {
@@ -326,7 +326,7 @@ inline sweep(limit) {                   /* sweep() */
         :: else
         fi;
         if
-        :: open_from < at -> open_from = at     /* open_at(): its exchange on tail_ is for the order alone */
+        :: open_from < at -> open_from = at     /* open_at(): its exchange on tail_ is only for the order */
         :: else
         fi;
         h = 0;
@@ -340,7 +340,7 @@ inline sweep(limit) {                   /* sweep() */
 }
 
 inline advance(to) {                    /* advance() */
-#ifdef MUTANT_HEAD_GOES_BACK            /* a registration may have reclaimed meanwhile */
+#ifdef MUTANT_HEAD_GOES_BACK            /* a registration may have reclaimed in the meantime */
     atomic { set_head(to) }
 #else
     h = head;
@@ -356,8 +356,8 @@ inline advance(to) {                    /* advance() */
 #endif
 }
 
-/* The exchange of turn goes in one step with what comes after it, and the store with what comes before it: nobody
- * else looks at the one and the other. */
+/* The exchange of turn goes in one step with the step after it, and the store with the step before it: no other thread
+ * accesses the variables in between. */
 #ifdef MUTANT_NO_TURN                   /* two drivers */
 #define my_turn true
 #else
@@ -439,7 +439,7 @@ proctype forces() {
         sweep(limit)                    /* force() */
     :: else
     fi;
-    told = true                         /* R4: whoever drives has next_wake() asked */
+    told = true                         /* wake-up invariant: the driver calls next_wake() */
 }
 
 proctype drives() {
@@ -492,7 +492,7 @@ init {
     atomic {
         run drives();
         block = 1;
-        if                              /* all at once are too many for a test */
+        if                              /* all at once take too long for a test */
         :: registrations(2, 2, 1); run cancels(1); run closes(true)
         :: registrations(3, 3, 0); run forces(); run closes(false)
         :: registrations(2, 1, 1); run cancels(2); run cancels(1); run closes(true)

@@ -7,15 +7,14 @@
  *   service/dispatcher.hpp (turn, empty). Each inline names the function that it models.
  *
  * Model
- *   One timer, two waits. One or two threads run the context; each is the driver when it wakes up
- *   and a runner when it takes a unit. Another one runs another executor, to which waits that are
- *   not direct are handed over, and where a carrier may be destroyed instead of run. Two threads
- *   cancel: one by a cancellation slot, if the wait has one; the other one owns the timer, starts
- *   the second wait, and destroys the timer. One re-arms. The first handler may start the second
- *   wait, or destroy the timer, too. The context ends when all is done, or at any time.
- *   What happens under the shard's lock is one atomic step; all else is interleaved.
- *   A wait's number stands for its address with a generation: a block that was freed and serves
- *   another wait has another number, so that any use of a stale pointer is caught.
+ *   One timer, two waits. One or two threads run the context; each is the driver when it wakes up and a runner when
+ *   it takes a unit. Another thread runs another executor, to which waits that are not direct are handed over, and
+ *   where a carrier may be destroyed instead of run. Two threads cancel: one by a cancellation slot, if the wait has
+ *   one; the other one owns the timer, starts the second wait, and destroys the timer. One re-arms. The first handler
+ *   may start the second wait, or destroy the timer, too. The context ends when everything is done, or at any time.
+ *   Everything under the shard's lock is one atomic step; the rest is interleaved.
+ *   A wait's number stands for its address with a generation: a block that was freed and serves another wait has
+ *   another number, so that any use of a stale pointer is caught.
  *   Time: a wake-up makes the timer due if it is filed; a re-arm or a new wait makes it wait again.
  *
  * Properties
@@ -27,9 +26,8 @@
  *   never stuck           no process is blocked at the end
  *
  * Left out
- *   The driver is taken to wake up while anything is armed: wakeup.pml shows that. More than one wait
- *   per turn, backlogs, set-backs, expire_all(), rings, and what happens when the driver lacks memory
- *   (withdraw).
+ *   The driver is assumed to wake up while a wait is armed: wakeup.pml shows that. More than one wait per turn,
+ *   backlogs, set-backs, expire_all(), rings, and the driver's lack of memory (withdraw).
  */
 
 #define WAITS 2
@@ -45,7 +43,7 @@ bool carried[WAITS];
 bool owned[WAITS];    /* owner() is the timer */
 bool has_result[WAITS];
 bool direct[WAITS];
-bool linked[WAITS];   /* its cancellation slot and it point at each other */
+bool linked[WAITS];   /* it and its cancellation slot point at each other */
 
 /* timer_core */
 bool timer_alive = true;
@@ -75,16 +73,16 @@ byte running = 1;
 bool context_alive = true;
 bool orderly;                           /* the context ends when all is done */
 
-/* what the users know and do */
+/* knowledge and actions of the users */
 byte at_timer = 1;                      /* threads that still use the timer; then it may go */
-bool leaving;                           /* somebody destroys the timer */
-bool second;                            /* the second wait was started, or is not going to be */
+bool leaving;                           /* a user destroys the timer */
+bool second;                            /* the second wait was started, or will not be */
 
-/* ghosts: what was promised */
-bool begun[WAITS];                      /* somebody has it who invokes or destroys the handler */
-bool counted[WAITS];                    /* a cancel has said that it ended this wait */
+/* ghosts: the promises */
+bool begun[WAITS];                      /* it has reached a thread that invokes or destroys the handler */
+bool counted[WAITS];                    /* a cancel has counted it as ended by that call */
 bool shut_down[WAITS];                  /* the end of the context has cancelled it */
-byte answers;                           /* what the cancels have returned, less the waits aborted */
+byte answers;                           /* the sum of the cancels' results, minus the waits aborted */
 
 /* scratch, in atomic steps only */
 hidden byte i;
@@ -107,7 +105,7 @@ inline drop_user() {                    /* shard::drop_user, dispatcher::delete_
 /* --- wait_ledger ------------------------------------------------------------------------------ */
 
 inline push(w, lone) {                  /* due_queue::push */
-    assert(len(due_queue) < live);      /* due_queue, I1 */
+    assert(len(due_queue) < live);      /* room invariant of due_queue.hpp */
     due_queue!w, lone
 }
 
@@ -164,7 +162,7 @@ inline cancel_waits(limit, count) {     /* wait_ledger::cancel(timer_core&) */
         :: !listed[i] -> i++
         :: else -> break
         od;
-        push(i, true);                  /* the wait itself is not looked at */
+        push(i, true);                  /* the wait itself is not read */
         listed[i] = false;
         one_armed = false;
         unobserved = false;
@@ -279,7 +277,7 @@ inline shard_cancel(limit, count) {     /* shard::cancel(timer_core&); count: th
     assert(timer_alive);
     cancel_waits(limit, n);
     answers = answers + n;
-    /* P4: no wait is left, or as many as were asked for were cancelled. */
+    /* P4: no wait is left, or the requested number was cancelled. */
     assert(n == limit || (!listed[0] && !listed[1]));
     i = 0;
     do
@@ -340,7 +338,7 @@ inline shard_rearm() {                  /* shard::rearm, wait_ledger::pull_back 
                 :: phase[i] == due ->
                     assert(carried[i]);
                     phase[i] = armed;   /* wait_state::pull_back */
-#ifdef MUTANT_SECOND_CARRIER            /* the carrier that is on its way is forgotten */
+#ifdef MUTANT_SECOND_CARRIER            /* the queued carrier is forgotten */
                     carried[i] = false;
 #endif
                     armed_count++
@@ -366,7 +364,7 @@ inline shard_rearm() {                  /* shard::rearm, wait_ledger::pull_back 
 inline shard_release_timer() {          /* shard::release(timer_core&) */
     lock();
     assert(!listed[0] && !listed[1]);
-#ifndef MUTANT_RELEASE_LEAVES_FILED     /* the time structure keeps a timer that is no more */
+#ifndef MUTANT_RELEASE_LEAVES_FILED     /* the time structure keeps a destroyed timer */
     filed = false;
 #endif
     timer_alive = false;
@@ -417,13 +415,13 @@ inline shard_take(w, got, count) {      /* shard::take with last, wait_ledger::t
             begun[w] = got
         :: else ->
             got = true;
-#ifdef MUTANT_LET_GO_AT_HAND_OVER       /* as if the handler had begun */
+#ifdef MUTANT_LET_GO_AT_HAND_OVER       /* as if the handler had started */
             if
             :: owned[w] -> detach(w); owned[w] = false
             :: else
             fi;
 #endif
-#ifndef MUTANT_CARRIER_IS_NO_USER       /* the shard may go before the carrier arrives */
+#ifndef MUTANT_CARRIER_IS_NO_USER       /* the shard may be destroyed before the carrier arrives */
             users++
 #endif
         fi
@@ -442,7 +440,7 @@ inline shard_arrive(w, own) {           /* shard::arrive */
     fi
 }
 
-inline shard_park(w, own) {             /* shard::park; own: it fell due meanwhile */
+inline shard_park(w, own) {             /* shard::park; own: it fell due in the meantime */
     lock();
 #ifdef MUTANT_PARK_WITHOUT_LOOKING      /* it may have fallen due again since arrive() */
     carried[w] = false;
@@ -492,7 +490,7 @@ inline tell(count) {                    /* dispatcher::go_on, and the end of tod
     fi
 }
 
-inline tell_and_leave(count) {          /* the same, and the timer is not used any more */
+inline tell_and_leave(count) {          /* the same, and the timer is no longer used */
     if
     :: atomic { count > 0 -> queue_units(count); untold--; at_timer-- }
     :: else -> at_timer--
@@ -501,11 +499,11 @@ inline tell_and_leave(count) {          /* the same, and the timer is not used a
 
 inline outcome(w, called) {             /* wait_handler::perform: frees, then invokes if `called` */
     atomic {
-        touch(w);                       /* exactly once: there is no other end of its memory */
+        touch(w);                       /* exactly once: its memory has no other end */
         assert(!called || has_result[w] == (counted[w] || shut_down[w]));
         answers = answers - counted[w];
         memory[w] = freed;
-        phase[w] = idle;                /* the rest is for fewer states */
+        phase[w] = idle;                /* the rest reduces the number of states */
         carried[w] = false;
         direct[w] = false;
         has_result[w] = false;
@@ -570,7 +568,7 @@ inline destroy_timer(count) {           /* timer_handle::leave */
     atomic { shard_release_timer() }
 }
 
-inline start_second() {                 /* a user's, with the timer in use as long as that takes */
+inline start_second() {                 /* by a user, with the timer in use until it has returned */
     start(1);
     at_timer--
 }

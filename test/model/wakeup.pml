@@ -2,39 +2,39 @@
  * SPDX-License-Identifier: BSL-1.0
  *
  * Purpose
- *   P9: run() does not return while a wait is outstanding, and returns then; and no wait is forgotten. That is what
- *   include/pawl/service/wakeup_state.hpp, wakeup.hpp, driver.hpp, shard.hpp and dispatcher.hpp do together. Each
+ *   P9: run() does not return while a wait is outstanding, and returns afterwards; and no wait is forgotten. This is
+ *   the joint work of include/pawl/service/wakeup_state.hpp, wakeup.hpp, driver.hpp, shard.hpp and dispatcher.hpp. Each
  *   inline names the function that it models.
  *
  * Model
- *   Two timers with a wait each, in one shard or in two. One thread or two run the context, which counts its work as
- *   Asio does (units, waits of its timers, what runs, and what it is told of) and stops when there is none. Two more
- *   threads start, cancel, re-arm and withdraw; something else keeps the context at work as long as it likes. What happens
- *   under the lock of a shard is one step; so is what happens under that of the driver, but for arm(), which asks for two
- *   things that others change without that lock.
+ *   Two timers with a wait each, in one shard or in two. One thread or two run the context, which counts its work
+ *   like Asio (units, waits of its timers, running handlers, and reported work) and stops when there is none. Two more
+ *   threads start, cancel, re-arm and withdraw; other work keeps the context running for any time. Everything under the
+ *   lock of a shard is one step; so is everything under the lock of the driver, except for arm(), which asks for two
+ *   facts that others change without that lock.
  *
  *   The context counts the busy shards and not the driver; or it cannot be told of work, and counts the driver; or a
- *   thread finds out meanwhile what it can do. Units are queued natively, or by waking the driver. The driver's first
- *   wait may lack memory. An expiry may stop at its limit, and leave the rest to a unit. Time goes on when the wait of
- *   the driver expires: it stands still while no wait needs it, unless that of the driver is no work.
- *   init chooses among these; what is `small` has one wait, which one thread starts and both end.
+ *   thread finds out at run time which of these holds. Units are queued natively, or by waking the driver. The driver's
+ *   first wait may lack memory. An expiry may stop at its limit, and leave the rest to a unit. Time passes when the
+ *   wait of the driver expires: it stands still while no wait needs it, unless the driver's wait is no work. init
+ *   chooses among these; a `small` model has one wait, which one thread starts and both end.
  *
  * Properties
  *   P9                    finish(): no wait whose start has returned is left when the work is done
- *   never the last        work_finished(): what Pawl gives back is not the last work of the context
- *   one handler           schedule(): the driver has one at most on its way (driver.hpp, I1)
- *   exactly once          shard_take(): what is taken has not begun
- *   I1, I2                watches(): those of wakeup_state.hpp, and the driver comes for each wait that is armed
+ *   never the last        work_finished(): work that Pawl gives back is not the last work of the context
+ *   one handler           schedule(): the driver has at most one in flight (one-handler invariant)
+ *   exactly once          shard_take(): a taken wait has not started
+ *   busy, driver-set      watches(): the invariants of wakeup_state.hpp; and the driver comes for each armed wait
  *   never stuck           no process is blocked at the end: there is no work without a thread that does it, and no
  *                         driver that is set, and counted, for a time that no wait needs
- *   returns               the context stops, if every thread goes on
+ *   returns               the context stops, if every thread continues
  *
  * Left out
- *   What a wait does behind take() (wait_protocol.pml): its handler ends with it. Waits that start in handlers,
+ *   The part of a wait behind take() (wait_protocol.pml): its handler ends with it. Waits that start in handlers,
  *   set-backs, rings, expire_all(), look(), shards that are added later. Turns of several waits, and handlers that
- *   throw. rearm(), kick() and collect() when the driver lacks memory. A process of one thread, which pins nothing. A wait
- *   for tick::never(), for which alone looked_at_ is needed. The end of the context. Memory orders.
- *   By hand, without `small`: a context that cannot be told of work, and one that is not known.
+ *   throw. rearm(), kick() and collect() when the driver lacks memory. A process of one thread, which pins nothing. A
+ *   wait for tick::never(), the only reason for looked_at_. The end of the context. Memory orders.
+ *   By hand, without `small`: a context that cannot be told of work, and an unknown one.
  */
 
 #define WAITS 2
@@ -57,11 +57,11 @@ bool counted[2];
 byte on_way[2];                         /* entered_ - left_ */
 byte runners[2];
 bool backlog[2];                        /* the last expiry has stopped at its limit */
-byte halts;                             /* how many may yet */
+byte halts;                             /* how many may still stop */
 
-/* what they share */
+/* shared by the shards */
 bool native;                            /* it is known; then units are queued natively, */
-bool counts;                            /* and work is counted for each busy shard that begins */
+bool counts;                            /* work is counted for each shard that becomes busy */
 bool counts_work;                       /* and not for the driver */
 bool tells = true;                      /* the context can be told of work, if it is known */
 bool stays = true;                      /* driver::stays_set */
@@ -76,7 +76,7 @@ byte armed_at;
 bool has_memory = true;                 /* Asio's timer queue finds room for its first wait */
 
 /* the context */
-byte work = 1;                          /* what keeps it at work until it likes no more */
+byte work = 1;                          /* other work, which keeps it running for any time */
 byte units[2];
 mtype = { unset, pending, ready }
 mtype alarm = unset;                    /* the wait of the driver's Asio timer */
@@ -86,7 +86,7 @@ bool stopped;
 
 /* ghosts */
 bool started[WAITS];                    /* async_wait() has returned */
-byte seen_to[2];                        /* units, or a thread that is pinned elsewhere, that are going to set the driver */
+byte seen_to[2];                        /* units, or a thread that is pinned elsewhere, that will set the driver */
 
 #define commitment byte out_units, out_wake; bool out_arm, out_pinned, out_rest, out_give_back, out_entered
 
@@ -100,7 +100,7 @@ byte seen_to[2];                        /* units, or a thread that is pinned els
 
 /* --- the context ------------------------------------------------------------------------------------------- */
 
-inline finish() {                       /* a unit ends, or what has kept the context at work */
+inline finish() {                       /* a unit ends, or the other work of the context */
     assert(work > 0);
     work--;
     if
@@ -140,7 +140,7 @@ inline arm_pinned(s, t) {               /* wakeup_state::arm_pinned */
 }
 
 inline begin_to_leave(s) {              /* wakeup_state::enter */
-#ifndef MUTANT_ENTER_IS_MISSING         /* nothing says that a thread is on its way to the queue, or to the driver */
+#ifndef MUTANT_ENTER_IS_MISSING         /* no trace of a thread that is about to queue or to set the driver */
     if
     :: out_units > 0 || (out_rest && !out_give_back) -> on_way[s]++; out_entered = true
     :: else
@@ -158,7 +158,7 @@ inline settle(s) {                      /* shard::settle, wakeup_state::settle *
     :: else -> break
     od;
     if
-#ifndef MUTANT_SETTLE_DOES_NOT_BEGIN    /* a runner is claimed for timers whose waits are gone */
+#ifndef MUTANT_SETTLE_DOES_NOT_BEGIN    /* a runner is claimed for timers whose waits have ended */
     :: active(s) -> begin(s)
 #endif
 #ifndef MUTANT_GIVES_BACK_ANYWHERE      /* and not in a unit */
@@ -197,7 +197,7 @@ inline settle_outside(s) {              /* shard::settle_outside */
 
 inline arm_for(s, t) {                  /* shard::arm_for, wakeup_state::must_arm */
     if
-#ifndef MUTANT_MUST_ARM_IGNORES_PINS    /* who may fail */
+#ifndef MUTANT_MUST_ARM_IGNORES_PINS    /* the pinned thread may fail */
     :: t < wake[s] || pins[s] > 0 -> arm_pinned(s, t)
 #else
     :: t < wake[s] -> arm_pinned(s, t)
@@ -213,7 +213,7 @@ inline shard_start(s, w, t) {           /* shard::start */
     arm_for(s, t)
 }
 
-inline enter_queue(w) {                 /* due_queue::push, unless it is there */
+inline enter_queue(w) {                 /* due_queue::push, unless it is there already */
     if
     :: !queued[w] -> queued[w] = true; older = (queued[1 - w] -> 1 - w : w)
     :: else
@@ -237,7 +237,7 @@ inline shard_rearm(s, w, t) {           /* shard::rearm */
 
 inline shard_withdraw_held(s, w) {      /* shard::withdraw(wait_operation&), shard::leave */
     if
-    :: phase[w] == armed && !queued[w] -> phase[w] = done           /* nothing tells of it */
+    :: phase[w] == armed && !queued[w] -> phase[w] = done           /* its end is not reported */
     :: phase[w] == armed && queued[w] -> phase[w] = cancelled
     :: phase[w] == due -> phase[w] = cancelled
     :: else
@@ -354,7 +354,7 @@ inline driver_arm(t) {                  /* driver::arm; failed: it has thrown */
         }
     :: atomic { !locked && driver == off -> 
             locked = true;
-#ifndef MUTANT_ARM_ASKS_WHO_COUNTS_FIRST        /* and attach() and a shard that goes quiet come between */
+#ifndef MUTANT_ARM_ASKS_WHO_COUNTS_FIRST        /* and attach() and a shard that becomes quiet intervene */
             is_needed = any_busy
 #elif !defined(MUTANT_ARM_ASKS_TOO_EARLY)
             is_uncounted = counted_by
@@ -429,7 +429,7 @@ inline attach() {                       /* wakeup::attach, by one thread */
     atomic { native = true; counts = tells }
     if
     :: tells ->
-#ifdef MUTANT_DRIVER_IS_UNCOUNTED_FIRST /* the shards that are busy are no work then */
+#ifdef MUTANT_DRIVER_IS_UNCOUNTED_FIRST /* the busy shards are no work then */
         counts_work = true;
 #endif
 #ifndef MUTANT_ATTACH_COUNTS_NO_SHARD
@@ -520,7 +520,7 @@ inline unpin(s) {                       /* dispatcher::unpin, shard::unpin, wake
         out_arm = false;
         out_wake = 0;
         out_pinned = false;
-#ifndef MUTANT_UNPIN_SETTLES_NOTHING    /* the wait has ended meanwhile, and left that to the pin */
+#ifndef MUTANT_UNPIN_SETTLES_NOTHING    /* the wait has ended in the meantime, and left that to the pin */
         settle_outside(s)
 #endif
     }
@@ -565,7 +565,7 @@ inline turn(s) {                        /* dispatcher::turn */
     :: else
     fi;
     go_on(s);
-#ifndef MUTANT_TURN_WAITS_FOR_NO_THREAD /* which has pulled back the wait of this unit, and comes to the driver */
+#ifndef MUTANT_TURN_WAITS_FOR_NO_THREAD /* which has pulled back the wait of this unit, and sets the driver */
     unit_ends();
 #endif
     atomic {                            /* the handler, and the end of the unit */
@@ -605,7 +605,7 @@ inline wake_up() {                      /* wakeup::wake */
     :: else
     fi;
     atomic { assert(!failed); needed = false; earliest = 0; seen_to[0]--; seen_to[1]--; at = 0 }
-#ifndef MUTANT_WAKE_WAITS_FOR_NO_THREAD /* which has yet to queue a unit */
+#ifndef MUTANT_WAKE_WAITS_FOR_NO_THREAD /* which still has to queue a unit */
     unit_ends()
 #endif
 }
@@ -653,7 +653,7 @@ inline withdraw(s, w) {                 /* dispatcher::leave */
 
 /* --- the threads ------------------------------------------------------------------------------------------- */
 
-/* Else time stands still: no thread may have to wait for a time that is set for no wait. */
+/* Otherwise time stands still: no thread may have to wait for a time that is set for no wait. */
 #define time_goes_on (phase[0] == armed || phase[1] == armed || uncounted)
 
 proctype runs_context() {
@@ -686,7 +686,7 @@ proctype runs_context() {
         atomic {
             if
             :: claimed == 0 -> finish()
-            :: else -> units[claimed - 1]++; claimed = 0                /* it goes on as that unit */
+            :: else -> units[claimed - 1]++; claimed = 0                /* it continues as that unit */
             fi
         }
     od
@@ -713,7 +713,8 @@ proctype uses(bool attaches; byte home, own, until) {
     fi
 }
 
-/* I1, and that the driver comes for what a shard relies on (I2), and for each wait. */
+/* The busy invariant; and the driver comes for each time on which a shard relies (driver-set invariant), and for each
+/* wait. */
 #define comes(s, t) (pins[s] > 0 || seen_to[s] > 0 || (backlog[s] && runners[s] > 0) || \
                      (driver != off && (alarm != pending || alarm_at <= t)))
 #define relied_on(s) (wake[s] == NEVER || comes(s, wake[s]))
@@ -741,7 +742,7 @@ init {
         :: tells = false; attached(); small = true
         :: small = true
         :: attaches = true; small = true; stays = false
-#ifndef FAIR                            /* fairness is dear */
+#ifndef FAIR                            /* fairness is expensive */
         :: small = true; two = true
         :: attached()
         :: attached(); has_memory = false

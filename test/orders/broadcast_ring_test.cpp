@@ -1,13 +1,13 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
-// Each memory order of broadcast_ring is needed: what is read was written before and is not written again, what
-// is destroyed is not read any more, no message is forgotten, and no writer is refused or left asleep while there is
-// room. See support/explored.hpp.
+// Each memory order of broadcast_ring is needed: a message that is read was written before and is
+// not overwritten, a destroyed message is not read, no message is forgotten, and no writer is
+// refused or left asleep while there is room. See support/explored.hpp.
 
 #define BOOST_TEST_MODULE broadcast_ring_orders
 
-// A thread of a bad execution does not go on, so that its slice is there when the reader is destroyed.
+// A thread of a bad execution stops, so its slice still exists when the reader is destroyed.
 #define PAWL_ASSERT(...) static_cast<void>(0)
 
 #include <pawl/broadcast_ring.hpp>
@@ -38,19 +38,19 @@ namespace {
 /// Memory that outlives the messages, so that a message that comes too early races with the one before.
 using cell = data<int>;
 
-/// A message in a cell. Nothing is to be destroyed.
+/// A message in a cell, without a destructor.
 struct plain {
     cell* in;
     plain(cell& c, int v) : in(&c) { in->write(v); }
 };
-/// One whose destructor writes, too.
+/// A message whose destructor also writes.
 struct owned : plain {
     using plain::plain;
     owned(const owned&) = delete;
     owned& operator=(const owned&) = delete;
     ~owned() { in->write(0); }
 };
-/// One of two words.
+/// A message of two words.
 struct words {
     std::uint64_t a = 0;
     std::uint64_t b = 0;
@@ -62,7 +62,7 @@ constexpr auto drop_new = slow_readers::drop_new;
 constexpr auto lag = slow_readers::lag;
 constexpr auto block = slow_readers::block;
 
-/// Cells for as many slots.
+/// A cell for each slot.
 using cells = std::array<cell, 2>;
 
 /// Writes a message for the next slot, if there is room.
@@ -76,7 +76,7 @@ bool write(Ring& ring, cells& in, int value) {
     return true;
 }
 
-/// Looks at all there is.
+/// Reads all present messages in place.
 template <class Reader>
 int look(Reader& reader) {
     int seen = 0;
@@ -86,7 +86,7 @@ int look(Reader& reader) {
     return seen;
 }
 
-/// Copies what there is, which must be whole: of all messages, only the first is {1, 1}.
+/// Copies the present messages, which must be whole: of all messages, only the first is {1, 1}.
 template <class Reader>
 void copy(execution& e, Reader& reader) {
     std::array<words, 2> out{};
@@ -99,8 +99,8 @@ void copy(execution& e, Reader& reader) {
     e.require(got.count + got.missed <= reader.position() - from, "read and missed too much");
 }
 
-/// Copies up to four of messages of which each is {n, n}, n its number and one, and of which `skipped` were
-/// given up, not the first: what is missed comes before what is read.
+/// Copies up to four messages, each of which is {n, n}, where n is its number plus one. `skipped`
+/// of them were cancelled, not the first. Missed messages come before read ones.
 template <class Reader>
 void copy_in_order(execution& e, Reader& reader, std::uint64_t skipped) {
     std::array<words, 4> out{};
@@ -425,8 +425,9 @@ BOOST_AUTO_TEST_CASE(messages_are_handed_over_in_each_execution_that_the_memory_
 }
 
 BOOST_AUTO_TEST_CASE(each_memory_order_of_the_ring_is_needed) {
-    // A cleaner that does not raise oldest_, since another one has: it must still come behind that in the one
-    // order of all seq_cst operations, which C++20 does not infer from acquire.
+    // If another cleaner has raised oldest_, a cleaner that does not raise it must still come
+    // behind that in the single order of all seq_cst operations, which C++20 does not infer from
+    // acquire.
     orders::each_order_is_needed(explored_sites, scenarios,
                                  {"std::uint64_t oldest = oldest_.load(std::memory_order_seq_cst)",
                                   "oldest = oldest_.load(std::memory_order_seq_cst)"});

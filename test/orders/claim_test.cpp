@@ -1,8 +1,8 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// Each memory order of a claim that has copies is needed: one of them gets the object, and the last one
-// to end knows whether one has. See support/explored.hpp.
+// Each memory order of a claim with copies is needed: one copy gets the object, and the last copy
+// to end knows whether any has. See support/explored.hpp.
 
 #define BOOST_TEST_MODULE claim_orders
 
@@ -22,7 +22,7 @@ using pawl::detail::claim;
 
 namespace {
 
-/// What is owned. It is destroyed where it is used, and that happens once.
+/// The owned object. Its user destroys it, exactly once.
 struct owned {
     data<int> uses{0};
 

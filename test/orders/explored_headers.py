@@ -5,10 +5,10 @@
 
 usage: explored_headers.py INCLUDE OUT HEADER... [--sequence TYPE]... [--member NAME]...
 
-INCLUDE/HEADER becomes OUT/HEADER, line by line. Each std::memory_order_X in code becomes a site: the order with a number.
-OUT/explored_sites.hpp lists all sites, so that none can be left out. TYPE, a member that is not atomic and stands in one
-line of the headers, is checked for data races, too. So is each use of the data member NAME, and whether its object is still
-there. NAME is declared in one line, and no other member of that name is used.
+INCLUDE/HEADER becomes OUT/HEADER, line by line. Each std::memory_order_X in code becomes a site: the order with a
+number. OUT/explored_sites.hpp lists all sites, so that no site can be left out. Non-atomic members of type TYPE, each
+declared in one line of the headers, are checked for data races, too. So is each use of the data member NAME, and
+whether its object still exists. NAME is declared in one line, and no other member of that name is used.
 """
 
 import argparse

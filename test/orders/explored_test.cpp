@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
-// The explorer of support/explored.hpp itself: what the memory model allows in the classic litmus
-// tests, and what it forbids, outcome by outcome.
+// The explorer of support/explored.hpp itself: the outcomes that the memory model allows in the
+// classic litmus tests, and those that it forbids.
 
 #include "support/explored.hpp"
 
@@ -171,7 +171,8 @@ BOOST_AUTO_TEST_CASE(
     BOOST_TEST((all_of(load_buffering(seq_cst, seq_cst)).outcomes == without));
 }
 
-// The store of T2 depends on what it has read, and that on T1: the value would come out of thin air.
+// The store of T2 depends on the value that it has read, and that value on T1: it would come out of
+// thin air.
 BOOST_AUTO_TEST_CASE(no_value_comes_out_of_thin_air) {
     const findings found = all_of([](execution& e) {
         atomic<int> x{0};
@@ -209,7 +210,7 @@ BOOST_AUTO_TEST_CASE(a_load_that_happens_before_a_store_does_not_read_it) {
     BOOST_TEST((found.outcomes == outcomes{"0"}));
 }
 
-// Without the release it may, although the store is made only because the flag was seen.
+// Without the release it may, although the store depends on the flag.
 BOOST_AUTO_TEST_CASE(a_load_before_a_relaxed_flag_may_read_what_the_flag_lets_go) {
     const findings found = all_of([](execution& e) {
         atomic<int> x{0};

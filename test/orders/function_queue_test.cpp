@@ -1,9 +1,9 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
-// Each memory order of function_queue is needed: what is taken without the lock was written before, a block is
-// used again when it is not read any more, and somebody sees that the queue has become empty. See
-// support/explored.hpp.
+// Each memory order of function_queue is needed: functions that are taken without the lock were
+// written before, a block is reused only when it is no longer read, and a thread notices that the
+// queue has become empty. See support/explored.hpp.
 
 #define BOOST_TEST_MODULE function_queue_orders
 
@@ -24,7 +24,7 @@ using pawl::detail::queued_function;
 
 namespace {
 
-/// Takes what it sees, and no more than `most`.
+/// Takes the functions that it sees, but at most `most`.
 template <std::size_t Length>
 void take(function_queue<Length>& queue, int most) {
     for (int i = 0; i != most && queue.size() != 0; ++i)

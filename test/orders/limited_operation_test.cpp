@@ -1,10 +1,10 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 // Each memory order of limited_operation is needed: its parties are in different threads, and the
-// object is freed by the last of them. See support/explored.hpp. What is around the operation is a
-// fake: the shard of the limit, the executor of the handler, the operation itself. Each of these
-// gives the happens-before that a mutex of the real one gives, and no more.
+// last of them frees the object. See support/explored.hpp. The surroundings of the operation are
+// fakes: the shard of the limit, the executor of the handler, the operation itself. Each fake gives
+// the happens-before of the real object's mutex, and no more.
 
 #define BOOST_TEST_MODULE limited_operation_orders
 
@@ -44,7 +44,8 @@ using pawl::detail::verdict;
 
 namespace {
 
-/// Memory that is given out once within an execution: what is known of a member outlives it.
+/// Memory that is handed out once per execution: the explorer's knowledge of a member outlives the
+/// member.
 class arena {
 public:
     [[nodiscard]] void* allocate(std::size_t bytes) {
@@ -56,8 +57,8 @@ private:
     std::vector<std::unique_ptr<std::byte[]>> blocks_;
 };
 
-/// A word that is locked and unlocked at once: what is done until the next operation on an atomic is
-/// one step of the execution anyway.
+/// A word that is locked and unlocked at once: everything up to the next atomic operation is one
+/// step of the execution anyway.
 class mutex_word {
 public:
     void pass() { (void)word_.fetch_add(1, std::memory_order_acq_rel); }
@@ -67,8 +68,8 @@ private:
     explored::atomic<unsigned> word_{0};
 };
 
-/// A strand over threads: a function that finds it idle is run by the thread that brings it, and any
-/// other by the thread that runs the strand.
+/// A strand over threads. If it is idle, the thread that brings a function runs it; otherwise the
+/// thread that runs the strand does.
 class strand {
 public:
     explicit strand(arena& memory) : memory_(memory) {}
@@ -93,7 +94,7 @@ public:
             return c->end(false);
         queue_.push_back(c);
     }
-    /// Runs what is queued, unless another thread does.
+    /// Runs the queue, unless another thread does.
     void run() {
         if (runner_ != nobody)
             return;
@@ -106,14 +107,14 @@ public:
         }
         runner_ = nobody;
     }
-    /// As run(), for a thread that has queued nothing just now.
+    /// Like run(), for a thread that has just queued nothing.
     void run_leftovers() {
         if (runner_ != nobody || queue_.empty())
             return;
         word_.pass();
         run();
     }
-    /// The context goes: what is queued is destroyed, now and later.
+    /// The context ends: functions in the queue are destroyed, now and later.
     void shut_down() {
         word_.pass();
         closed_ = true;
@@ -157,7 +158,7 @@ private:
     bool closed_ = false;
 };
 
-/// Never looked into.
+/// Never accessed.
 asio::execution_context& some_context() {
     static asio::execution_context context;
     return context;
@@ -192,7 +193,7 @@ private:
 /// user leaves.
 class limit_shard final : public pawl::detail::wait_host {
 public:
-    /// What became of it, which outlives it.
+    /// Its outcome, which outlives it.
     struct history {
         bool is_reached = false; ///< the wait has ended for no other reason
         bool is_gone = false;
@@ -207,7 +208,7 @@ public:
         op_ = &op;
         phase_ = phase::armed;
     }
-    /// Ends the wait, and a user leaves.
+    /// Ends the wait, and one user leaves.
     [[nodiscard]] bool leave(pawl::detail::wait_operation& op) {
         lock_.pass();
         const bool is_withdrawn = phase_ == phase::armed;
@@ -283,7 +284,7 @@ private:
     pawl::detail::wait_operation* op_ = nullptr;
 };
 
-/// With the limit.
+/// The timer with the limit.
 class callers_timer {
     class handle {
     public:
@@ -363,18 +364,18 @@ using operation =
                                     callers_handler, strand_executor, std::tuple<int>>;
 using inner_handler = pawl::detail::limited_handler<operation>;
 
-/// What is started under the limit does, when it is signalled:
+/// The reaction of the operation under the limit to a signal:
 enum class obedience { ignores, completes_in_the_signal, completes_later };
 
 struct choices {
     obedience obeys = obedience::ignores;
     bool completes_at_once = false; ///< in its initiating function
-    bool throws = false;            ///< its initiating function does, at the end
+    bool throws = false;            ///< its initiating function throws, at the end
     bool slot = false;              ///< the caller can cancel
     bool anywhere = false;          ///< it completes in a thread of its own, not on the strand
 };
 
-/// One operation, and all around it.
+/// One operation, and its surroundings.
 class world {
 public:
     world(execution& e, choices c) : e_(e), chosen_(c) {
@@ -408,7 +409,7 @@ public:
         shard_->fire();
         strand_.run_leftovers();
     }
-    /// The operation completes once it was started.
+    /// The operation completes after its start.
     void complete() {
         started_.wait(false, std::memory_order_acquire);
         if (chosen_.anywhere)
@@ -441,11 +442,11 @@ public:
         std::exchange(shard_, nullptr)->shut_down();
         strand_.run_leftovers();
     }
-    /// That of the handler is.
+    /// The context of the handler is destroyed.
     void destroy_strand() { strand_.shut_down(); }
 
     /// All threads have ended.
-    /// @param may_be_lost that the handler may have been destroyed.
+    /// @param may_be_lost whether the handler may have been destroyed.
     void end(bool may_be_lost = false) {
         strand_.run_leftovers();
         check(!inner_ || !limit_.is_reached || by_limit_ + by_caller_ != 0 || may_be_lost,
@@ -496,7 +497,7 @@ private:
         if (holds || !wrong_.empty())
             return;
         wrong_ = what;
-        if (explorer::current_thread() != 0) // end() does it there: this may be in a destructor
+        if (explorer::current_thread() != 0) // else end() does it: this may be in a destructor
             e_.require(false, what);
     }
 
@@ -542,7 +543,7 @@ private:
     callers_timer timer_{*shard_};
     asio::cancellation_signal signal_;
     explored::atomic<bool> started_{false};
-    std::optional<inner_handler> inner_; ///< as it is in the queue of a real operation
+    std::optional<inner_handler> inner_; ///< as in the queue of a real operation
     data<int> begun_;
     data<int> result_;
     bool initiating_ = false;
@@ -579,7 +580,7 @@ callers_handler::cancellation_slot_type callers_handler::get_cancellation_slot()
 }
 void callers_handler::operator()(const verdict& v) { std::exchange(world_, nullptr)->invoked(v); }
 
-/// A process that has had a thread does not take the short cuts for one.
+/// A process that has had a second thread does not take the shortcuts for a single thread.
 const bool had_a_thread = [] {
     std::thread([] {}).join();
     return true;

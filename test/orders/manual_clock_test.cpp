@@ -1,9 +1,9 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
-// Each memory order of manual_clock is needed: whoever sees the time sees what was done before the
-// clock was moved there. See support/explored.hpp. Each thread moves the clock by a context of its
-// own: a mutex of a context would hand over what the clock has to.
+// Each memory order of manual_clock is needed: a thread that sees the time also sees everything
+// before the clock was moved there. See support/explored.hpp. Each thread moves the clock through a
+// context of its own, because the mutex of a shared context would do the clock's part.
 
 #define BOOST_TEST_MODULE manual_clock_orders
 

@@ -1,10 +1,10 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   Says of every memory order in a header that it is needed: the scenarios find nothing wrong with
-//   the orders as they are written, and a bad execution for each that is weakened alone. An order
-//   that is added later is a site like the others, so that it needs a scenario or has to be relaxed.
+//   Shows for every memory order in a header that it is needed: the scenarios find no error with
+//   the orders as written, and a bad execution for each order that is weakened alone. An order that
+//   is added later is a site like the others, so it needs a scenario or must be relaxed.
 
 #ifndef PAWL_TEST_ORDERS_ORDERS_SUPPORT_HPP
 #define PAWL_TEST_ORDERS_ORDERS_SUPPORT_HPP
@@ -26,10 +26,10 @@ namespace orders {
 struct named_scenario {
     std::string_view name;
     explored::scenario body;
-    std::vector<bool> sites{}; ///< that it uses; found out
+    std::vector<bool> sites{}; ///< sites that it uses; found by running it
 };
 
-/// So many deviations from the plain answers are explored in full.
+/// The exploration is complete up to so many deviations from the default answers.
 constexpr unsigned deviations = 3;
 
 /// As written, no scenario has a bad execution.
@@ -71,8 +71,8 @@ inline std::string_view needed_in(const std::vector<explored::site>& sites,
 }
 
 /// Each order that is weakened alone has a bad execution. Prints the table of them.
-/// @param argued how statements begin whose order C++ needs, but whose bad execution is beyond the limits of
-///               the explorer (see there). Each must be such a one.
+/// @param argued the beginnings of statements whose order C++ needs, but whose bad execution is
+///               beyond the limits of the explorer (see there). Each must be such a statement.
 inline void each_order_is_needed(const std::vector<explored::site>& sites,
                                  std::vector<named_scenario> scenarios,
                                  const std::vector<std::string_view>& argued = {}) {

@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
-// Each memory order of service_life is needed: what a service shares with the threads that remember
-// it is freed by the last of them. See support/explored.hpp.
+// Each memory order of service_life is needed: the last user frees the memory that a service shares
+// with the threads that cache it. See support/explored.hpp.
 
 #define BOOST_TEST_MODULE service_cache_orders
 

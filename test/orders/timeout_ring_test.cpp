@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 // Each memory order of timeout_ring.hpp is needed. Two or three threads use a ring of one to four
 // slots in every way that the memory model allows; see support/explored.hpp.
@@ -37,7 +37,7 @@ namespace {
 constexpr std::uint64_t delay = 4;
 constexpr unsigned marks = 2;
 
-/// What is in it belongs to whoever owns the item: who does not, races.
+/// Its contents belong to the owner of the item: any other access is a race.
 struct item {
     explored::data<int> content{0};
     int registered = 0;
@@ -45,7 +45,7 @@ struct item {
     explored::atomic<std::uint64_t> word{0}; ///< of its ticket, once known
 };
 
-/// A ring, and what threads do with its items, `a` to `d`.
+/// A ring, and the operations of threads on its items, `a` to `d`.
 class bench {
 public:
     bench(execution& e, std::size_t capacity)
@@ -54,7 +54,7 @@ public:
             e.name(i, std::string(1, static_cast<char>('a' + (i - &a))));
     }
 
-    /// The ticket goes to other threads without any order: the ring itself sees to that.
+    /// Passes the ticket to other threads without any order: the ring itself must provide it.
     ring_registration add(item& i) {
         i.content.write(1);
         const ring_registration r = ring.try_register(i);
@@ -89,7 +89,7 @@ public:
         return took(ring.drain(ring.position(), out), out);
     }
 
-    /// When all threads have ended: nothing was lost, and the ring is in order.
+    /// After all threads have ended: nothing was lost, and the ring is consistent.
     void check() {
         for (ring_sweep s = drain(); s.more; s = drain())
             execution_.require(s.emitted != 0, "a slot is never published");
@@ -150,7 +150,7 @@ const std::vector<orders::named_scenario> scenarios{
          use.add(use.a);
          e.together([&] { use.cancel(use.a); },
                     [&] {
-                        use.force(1); // looks no further: not at the slot once more
+                        use.force(1); // only one step: does not read the slot again
                         use.add(use.b);
                     });
          use.check();

@@ -2,8 +2,8 @@
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
 #
-# Pawl in the project of somebody else (consumer/), by each way that CMake and pkg-config know. That each header
-# compiles alone is what `./dev test` shows, by CMAKE_VERIFY_INTERFACE_HEADER_SETS.
+# Pawl in a foreign project (consumer/), by each way of CMake and pkg-config. `./dev headers` shows that each header
+# compiles alone, by CMAKE_VERIFY_INTERFACE_HEADER_SETS.
 
 source "$(dirname "${BASH_SOURCE[0]}")/support.sh"
 work_in cmake
@@ -35,7 +35,7 @@ consume() {
     say "$*: $(<"$work/log")"
 }
 
-# accepts VERSION, refuses VERSION: what find_package(pawl VERSION) does.
+# accepts VERSION, refuses VERSION: expected result of find_package(pawl VERSION).
 accepts() {
     quietly configure find_package -D PAWL_WANTED="$1"
     say "find_package(pawl $1) takes $version"
@@ -49,7 +49,7 @@ refuses() {
 }
 
 install_pawl first
-# A path begins where none goes on: share/pawl/ holds no path of a checkout in /pawl.
+# A path is matched only at its start: share/pawl/ is no path of a checkout in /pawl.
 if grep -rnE "(^|-[IL]|[^A-Za-z0-9_}.>])($(sed 's/[][\.*^$+?(){}|]/\\&/g' <<<"$root")|/usr)(/|\$|[\"';) ])" "$work/first"; then fail "the lines above hold an absolute path"; fi
 mv "$work/first" "$work/moved"
 say "what is installed holds no absolute path"

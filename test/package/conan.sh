@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: BSL-1.0
 #
 # The Conan package, in a copy of the working tree, with a Conan home of its own and no remote: made and tested with two
-# compilers, used by the quickstart and by pkg-config, refused where it must be, and as a pull request to conan-center has it.
+# compilers, used by the quickstart and by pkg-config, refused if a requirement is missing, and in the form of a pull
+# request to conan-center.
 source "$(dirname "${BASH_SOURCE[0]}")/support.sh"
 work_in conan
 
@@ -30,17 +31,17 @@ tar -C "$work" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -c "${
 cd "$tree"
 profile=packaging/conan/profiles/system-boost
 
-# tested: that what was just run has built the test package, and seen its timeout.
+# tested: the last command has built the test package, and run its timeout.
 tested() {
     grep -qx "pawl $version: The operation timed out" "$work/log" || fail "the test package has not run: $work/log"
 }
 
-# revision: of the package that was just made; it depends on nothing but its files.
+# revision: of the package that was just made; it depends only on its files.
 revision() {
     sed -n 's/^Full package reference: .*#//p' "$work/log" | grep . || fail "no package was made: $work/log"
 }
 
-# refused SENTENCE ARGUMENT...: of conan.
+# refused SENTENCE ARGUMENT...: conan fails with this sentence.
 refused() {
     local sentence=$1
     shift
@@ -52,7 +53,7 @@ refused() {
 refused "Pawl needs C++20: set compiler.cppstd=20 in the profile, or pass -s compiler.cppstd=20." \
     create . -pr:a "$profile" -s compiler.cppstd=17
 
-# oldest MACRO: the oldest compiler that config.hpp takes; the recipe has to agree.
+# oldest MACRO: the oldest compiler that config.hpp accepts; the recipe must agree.
 oldest() { sed -nE "s/.*\b$1 < ([0-9]+)\b.*/\1/p" include/pawl/config.hpp | grep .; }
 gcc=$(oldest __GNUC__)
 clang=$(oldest __clang_major__)
@@ -61,7 +62,7 @@ refused "Pawl needs gcc $gcc or newer: install one, and set compiler.version in 
 refused "Pawl needs clang $clang or newer: install one, and set compiler.version in the profile to its version." \
     create . -pr:a "$profile-clang" -s compiler.version=$((clang - 1))
 
-# An older Boost cannot even be resolved, save where a consumer overrides what Pawl asks for.
+# An older Boost cannot even be resolved, unless a consumer overrides Pawl's requirement.
 sed 's|^boost/.*|boost/1.74.0|' "$profile" >"$work/old-boost"
 refused "Version range '>=1.81 <2' from requirement 'boost/[>=1.81 <2]' required by 'pawl/$version' could not be resolved." \
     create . -pr:a "$work/old-boost"
@@ -102,7 +103,8 @@ quietly "$work/pkg-config/test"
 tested
 say "PkgConfigDeps gives what g++ needs"
 
-# In place of conan-center's Boost, which is not at hand, the one of the system in a recipe with the same option and component.
+# In place of conan-center's Boost, which is not available, the system's, in a recipe with the same option and
+# component.
 mkdir "$work/boost"
 cat >"$work/boost/conanfile.py" <<'PYTHON'
 import os

@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
 #
-# The reference comes out of doxygen without a warning, has all public names, and no dead links.
+# Doxygen makes the reference without a warning, with all public names, and without dead links.
 
 source "$(dirname "${BASH_SOURCE[0]}")/support.sh"
 work_in doxygen
@@ -25,7 +25,7 @@ from xml.etree import ElementTree
 work = Path(sys.argv[1])
 problems: list[str] = []
 
-# What the reference has.
+# The files of the reference.
 files: set[str] = set()
 names: set[str] = set()
 for compound in ElementTree.parse(work / "tags").getroot().iter("compound"):
@@ -43,7 +43,7 @@ for header in headers:
     if not any(file.endswith(f"pawl/{header.name}") for file in files):
         problems.append(f"no page for {header}: give it an @file comment")
 
-# Each type or concept that a header defines outside of a detail namespace is there.
+# Each type or concept that a header defines outside of a detail namespace is in the reference.
 definition = re.compile(r"(?:class|struct|union|enum class|concept|using) (\w+)(?: final)?(?: [:={].*| *)")
 types = 0
 for header in sorted(Path("include").rglob("*.hpp")):
@@ -61,7 +61,7 @@ for header in sorted(Path("include").rglob("*.hpp")):
             if name not in names:
                 problems.append(f"no {name}, which {header} defines: is that header in INPUT of doc/Doxyfile?")
 
-# Each name that the table of headers in README.md promises is there.
+# Each name in README.md's table of headers is in the reference.
 promised: set[str] = set()
 for column in re.findall(r"^\| `<pawl/[^|]*\|(.*)", Path("README.md").read_text(), re.MULTILINE):
     promised.update(re.findall(r"`(\w+)(?![\w:])", column))
@@ -69,7 +69,7 @@ for name in sorted(promised):
     if not {f"pawl::{name}", f"pawl::time::{name}"} & names:
         problems.append(f"no {name}, which the table in README.md has")
 
-# Links lead somewhere.
+# All links have a target.
 links = {
     (page.name, link)
     for page in work.glob("*.html")

@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
 #
-# The pretty-printers of gdb say of gdb/states.cpp what gdb/states.txt says, with two compilers, optimised and not.
+# gdb's pretty-printers print gdb/states.cpp as in gdb/states.txt, with two compilers, optimised and not.
 
 source "$(dirname "${BASH_SOURCE[0]}")/support.sh"
 work_in gdb
@@ -17,7 +17,7 @@ for compiler in g++ clang++-19; do
             cut -c1-300 "$work/log" >&2
             fail "gdb has not come to the first stop; if it may not trace processes here, run the container with --cap-add=SYS_PTRACE"
         }
-        # Addresses differ from run to run, and so does what has passed since the clock was looked at last.
+        # Addresses differ from run to run, and so does the time since the last reading of the clock.
         sed -E -n -e 's/^\$[0-9]+ = //; s/0x[0-9a-f]+/ADDRESS/g; s/in 360[0-9](\.[0-9]+)? s/in 360x s/' \
             -e '/^--- /,$p' "$work/log" >"$work/said"
         case $level in

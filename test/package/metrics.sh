@@ -2,8 +2,8 @@
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
 #
-# What pawl::to_prometheus() writes is read by the parser of Prometheus' own client library, and what to_json() writes by
-# Python's: names, types, buckets, and counts that metrics.cpp has made.
+# The parser of Prometheus' own client library reads the output of pawl::to_prometheus(), and Python's parser that of
+# to_json(): names, types, buckets, and the counts that metrics.cpp has made.
 
 source "$(dirname "${BASH_SOURCE[0]}")/support.sh"
 work_in metrics

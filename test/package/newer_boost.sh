@@ -4,7 +4,7 @@
 #
 # usage: newer_boost.sh [VERSION [TARGET...]]
 #
-# Pawl on a Boost that is newer than the system's, as the Python package cmeel-boost has it (for x86-64 Linux: 1.82.0,
+# Pawl on a Boost that is newer than the system's, from the Python package cmeel-boost (for x86-64 Linux: 1.82.0,
 # 1.83.0, 1.84.0, 1.87.0.1, 1.88.0, 1.89.0, 1.90.0): the contract of the timers, limits, streams under Beast, and
 # boost::asio::cancel_after beside Pawl's. TARGET: of the build, `all` for all tests.
 source "$(dirname "${BASH_SOURCE[0]}")/support.sh"
@@ -15,7 +15,7 @@ shift $(($# > 0))
 (($#)) || set -- contract_pawl timeouts_cancel_after_test timeouts_deadline_test timeouts_timeout_stream_test \
     timeouts_timeout_stream_beast_test timeouts_socket_test
 
-# Of this package we take files only, so that it may be one for another Python than the system's.
+# Only files of this package are used, so it may be for another Python than the system's.
 quietly python3 -m venv "$work/venv"
 quietly "$work/venv/bin/pip" download --no-deps --only-binary=:all: --python-version 3.11 --dest "$work" \
     "cmeel-boost==$boost"

@@ -2,11 +2,11 @@
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
 #
-# The ways in that README.md shows, as they are printed there: of each block of commands that follows a line
-# <!-- run: NAME -->, in a copy of the checkout, with a home of its own. (That the program of README.md compiles and runs
-# is shown by the test doc_snippets.)
+# Runs the installation ways of doc/getting-started.md exactly as printed: each block of commands that follows a line
+# <!-- run: NAME -->, in a copy of the checkout, with a home of its own. (The test doc_snippets shows that the program
+# of README.md compiles and runs.)
 #
-# The way `system` installs Pawl into /usr/local, and this takes it away again: it wants root, and no Pawl there.
+# The way `system` installs Pawl into /usr/local, and this script uninstalls it: it needs root, and no Pawl there.
 
 source "$(dirname "${BASH_SOURCE[0]}")/support.sh"
 work_in readme
@@ -17,10 +17,10 @@ block() {
         $0 == mark { wanted = 1; next }
         wanted && /^```/ { if (inside) exit; inside = 1; next }
         inside { print }
-        wanted && !inside && NF { exit }' README.md
+        wanted && !inside && NF { exit }' doc/getting-started.md
 }
 
-# without_apt: the commands of stdin without the line of apt-get, of whose packages each has to be there.
+# without_apt: the commands of stdin without the line of apt-get, whose packages must all be installed.
 without_apt() {
     local line words package
     while IFS= read -r line; do
@@ -36,12 +36,12 @@ without_apt() {
     done
 }
 
-# uninstall: what the way `system` has installed, by the list that CMake keeps of it.
+# uninstall: the files of the way `system`, by the list that CMake keeps of them.
 uninstall() {
     local manifest file
     for manifest in "$work"/system/build/*/install_manifest.txt; do
         [[ -f $manifest ]] || continue
-        # Its last line has no end.
+        # Its last line has no newline.
         while IFS= read -r file || [[ -n $file ]]; do
             rm -f "$file"
         done <"$manifest"
@@ -54,8 +54,8 @@ for name in conan fetchcontent system; do
     commands=$work/$name.sh
     block "$name" >"$commands"
     count=$(grep -cvE '^ *(#|$)' "$commands" || true)
-    ((count > 0)) || fail "README.md has no block of commands after the line <!-- run: $name -->"
-    ((count <= 3)) || fail "README.md needs $count commands for '$name', more than three"
+    ((count > 0)) || fail "doc/getting-started.md has no block of commands after the line <!-- run: $name -->"
+    ((count <= 3)) || fail "doc/getting-started.md needs $count commands for '$name', more than three"
 
     if ((EUID != 0)); then
         without_apt <"$commands" >"$commands.rest"
@@ -74,14 +74,14 @@ for name in conan fetchcontent system; do
     mkdir -p "$work/$name" "$work/home-$name"
     git ls-files -z --cached --others --exclude-standard |
         while IFS= read -r -d '' file; do
-            [[ ! -e $file ]] || printf '%s\0' "$file" # git lists what is deleted, too
+            [[ ! -e $file ]] || printf '%s\0' "$file" # git also lists deleted files
         done | xargs -0 cp --parents -t "$work/$name"
     start=$SECONDS
     (cd "$work/$name" && env -u CONAN_HOME -u PIPX_HOME HOME="$work/home-$name" DEBIAN_FRONTEND=noninteractive bash -ex "$commands") >"$work/log" 2>&1 || {
         tail -n 50 "$work/log" | cut -c1-300 >&2
-        fail "the way '$name' of README.md fails"
+        fail "the way '$name' of doc/getting-started.md fails"
     }
-    # What stands after the last trace of bash -x was printed by the last command.
+    # The output after the last trace of bash -x is that of the last command.
     last=$(sed -n '/^+ /h; /^+ /!H; ${x; p}' "$work/log")
     grep -qx 'timed out' <<<"$last" ||
         fail "the last command of '$name' does not print \"timed out\" but: $(tail -n 5 "$work/log")"

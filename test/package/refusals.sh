@@ -2,8 +2,8 @@
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
 #
-# What Pawl cannot work with is refused in one sentence: by CMake when it configures, and as the first error of the compiler.
-# The old Boost and the old compilers are real; what is missing of them is fetched with apt.
+# If Pawl cannot work with something, the refusal is one sentence: by CMake when it configures, and as the first error
+# of the compiler. The old Boost and the old compilers are real; apt fetches the missing ones.
 
 source "$(dirname "${BASH_SOURCE[0]}")/support.sh"
 work_in refusals
@@ -24,14 +24,14 @@ mkdir "$work/apt" "$work/old"
 quietly dpkg -x "$work"/apt/*.deb "$work/old"
 old=$work/old/usr
 
-# CMake looks nowhere but where it is told.
+# CMake searches only the given folders.
 hidden=(-D CMAKE_FIND_USE_CMAKE_SYSTEM_PATH=OFF -D CMAKE_FIND_USE_SYSTEM_ENVIRONMENT_PATH=OFF
     -D CMAKE_MAKE_PROGRAM="$(command -v make)")
 
 quietly cmake -S . -B "$work/build" -D PAWL_BUILD_TESTS=OFF -D PAWL_BUILD_EXAMPLES=OFF -D PAWL_BUILD_BENCH=OFF
 quietly cmake --install "$work/build" --prefix "$work/installed"
 
-# cmake_refuses SENTENCE CMAKE-ARGUMENT...: so do Pawl's CMakeLists.txt and the package that it installs.
+# cmake_refuses SENTENCE CMAKE-ARGUMENT...: both Pawl's CMakeLists.txt and the package that it installs refuse.
 cmake_refuses() {
     local sentence=$1 from
     shift
@@ -48,8 +48,8 @@ cmake_refuses() {
     say "CMake: $sentence"
 }
 
-# compiler_refuses SENTENCE COMPILER OPTION...: that is the first error with $header, and only the end of the
-# compilation follows it.
+# compiler_refuses SENTENCE COMPILER OPTION...: this is the first error with $header, followed only by the end of the
+# compilation.
 compiler_refuses() {
     local sentence=$1 first
     shift
@@ -65,11 +65,11 @@ cmake_refuses "Pawl needs exceptions: compile without -fno-exceptions." -D CMAKE
 cmake_refuses "Pawl needs g++ 12 or newer" -D CMAKE_CXX_COMPILER=g++-11
 cmake_refuses "Pawl needs clang 14 or newer" -D CMAKE_CXX_COMPILER=clang++-13
 
-# What is refused is refused by config.hpp. So it has to be what each public header reaches first.
-for header in include/pawl/*.hpp include/pawl/time/{timing_wheel,hierarchical_wheel,binary_wheel,growing_wheel,timeout_ring}.hpp; do
+# config.hpp makes the refusals, so each public header must include it first.
+for header in include/pawl/*.hpp include/pawl/time/{timing_wheel,hierarchical_wheel,binary_wheel,timeout_ring}.hpp; do
     [[ $header != */version.hpp ]] || continue # three numbers, for any compiler
     compiler_refuses "Pawl needs C++20" g++ -std=c++17
-    foreign=$(sed '/error:/q' "$work/log" | grep -E '^\.+ ' | grep -v ' include/pawl/' || true) # what -H lists
+    foreign=$(sed '/error:/q' "$work/log" | grep -E '^\.+ ' | grep -v ' include/pawl/' || true) # the list of -H
     [[ -z $foreign ]] || fail "$header includes others before pawl/config.hpp: ${foreign%%$'\n'*}"
 done
 say "each public header includes pawl/config.hpp first"

@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
 #
-# The single header: what tools/amalgamate.py makes, and what it refuses.
+# The single header: the output of tools/amalgamate.py, and its refusals.
 
 source "$(dirname "${BASH_SOURCE[0]}")/support.sh"
 work_in single_header
@@ -42,7 +42,7 @@ if g++ -std=c++17 -fsyntax-only "$work/pawl_single.hpp" 2>"$work/log"; then fail
 [[ $(grep -m 1 'error:' "$work/log") == *'Pawl needs C++20'* ]] || fail "the first error in C++17 is not 'Pawl needs C++20'"
 say "asks for C++20 before anything else"
 
-# refused SENTENCE: amalgamate.py says it of the headers in $work/include.
+# refused SENTENCE: amalgamate.py reports it for the headers in $work/include.
 refused() {
     local said
     if said=$(tools/amalgamate.py --include "$work/include" -o "$work/refused.hpp" 2>&1); then fail "accepted, though $1"; fi
@@ -65,7 +65,7 @@ sed -i 's|^#include <cstddef>|#include <pawl/steady_timer.hpp>\n&|' "$work/inclu
 refused 'headers include each other: pawl/basic_waitable_timer.hpp -> pawl/steady_timer.hpp -> pawl/basic_waitable_timer.hpp'
 headers
 sed -i 's|^#include <pawl/sleep.hpp>|#if 1\n&\n#endif|' "$work/include/pawl/pawl.hpp"
-refused 'pawl/pawl.hpp includes pawl/sleep.hpp inside an #if: move it out, for it is copied only once'
+refused 'pawl/pawl.hpp includes pawl/sleep.hpp inside an #if: move it out, because it is copied only once'
 headers
 sed -i '/^#ifndef PAWL_SLEEP_HPP/d' "$work/include/pawl/sleep.hpp"
 refused 'pawl/sleep.hpp has no include guard: #ifndef NAME, and #define NAME below it'

@@ -7,7 +7,7 @@
 #     source "$(dirname "${BASH_SOURCE[0]}")/support.sh"
 #     work_in STEP
 #
-# It leaves the root of the repository in $root and as the current folder, and the version in $version.
+# It leaves the root of the repository in $root and makes it the current folder, and the version in $version.
 
 set -Eeuo pipefail
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.." && pwd)
@@ -24,7 +24,7 @@ work_in() {
     mkdir -p "$work"
 }
 
-# say TEXT: one line for each thing that has been shown.
+# say TEXT: one line for each checked promise.
 say() { printf 'package: %s: %s\n' "$step" "$*"; }
 
 fail() {
@@ -32,7 +32,7 @@ fail() {
     exit 1
 }
 
-# quietly COMMAND...: what it prints goes to $work/log, and is shown if it fails.
+# quietly COMMAND...: its output goes to $work/log, and is shown if it fails.
 quietly() {
     local status=0
     "$@" >"$work/log" 2>&1 || status=$?

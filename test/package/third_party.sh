@@ -2,10 +2,10 @@
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
 #
-# Other people's libraries on Pawl's timers: the headers of Boost.Redis, Boost.MySQL, Boost.MQTT5 and Boost.Cobalt 1.90, as
-# the Python package cmeel-boost has them, are copied, and tools/migrate is run on the copy. A program for each of the first
-# three meets a real server: connections, requests that are cancelled, health checks that time out, reconnects, a pool.
-# Boost.Cobalt is compiled only: its library has Asio's timers in it.
+# Other libraries on Pawl's timers: the headers of Boost.Redis, Boost.MySQL, Boost.MQTT5 and Boost.Cobalt 1.90, from the
+# Python package cmeel-boost, are copied, and tools/migrate is run on the copy. A program for each of the first three
+# uses a real server: connections, requests that are cancelled, health checks that time out, reconnects, a pool.
+# Boost.Cobalt is only compiled: its library contains Asio's timers.
 #
 # Needs redis-server, mariadb-server and mosquitto, PyPI, and two minutes for one compiler after the other.
 source "$(dirname "${BASH_SOURCE[0]}")/support.sh"
@@ -22,7 +22,7 @@ prefix=$work/cmeel.prefix
 mkdir -p "$work/migrated/boost"
 for library in redis mysql mqtt5 cobalt; do
     cp -r "$prefix/include/boost/$library" "$prefix/include/boost/$library.hpp" "$work/migrated/boost/"
-    # Nothing may find the original.
+    # Nothing must find the original.
     rm -r "$prefix/include/boost/$library" "$prefix/include/boost/$library.hpp"
 done
 quietly tools/migrate "$work/migrated"
@@ -30,13 +30,13 @@ say "tools/migrate: $(tail -n 1 "$work/log")"
 again=$(tools/migrate --dry-run "$work/migrated")
 [[ $again == "0 files to change, 0 places left to you" ]] || fail "a second run of tools/migrate finds: $again"
 
-# What the fixtures of tools/migrate are before and after, with Asio's own cancel_after.
+# The fixtures of tools/migrate before and after, with Asio's own cancel_after.
 for source in test/migrate/fixtures/limits/{before,after}/main.cpp; do
     quietly g++ -std=c++20 -fsyntax-only -I include -isystem "$prefix/include" "$source"
 done
 say "the fixture with Asio's cancel_after compiles before and after"
 
-# Both folders are not ours, so warnings in them say nothing.
+# Both folders are foreign, so warnings in them do not count.
 flags=(-std=c++20 -O0 -pthread -Wall -Wextra -I include -isystem "$work/migrated" -isystem "$prefix/include")
 
 quietly g++ "${flags[@]}" -fsyntax-only "$sources/cobalt.cpp"
@@ -54,7 +54,7 @@ meets() {
     say "Boost.$name: $(grep -c '^  ok ' "$work/log") claims hold: $parts"
 }
 
-# The path of a socket is short, and root's servers must be able to use it.
+# The path of a socket must be short, and root's servers must be able to use it.
 sockets=$(mktemp -d)
 trap 'rm -rf "$sockets"' EXIT
 

@@ -2,8 +2,8 @@
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
 #
-# The port of vcpkg, without vcpkg: its manifest, and what its portfile makes of an archive of the working tree when the
-# functions of vcpkg are replaced by those in test/package/vcpkg/.
+# The port of vcpkg, without vcpkg: its manifest, and the result of its portfile on an archive of the working tree, with
+# the functions of test/package/vcpkg/ in place of vcpkg's.
 source "$(dirname "${BASH_SOURCE[0]}")/support.sh"
 work_in vcpkg
 
@@ -61,7 +61,7 @@ strays=$(cd "$installed" && find . \
 say "the package has the headers, share/pawl, share/pkgconfig/pawl.pc, and no absolute path"
 
 mkdir "$work/consumer"
-cp examples/quickstart/{main.cpp,CMakeLists.txt} "$work/consumer" # away from the sources, so that only the package is there
+cp examples/quickstart/{main.cpp,CMakeLists.txt} "$work/consumer" # away from the sources: only the package is found
 quietly cmake -S "$work/consumer" -B "$work/consumer/build" -D CMAKE_PREFIX_PATH="$installed"
 grep -qx "pawl_DIR:PATH=$installed/share/pawl" "$work/consumer/build/CMakeCache.txt" || fail "another pawl was taken"
 quietly cmake --build "$work/consumer/build" --target run

@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
-// The queue against a model, in lockstep, by random calls. Whatever has to be known to repeat a failure
-// is the printed seed; PAWL_TRACE=1 prints the calls.
+// The queue against a model, in lockstep, by random calls. The printed seed is enough to repeat a
+// failure; PAWL_TRACE=1 prints the calls.
 
 #include "../support/event_queue_lockstep.hpp"
 #include "../support/seed.hpp"

@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
-// The queue of functions alone: order, memory, and what becomes of functions that are not taken. What several
-// threads see of it is explored in orders/function_queue_test.cpp.
+// The queue of functions alone: order, memory, and functions that are not taken.
+// orders/function_queue_test.cpp explores its use by several threads.
 
 #define BOOST_TEST_MODULE function_queue
 #include <boost/test/unit_test.hpp>
@@ -35,7 +35,7 @@ BOOST_AUTO_TEST_CASE(functions_are_taken_in_the_order_in_which_they_were_pushed)
     short_blocks queue;
     std::vector<int> ran;
     int pushed = 0;
-    // However many stand there, and wherever a block ends.
+    // For each length of the queue, and each position of a block's end.
     for (int there = 0; there != 3 * static_cast<int>(length); ++there) {
         for (int i = 0; i != there; ++i)
             push(queue, ran, pushed++);
@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(P8_what_could_not_be_pushed_is_as_it_was_and_the_queue_goes
             queue.push(std::move(f));
         } catch (const std::bad_alloc&) {
             counted_new::fuse = counted_new::never;
-            queue.push(std::move(f)); // NOLINT(bugprone-use-after-move): that is what is tested
+            queue.push(std::move(f)); // NOLINT(bugprone-use-after-move): this is tested
         }
         counted_new::fuse = counted_new::never;
     }

@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   A handler runs while other threads are busy with the timer or with the context: while the
-//   async_wait() that started it has not returned, while a timer is used in its strand, while a clock
-//   is moved or set back. Timers that are shared behind a mutex are in backend_race_test.cpp. Run under
+//   A handler runs while other threads use the timer or the context: before the async_wait() that
+//   started it has returned, while a timer is used in its strand, while a clock is moved or set
+//   back. Timers that are shared behind a mutex are in backend_race_test.cpp. Run under
 //   ThreadSanitizer and AddressSanitizer by .ci/run.
 //
 // Model
-//   Threads write down what they see; nothing is asserted before all of them have been joined.
+//   Threads record their observations; nothing is asserted before all of them have been joined.
 
 #include <pawl/pawl.hpp>
 
@@ -74,8 +74,8 @@ struct arena : race_support::arena<Clock> {
 
 // ---- async_wait() has not returned yet ------------------------------------------------------------
 
-// The last owner of the timer goes into the handler. As with Asio, async_wait() must not touch the
-// timer once the wait can be found by the threads that run the context.
+// The handler owns the last reference to the timer. Like Asio's, async_wait() must not touch the
+// timer once the threads that run the context can find the wait.
 BOOST_DATA_TEST_CASE(a_handler_may_destroy_its_timer_before_async_wait_has_returned,
                      shards* per_turn, s, p) {
     constexpr int waits = 10'000;
@@ -96,8 +96,8 @@ BOOST_DATA_TEST_CASE(a_handler_may_destroy_its_timer_before_async_wait_has_retur
     BOOST_CHECK_EQUAL(t.aborted + t.strange, 0);
 }
 
-// The first wait of a timer is started by another thread than those that run the context: the usual
-// way to start a periodic timer. Its handler starts the next one.
+// A thread that does not run the context starts the first wait of a timer: the usual way to start a
+// periodic timer. Its handler starts the next one.
 BOOST_DATA_TEST_CASE(a_handler_may_use_its_timer_before_async_wait_has_returned, shards* per_turn,
                      s, p) {
     constexpr int timers = 3'000;
@@ -140,8 +140,8 @@ BOOST_DATA_TEST_CASE(a_handler_may_use_its_timer_before_async_wait_has_returned,
     }
 }
 
-// As with Asio, a context may end as soon as its handlers have run: the threads that started the waits
-// may then still be on their way out of async_wait().
+// As with Asio, a context may end as soon as its handlers have run, when the threads that started
+// the waits may not yet have returned from async_wait().
 BOOST_AUTO_TEST_CASE(a_context_may_be_destroyed_before_async_wait_has_returned) {
     constexpr int rounds = 3'000;
     std::atomic<std::shared_ptr<pawl::steady_timer>*> job{nullptr};
@@ -161,7 +161,7 @@ BOOST_AUTO_TEST_CASE(a_context_may_be_destroyed_before_async_wait_has_returned) 
     });
     for (int round = 1; round <= rounds; ++round) {
         std::optional<asio::io_context> context(std::in_place);
-        std::deque<pawl::steady_timer> others; // so that the driver is set already
+        std::deque<pawl::steady_timer> others; // so that the driver is already set
         for (int i = 0; i < 8; ++i)
             others.emplace_back(*context, std::chrono::microseconds(5 * i))
                 .async_wait([](error_code) {});
@@ -203,7 +203,7 @@ BOOST_AUTO_TEST_CASE(
 
 // ---- one timer, several threads, in a strand ---------------------------------------------------------
 
-// A timer is used in its strand only, in whatever thread that runs; its handlers run there, too.
+// A timer is used in its strand only, in any thread; its handlers run there, too.
 BOOST_DATA_TEST_CASE(P4_a_timer_that_lives_in_a_strand, shards* per_turn, s, p) {
     constexpr int sessions = 16;
     constexpr int reads = 400;
@@ -229,7 +229,7 @@ BOOST_DATA_TEST_CASE(P4_a_timer_that_lives_in_a_strand, shards* per_turn, s, p) 
                     return;
                 }
                 const std::size_t moved = idle.rearm_after(2ms);
-                if (moved == 0) { // a loaded machine: it has expired, for good
+                if (moved == 0) { // a loaded machine: it has expired
                     ++restarts;
                     wait();
                 }
@@ -252,8 +252,8 @@ BOOST_DATA_TEST_CASE(P4_a_timer_that_lives_in_a_strand, shards* per_turn, s, p) 
     }
     a.finish();
 
-    // Allowed: rearm_after() returned 0 exactly where the handler had started with success, save for
-    // the last wait, which cancel() may have found already started.
+    // Allowed: rearm_after() returned 0 exactly if the handler had started with success, except for
+    // the last wait, which may have started before cancel().
     for (const session& each : all) {
         BOOST_CHECK_EQUAL(each.handlers, 1 + each.restarts);
         BOOST_CHECK_EQUAL(each.expired, each.restarts + (each.cancelled == 0 ? 1 : 0));
@@ -281,7 +281,7 @@ BOOST_DATA_TEST_CASE(P1_P3_manual_clock_advanced_against_starts_and_re_arms, sha
             for (int i = 0; i < waits; ++i) {
                 pawl::manual_timer& timer =
                     timers.emplace_back(a.context, std::chrono::microseconds(random() % 100));
-                // Re-arming only postpones, so the first expiry is a bound.
+                // Re-arming only moves it later, so the first expiry is a bound.
                 timer.async_wait([&t, &early, first = timer.expiry()](error_code ec) {
                     t.count()(ec);
                     early += manual_clock::now() < first;
@@ -301,8 +301,8 @@ BOOST_DATA_TEST_CASE(P1_P3_manual_clock_advanced_against_starts_and_re_arms, sha
     BOOST_CHECK_EQUAL(early, 0);
 }
 
-// The clock may go back, so every expiry compares what it read with what the shard has seen. Threads
-// read the clock one after the other and come to the shard in another order.
+// The clock may go back, so every expiry compares its reading with the shard's. Threads read the
+// clock one after the other and reach the shard in another order.
 BOOST_DATA_TEST_CASE(P1_P3_a_clock_that_is_set_while_its_timers_are_used, shards* per_turn, s, p) {
     using clock = pawl_test::stepped_clock<std::integral_constant<int, 1>, false>;
     using timer_type = pawl::basic_waitable_timer<clock>;
@@ -353,9 +353,9 @@ BOOST_DATA_TEST_CASE(P1_P3_a_clock_that_is_set_while_its_timers_are_used, shards
 
 // ---- the service itself -------------------------------------------------------------------------------
 
-// use_service() may construct two and destroy one.
-// On a context of the user's own, Asio's scheduler has a thread, which runs on while the services shut
-// down: the driver's wake-ups happen there, and the waits' handlers here.
+// use_service() may construct two services and destroy one.
+// On a user-defined context, Asio's scheduler has a thread, which continues while the services shut
+// down: it runs the driver's wake-ups, and this thread runs the waits' handlers.
 BOOST_AUTO_TEST_CASE(P10_a_context_whose_driver_has_a_thread_of_its_own_may_be_destroyed) {
     using executor = pawl_test::manual_context::executor_type;
     using timer_type =
@@ -377,7 +377,8 @@ BOOST_AUTO_TEST_CASE(P10_a_context_whose_driver_has_a_thread_of_its_own_may_be_d
                 context.poll();
         }
 
-        // Allowed: what was due has succeeded, the first was aborted; or they are destroyed uncalled.
+        // Allowed: the due waits have succeeded, and the first was aborted; or they are destroyed
+        // uncalled.
         BOOST_REQUIRE_LE(t.succeeded, 2);
         BOOST_REQUIRE_LE(t.aborted, round % 3 == 0 ? 1 : 0);
         BOOST_REQUIRE_EQUAL(t.strange, 0);
@@ -422,7 +423,7 @@ BOOST_AUTO_TEST_CASE(of_threads_that_make_the_service_one_succeeds) {
             }
         });
 
-        // Allowed: one has made it, the others were refused.
+        // Allowed: one has made it, and the others were refused.
         BOOST_REQUIRE_EQUAL(made, 1);
         BOOST_REQUIRE_EQUAL(refused, 3);
     }

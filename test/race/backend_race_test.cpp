@@ -2,15 +2,15 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   Every operation on a timer against everything that can happen to its wait meanwhile, against
-//   every operation of a neighbour, of a peer's handler, and of another thread on the same timer,
-//   on every backend, with one shard and with several; then what only rings have: to be full. Run
-//   under ThreadSanitizer and AddressSanitizer by .ci/run.
+//   Every operation on a timer against every event of its wait, against every operation of a
+//   neighbour, of a peer's handler, and of another thread on the same timer, on every backend, with
+//   one shard and with several. Then the state that only rings have: full. Run under
+//   ThreadSanitizer and AddressSanitizer by .ci/run.
 //
 // Model
-//   Some threads run a context, one or more others use timers on it. They write down what they see;
-//   a lost wake-up shows as a run() that does not return, which ctest ends. When all threads have
-//   ended, each wait is looked up in a table of allowed outcomes.
+//   Some threads run a context, one or more others use timers on it. They record their
+//   observations. After a lost wake-up run() does not return, and ctest ends the test. When all
+//   threads have ended, each wait is looked up in a table of allowed outcomes.
 
 #include <pawl/pawl.hpp>
 #include <pawl/ring_timer.hpp>
@@ -63,43 +63,28 @@ constexpr int runners = 2;
 
 constexpr std::chrono::microseconds soon{100};
 constexpr std::chrono::microseconds later{400};
-constexpr std::chrono::microseconds far{2000};
+constexpr std::chrono::microseconds latest{2000};
 
 template <class Timer, unsigned Marks = 8>
 struct backend {
     using timer = Timer;
     using arena = race_support::arena<Timer>;
 
-    /// @param variant which of four ways to cut the work into pieces.
+    /// @param variant one of four ways to divide the work.
     static pawl::options options(unsigned variant, unsigned shards) {
         pawl::options o = race_support::with(shards, variant % 2 == 0 ? 1 : 64, 5us);
         o.batch_limit = variant % 4 < 2 ? 256 : 2;
-        o.rings.delays = {{.delay = soon}, {.delay = later}, {.delay = far}};
+        o.rings.delays = {{.delay = soon}, {.delay = later}, {.delay = latest}};
         o.rings.marks = Marks;
         return o;
     }
 };
 
-/// The wheel of compact_timer. Every other one grows in the midst of a few timers: growth, too, meets
-/// all that there is, and the small wheel does.
-class early_growing_wheel : public pawl::time::growing_wheel {
-public:
-    using growing_wheel::growing_wheel;
-
-    bool wants_to_grow() const noexcept { return early_ && may_grow() && size() >= 2; }
-
-private:
-    const bool early_ = made_.fetch_add(1) % 2 == 0;
-    static inline std::atomic<unsigned> made_{0};
-};
-
 using hierarchical_wheel = backend<pawl::steady_timer>;
-using growing_wheel = backend<pawl::basic_waitable_timer<
-    std::chrono::steady_clock,
-    pawl::on_backend<early_growing_wheel, asio::wait_traits<std::chrono::steady_clock>>>>;
+using binary_wheel = backend<pawl::compact_timer>;
 using rings_of_two_marks = backend<pawl::ring_timer, 1>;
 using rings = backend<pawl::ring_timer>;
-using backends = std::tuple<hierarchical_wheel, growing_wheel, rings_of_two_marks, rings>;
+using backends = std::tuple<hierarchical_wheel, binary_wheel, rings_of_two_marks, rings>;
 
 // --- shards -------------------------------------------------------------------------------------
 
@@ -116,7 +101,7 @@ public:
     }
 
     Timer operator()(std::chrono::microseconds delay) {
-        Timer made(std::move(seeds_[next_++ % seeds_.size()])); // its shard comes along
+        Timer made(std::move(seeds_[next_++ % seeds_.size()])); // keeps its shard
         made.expires_after(delay);
         return made;
     }
@@ -128,11 +113,11 @@ private:
 
 // --- operations, rivals, and the table ----------------------------------------------------------
 
-/// What an operation does to the wait of its timer.
+/// The effect of an operation on the wait of its timer.
 enum class effect {
-    ends,           ///< and says how many
-    ends_uncounted, ///< and says nothing
-    moves,          ///< its deadline, and says how many
+    ends,           ///< and returns how many
+    ends_uncounted, ///< and returns nothing
+    moves,          ///< its deadline, and returns how many
     keeps,
 };
 
@@ -158,7 +143,7 @@ struct operation {
     op what;
     const char* name;
     effect has;
-    std::optional<effect> on_other = {}; ///< on the wait of the other timer that takes part
+    std::optional<effect> on_other = {}; ///< on the wait of the other timer of the operation
 };
 
 constexpr std::array operations{
@@ -179,19 +164,20 @@ constexpr std::array operations{
     operation{op::move_assign, "move elsewhere", effect::keeps, effect::ends_uncounted},
 };
 
-/// What else happens to the wait.
+/// The other event of the wait.
 enum class rival {
-    expiry,            ///< only that, and the start of the handler
-    hand_over,         ///< the same, and the way into a strand
-    held_up,           ///< the handler waits in a strand that is busy
+    expiry,            ///< only expiry, and the start of the handler
+    hand_over,         ///< the same, and the transfer into a strand
+    held_up,           ///< the handler waits in a busy strand
     handler,           ///< it is running
     handler_in_strand, ///< likewise, in a strand
     expire_all,        ///< from another thread, with an error
-    emission,          ///< in the strand that the operation is done in
+    emission,          ///< in the strand of the operation
     stop,              ///< the context ends
 };
 
-/// The table. An operation that counts tells the truth: 1 means that the wait had not begun.
+/// The table. The result of an operation that counts is exact: 1 means that the wait had not
+/// started.
 struct rule {
     effect has;
     rival against;
@@ -252,7 +238,7 @@ const outcomes& allowed(effect has, rival against) {
 
 // --- one timer in a race ------------------------------------------------------------------------
 
-/// A timer with one wait, and another timer that takes part in some operations.
+/// A timer with one wait, and another timer for operations on two.
 template <class Timer>
 class subject {
 public:
@@ -279,7 +265,7 @@ public:
     }
     void start() { start(std::identity{}); }
 
-    /// Waits until the wait is about to end. Also for another thread than the timer's.
+    /// Waits until the wait is about to end. Any thread may call it.
     void approach(aim& when) const {
         when.approach(first_expiry_);
         when.learn(record_.began != 0);
@@ -287,7 +273,7 @@ public:
 
     void operate() { count_ = operate(operation_.what); }
 
-    /// @return what the operation says.
+    /// @return the result of the operation.
     int operate(op what) {
         switch (what) {
         case op::start:
@@ -300,7 +286,7 @@ public:
         case op::expires_after:
             return said(timer_->expires_after(later));
         case op::expires_within:
-            return said(timer_->expires_within(soon, far));
+            return said(timer_->expires_within(soon, latest));
         case op::emit:
             emit();
             return none;
@@ -314,7 +300,7 @@ public:
         case op::rearm_earlier:
             return moved(timer_->rearm_after(soon));
         case op::rearm_far:
-            return moved(timer_->rearm_after(far));
+            return moved(timer_->rearm_after(latest));
         case op::rearm_to_the_past:
             return moved(timer_->rearm_after(-1us));
         case op::rearm_within:
@@ -338,14 +324,14 @@ public:
 
     [[nodiscard]] outcome result() const { return {count_, record_.what()}; }
 
-    /// Once all threads have ended, whatever was done.
+    /// After all threads have ended, for any operation.
     void check_wait() const {
         check_once(record_);
         if (record_.what() == told::success)
             BOOST_REQUIRE(record_.at >= expiry_); // P1
     }
 
-    /// Likewise, of operate() and `against`.
+    /// The same for operate() and `against`.
     void check(census& seen, rival against) const {
         seen.check(result(), allowed(operation_.has, against));
         check_wait();
@@ -354,9 +340,9 @@ public:
     void check_other(rival against) const {
         if (!operation_.on_other)
             return;
-        // The signal is of the first wait.
+        // The signal belongs to the first wait.
         const rival other = against == rival::emission ? rival::expiry : against;
-        // Its handler is in no strand, and does not run yet.
+        // Its handler is not in a strand, and does not run yet.
         const outcomes& list = other == rival::expire_all || other == rival::stop
                                    ? allowed(*operation_.on_other, other)
                                    : allowed(*operation_.on_other, rival::expiry);
@@ -393,11 +379,11 @@ private:
     std::optional<Timer> other_;
     const operation& operation_;
     const clock_type::time_point first_expiry_;
-    clock_type::time_point expiry_; ///< before which there is no success
+    clock_type::time_point expiry_; ///< no success before it
     int count_ = none;
 };
 
-/// Where some threads wait for one another.
+/// A place where threads wait for one another.
 class meeting {
 public:
     explicit meeting(int threads) : threads_(threads) {}
@@ -412,7 +398,7 @@ private:
     std::atomic<int> here_{0};
 };
 
-// --- every operation against everything else that happens to its wait --------------------------
+// --- every operation against every other event of its wait --------------------------------------
 
 constexpr std::size_t batch = 4; ///< timers in one round
 
@@ -601,8 +587,8 @@ struct pair_rule {
     std::vector<outcome_of_two> allowed;
 };
 
-/// The second table: an operation of mine on my timer beside one of its on its timer. Both are about
-/// to expire. Neither sees anything of the other, so that each may come too late or not.
+/// The second table: my operation on my timer beside its operation on its timer. Both timers are
+/// about to expire. The operations are independent, so each may be too late or not.
 const std::vector<pair_rule>& pair_rules() {
     using enum effect;
     using enum told;
@@ -666,7 +652,7 @@ auto& allowed(const std::vector<Rule>& rules, effect Rule::*one, effect has, eff
     return r->allowed;
 }
 
-/// The operations of two threads, and what they are done on.
+/// The operations of two threads, and their timers.
 template <class Subjects>
 struct encounter {
     const operation* mine;
@@ -676,8 +662,8 @@ struct encounter {
     [[nodiscard]] std::string name() const { return std::string(mine->name) + " and " + its->name; }
 };
 
-// Whatever two threads do to timers of their own, side by side in one ring or slot, each of them
-// sees what it would see alone.
+// If two threads use timers of their own, side by side in one ring or slot, each gets the same
+// results as alone.
 BOOST_AUTO_TEST_CASE_TEMPLATE(P3_P4_each_operation_against_each_operation_of_a_neighbour, Backend,
                               backends) {
     using timer = typename Backend::timer;
@@ -741,8 +727,8 @@ struct turn_rule {
     std::vector<outcome_in_turn> allowed;
 };
 
-/// The third table: two operations on one timer, which come in this order. What the first one has
-/// ended, or found too late, there is nothing left of for the second one.
+/// The third table: two operations on one timer, in this order. If the first one has ended the
+/// wait, or was too late, nothing is left for the second one.
 const std::vector<turn_rule>& turn_rules() {
     using enum effect;
     using enum told;
@@ -787,8 +773,8 @@ struct shared_subject {
     std::array<int, 2> said{};
 };
 
-// The operations that leave a timer with its one wait where it is. Where others are among them, there
-// is less to compare: see P3_P4_shared_timers_*.
+// The operations that leave a timer with its one wait in place. P3_P4_shared_timers_* has the
+// others, with weaker checks.
 BOOST_AUTO_TEST_CASE_TEMPLATE(P3_P4_each_operation_against_each_operation_on_the_same_timer,
                               Backend, backends) {
     using timer = typename Backend::timer;
@@ -841,8 +827,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P3_P4_each_operation_against_each_operation_on_the
     }
 }
 
-// Handlers end, move and destroy the timers of their peers, which are due at the same moment, in one
-// batch or in several shards, and whose handlers may be running in other threads.
+// Handlers end, move and destroy the timers of their peers, which are due at the same moment, in
+// one batch or in several shards. Handlers of peers may be running in other threads.
 BOOST_AUTO_TEST_CASE_TEMPLATE(P3_P4_handlers_that_end_their_peers, Backend, backends) {
     using timer = typename Backend::timer;
     constexpr int groups = 30;
@@ -872,12 +858,12 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P3_P4_handlers_that_end_their_peers, Backend, back
                     }
                     for (auto& each : g.peers)
                         each.start();
-                    pause(random, 2 * soon); // some have begun, some are due, some are not
+                    pause(random, 2 * soon); // some have started, some are due, some are not
                     g.complete = true;
                 }
             }
 
-            // Allowed: what is allowed against expiry.
+            // Allowed: the outcomes that are allowed against expiry.
             census seen("handlers, shards: " + std::to_string(s));
             for (const group& g : all)
                 for (const auto& each : g.peers)
@@ -886,8 +872,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P3_P4_handlers_that_end_their_peers, Backend, back
     }
 }
 
-// C35: a shared timer is guarded by its users; the completion of its waits is not, and needs not be.
-// Every call that ends waits is counted against the handlers that were told so.
+// C35: users guard a shared timer; the completion of its waits needs no guard. The counts of all
+// calls that end waits are compared with the aborted handlers.
 BOOST_AUTO_TEST_CASE_TEMPLATE(P3_P4_shared_timers_behind_a_mutex_lose_and_repeat_nothing, Backend,
                               backends) {
     using timer = typename Backend::timer;
@@ -901,9 +887,9 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P3_P4_shared_timers_behind_a_mutex_lose_and_repeat
     const std::uint64_t seed = pawl_test::seed();
     const auto race = [&](pawl::options o) {
         std::array<std::deque<wait_record>, users> waits;
-        std::atomic<std::size_t> counted{0}; // waits that calls say they have cancelled
+        std::atomic<std::size_t> counted{0}; // waits that calls have cancelled, by their results
         {
-            o.rings.round_up = true; // any delay will do
+            o.rings.round_up = true; // any delay works
             typename Backend::arena a(o, 3);
             std::array<guarded, timers> all;
             for (guarded& g : all)
@@ -937,7 +923,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P3_P4_shared_timers_behind_a_mutex_lose_and_repeat
                     case 5:
                         if (random() % 8 == 0) {
                             counted += g.one->cancel();
-                            g.one.emplace(a.context); // may be of another shard
+                            g.one.emplace(a.context); // maybe of another shard
                             break;
                         }
                         [[fallthrough]];
@@ -952,8 +938,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P3_P4_shared_timers_behind_a_mutex_lose_and_repeat
             a.finish();
         }
 
-        // Allowed: each wait ends once, with success or aborted; so many are aborted as calls have
-        // counted.
+        // Allowed: each wait ends once, with success or aborted; the number of aborted ones is the
+        // sum of the calls' results.
         std::size_t aborted = 0;
         for (const auto& mine : waits) {
             for (const wait_record& each : mine) {
@@ -974,7 +960,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P3_P4_shared_timers_behind_a_mutex_lose_and_repeat
     }
 }
 
-// The context is stopped, then destroyed, with timers that die before it and after it.
+// The context is stopped, then destroyed, with timers that are destroyed before it and after it.
 BOOST_AUTO_TEST_CASE_TEMPLATE(P3_P10_each_operation_against_the_end_of_the_context, Backend,
                               backends) {
     const std::uint64_t seed = pawl_test::seed();
@@ -1022,7 +1008,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P3_P10_each_operation_against_the_end_of_the_conte
     }
 }
 
-// Nothing keeps the context at work but the one wait, which another thread ends or moves.
+// Only the one wait keeps the context running, and another thread ends or moves it.
 BOOST_AUTO_TEST_CASE_TEMPLATE(P9_run_returns_after_the_handler_whatever_ends_its_wait, Backend,
                               backends) {
     const std::uint64_t seed = pawl_test::seed();
@@ -1046,7 +1032,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P9_run_returns_after_the_handler_whatever_ends_its
                     one.operate();
                 });
                 context.run();
-                const int calls = one.record().began; // before the other thread is waited for
+                const int calls = one.record().began; // before the other thread is joined
                 other.join();
 
                 // Allowed: the handler was called before run() returned.
@@ -1063,13 +1049,13 @@ struct policy {
     ring_overflow when_full;
     const char* name;
     outcomes ended;           ///< by an operation that counts
-    outcomes ended_uncounted; ///< by one that does not, or left alone
+    outcomes ended_uncounted; ///< by one that does not count, or by none
     bool early;               ///< a wait may succeed before its expiry
 
     friend std::ostream& operator<<(std::ostream& out, const policy& p) { return out << p.name; }
 };
 
-/// The fourth table: what becomes of waits in a ring that is full again and again.
+/// The fourth table: the outcomes of waits in a ring that is repeatedly full.
 const std::vector<policy>& policies() {
     using enum told;
     static const std::vector<policy> table{
@@ -1101,7 +1087,7 @@ const std::vector<policy>& policies() {
 struct ring_wait {
     wait_record record;
     int count = 0;      ///< how often an operation has counted it
-    bool asked = false; ///< by an operation that counts, which came last
+    bool asked = false; ///< by an operation that counts, and that came last
     clock_type::time_point expiry;
 
     void check(census& seen, const policy& p) const {
@@ -1124,7 +1110,7 @@ pawl::options with_small_rings(const policy& p, unsigned variant, unsigned shard
     return o;
 }
 
-/// A thread's own timers, of which each has one wait at most.
+/// A thread's own timers, each with at most one wait.
 class ring_user {
 public:
     ring_user(asio::io_context& context, const policy& p, std::uint64_t seed)
@@ -1153,7 +1139,7 @@ public:
             *one.timer = std::move(moved);
             break;
         }
-        case 5: { // takes the place of another one, whose wait is cancelled
+        case 5: { // takes the place of another timer, whose wait is cancelled
             one_timer& there = timers_[random_() % timers_.size()];
             if (&there != &one) {
                 there.timer = std::move(one.timer);
@@ -1171,7 +1157,7 @@ public:
         }
     }
 
-    /// Once all threads have ended.
+    /// After all threads have ended.
     void check(census& seen) const {
         for (const ring_wait& each : waits_)
             each.check(seen, policy_);
@@ -1206,7 +1192,7 @@ private:
                 one.wait->expiry = one.timer->expiry();
             else if (count != 0)
                 ++strange_;
-        } catch (const boost::system::system_error& e) { // and its wait is as it was
+        } catch (const boost::system::system_error& e) { // the wait is unchanged
             if (policy_.when_full != ring_overflow::reject ||
                 e.code() != asio::error::no_buffer_space)
                 ++strange_;
@@ -1245,7 +1231,7 @@ BOOST_DATA_TEST_CASE(P3_P4_four_threads_in_rings_that_are_too_small, overflow* c
     }
 }
 
-// Rings double while what they held before is expiring.
+// Rings grow while their earlier contents expire.
 BOOST_AUTO_TEST_CASE(P1_P3_growth_beside_expiry) {
     const policy& grow = policies().front();
     for (unsigned variant = 0; variant < 8; ++variant) {
@@ -1277,7 +1263,7 @@ BOOST_AUTO_TEST_CASE(P1_P3_growth_beside_expiry) {
     }
 }
 
-// Two threads start and cancel a wait, two others push it out of the ring meanwhile.
+// Two threads start and cancel a wait, while two others push it out of the ring.
 BOOST_DATA_TEST_CASE(P4_cancel_of_a_wait_for_which_there_may_be_no_room,
                      overflow* data::make({1u, 2u}), p, s) {
     const std::uint64_t seed = pawl_test::seed();
@@ -1290,7 +1276,7 @@ BOOST_DATA_TEST_CASE(P4_cancel_of_a_wait_for_which_there_may_be_no_room,
             for (int i = 0; i < 500; ++i) {
                 auto& wait = waits[static_cast<std::size_t>(me)].emplace_back();
                 wait.asked = true;
-                timer.expires_after(far);
+                timer.expires_after(latest);
                 wait.expiry = timer.expiry();
                 timer.async_wait(recorder(wait.record));
                 if (me < 2)

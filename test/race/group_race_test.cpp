@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   Groups in several threads: members join and end while the group, or one that it is in, is cancelled
-//   and destroyed, and while others wait for its end. Each test lists the outcomes that are allowed.
+//   Groups in several threads: members join and end while the group, or the group around it, is
+//   cancelled and destroyed, and while others wait for its end. Each test lists the allowed
+//   outcomes.
 
 #define BOOST_TEST_MODULE group_race
 #include <boost/test/unit_test.hpp>
@@ -78,8 +79,8 @@ struct user {
     int strange = 0;
 };
 
-// Users on strands join and leave, in a group and in one that is in it. Another thread cancels the outer
-// one after a while, and others wait for the end of both, again and again.
+// Users on strands join and leave, in a group and in an inner group. Another thread cancels the
+// outer group after a while, and others wait for the end of both, again and again.
 BOOST_DATA_TEST_CASE(P3_members_come_and_go_while_their_group_is_cancelled,
                      runners* data::make({0, 200, 2000}), threads, microseconds) {
     constexpr unsigned users = 16;
@@ -108,8 +109,8 @@ BOOST_DATA_TEST_CASE(P3_members_come_and_go_while_their_group_is_cancelled,
     other.join();
     a.finish();
 
-    // Allowed: each wait completes once, with success or with the cause; each wait for the end once, with
-    // success.
+    // Allowed: each wait completes once, with success or with the cause; each wait for the end
+    // completes once, with success.
     for (const user& each : all) {
         BOOST_REQUIRE_EQUAL(each.called, 200);
         BOOST_REQUIRE_EQUAL(each.strange, 0);
@@ -121,7 +122,7 @@ BOOST_DATA_TEST_CASE(P3_members_come_and_go_while_their_group_is_cancelled,
     BOOST_TEST((inner.cause() == shutting_down));
 }
 
-// The last member ends, a wait for that begins, and its caller cancels it, at the same time.
+// At the same time the last member ends, a wait for the end starts, and its caller cancels it.
 BOOST_DATA_TEST_CASE(P3_a_wait_for_the_end_against_the_end_and_its_caller, runners, threads) {
     constexpr int rounds = 300;
     arena a(threads);
@@ -157,8 +158,8 @@ BOOST_DATA_TEST_CASE(P3_a_wait_for_the_end_against_the_end_and_its_caller, runne
     BOOST_TEST(strange == 0);
 }
 
-// Groups in a group are made, used and destroyed in several threads, while the outer one is cancelled
-// and destroyed in another.
+// Inner groups are made, used and destroyed in several threads, while another thread cancels and
+// destroys the outer one.
 BOOST_DATA_TEST_CASE(P10_groups_go_while_the_one_that_they_are_in_is_cancelled, runners, threads) {
     constexpr int rounds = 50;
     constexpr int inner_groups = 20;
@@ -185,7 +186,8 @@ BOOST_DATA_TEST_CASE(P10_groups_go_while_the_one_that_they_are_in_is_cancelled, 
         a.finish();
     }
 
-    // Allowed: each wait is told the cause of the outer group, or that its own was destroyed.
+    // Allowed: each wait gets the cause of the outer group, or the error that its own group was
+    // destroyed.
     BOOST_TEST(told == rounds * inner_groups);
     BOOST_TEST(strange == 0);
     BOOST_TEST(drained == rounds);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   What the race tests have in common: a context that several threads run, and threads that use it.
+//   Shared by the race tests: a context that several threads run, and threads that use it.
 
 #ifndef PAWL_TEST_RACE_RACE_SUPPORT_HPP
 #define PAWL_TEST_RACE_RACE_SUPPORT_HPP
@@ -31,7 +31,7 @@ inline pawl::options with(unsigned s, unsigned p, std::chrono::nanoseconds preci
     pawl::options o;
     o.shards = s;
     o.completions_per_turn = p;
-    o.precision = precision; // a short one, so that more expiries meet something
+    o.precision = precision; // short, so that more expiries overlap with other operations
     return o;
 }
 

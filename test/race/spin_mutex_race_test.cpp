@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   The lock of a shard: it excludes, nobody waits for ever beside a thread that takes it again and
-//   again, and a holder of lower priority on the same processor gets on.
+//   The lock of a shard: it excludes, no thread starves beside a thread that takes it again and
+//   again, and a holder of lower priority on the same processor makes progress.
 
 #include <pawl/service/spin_mutex.hpp>
+#include <pawl/wait/atomic_wait.hpp>
 
 #define BOOST_TEST_MODULE spin_mutex_race
 #include <boost/test/unit_test.hpp>
@@ -30,7 +31,7 @@ BOOST_AUTO_TEST_CASE(one_thread_at_a_time_is_inside) {
     constexpr int threads = 4;
     constexpr int rounds = 20000;
     spin_mutex mutex;
-    long plain = 0; // ThreadSanitizer sees it if two are inside, or if one does not see the other's
+    long plain = 0; // ThreadSanitizer reports two threads inside, or a missing happens-before
     std::vector<std::jthread> crowd;
     for (int i = 0; i < threads; ++i)
         crowd.emplace_back([&] {
@@ -52,14 +53,15 @@ BOOST_AUTO_TEST_CASE(try_lock_fails_while_it_is_held_and_only_then) {
     mutex.unlock();
 }
 
-// What expire_all() does with its batches. Without a word from those who wait, the thread that has
-// just unlocked has the cache line, and is first again, nearly always: it would run through its batches.
+// The batches of expire_all(). Without a signal from the waiting threads, the thread that has just
+// unlocked has the cache line, and nearly always gets the lock again: it would run through all of
+// its batches.
 BOOST_AUTO_TEST_CASE(a_waiting_thread_gets_in_between_the_batches_of_another) {
     spin_mutex mutex;
     std::atomic<bool> inside{false};
     std::atomic<bool> done{false};
     std::jthread other([&] {
-        inside.wait(false);
+        pawl::detail::atomic_wait(inside, false, std::memory_order_seq_cst);
         const std::scoped_lock lock(mutex);
         done = true;
     });
@@ -67,7 +69,7 @@ BOOST_AUTO_TEST_CASE(a_waiting_thread_gets_in_between_the_batches_of_another) {
         {
             const std::scoped_lock lock(mutex);
             inside = true;
-            inside.notify_one();
+            inside.notify_all();
             const auto until = std::chrono::steady_clock::now() + 20us;
             while (std::chrono::steady_clock::now() < until) {
             }
@@ -80,7 +82,7 @@ BOOST_AUTO_TEST_CASE(a_waiting_thread_gets_in_between_the_batches_of_another) {
 
 BOOST_AUTO_TEST_CASE(way_is_given_to_nobody_in_no_time) {
     spin_mutex mutex;
-    mutex.give_way(); // nobody waits
+    mutex.give_way(); // no thread waits
     const std::scoped_lock lock(mutex);
     mutex.give_way(); // returns although it is held
     BOOST_TEST(!mutex.try_lock());
@@ -90,7 +92,7 @@ BOOST_AUTO_TEST_CASE(way_is_given_to_nobody_in_no_time) {
 
 namespace {
 
-/// @return false if this process may not do that.
+/// @return false if this process has no permission.
 bool run_with_priority(int priority) {
     sched_param p{};
     p.sched_priority = priority;
@@ -106,7 +108,8 @@ bool stay_on_processor(int processor) {
 
 } // namespace
 
-// A lock that only spins, or only yields, hangs here: yielding lets nobody of lower priority run.
+// A lock that only spins, or only yields, hangs here: yielding lets no thread of lower priority
+// run.
 BOOST_AUTO_TEST_CASE(a_holder_of_lower_priority_on_the_same_processor_gets_on) {
     const int here = ::sched_getcpu();
     BOOST_REQUIRE(here >= 0);
@@ -137,7 +140,7 @@ BOOST_AUTO_TEST_CASE(a_holder_of_lower_priority_on_the_same_processor_gets_on) {
             may_start.notify_one();
             while (!waits)
                 ::sched_yield();
-        } // the other one waits, and would run for ever
+        } // the other thread waits, and would run forever
     });
     low.join();
     high.join();

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   Operations under limits in several threads: what completes, what cancels, what starts and what ends
-//   the context come at the same time. Each test lists the outcomes that are allowed.
+//   Operations under limits in several threads: completion, cancellation, the start and the end of
+//   the context come at the same time. Each test lists the allowed outcomes.
 
 #define BOOST_TEST_MODULE timeout_race
 #include <boost/test/unit_test.hpp>
@@ -44,7 +44,7 @@ using boost::system::error_code;
 const auto runners = data::make({2, 4, 8});
 const auto own_or_callers = data::make({true, false});
 
-/// What the handlers were told.
+/// The results of the handlers.
 struct tally {
     std::atomic<int> succeeded{0};
     std::atomic<int> timed_out{0};
@@ -73,8 +73,8 @@ struct arena : race_support::arena<> {
 
 using strand_type = asio::strand<asio::io_context::executor_type>;
 
-// Every user has a strand, in which the operation completes, its limit falls due, and the user cancels,
-// all within the same few microseconds; then the next operation is started.
+// Every user has a strand. There, within the same few microseconds, the operation completes, its
+// limit falls due, and the user cancels; then the next operation starts.
 BOOST_DATA_TEST_CASE(P3_an_operation_its_limit_and_its_caller_on_a_strand, runners* own_or_callers,
                      threads, own) {
     constexpr int users = 16;
@@ -133,7 +133,7 @@ BOOST_DATA_TEST_CASE(P3_an_operation_its_limit_and_its_caller_on_a_strand, runne
                                     << seen[2]);
 }
 
-// The limit is due before the operation has been started, by a thread outside of the strand.
+// The limit is due before a thread outside of the strand has started the operation.
 BOOST_DATA_TEST_CASE(a_limit_of_zero_is_not_lost_when_the_operation_is_started_elsewhere,
                      runners* own_or_callers, threads, own) {
     constexpr int operations = 2'000;
@@ -162,7 +162,7 @@ BOOST_DATA_TEST_CASE(a_limit_of_zero_is_not_lost_when_the_operation_is_started_e
     BOOST_CHECK_EQUAL(t.strange, 0);
 }
 
-// As above, and the operation completes at once, too.
+// The same, and the operation completes at once, too.
 BOOST_DATA_TEST_CASE(an_operation_that_completes_while_it_is_started_elsewhere,
                      runners* own_or_callers, threads, own) {
     constexpr int operations = 2'000;
@@ -193,7 +193,7 @@ BOOST_DATA_TEST_CASE(an_operation_that_completes_while_it_is_started_elsewhere,
     BOOST_CHECK_EQUAL(t.aborted + t.strange, 0);
 }
 
-// The timers are cancelled by lock, so that such an operation needs no strand.
+// The timers are cancelled under a lock, so such an operation needs no strand.
 BOOST_DATA_TEST_CASE(an_operation_that_is_thread_safe_itself_needs_no_strand, runners, threads) {
     constexpr int chains = 8;
     constexpr int operations = 500;
@@ -259,8 +259,8 @@ BOOST_DATA_TEST_CASE(a_handler_on_another_context_than_the_timer, own_or_callers
     BOOST_CHECK_EQUAL(t.aborted + t.strange, 0);
 }
 
-// run() has returned, so the context may go: whoever has ended the last limit, in another context, is
-// done with it.
+// run() has returned, so the context may be destroyed: the thread that has ended the last limit, in
+// another context, no longer uses it.
 BOOST_AUTO_TEST_CASE(P9_the_context_may_go_when_run_has_returned) {
     constexpr int rounds = 1'000;
     tally t;
@@ -285,8 +285,8 @@ BOOST_AUTO_TEST_CASE(P9_the_context_may_go_when_run_has_returned) {
     BOOST_CHECK_EQUAL(t.succeeded + t.timed_out, 3 * rounds);
 }
 
-// The timer of the caller's that keeps the limit goes with its context, just when the operation
-// completes in another one.
+// The caller's timer that keeps the limit is destroyed with its context at the moment when the
+// operation completes in another one.
 BOOST_AUTO_TEST_CASE(the_context_of_a_limit_may_go_while_the_operation_completes) {
     constexpr int rounds = 2'000;
     tally t;
@@ -310,7 +310,8 @@ BOOST_AUTO_TEST_CASE(the_context_of_a_limit_may_go_while_the_operation_completes
     BOOST_CHECK_EQUAL(t.succeeded, rounds);
 }
 
-// What a coroutine has left behind asks for its deadline, while that ends in another thread.
+// An operation that a coroutine has left behind reads the coroutine's deadline, which ends in
+// another thread.
 BOOST_DATA_TEST_CASE(a_deadline_ends_while_others_ask_for_it, runners, threads) {
     constexpr int calls = 500;
     std::atomic<int> asked{0};
@@ -342,7 +343,7 @@ BOOST_DATA_TEST_CASE(a_deadline_ends_while_others_ask_for_it, runners, threads) 
     BOOST_CHECK_EQUAL(within, calls);
 }
 
-// The threads are stopped in the middle of it, and the context is destroyed.
+// The threads are stopped in the middle of the operations, and the context is destroyed.
 BOOST_DATA_TEST_CASE(P3_what_is_under_a_limit_when_its_context_is_destroyed,
                      runners* own_or_callers, threads, own) {
     constexpr int rounds = 60;
@@ -383,7 +384,7 @@ BOOST_DATA_TEST_CASE(P3_what_is_under_a_limit_when_its_context_is_destroyed,
         for (std::thread& each : running)
             each.join();
         if (round % 2 == 0)
-            timers.clear(); // else they outlive it
+            timers.clear(); // otherwise they outlive it
         else
             timers.erase(timers.begin(), timers.begin() + 50);
     }
@@ -396,7 +397,7 @@ BOOST_DATA_TEST_CASE(P3_what_is_under_a_limit_when_its_context_is_destroyed,
 
 // Coroutines on a thread pool, each on its own strand.
 BOOST_AUTO_TEST_CASE(P3_coroutines_under_limits_on_a_thread_pool) {
-    // Not any_io_executor: its count of references has a fence, which ThreadSanitizer does not know.
+    // Not any_io_executor: its reference count has a fence, which ThreadSanitizer does not support.
     using executor = asio::strand<asio::thread_pool::executor_type>;
     using timer_type =
         pawl::basic_waitable_timer<std::chrono::steady_clock,

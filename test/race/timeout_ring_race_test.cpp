@@ -1,43 +1,44 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 // Every pair of operations of timeout_ring at the same time. Run under ThreadSanitizer by .ci/run.
-// What may come out for one timer, and for the ring, where a sweep is expire, force or drain:
+// The allowed outcomes for one timer, and for the ring, where a sweep is expire, force or drain:
 //
-//     register  register   both get a ticket, or who finds the ring full is refused; never one ticket
+//     register  register   both get a ticket, or one that finds the ring full is refused; never the same
+//                          ticket
 //     register  cancel     of the same timer: the item, once its ticket can be known. Of another, in
 //                          front of a full ring: registered or refused
 //     register  expire     expired by this sweep or a later one, never before its delay
-//     register  force      forced out by this sweep or a later one, behind all that are older. Of a
-//                          full ring: registered in the place of what was forced out, or refused
-//     register  drain      drained if it is before the position and published, else still running.
+//     register  force      forced out by this sweep or a later one, behind all older ones. Of a full
+//                          ring: registered in the freed slot, or refused
+//     register  drain      drained if it is before the position and published, otherwise still running.
 //                          Of a full ring: as with force
 //     register  mark       in the sub-period before the mark or in the one after it, and if that was
-//                          empty, told that it is the first: a driver that sleeps as next_wake()
-//                          says is woken
+//                          empty, told that it is the first: this wakes a driver that sleeps by
+//                          next_wake()
 //     register  grow       registered in the old block or in the new one, or refused and tried again
 //     register  close      registered and drained, or refused as closed
 //     cancel    cancel     one gets the item, the others nullptr
-//     cancel    sweep      the canceller gets the item, or the sweep does; the other one nothing
-//     cancel    mark       as without: the item; a mark counts what was cancelled, too
-//     cancel    grow       as without; what was cancelled keeps its slot, so that the ring grows
-//     cancel    close      as without
-//     sweep     sweep      one sweeps, the other is told that it is busy, or comes later and finds
-//                          what was left; never one item for both
-//     sweep     mark       one does what it would alone; the other is busy, or comes later
-//     sweep     grow       as without, and in order; grows, unless the sweep made room before
-//     sweep     close      as without
+//     cancel    sweep      either the canceller or the sweep gets the item
+//     cancel    mark       as if alone: the item; a mark also counts cancelled ones
+//     cancel    grow       as if alone; a cancelled timer keeps its slot, so the ring grows
+//     cancel    close      as if alone
+//     sweep     sweep      one sweeps, the other returns busy, or comes later and finds the rest; never
+//                          one item for both
+//     sweep     mark       one acts as if alone; the other is busy, or comes later
+//     sweep     grow       as if alone, and in order; grows, unless the sweep made room before
+//     sweep     close      as if alone
 //     mark      mark       one closes the sub-period, the other comes too late or is busy
-//     mark      grow       as without, both
-//     mark      close      as without, both
-//     grow      grow       one grows, the other is told that it did not
+//     mark      grow       as if alone, both
+//     mark      close      as if alone, both
+//     grow      grow       one grows, the other returns false
 //     grow      close      grown and then closed, or closed and not grown; never grown afterwards
 //     close     close      closed
-//     has_room  any        "no" of a full ring, until a place was freed or the ring has grown; "yes"
-//                          of one with room, until it is taken. It frees what was cancelled in front
-//                          and nothing else: the other operation does what it does without
+//     has_room  any        "no" for a full ring, until a slot was freed or the ring has grown; "yes"
+//                          for one with room, until it is taken. It frees cancelled timers in front,
+//                          and nothing else: the other operation acts as if alone
 //
-// A lost wake-up shows as a test that does not end, which ctest ends.
+// After a lost wake-up a test does not end, and ctest ends it.
 
 #include <pawl/time/timeout_ring.hpp>
 
@@ -75,8 +76,8 @@ namespace timeout_ring_race {
 constexpr std::uint64_t delay = 16;
 constexpr unsigned marks = 4;
 
-/// One timer, registered once. What is not atomic belongs to whoever owns the item at the time:
-/// ThreadSanitizer sees it if two do.
+/// One timer, registered once. Non-atomic members belong to the present owner of the item:
+/// ThreadSanitizer reports a second one.
 struct item {
     std::size_t by = 0; ///< number of the thread that registers it
     std::size_t number = 0;
@@ -112,14 +113,14 @@ private:
     std::vector<std::thread> all_;
 };
 
-/// Threads start together, so that they meet.
+/// Makes threads start together, so that they overlap.
 class gate {
 public:
     explicit gate(std::size_t n) : missing_(n) {}
     void pass() {
         missing_.fetch_sub(1);
         for (int i = 0; missing_.load() != 0; ++i) {
-            if (i > 1000) // rarely: who yields comes late
+            if (i > 1000) // rarely: a thread that yields is late
                 std::this_thread::yield();
         }
     }
@@ -128,7 +129,7 @@ private:
     std::atomic<std::size_t> missing_;
 };
 
-/// A ring, its items, its clock, and what each kind of thread does with them.
+/// A ring, its items, its clock, and the loop of each kind of thread.
 class arena {
 public:
     arena(std::size_t capacity, std::size_t registrants, std::size_t each, when_full policy)
@@ -143,8 +144,8 @@ public:
     /// Registers the items of thread `me`, one after the other.
     void register_all(std::size_t me) {
         for (std::size_t i = me * each_; i != (me + 1) * each_; ++i) {
-            // relaxed: a clock does not synchronise. That `since` is not after the stamp of a mark
-            // behind it is for the ring to see to.
+            // relaxed: a clock does not synchronise. The ring must ensure that `since` is not after
+            // the stamp of a mark behind it.
             items[i].since = clock.load(std::memory_order_relaxed);
             if (const ring_ticket ticket = registered(items[i]))
                 items[i].word.store(ticket.word(), std::memory_order_release);
@@ -154,13 +155,14 @@ public:
         finished.fetch_add(1);
     }
 
-    /// Cancels at random, what is running, what is over, and what is not known yet. Asks for room.
+    /// Cancels at random: running timers, ended ones, and ones that are not known yet. Asks for
+    /// room.
     void cancel_some(std::uint64_t seed, std::size_t registrants) {
         std::mt19937_64 random(seed);
         while (finished.load() != registrants) {
             cancel(items[std::uniform_int_distribution<std::size_t>(0, items.size() - 1)(random)]);
             if (random() % 8 == 0)
-                (void)ring.has_room(); // any answer may be old already
+                (void)ring.has_room(); // any answer may already be old
         }
     }
     void cancel(item& i) {
@@ -173,7 +175,7 @@ public:
         settle(*mine);
     }
 
-    /// Lets the time pass and drives, until all are registered.
+    /// Passes the time and drives, until all are registered.
     void drive(std::size_t registrants) {
         std::vector<std::size_t> last(registrants);
         while (finished.load() != registrants) {
@@ -209,7 +211,7 @@ public:
         i.over.store(true, std::memory_order_release);
     }
 
-    /// Each timer: refused, cancelled or expired, and that once.
+    /// Each timer was refused, cancelled or expired, exactly once.
     void check() {
         std::size_t bad = 0;
         for (const item& i : items)
@@ -224,7 +226,7 @@ public:
     ring_type ring;
     std::vector<item> items;
     std::atomic<std::uint64_t> clock{0};
-    std::atomic<std::size_t> finished{0}; ///< threads that have registered all of theirs
+    std::atomic<std::size_t> finished{0}; ///< threads that have registered all of their items
     std::atomic<std::size_t> wrong{0};
     std::atomic<std::size_t> early{0};
     std::atomic<std::size_t> growths{0};
@@ -257,7 +259,7 @@ private:
 
 enum class op { enroll, cancel, expire, force, drain, mark, grow, close, has_room };
 
-/// What an operation says, or what it is seen to have done.
+/// The result of an operation, or its observed effect.
 enum class says {
     done,   ///< close
     no,     ///< mark: the sub-period is still open. grow, has_room
@@ -297,7 +299,7 @@ struct rule {
     std::vector<answers> allowed;
 };
 
-/// A ring with two timers. The older one is due, and the one that is cancelled; the sub-period of the
+/// A ring with two timers. The older one is due, and is the one to cancel; the sub-period of the
 /// other one is over, and not marked yet. force() has room for one.
 struct situation {
     const char* name;
@@ -349,7 +351,7 @@ const std::vector<situation>& situations() {
              {force, has_room, {{one, no}, {one, yes}}},
 
              {drain, drain, {{two, zero}, {zero, two}, {two, busy}, {busy, two}}},
-             {drain, mark, {{two, yes}, {busy, yes}}}, // what is empty is not open
+             {drain, mark, {{two, yes}, {busy, yes}}}, // an empty sub-period is not open
              {drain, grow, {{two, yes}, {two, no}}},
              {drain, close, {{two, done}}},
              {drain, has_room, {{two, no}, {two, yes}}},
@@ -394,7 +396,7 @@ const std::vector<situation>& situations() {
              {grow, grow, {{no, no}}},
              {grow, close, {{no, done}}},
              {grow, has_room, {{no, yes}}},
-             {close, has_room, {{done, yes}}}, // a registration is told which of the two it is
+             {close, has_room, {{done, yes}}}, // a registration returns which of the two it is
              {has_room, has_room, {{yes, yes}}},
              // The other pairs do not ask for room.
          }},
@@ -428,7 +430,8 @@ public:
         return {said_[0], said_[1]};
     }
 
-    /// Nothing is lost or there twice; grown if somebody was told so, closed if it was.
+    /// No timer is lost or duplicated; the ring has grown if grow() reported it, and is closed if
+    /// close() did.
     void check(std::size_t capacity, op mine, op its) {
         const auto grown = (mine == op::grow && said_[0] == says::yes) ||
                            (its == op::grow && said_[1] == says::yes);
@@ -466,13 +469,13 @@ private:
         case op::enroll:
             return enroll(2 + me);
         case op::cancel: {
-            // relaxed: the threads have been started since.
+            // relaxed: the threads were started after this.
             const std::uint64_t word = a_.items[0].word.load(std::memory_order_relaxed);
             out[0] = a_.ring.cancel(ring_ticket::from_word(word));
             return settle(out, {out[0] == nullptr ? 0U : 1U, false, false}, 0);
         }
         case op::expire:
-            return settle(out, a_.ring.expire(now, out), 0); // else it is early
+            return settle(out, a_.ring.expire(now, out), 0); // otherwise it is early
         case op::force:
             return settle(out, a_.ring.force(std::span(out).first(1)), 1);
         case op::drain:
@@ -491,7 +494,7 @@ private:
         return says::done;
     }
 
-    /// What was handed out: in order, and nothing newer than `newest`.
+    /// The timers that were handed out: in order, and none newer than `newest`.
     says settle(const std::array<item*, 4>& out, ring_sweep s, std::size_t newest) {
         std::size_t next = 0;
         for (item* const i : std::span(out).first(s.emitted)) {
@@ -551,7 +554,8 @@ BOOST_DATA_TEST_CASE(each_timer_has_exactly_one_outcome, data::make({1, 5, 64}) 
         BOOST_TEST(a.ring.capacity() == static_cast<std::size_t>(capacity) << a.growths.load());
 }
 
-// R20. Registered before it was closed: drained, even if the slot was not published at that time.
+// A timer that is registered before the ring is closed is drained, even if its slot was not
+// published at that time.
 BOOST_DATA_TEST_CASE(what_is_registered_while_a_ring_is_closed_is_drained_or_refused, policies,
                      policy) {
     constexpr std::size_t registrants = 3;
@@ -579,7 +583,7 @@ BOOST_DATA_TEST_CASE(what_is_registered_while_a_ring_is_closed_is_drained_or_ref
         };
         all.start(1, [&](std::size_t) { close_later(); });
         close_later();
-        while (a.ring.size() != 0) { // and not only what `more` says: others may free slots
+        while (a.ring.size() != 0) { // ignores `more`, because others may free slots
             a.drain();
             std::this_thread::yield();
         }
@@ -591,7 +595,7 @@ BOOST_DATA_TEST_CASE(what_is_registered_while_a_ring_is_closed_is_drained_or_ref
     }
 }
 
-// One slot, used for thousands of lives. Each canceller tries each ticket, however stale.
+// One slot, used for thousands of lives. Each canceller tries each ticket, also stale ones.
 BOOST_AUTO_TEST_CASE(of_many_cancellers_and_a_sweep_one_wins_in_each_life_of_a_slot) {
     constexpr std::size_t cancellers = 4;
     constexpr std::size_t lives = 4000;
@@ -645,8 +649,8 @@ BOOST_AUTO_TEST_CASE(of_many_cancellers_and_a_sweep_one_wins_in_each_life_of_a_s
     BOOST_TEST(swept == lives);
 }
 
-// R4. The driver sleeps unless next_wake() or a registration says otherwise; each registration
-// waits for its expiry before the next.
+// Wake-up invariant. The driver sleeps unless next_wake() or a registration wakes it; each
+// registration waits for its expiry before the next.
 BOOST_DATA_TEST_CASE(a_driver_that_sleeps_is_woken_by_the_first_of_a_sub_period,
                      data::make({1, 2, 4}), registrants) {
     const auto n = static_cast<std::size_t>(registrants);
@@ -695,8 +699,9 @@ BOOST_DATA_TEST_CASE(a_driver_that_sleeps_is_woken_by_the_first_of_a_sub_period,
     a.check();
 }
 
-// R4, as close as it gets: one closes the sub-period and asks when to wake, one registers. What failed
-// here was clang, which had left out the instruction that keeps the order: so it is to optimise this.
+// Wake-up invariant, with minimal distance: one thread closes the sub-period and asks when to wake,
+// one registers. clang once failed here, because it had left out the instruction that keeps the
+// order; so it must optimise this test.
 BOOST_AUTO_TEST_CASE(who_is_not_told_to_be_the_first_is_seen_by_the_driver) {
     constexpr std::size_t rounds = 40'000;
     arena a(8, 2, rounds, when_full::refuse);
@@ -705,7 +710,7 @@ BOOST_AUTO_TEST_CASE(who_is_not_told_to_be_the_first_is_seen_by_the_driver) {
     bool first = false; // the answer
     const auto await = [](const std::atomic<std::size_t>& what, std::size_t value) {
         for (int i = 0; what.load(std::memory_order_acquire) < value; ++i) {
-            if (i > 1000) // rarely: the two have to be close
+            if (i > 1000) // rarely: the two must be close
                 std::this_thread::yield();
         }
     };
@@ -743,7 +748,7 @@ BOOST_AUTO_TEST_CASE(who_is_not_told_to_be_the_first_is_seen_by_the_driver) {
     a.check();
 }
 
-// Each pair in each situation, and who comes first in both orders.
+// Each pair in each situation, with both orders of start.
 BOOST_DATA_TEST_CASE(of_two_operations_on_a_small_ring_each_says_what_it_has_done,
                      data::make(situations()), s) {
     constexpr std::size_t rounds = 300;
@@ -753,7 +758,7 @@ BOOST_DATA_TEST_CASE(of_two_operations_on_a_small_ring_each_says_what_it_has_don
             duels.emplace_back(s.capacity);
     }
     {
-        threads both; // for all pairs: it takes a while until each has a core
+        threads both; // for all pairs: it takes a while until each thread has a core
         both.start(2, [&](std::size_t me) {
             for (std::size_t k = 0; k != all.size(); ++k) {
                 const op what = me == 0 ? s.rules[k].mine : s.rules[k].its;
@@ -803,8 +808,8 @@ BOOST_AUTO_TEST_CASE(of_threads_that_grow_a_ring_at_once_one_does) {
             });
         }
 
-        // Allowed: one has grown, and two of the four have found room. Who tried to register
-        // between being told "no" and the growth of another was refused.
+        // Allowed: one has grown, and two of the four have found room. A thread that tried to
+        // register between its "no" and the growth by another was refused.
         BOOST_TEST(grown.load() == 1);
         BOOST_TEST(a.ring.capacity() == 4U);
         BOOST_TEST(admitted.load() <= 2);

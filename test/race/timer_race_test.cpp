@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Four threads run a context, four others use timers of their own on it, as the contract allows:
-// distinct objects in distinct threads. Run under ThreadSanitizer by .ci/run. A lost wake-up shows
-// as a run() that does not return, which ctest ends.
+// distinct objects in distinct threads. Run under ThreadSanitizer by .ci/run. After a lost wake-up
+// run() does not return, and ctest ends the test.
 
 #include <pawl/pawl.hpp>
 
@@ -52,7 +52,7 @@ constexpr int runners = 4;
 constexpr int users = 4;
 constexpr int rounds = pawl_test::address_sanitizer ? 500 : 1500;
 
-/// What became of one wait. Written by its handler, read after all threads have ended.
+/// The outcome of one wait. Written by its handler, read after all threads have ended.
 struct outcome {
     std::atomic<int> calls{0};
     error_code code;
@@ -112,20 +112,19 @@ BOOST_DATA_TEST_CASE(P3_P4_cancel_against_expiry, shards* per_turn, s, p) {
         });
     }
 
-    // Allowed: (a) cancel() returned 1 and the handler was told operation_aborted,
-    //          (b) cancel() returned 0 and the handler was told success.
+    // Allowed: (a) cancel() returned 1 and the handler got operation_aborted,
+    //          (b) cancel() returned 0 and the handler got success.
     for (std::size_t i = 0; i < outcomes.size(); ++i)
         BOOST_REQUIRE(counts[i] == 1 ? aborted(outcomes[i]) : succeeded(outcomes[i]));
 }
 
-// boostorg/asio#447. The threads that cancel, ask and never move anything are not those that use the timer.
-BOOST_DATA_TEST_CASE(P3_P4_cancel_from_any_thread_against_every_use, shards* per_turn, s, p) {
-    constexpr int starts = rounds * users;
-    std::deque<outcome> outcomes(starts);
+template <class Timer>
+void cancel_from_any_thread(const pawl::options& options, int starts) {
+    std::deque<outcome> outcomes(static_cast<std::size_t>(starts));
     std::atomic<std::size_t> cancelled{0}; // by any thread
     {
-        arena a(with(s, p));
-        pawl::steady_timer timer(a.context);
+        race_support::arena<Timer> a(options, runners);
+        Timer timer(a.context);
         std::atomic<bool> over{false};
         race_support::in_threads(3, [&](int me) {
             std::mt19937_64 random(pawl_test::seed() + static_cast<std::uint64_t>(me));
@@ -138,7 +137,7 @@ BOOST_DATA_TEST_CASE(P3_P4_cancel_from_any_thread_against_every_use, shards* per
                 }
             } else {
                 for (outcome& o : outcomes) {
-                    switch (random() % 4) {
+                    switch (random() % 7) {
                     case 0:
                         count += timer.expires_after(upto(random, 200));
                         break;
@@ -146,12 +145,23 @@ BOOST_DATA_TEST_CASE(P3_P4_cancel_from_any_thread_against_every_use, shards* per
                         count += timer.expires_at(clock_type::now() + upto(random, 200));
                         break;
                     case 2:
-                        timer.rearm_after(upto(random, 200));
+                        count += timer.expires_within(0us, upto(random, 200));
                         break;
                     case 3:
+                        timer.rearm_after(upto(random, 200));
+                        break;
+                    case 4:
+                        timer.rearm_at(clock_type::now() + upto(random, 200));
+                        break;
+                    case 5:
+                        timer.rearm_within(0us, upto(random, 200));
+                        break;
+                    case 6:
                         count += timer.cancel();
                         break;
                     }
+                    if (random() % 64 == 0)
+                        timer.wait();
                     timer.async_wait(record(o));
                     spin(upto(random, 10));
                 }
@@ -162,24 +172,39 @@ BOOST_DATA_TEST_CASE(P3_P4_cancel_from_any_thread_against_every_use, shards* per
         cancelled += timer.cancel();
     }
 
-    // Allowed: each wait was told success, or operation_aborted, once; and so many were told
-    // operation_aborted as all the calls together have said.
+    // Allowed: each wait got success or operation_aborted, once; the number of operation_aborted is
+    // the sum of the calls' results.
     std::size_t told = 0;
     for (const outcome& o : outcomes) {
         BOOST_REQUIRE(succeeded(o) || aborted(o));
         told += aborted(o);
     }
     BOOST_TEST(told == cancelled);
-    // Which way each race goes is up to the scheduler: on a busy machine all of them may go one way.
+    // The scheduler decides each race: on a busy machine all of them may end the same way.
     BOOST_TEST_MESSAGE(told << " of " << outcomes.size() << " waits were cancelled");
 }
 
-// A wait whose start is known to another thread is found by it.
+// boostorg/asio#447. The threads that cancel, and that call functions that move nothing, are not
+// those that use the timer.
+BOOST_DATA_TEST_CASE(P3_P4_cancel_from_any_thread_against_every_use, shards* per_turn, s, p) {
+    cancel_from_any_thread<pawl::steady_timer>(with(s, p), rounds * users);
+}
+
+BOOST_DATA_TEST_CASE(P3_P4_cancel_from_any_thread_for_every_type_of_timer, shards, s) {
+    pawl::options o = with(s, 1);
+    cancel_from_any_thread<pawl::compact_timer>(o, rounds);
+    cancel_from_any_thread<pawl::coarse_timer>(o, rounds);
+    o.rings.delays = {{.delay = 400us}};
+    o.rings.round_up = true;
+    cancel_from_any_thread<pawl::ring_timer>(o, rounds);
+}
+
+// Another thread finds a wait if it knows of the start.
 BOOST_DATA_TEST_CASE(P4_a_cancel_from_another_thread_finds_a_wait_that_was_started, shards, s) {
     arena a(with(s, 1));
     for (int i = 0; i < rounds; ++i) {
         pawl::steady_timer timer(a.context,
-                                 1h); // the first wait of a timer is the one that makes it known
+                                 1h); // the first wait of a timer makes the timer known
         std::atomic<bool> started{false};
         outcome o;
         std::size_t count = 0;
@@ -210,7 +235,7 @@ BOOST_DATA_TEST_CASE(P1_P4_rearm_against_expiry, shards* per_turn, s, p) {
     {
         arena a(with(s, p));
         in_threads([&](std::mt19937_64& random, int me) {
-            std::deque<pawl::steady_timer> timers; // each of its own: nothing aborts the waits
+            std::deque<pawl::steady_timer> timers; // one timer each: nothing aborts the waits
             for (int i = me * rounds; i < (me + 1) * rounds; ++i) {
                 const auto k = static_cast<std::size_t>(i);
                 pawl::steady_timer& timer = timers.emplace_back(a.context, upto(random, 400));
@@ -321,7 +346,7 @@ BOOST_DATA_TEST_CASE(P3_P4_strand_bound_handlers_against_cancel_and_rearm, shard
         });
     }
 
-    // Allowed: as for cancel against expiry; and what re-arm did not find had started.
+    // Allowed: as for cancel against expiry; and if re-arm did not find the wait, it had started.
     for (std::size_t i = 0; i < outcomes.size(); ++i) {
         BOOST_REQUIRE(moved[i] == 1 || counts[i] == 0);
         BOOST_REQUIRE(counts[i] == 1 ? aborted(outcomes[i]) : succeeded(outcomes[i]));
@@ -390,8 +415,8 @@ BOOST_DATA_TEST_CASE(P10_expire_all_against_everything, shards* per_turn, s, p) 
                       (o.calls == 1 && o.code == asio::error::shut_down));
 }
 
-// The driver is armed by the first wait of a context and disarmed by the end of the last one. Here
-// every wait is both, and meets those of the other threads.
+// The first wait of a context arms the driver, and the end of the last one disarms it. Here every
+// wait is both, and overlaps with those of the other threads.
 BOOST_DATA_TEST_CASE(P9_the_last_cancel_against_the_first_start, shards, s) {
     std::deque<outcome> outcomes(users * rounds);
     {
@@ -403,7 +428,7 @@ BOOST_DATA_TEST_CASE(P9_the_last_cancel_against_the_first_start, shards, s) {
                 if (random() % 8 == 0) {
                     timer.expires_after(upto(random, 50));
                     timer.async_wait(record(o));
-                    while (o.calls.load(std::memory_order_acquire) == 0) // it does come
+                    while (o.calls.load(std::memory_order_acquire) == 0) // it always comes
                         std::this_thread::yield();
                 } else {
                     timer.expires_after(1h);
@@ -414,13 +439,13 @@ BOOST_DATA_TEST_CASE(P9_the_last_cancel_against_the_first_start, shards, s) {
         });
     }
 
-    // Allowed: what was waited for succeeded, the others were aborted.
+    // Allowed: waits that were awaited succeeded, the others were aborted.
     for (const outcome& o : outcomes)
         BOOST_REQUIRE(succeeded(o) || aborted(o));
 }
 
-// A handler that runs in another thread may destroy the timer, and wait again, before async_wait()
-// has returned. Found by review: async_wait() used to write to the timer after the start.
+// A handler that runs in another thread may destroy the timer, or wait again, before async_wait()
+// has returned. Regression: async_wait() wrote to the timer after the start.
 BOOST_AUTO_TEST_CASE(C9_a_handler_destroys_its_timer_while_the_initiating_function_returns) {
     constexpr int coroutines = 2000;
     std::atomic<int> ended{0};
@@ -441,7 +466,7 @@ BOOST_AUTO_TEST_CASE(C9_a_handler_destroys_its_timer_while_the_initiating_functi
     BOOST_TEST(ended == coroutines);
 }
 
-// Found by review: the unit for the last wait used to be stuck behind the handler that waits for it.
+// Regression: the unit for the last wait was stuck behind the handler that waits for it.
 BOOST_AUTO_TEST_CASE(C35_a_handler_may_run_the_context_until_all_that_expired_with_it_are_done) {
     asio::io_context context;
     std::deque<pawl::steady_timer> timers;
@@ -460,8 +485,8 @@ BOOST_AUTO_TEST_CASE(C35_a_handler_may_run_the_context_until_all_that_expired_wi
     BOOST_TEST(done == 200);
 }
 
-// P9: nothing keeps the context at work but the one wait, which another thread ends or moves while it
-// expires. run() may return only when its handler has been called.
+// P9: only the one wait keeps the context running, and another thread ends or moves it while it
+// expires. run() may return only after its handler has been called.
 template <class End>
 void run_returns_after(End end) {
     std::mt19937_64 random(pawl_test::seed());
@@ -478,7 +503,7 @@ void run_returns_after(End end) {
             end(timer, signal, context);
         });
         context.run();
-        const int calls = o.calls; // before the other thread is waited for
+        const int calls = o.calls; // before the other thread is joined
         const bool stopped = context.stopped();
         other.join();
 
@@ -502,7 +527,7 @@ BOOST_AUTO_TEST_CASE(P9_run_does_not_return_before_a_wait_that_was_pulled_back) 
     run_returns_after([](auto& timer, auto&, auto&) { timer.rearm_after(50us); });
 }
 
-// P10: a context is destroyed by its last thread while others still hold its timers.
+// P10: the last thread of a context destroys it while others still hold its timers.
 BOOST_AUTO_TEST_CASE(C9_timers_outlive_their_context_in_other_threads) {
     for (int round = 0; round < 50; ++round) {
         std::deque<outcome> outcomes(users * 20);

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   What became of a wait that was raced for, and how to come to the race in time: neither side may
-//   win always.
+//   The outcome of a wait in a race, and how to reach the race in time: neither side may win
+//   always.
 
 #ifndef PAWL_TEST_RACE_WAIT_OUTCOME_HPP
 #define PAWL_TEST_RACE_WAIT_OUTCOME_HPP
@@ -33,7 +33,7 @@ namespace asio = boost::asio;
 using clock_type = std::chrono::steady_clock;
 using random_type = std::mt19937_64;
 
-/// What a handler was told.
+/// The result that a handler got.
 enum class told { success, aborted, shut_down, refused, nothing };
 
 inline std::ostream& operator<<(std::ostream& out, told what) {
@@ -46,7 +46,7 @@ constexpr int none = -1;
 
 inline std::string show(int count) { return count == none ? "none" : std::to_string(count); }
 
-/// What the operation said that ended or moved a wait, and what its handler was told.
+/// The result of the operation that ended or moved a wait, and the result that its handler got.
 struct outcome {
     int count;
     told what;
@@ -59,7 +59,7 @@ struct outcome {
 
 using outcomes = std::vector<outcome>;
 
-/// What became of two waits, with an operation on each.
+/// The outcome of two waits, with an operation on each.
 struct outcome_of_two {
     outcome mine;
     outcome its;
@@ -70,8 +70,7 @@ struct outcome_of_two {
     }
 };
 
-/// What became of one wait, with two operations on it: what they said, in the order in which they
-/// were done.
+/// The outcome of one wait, with two operations on it: their results, in their order.
 struct outcome_in_turn {
     int first;
     int second;
@@ -89,7 +88,7 @@ struct wait_record {
     std::atomic<int> ended{0};
     std::atomic<int> handlers{0};      ///< function objects that are alive
     std::atomic<bool>* hold = nullptr; ///< the handler does not end before this is true
-    std::function<void()> then;        ///< what the handler does besides
+    std::function<void()> then;        ///< the handler calls it, too
     boost::system::error_code code;
     clock_type::time_point at;
 
@@ -130,7 +129,7 @@ private:
     wait_record* record_;
 };
 
-/// How often each outcome was seen; shown with --log_level=message.
+/// The number of each outcome; shown with --log_level=message.
 template <class Outcome>
 class census_of {
 public:
@@ -157,7 +156,7 @@ inline std::chrono::microseconds upto(random_type& random, std::chrono::microsec
         std::uniform_int_distribution<std::chrono::microseconds::rep>(0, most.count())(random));
 }
 
-/// Lets others run meanwhile: there may be more threads than cores.
+/// Lets other threads run in the meantime: there may be more threads than cores.
 inline void wait_until(clock_type::time_point t) {
     while (clock_type::now() < t)
         std::this_thread::yield();
@@ -167,8 +166,8 @@ inline void pause(random_type& random, std::chrono::microseconds most) {
     wait_until(clock_type::now() + upto(random, most));
 }
 
-/// Finds out how long after the expiry of a wait its handler begins on this machine, whatever else
-/// it does just now, so that operations come half before and half after that.
+/// Measures how long after the expiry of a wait its handler starts on this machine at present, so
+/// that half of the operations come before that and half after it.
 class aim {
 public:
     explicit aim(random_type& random) : random_(random) {}

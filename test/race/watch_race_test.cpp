@@ -1,8 +1,8 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// Those who look at timers against those who use them, in several threads. Run under ThreadSanitizer by
-// .ci/run. A wake-up that is lost shows as an event that does not come.
+// Observers of timers against users of timers, in several threads. Run under ThreadSanitizer by
+// .ci/run. After a lost wake-up an event does not come.
 
 #include <pawl/event_feed.hpp>
 #include <pawl/pawl.hpp>
@@ -64,7 +64,7 @@ std::size_t upto(random_type& r, std::size_t n) {
 
 pawl::options with(unsigned s, unsigned p) { return race_support::with(s, p, 100us); }
 
-/// Until it is so; the test fails if that takes too long.
+/// Waits until it holds; the test fails if that takes too long.
 template <class Predicate>
 void wait_until(const char* what, Predicate so) {
     const auto end = clock_type::now() + patience;
@@ -75,7 +75,7 @@ void wait_until(const char* what, Predicate so) {
     }
 }
 
-/// Uses timers of its own in all ways.
+/// Uses its own timers in all ways.
 void use_timers(asio::io_context& context, asio::thread_pool& pool, random_type r) {
     std::array<std::optional<pawl::steady_timer>, 4> timers;
     const auto strand = asio::make_strand(context);
@@ -118,7 +118,7 @@ void use_timers(asio::io_context& context, asio::thread_pool& pool, random_type 
     }
 }
 
-/// Comes and goes, in all ways.
+/// Readers join and leave, in all ways.
 void look(pawl::event_feed feed, asio::io_context& context, const std::atomic<bool>& over,
           random_type r) {
     asio::io_context mine;
@@ -167,7 +167,7 @@ void look(pawl::event_feed feed, asio::io_context& context, const std::atomic<bo
     BOOST_REQUIRE(pending == 0); // each read ends
 }
 
-// Allowed, for a reader that is always there: it reads or misses everything that was published; if it has
+// Allowed, for a permanent reader: it reads or misses everything that was published. If it has
 // missed nothing, each wait that was armed has ended once.
 BOOST_DATA_TEST_CASE(readers_come_and_go_while_timers_are_used, shards* per_turn, s, p) {
     const std::uint64_t seed = pawl_test::seed();
@@ -206,7 +206,7 @@ BOOST_DATA_TEST_CASE(readers_come_and_go_while_timers_are_used, shards* per_turn
         BOOST_TEST(all.open() == 0U);
 }
 
-/// Reads in a thread of its own, and sleeps whenever there is nothing.
+/// Reads in a thread of its own, and sleeps whenever there are no events.
 class sleeper {
 public:
     explicit sleeper(pawl::event_feed& feed)
@@ -219,7 +219,7 @@ public:
         thread_.join();
     }
 
-    /// Events that it was told of.
+    /// Events that it got.
     std::atomic<std::uint64_t> told{0};
 
 private:
@@ -268,7 +268,7 @@ BOOST_DATA_TEST_CASE(what_a_slow_reader_has_missed_is_exact, shards* per_turn, s
     BOOST_TEST(told == feed.published());
 }
 
-// Allowed: it is told of every event, without another one to follow.
+// Allowed: it gets every event, without another one to follow.
 BOOST_DATA_TEST_CASE(no_wake_up_is_lost, shards* per_turn, s, p) {
     const std::uint64_t seed = pawl_test::seed();
     race_support::arena<> a(with(s, p), 2);
@@ -306,7 +306,7 @@ BOOST_DATA_TEST_CASE(no_wake_up_is_lost, shards* per_turn, s, p) {
             for (const sleeper* who : {&one, &two})
                 wait_until("a wake-up", [&] { return who->told == expected; });
             if (upto(r, 3) ==
-                0) // so that the next event meets one that goes to sleep, and one that does
+                0) // so that the next event finds one reader falling asleep, and one asleep
                 std::this_thread::sleep_for(std::chrono::microseconds(upto(r, 100)));
         }
         timer.cancel();
@@ -316,7 +316,7 @@ BOOST_DATA_TEST_CASE(no_wake_up_is_lost, shards* per_turn, s, p) {
     pool.join();
 }
 
-// The handler of a read may run, and begin the next one, before the call that has begun it returns.
+// The handler of a read may run, and start the next read, before the call that started it returns.
 BOOST_DATA_TEST_CASE(reads_follow_each_other_in_many_threads, shards* per_turn, s, p) {
     race_support::arena<> a(with(s, p), 3);
     pawl::event_feed feed(a.context);
@@ -353,7 +353,8 @@ BOOST_DATA_TEST_CASE(reads_follow_each_other_in_many_threads, shards* per_turn, 
     BOOST_TEST(told >= wanted);
 }
 
-// Allowed: a read ends once, with events or with operation_aborted; with the latter they come later.
+// Allowed: a read ends once, with events or with operation_aborted; after the latter the events
+// come later.
 BOOST_DATA_TEST_CASE(reads_are_cancelled_while_events_come, shards* per_turn, s, p) {
     const std::uint64_t seed = pawl_test::seed();
     race_support::arena<> a(with(s, p), 3);
@@ -415,8 +416,8 @@ BOOST_DATA_TEST_CASE(reads_are_cancelled_while_events_come, shards* per_turn, s,
     BOOST_TEST(state.begun == state.ended);
 }
 
-// Allowed: the reader reads events, then that the feed is closed; handlers that are on their way elsewhere
-// are invoked or not, and are told or not.
+// Allowed: the reader reads events, then learns that the feed is closed; handlers in flight
+// elsewhere may or may not be invoked, and may or may not get events.
 BOOST_DATA_TEST_CASE(a_context_ends_while_readers_in_other_threads_look, shards* per_turn, s, p) {
     for (int i = 0; i != rounds / 20; ++i) {
         asio::thread_pool pool(2);

@@ -7,13 +7,13 @@ that is killed.
 usage: reminders_test.py PROGRAM [TEST...]
 
 The workers append to one file:
-    begin ID NUMBER PID    a delivery begins, by the claim of this number
-    end ID NUMBER          it has ended
+    begin ID NUMBER PID    a delivery starts, by the claim of this number
+    end ID NUMBER          the delivery has ended
     done ID NUMBER         Redis has forgotten the reminder
-    stale ID NUMBER        it has not, since there is a later claim
+    stale ID NUMBER        Redis has not, because there is a later claim
 
-What must hold of that file, whatever happens: each reminder ends at least once, no two deliveries by processes that are
-neither killed nor stopped overlap, and no later claim has a lower number. No test asserts how long something takes; each
+The promises for that file, whatever happens: each reminder ends at least once, no two deliveries by processes that are
+neither killed nor stopped overlap, and no later claim has a lower number. No test asserts how long a step takes; each
 waits until it has happened.
 """
 
@@ -28,12 +28,12 @@ import time
 import unittest
 
 PROGRAM = ""
-PATIENCE = 60  # seconds until a test gives up, on a machine however busy
+PATIENCE = 60  # seconds until a test gives up, even on a very busy machine
 
 
 class RemindersTest(unittest.TestCase):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory(dir="/tmp")  # the path of a socket is 107 bytes long at most
+        folder = tempfile.TemporaryDirectory(dir="/tmp")  # the path of a socket has at most 107 bytes
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         self.socket = self.folder / "redis"
@@ -65,7 +65,7 @@ class RemindersTest(unittest.TestCase):
         )
 
     def add(self, name: str, delay: int = 0, takes: int = 0) -> None:
-        """A reminder after so many milliseconds, whose delivery takes so many."""
+        """A reminder after this many milliseconds, whose delivery takes that many."""
         run = self.run_program("add", name, str(delay), str(takes))
         self.assertEqual((run.returncode, run.stdout, run.stderr), (0, "1\n", ""))
 
@@ -101,7 +101,7 @@ class RemindersTest(unittest.TestCase):
         return int(self.run_program("left").stdout)
 
     def begun_by(self, worker: subprocess.Popen) -> "list[str] | None":
-        """The delivery that this worker is in the middle of, as far as the file says."""
+        """The delivery that this worker has started and not ended, according to the file."""
         begun = [line for line in self.lines("begin") if line[3] == str(worker.pid)]
         if begun and not any(line[1:] == begun[-1][1:3] for line in self.lines("end")):
             return begun[-1]
@@ -129,7 +129,7 @@ class RemindersTest(unittest.TestCase):
         self.assertEqual(worker.wait(PATIENCE), 0, self.errors())
         self.workers.remove(worker)
 
-    # ---- what must hold
+    # ---- invariants
 
     def test_every_reminder_is_delivered_by_one_of_several_processes(self) -> None:
         names = [f"r{i:02}" for i in range(40)]
@@ -148,7 +148,7 @@ class RemindersTest(unittest.TestCase):
 
     def test_what_a_killed_process_had_claimed_is_delivered_by_another(self) -> None:
         names = []
-        for i in range(20):  # until a kill comes in the middle of a delivery, which the first nearly always does
+        for i in range(20):  # until a kill interrupts a delivery, which the first one nearly always does
             victim = self.start_worker(lease=3_000)
             names.append(f"kill{i}")
             self.add(names[-1], takes=500)
@@ -185,13 +185,13 @@ class RemindersTest(unittest.TestCase):
         self.until(lambda: self.lines("done", "after"), "both go on")
         self.until(lambda: len(self.lines("begin", "slow")) == 1 or self.settled(sleeper), "the sleeper has found out")
         self.check_file(["slow", "after"], out_of_order={first[2]})
-        # Allowed: it goes on, and is told that its claim is stale; or it is over its own limit, and ends nothing; or it
-        # had done everything before it was stopped.
+        # Allowed: it continues, and learns that its claim is stale; or its own limit has passed, and it ends nothing;
+        # or it had done everything before it was stopped.
         told = {line[0] for line in self.lines() if line[1:3] == first[1:3]}
         self.assertIn(told, [{"begin", "end", "stale"}, {"begin"}, {"begin", "end", "done"}])
 
     def settled(self, sleeper: subprocess.Popen) -> bool:
-        """A worker asks for the next reminder only when it is through with the last one."""
+        """A worker asks for the next reminder only after it has finished the last one."""
         name = f"probe{len(self.lines('begin', 'probe'))}"
         self.add(name)
         self.until(lambda: self.lines("done", name), "a probe is delivered")
@@ -241,7 +241,7 @@ class RemindersTest(unittest.TestCase):
         self.start_redis()
 
         self.until(lambda: self.left() == 0, "all are delivered")
-        # A claim that Redis had not written down, or an end that it was not told, is delivered again: at least once.
+        # If Redis lost a claim, or did not get an end, the reminder is delivered again: at least once.
         for name in names:
             self.assertTrue(self.lines("end", name), f"{name} is lost")
         self.end_by_signal(workers[1])

@@ -2,24 +2,27 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   A context becomes known between the moment in which a start decides to set the driver and that in
-//   which it has the driver's lock. By an interposed pthread_mutex_lock, which lets the test do there what
-//   another thread would do; model/wakeup.pml looks at every other moment.
+//   A context becomes known between the moment when a start decides to set the driver and the
+//   moment when it gets the driver's lock. An interposed pthread_mutex_lock lets the test act there
+//   like another thread; model/wakeup.pml explores every other moment.
 
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include <atomic>
 #include <functional>
 #include <utility>
 
-/// What this thread does before it takes the next lock.
+/// This thread calls it before it takes the next lock.
 static thread_local std::function<void()>* at_lock = nullptr;
 extern "C" int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
-    static const auto real =
-        reinterpret_cast<int (*)(pthread_mutex_t*)>(dlsym(RTLD_NEXT, "pthread_mutex_lock"));
+    using function = int (*)(pthread_mutex_t*);
+    static constinit std::atomic<function> real{nullptr}; // no guard: libc++'s locks a mutex
+    if (!real.load())
+        real = reinterpret_cast<function>(dlsym(RTLD_NEXT, "pthread_mutex_lock"));
     if (auto* const f = std::exchange(at_lock, nullptr))
         (*f)();
-    return real(mutex);
+    return real.load()(mutex);
 }
 
 #define BOOST_TEST_MODULE attach
@@ -42,7 +45,7 @@ namespace {
 using namespace std::chrono_literals;
 using boost::system::error_code;
 
-/// On an executor that does not say whose it is.
+/// On an executor that does not reveal its context.
 using unknown_timer =
     pawl::basic_waitable_timer<std::chrono::steady_clock,
                                boost::asio::wait_traits<std::chrono::steady_clock>,

@@ -1,8 +1,8 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// Timers on different backends in one context: each type has a service of its own, and what is said
-// to the context reaches all of them.
+// Timers on different backends in one context: each type has a service of its own, and functions
+// for the context reach all of them.
 
 #define BOOST_TEST_MODULE backend_choice
 #include <pawl/compact_timer.hpp>
@@ -26,7 +26,7 @@ using boost::system::error_code;
 using pawl::manual_clock;
 
 using compact_manual_timer = pawl::basic_waitable_timer<
-    manual_clock, pawl::on_backend<pawl::time::growing_wheel, asio::wait_traits<manual_clock>>>;
+    manual_clock, pawl::on_backend<pawl::time::binary_wheel, asio::wait_traits<manual_clock>>>;
 
 BOOST_AUTO_TEST_CASE(each_timer_type_has_options_of_its_own) {
     asio::io_context context;
@@ -38,7 +38,7 @@ BOOST_AUTO_TEST_CASE(each_timer_type_has_options_of_its_own) {
     BOOST_CHECK_THROW(pawl::make_timer_service<pawl::compact_timer>(context, o),
                       asio::service_already_exists);
     BOOST_CHECK_THROW(pawl::make_timer_service<std::chrono::steady_clock>(context, o),
-                      asio::service_already_exists); // that of steady_timer
+                      asio::service_already_exists); // with the service of steady_timer
 
     int calls = 0;
     pawl::compact_timer compact(context, 1ms);
@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(the_clock_stops_at_the_deadlines_of_every_backend) {
     context.poll();
     BOOST_TEST(order == "w");
     BOOST_TEST((manual_clock::advance_to_next(context) == 1s));
-    BOOST_TEST((manual_clock::advance_to_next(context) == 0s)); // the handler has not begun
+    BOOST_TEST((manual_clock::advance_to_next(context) == 0s)); // the handler has not started
     context.restart();
     context.poll();
     BOOST_TEST(order == "wc");

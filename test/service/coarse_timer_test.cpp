@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   Timers whose deadlines are set from a bound of the time, and judged by the time. First on a clock of
-//   the test's own, whose bound is far off, so that each reading shows which of the two it was; then on
-//   coarse_clock, in real time: nothing is early by the steady clock, whoever sets it, and nobody wakes up
-//   to find that it is not yet time.
+//   Timers whose deadlines are set from a bound of the time, and checked against the time. First on
+//   a clock of the test, with a loose bound, so that each reading shows which of the two was used.
+//   Then on coarse_clock, in real time: no timer is early by the steady clock, whichever way it is
+//   set, and no wake-up comes before its time.
 
 #define BOOST_TEST_MODULE coarse_timer
 #include <boost/test/data/monomorphic.hpp>
@@ -26,9 +26,11 @@
 #include <boost/asio/strand.hpp>
 #include <boost/asio/write.hpp>
 
+#if defined(BOOST_ASIO_HAS_EPOLL)
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#endif
 
 #include <algorithm>
 #include <atomic>
@@ -53,18 +55,20 @@ std::atomic<std::size_t> looks{0}; // relaxed: a count
 
 } // namespace coarse_timer_test
 
+#if defined(BOOST_ASIO_HAS_EPOLL)
 extern "C" int epoll_wait(int fd, epoll_event* events, int most, int timeout) {
     coarse_timer_test::looks.fetch_add(1, std::memory_order_relaxed);
     return static_cast<int>(::syscall(SYS_epoll_pwait, fd, events, most, timeout, nullptr, 0));
 }
+#endif
 
 namespace coarse_timer_test {
 
 using pawl::coarse_clock;
 using steady = std::chrono::steady_clock;
 
-/// coarse_clock, but that a bound is not before its time where the kernel has missed interrupts: what that
-/// does is no fault of ours, and depends on the machine.
+/// coarse_clock, except that its bound is never before its time, even if the kernel has missed
+/// interrupts: their effect is not Pawl's fault, and depends on the machine.
 struct punctual_clock {
     using duration = coarse_clock::duration;
     using rep = coarse_clock::rep;
@@ -91,7 +95,7 @@ using namespace service_test;
 namespace data = boost::unit_test::data;
 using pawl::coarse_timer;
 
-/// A clock that a test moves, and whose bound is `off` from its time.
+/// A clock that a test moves, and whose bound differs from its time by `off`.
 struct bounded_clock {
     using duration = std::chrono::nanoseconds;
     using rep = duration::rep;
@@ -124,7 +128,7 @@ struct fixture {
             [](pawl::detail::registered_service& s) { s.clock_moved(); });
         poll(context);
     }
-    /// What was set to come in `d` comes in that, and what the bound is off.
+    /// A wait that is set to come in `d` comes after that, plus the offset of the bound.
     template <class Done>
     void expect_in(bounded_clock::duration d, Done done) {
         poll(context);
@@ -197,7 +201,8 @@ BOOST_FIXTURE_TEST_CASE(P1_a_point_in_time_is_what_it_is, fixture) {
     BOOST_TEST(o.succeeded());
 }
 
-// It lies before the bound: if that were asked, it had passed, and its tick would be rounded down.
+// It lies before the bound: compared with the bound it would have passed, and its tick would be
+// rounded down.
 BOOST_FIXTURE_TEST_CASE(P1_a_point_in_time_before_the_bound_has_not_passed, fixture) {
     pawl::options options;
     options.precision = 1s;
@@ -273,7 +278,7 @@ BOOST_FIXTURE_TEST_CASE(P8_a_deadline_is_set_without_reading_the_time, fixture) 
     BOOST_TEST(bounded_clock::readings == before);
 }
 
-// ---- what is made of timers
+// ---- objects that consist of timers
 
 BOOST_FIXTURE_TEST_CASE(P1_a_deadline_counts_from_the_bound_and_is_judged_by_the_time, fixture) {
     const auto d = bounded_deadline::after(10s);
@@ -357,7 +362,7 @@ BOOST_FIXTURE_TEST_CASE(P1_the_timers_of_an_event_queue_count_from_the_bound, fi
     expect_in(10s, called);
     events.every(10s, count);
     expect_in(10s, called);
-    pass(10s); // the grid has no more of it
+    pass(10s); // the grid has no more ticks in it
     BOOST_TEST(called());
 }
 
@@ -404,7 +409,7 @@ BOOST_FIXTURE_TEST_CASE(P1_limits_count_from_the_bound, stream_fixture) {
     }
 
     read();
-    limit({.read = 10s}); // for what is pending, from now on
+    limit({.read = 10s}); // for pending operations, from now on
     expect_in(10s);
 
     limit({.idle = 10s});
@@ -424,7 +429,7 @@ BOOST_FIXTURE_TEST_CASE(P1_idleness_counts_from_the_bound_when_a_byte_came, stre
 }
 
 BOOST_FIXTURE_TEST_CASE(P1_nothing_is_refused_before_the_time_of_its_limit, stream_fixture) {
-    stream.expires_at(bounded_clock::time + 3s); // the bound has passed it
+    stream.expires_at(bounded_clock::time + 3s); // the bound has already passed it
     limit({.idle = 1h, .read = 1h});
     read();
     poll(context);
@@ -435,7 +440,8 @@ BOOST_FIXTURE_TEST_CASE(P1_nothing_is_refused_before_the_time_of_its_limit, stre
     BOOST_TEST(!o.pending());
 }
 
-BOOST_FIXTURE_TEST_CASE(P8_a_byte_that_comes_costs_no_reading_of_the_time, stream_fixture) {
+BOOST_FIXTURE_TEST_CASE(P8_a_byte_that_comes_costs_no_reading_of_the_time, stream_fixture,
+                        *boost::unit_test::enable_if<system_timer::seen>()) {
     limit({.idle = 1h});
     read();
     poll(context);
@@ -456,7 +462,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(clock)
 
-/// How far the bound may be off.
+/// The maximum offset of the bound.
 const steady::duration most_off = 3 * coarse_clock::resolution();
 
 using punctual_timer = pawl::basic_waitable_timer<punctual_clock>;
@@ -470,7 +476,7 @@ static_assert(!pawl::detail::has_latest_now<steady> &&
 
 BOOST_AUTO_TEST_CASE(the_bound_is_between_the_time_and_what_it_may_be_off) {
     BOOST_TEST((coarse_clock::resolution() >= 0ns));
-    int early = 0; // where the kernel has missed interrupts
+    int early = 0; // because the kernel has missed interrupts
     for (int i = 0; i < 1'000'000; ++i) {
         const auto before = steady::now();
         const auto bound = coarse_clock::latest_now();
@@ -492,7 +498,7 @@ BOOST_AUTO_TEST_CASE(the_time_is_that_of_the_steady_clock) {
 
 // ---- never early --------------------------------------------------------------------------------------
 
-/// The ways to set an expiry in `d`.
+/// The ways to set an expiry to `d` from now.
 const std::vector<std::function<void(punctual_timer&, steady::duration)>> ways{
     [](punctual_timer& t, auto d) { t.expires_after(d); },
     [](punctual_timer& t, auto d) { t.rearm_after(d); },
@@ -535,7 +541,7 @@ private:
             return;
         }
         const auto d = std::chrono::microseconds(1 + random_() % 6000);
-        const bool waits = random_() % 2; // what cancels it has it go on at once
+        const bool waits = random_() % 2; // setting the expiry cancels it, so it goes on at once
         if (waits) {
             timer_.expires_after(1h);
             wait();
@@ -567,7 +573,7 @@ BOOST_DATA_TEST_CASE(P1_no_wait_is_early_by_the_steady_clock,
     std::deque<chain> chains;
     for (unsigned i = 0; i < 2 * shards; ++i) {
         const auto steps = static_cast<int>(pawl_test::steps(100));
-        std::thread([&, chain_seed = random()] { // which takes the next shard
+        std::thread([&, chain_seed = random()] { // the thread takes the next shard
             chains.emplace_back(context, chain_seed, steps).start();
         })
             .join();
@@ -682,11 +688,11 @@ BOOST_AUTO_TEST_CASE(coarse_timers_have_a_service_of_their_own) {
 BOOST_AUTO_TEST_CASE(coarse_timers_may_be_kept_in_other_structures) {
     asio::io_context context;
     using small = pawl::basic_waitable_timer<
-        coarse_clock, pawl::on_backend<pawl::time::growing_wheel, asio::wait_traits<coarse_clock>>>;
+        coarse_clock, pawl::on_backend<pawl::time::binary_wheel, asio::wait_traits<coarse_clock>>>;
     using ring = pawl::basic_waitable_timer<
         coarse_clock, pawl::on_backend<pawl::time::timeout_rings, asio::wait_traits<coarse_clock>>>;
     pawl::options options;
-    options.rings.delays = {{.delay = 5ms}}; // of exactly that, though the bound is off
+    options.rings.delays = {{.delay = 5ms}}; // exactly that delay, although the bound differs
     pawl::make_timer_service<ring>(context, options);
     outcome a;
     outcome b;
@@ -708,10 +714,10 @@ BOOST_AUTO_TEST_CASE(coarse_timers_may_be_kept_in_other_structures) {
     BOOST_TEST((ended >= due));
 }
 
-// ---- what it costs ------------------------------------------------------------------------------------
+// ---- costs -------------------------------------------------------------------------------------
 
-// A driver that slept by the coarse reading would wake up, find that it has not come so far, and ask the
-// system again and again, until the kernel advances it.
+// A driver that slept by the coarse reading would wake up, find that the reading has not come so
+// far, and ask the system again and again, until the kernel advances it.
 BOOST_AUTO_TEST_CASE(P8_a_lone_wait_wakes_up_once) {
     asio::io_context context;
     outcome o;
@@ -724,13 +730,14 @@ BOOST_AUTO_TEST_CASE(P8_a_lone_wait_wakes_up_once) {
         const std::size_t before = looks;
         BOOST_TEST(run_to_end(context) == one); // of run_one()
         BOOST_TEST(o.succeeded());
-        // It was set when the wait was started. Set to nothing once it is over, it may be set once more.
+        // It was set when the wait was started. Disarming it at the end may set it once more.
         BOOST_TEST(system_timer::settings.load() - settings <= 2U);
         BOOST_TEST(looks - before <= 3U);
     }
 }
 
-BOOST_AUTO_TEST_CASE(P2_the_system_timer_is_set_by_the_steady_clock) {
+BOOST_AUTO_TEST_CASE(P2_the_system_timer_is_set_by_the_steady_clock,
+                     *boost::unit_test::enable_if<system_timer::seen>()) {
     asio::io_context context;
     pawl::options options;
     options.precision = 10s;
@@ -741,9 +748,9 @@ BOOST_AUTO_TEST_CASE(P2_the_system_timer_is_set_by_the_steady_clock) {
     t.async_wait(record(o));
     const auto after = steady::now();
 
-    BOOST_TEST((system_timer::sleep.load() <= 1min + most_off + 10s)); // P2
+    BOOST_TEST((system_timer::sleeps_at_most(1min + most_off + 10s))); // P2
     BOOST_TEST(
-        (system_timer::sleep.load() >= 1min - (after - before) - 1s)); // P1, were the reading old
+        (system_timer::sleeps_at_least(1min - (after - before) - 1s))); // P1, with an old reading
 }
 
 BOOST_AUTO_TEST_CASE(P9_a_context_with_coarse_waits_runs_until_they_have_ended) {

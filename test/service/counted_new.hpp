@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   Replaces operator new of the program, to count allocations and to make a chosen one fail. For one
-//   translation unit of a program only.
+//   Replaces operator new of the program, to count allocations and to make a chosen one fail.
+//   Include it in one translation unit of a program only.
 
 #ifndef PAWL_TEST_SERVICE_COUNTED_NEW_HPP
 #define PAWL_TEST_SERVICE_COUNTED_NEW_HPP
@@ -19,11 +19,13 @@ namespace counted_new {
 inline constexpr long never = std::numeric_limits<long>::max();
 
 inline std::atomic<std::size_t> calls{0}; ///< of operator new, by all threads
+inline std::atomic<std::size_t> asked{0}; ///< bytes, in all those calls
 inline std::atomic<std::size_t> live{0};  ///< blocks
-inline std::atomic<long> fuse{never};     ///< so many calls succeed before one throws
+inline std::atomic<long> fuse{never};     ///< number of calls that succeed before one throws
 
-inline void count() {
+inline void count(std::size_t size) {
     calls.fetch_add(1);
+    asked.fetch_add(size);
     if (fuse.load() != never && fuse.fetch_sub(1) == 0) {
         fuse.store(never);
         throw std::bad_alloc();
@@ -60,11 +62,11 @@ inline void release_aligned(void* memory) noexcept { release(memory); }
 } // namespace counted_new
 
 [[gnu::noinline]] void* operator new(std::size_t size) {
-    counted_new::count();
+    counted_new::count(size);
     return counted_new::keep(std::malloc(size != 0 ? size : 1));
 }
 [[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t align) {
-    counted_new::count();
+    counted_new::count(size);
     return counted_new::keep(counted_new::aligned(static_cast<std::size_t>(align), size));
 }
 [[gnu::noinline]] void operator delete(void* memory) noexcept { counted_new::release(memory); }

@@ -3,8 +3,8 @@
 
 // Purpose
 //   P5, no foreign code under a lock: handlers, their moves and destructors, their allocators and
-//   their executors use another timer of the same shard whenever they are called, but for calls that
-//   come of that. With a lock held there they would wait for themselves, until ctest ends them.
+//   their executors use another timer of the same shard whenever they are called, except
+//   recursively. With a lock held there they would deadlock, until ctest ends them.
 
 #include <pawl/pawl.hpp>
 
@@ -45,7 +45,7 @@ const struct second_thread {
 /// Where foreign code is called.
 enum place { moved, destroyed, called, allocates, frees, executes, copies_executor, places };
 
-/// What foreign code does.
+/// The actions of foreign code.
 class meddler {
 public:
     template <class Timer>
@@ -145,7 +145,7 @@ private:
     meddler* meddler_;
 };
 
-/// A handler all of whose parts meddle.
+/// A handler whose parts all meddle.
 class handler {
 public:
     using allocator_type = meddling_allocator<void>;
@@ -189,12 +189,12 @@ private:
 
 using wheel_timer = pawl::manual_timer;
 using compact_timer = pawl::basic_waitable_timer<
-    manual_clock, pawl::on_backend<pawl::time::growing_wheel, asio::wait_traits<manual_clock>>>;
+    manual_clock, pawl::on_backend<pawl::time::binary_wheel, asio::wait_traits<manual_clock>>>;
 using ring_timer = pawl::basic_waitable_timer<
     manual_clock, pawl::on_backend<pawl::time::timeout_rings, asio::wait_traits<manual_clock>>>;
 using timers = boost::mpl::list<wheel_timer, compact_timer, ring_timer>;
 
-/// One timer with a wait of a meddling handler, and another that it meddles with.
+/// One timer with a wait of a meddling handler, and another one as the target of the meddling.
 template <class Timer>
 struct scene {
     explicit scene(bool elsewhere, pawl::shutdown_policy at_the_end = {}) {
@@ -231,7 +231,7 @@ struct scene {
         BOOST_TEST(m.calls(called) == 1);
     }
 
-    // In this order: the timers outlive their context.
+    // In this order, because the timers outlive their context.
     meddler m;
     asio::cancellation_signal signal;
     std::optional<error_code> result;
@@ -242,7 +242,7 @@ struct scene {
 
 const error_code aborted = asio::error::operation_aborted;
 
-/// Whatever ends the wait.
+/// All ways to end the wait.
 template <class Timer>
 void expect_for_each_end(bool elsewhere) {
     const auto with = [elsewhere](const char* what, const error_code& ec, auto end) {

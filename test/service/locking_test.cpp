@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   options::locking = false is a promise, and who breaks it is told so where PAWL_ASSERT looks.
+//   options::locking = false is a promise of the user, and PAWL_ASSERT reports a violation.
 
 #include <atomic>
 #include <string>
@@ -12,7 +12,7 @@ namespace locking_test {
 inline std::atomic<int> broken{0};
 inline std::string sentence; ///< of the first one
 
-/// By one thread at a time: the others of these tests wait.
+/// Called by one thread at a time: the others of these tests wait.
 inline void note(const char* what) {
     if (broken++ == 0)
         sentence = what;
@@ -46,7 +46,7 @@ pawl::options options(bool locking) {
     return o;
 }
 
-/// Runs `beside` in another thread, while a handler waits for that.
+/// Runs `beside` in another thread, while a handler waits for its end.
 template <class Function>
 int broken_by(bool locking, Function beside) {
     broken = 0;

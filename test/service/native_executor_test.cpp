@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// Which executors are native ones of their context: their handlers are invoked without a hand-over.
+// The native executors of a context: handlers on them are invoked without a hand-over.
 
 #define BOOST_TEST_MODULE native_executor
 #include <boost/test/unit_test.hpp>
@@ -25,7 +25,7 @@ using pawl::detail::runs_natively;
 
 namespace {
 
-/// As Asio's, but for what it is called: it may do anything.
+/// Like Asio's, except for its name: it could do anything.
 struct derived : asio::io_context::executor_type {
     using default_completion_token_type = asio::deferred_t;
     explicit derived(const asio::io_context::executor_type& ex)
@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(an_executor_that_only_looks_like_one_is_not) {
     BOOST_TEST(!runs_natively(derived(context.get_executor()), context));
     BOOST_TEST(!runs_natively(asio::make_strand(context), context));
     BOOST_TEST((find_native(asio::make_strand(context), context) !=
-                nullptr)); // the strand of a native one
+                nullptr)); // the strand of a native executor
     using strand = asio::strand<asio::io_context::executor_type>;
     const asio::deferred_t::executor_with_default<strand> in_strand(asio::make_strand(context));
     BOOST_TEST(!runs_natively(in_strand, context));

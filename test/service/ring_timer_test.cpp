@@ -1,12 +1,13 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// ring_timer: the window in which it expires, the delays it takes, what becomes of a wait whose ring
-// is full, and that it is otherwise a timer like the others.
+// ring_timer: the window in which it expires, its delays, the outcome of a wait whose ring is full.
+// Otherwise it is a timer like the others.
 
 #define BOOST_TEST_MODULE ring_timer
 #include "shard_bench.hpp"
 #include "support/archetypes.hpp"
+#include "support/meeting.hpp"
 #include "support/seed.hpp"
 
 #include <pawl/expire_all.hpp>
@@ -37,7 +38,6 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
-#include <latch>
 #include <memory>
 #include <optional>
 #include <random>
@@ -73,7 +73,7 @@ auto& service_of(asio::execution_context& context) {
     return asio::use_service<pawl::timer_service<timer::clock_type, timer::traits_type>>(context);
 }
 
-/// Ten seconds: what was started in a ring of 8 s falls due. Runs nothing.
+/// Ten seconds: waits that were started in a ring of 8 s fall due. Runs no handler.
 void ten_seconds(asio::execution_context& context) {
     for (int i = 0; i < 20; ++i)
         manual_clock::advance(context, 500ms);
@@ -90,7 +90,7 @@ struct arena {
         context.poll();
     }
 
-    /// Moves the clock on, as a driver would see it: it stops wherever there is something to do.
+    /// Moves the clock like a driver: it stops at each tick with work to do.
     void pass(clock_duration d) {
         const auto end = manual_clock::now() + d;
         auto& service = service_of(context);
@@ -191,7 +191,7 @@ BOOST_DATA_TEST_CASE(P1_P2_a_timer_expires_within_the_window_of_its_ring,
 
 BOOST_AUTO_TEST_CASE(P1_a_late_driver_makes_no_timer_early) {
     pawl::options o = with({{.delay = 10s}});
-    o.rings.marks = 1; // the seed's two marks
+    o.rings.marks = 1; // like the circular timeout buffer: two marks
     arena a(o);
     timer first(a.context, 10s);
     outcome f;
@@ -220,7 +220,7 @@ BOOST_AUTO_TEST_CASE(P1_a_ring_takes_any_delay_be_it_no_whole_number_of_ticks) {
             const auto start = manual_clock::now();
             t.async_wait(r.record());
 
-            a.pass(20ms + 50us); // so that the next one begins elsewhere in a tick
+            a.pass(20ms + 50us); // so that the next one starts elsewhere in a tick
 
             BOOST_TEST_REQUIRE(r.success());
             BOOST_TEST((r.at >= start + delay));
@@ -286,7 +286,7 @@ BOOST_AUTO_TEST_CASE(P4_a_wait_that_is_due_is_pulled_back_into_another_ring) {
     outcome r;
     t.async_wait(r.record());
     while (t.expiry() + 2s > manual_clock::now())
-        manual_clock::advance(a.context, 500ms); // it is due, but nobody has run the handler
+        manual_clock::advance(a.context, 500ms); // it is due, but its handler has not run
     BOOST_TEST(t.rearm_after(80s) == 1U);
     const auto start = manual_clock::now();
     a.poll();
@@ -319,17 +319,17 @@ BOOST_DATA_TEST_CASE(P4_a_handler_cancels_and_moves_peers_of_its_own_batch,
     timer first(a.context, 8s);
     timer cancelled(a.context, 8s);
     timer moved(a.context, 8s);
-    timer far(a.context, 8s);
+    timer last(a.context, 8s);
     outcome c, m, f;
     std::size_t answers = 0;
     first.async_wait([&](const error_code&) {
         answers += cancelled.cancel();
         answers += moved.rearm_after(8s);
-        answers += far.rearm_after(80s);
+        answers += last.rearm_after(80s);
     });
     cancelled.async_wait(c.record());
     moved.async_wait(m.record());
-    far.async_wait(f.record());
+    last.async_wait(f.record());
     ten_seconds(a.context);
     BOOST_TEST(service_of(a.context).due_count() == 4U);
 
@@ -362,8 +362,8 @@ public:
     void let_go() { end_.count_down(); }
 
 private:
-    std::latch begun_{1};
-    std::latch end_{1};
+    pawl_test::latch begun_{1};
+    pawl_test::latch end_{1};
 };
 
 BOOST_AUTO_TEST_CASE(P4_on_a_thread_pool_cancel_and_rearm_win_until_a_thread_takes_the_wait) {
@@ -418,14 +418,15 @@ BOOST_AUTO_TEST_CASE(P4_on_a_thread_pool_cancel_and_rearm_win_in_the_queue_of_a_
     BOOST_TEST((m.at >= start + 8s));
 }
 
-// The pool runs them from the front, while they are cancelled from the back; they meet on the way.
+// The pool runs them from the front, while they are cancelled from the back; the two meet in the
+// middle.
 BOOST_AUTO_TEST_CASE(P4_on_a_thread_pool_the_handler_is_told_what_cancel_has_answered) {
     constexpr std::size_t count = 3000;
     asio::thread_pool pool(1);
     pawl::make_timer_service<timer>(pool, with({{.delay = 8s}}));
     auto strand = asio::make_strand(pool);
-    std::latch a_third_has_run(1);
-    std::latch a_third_is_cancelled(1);
+    pawl_test::latch a_third_has_run(1);
+    pawl_test::latch a_third_is_cancelled(1);
     std::deque<timer> timers;
     std::deque<outcome> outcomes(count);
     for (std::size_t i = 0; i < count; ++i) {
@@ -438,7 +439,7 @@ BOOST_AUTO_TEST_CASE(P4_on_a_thread_pool_the_handler_is_told_what_cancel_has_ans
                 if (i == count / 3) {
                     a_third_has_run.count_down();
                     while (!a_third_is_cancelled.try_wait()) {
-                        // Whoever sleeps wakes up when all the others are cancelled.
+                        // A sleeping thread wakes up when all the others are cancelled.
                     }
                 }
             });
@@ -478,7 +479,7 @@ BOOST_AUTO_TEST_CASE(C31_C32_a_timer_that_is_moved_as_an_object_keeps_its_waits_
 
 // --- delays -----------------------------------------------------------------------------------
 
-// Nobody was asked whether a ring serves the expiry that a timer has before it is set.
+// The expiry that a timer has before it is set was never checked against the rings.
 BOOST_AUTO_TEST_CASE(an_expiry_that_was_never_set_and_that_no_ring_serves_is_refused) {
     using early_clock = pawl_test::stepped_clock<struct stands_before_its_epoch>;
     early_clock::set(-10h);
@@ -555,7 +556,7 @@ BOOST_AUTO_TEST_CASE(a_range_takes_the_longest_ring_that_fits) {
     BOOST_TEST((t.expiry() == now + 8s));
     t.expires_within(5s, 100s);
     BOOST_TEST((t.expiry() == now + 80s));
-    t.expires_within(0s, 5s); // no ring, but none is needed
+    t.expires_within(0s, 5s); // no ring has it, but it needs none
     BOOST_TEST((t.expiry() == now));
     t.expires_within(-5s, -1s);
     BOOST_TEST((t.expiry() < now));
@@ -589,7 +590,7 @@ BOOST_AUTO_TEST_CASE(a_range_moves_all_waits_to_the_longest_ring_that_fits) {
     timer now(a.context, 8s);
     outcome n;
     now.async_wait(n.record());
-    BOOST_TEST(now.rearm_within(0s, 5s) == 1U); // no ring, but none is needed
+    BOOST_TEST(now.rearm_within(0s, 5s) == 1U); // no ring has it, but it needs none
     BOOST_TEST((now.expiry() == manual_clock::now()));
     BOOST_TEST(n.calls == 0);
     a.poll();
@@ -648,7 +649,7 @@ BOOST_AUTO_TEST_CASE(C12_what_has_passed_completes_at_once_and_never_inline) {
     late.async_wait(r.record());
     a.poll();
     BOOST_TEST(r.success());
-    // And a pending one that is moved to the past.
+    // Also a pending wait that is moved to the past.
     timer moved(a.context, 8s);
     outcome m;
     moved.async_wait(m.record());
@@ -677,7 +678,7 @@ BOOST_AUTO_TEST_CASE(bad_options_are_refused_by_name) {
     refused(o, "rings.marks is 1025");
     o = with({{.delay = 1s}}, static_cast<ring_overflow>(7));
     refused(o, "rings.when_full");
-    pawl::make_timer_service<timer>(context, with({{.delay = 1s}})); // and nothing was made before
+    pawl::make_timer_service<timer>(context, with({{.delay = 1s}})); // nothing was made before
 }
 
 // --- full rings -------------------------------------------------------------------------------
@@ -696,7 +697,7 @@ struct full_ring : arena {
     std::deque<timer> timers;
 };
 
-BOOST_AUTO_TEST_CASE(R32_a_full_ring_refuses_one_more_and_keeps_the_others) {
+BOOST_AUTO_TEST_CASE(a_full_ring_refuses_one_more_and_keeps_the_others) {
     full_ring a(ring_overflow::reject);
     outcome& r = a.one_more();
     BOOST_TEST(r.calls == 0); // never inline
@@ -706,7 +707,7 @@ BOOST_AUTO_TEST_CASE(R32_a_full_ring_refuses_one_more_and_keeps_the_others) {
     timer other(a.context, 80s); // the other ring has room
     outcome o;
     other.async_wait(o.record());
-    // A re-arm into the full ring is refused, and the wait is as it was.
+    // A re-arm into the full ring is refused, and the wait is unchanged.
     BOOST_CHECK_EXCEPTION(other.rearm_after(8s), boost::system::system_error,
                           [](const boost::system::system_error& e) {
                               return e.code() == asio::error::no_buffer_space;
@@ -723,7 +724,7 @@ BOOST_AUTO_TEST_CASE(R32_a_full_ring_refuses_one_more_and_keeps_the_others) {
     BOOST_TEST(a.outcomes.back().success());
 }
 
-BOOST_AUTO_TEST_CASE(P4_R32_a_refusal_is_final_and_no_wait_of_the_timer_any_more) {
+BOOST_AUTO_TEST_CASE(P4_a_refusal_is_final_and_no_wait_of_the_timer_any_more) {
     full_ring a(ring_overflow::reject);
     const outcome& refused = a.one_more();
 
@@ -733,7 +734,7 @@ BOOST_AUTO_TEST_CASE(P4_R32_a_refusal_is_final_and_no_wait_of_the_timer_any_more
     BOOST_TEST((refused.code == asio::error::no_buffer_space));
 }
 
-BOOST_AUTO_TEST_CASE(R32_a_full_ring_expires_one_more_at_once) {
+BOOST_AUTO_TEST_CASE(a_full_ring_expires_one_more_at_once) {
     full_ring a(ring_overflow::expire_now);
     outcome& r = a.one_more();
     BOOST_TEST(r.calls == 0);
@@ -751,7 +752,7 @@ BOOST_AUTO_TEST_CASE(R32_a_full_ring_expires_one_more_at_once) {
         BOOST_TEST(each.success());
 }
 
-BOOST_AUTO_TEST_CASE(R32_a_full_ring_flushes_its_oldest_for_one_more) {
+BOOST_AUTO_TEST_CASE(a_full_ring_flushes_its_oldest_for_one_more) {
     full_ring a(ring_overflow::flush_oldest);
     outcome& r = a.one_more();
     a.poll();
@@ -761,12 +762,12 @@ BOOST_AUTO_TEST_CASE(R32_a_full_ring_flushes_its_oldest_for_one_more) {
     const auto start = manual_clock::now();
     a.pass(12s);
     BOOST_TEST(r.success());
-    BOOST_TEST((r.at >= start + 8s)); // R10: the others keep their delay
+    BOOST_TEST((r.at >= start + 8s)); // the others keep their delay
     for (const outcome& each : a.outcomes)
         BOOST_TEST(each.success());
 }
 
-BOOST_AUTO_TEST_CASE(R32_a_range_into_a_full_ring_is_refused_and_moves_nothing) {
+BOOST_AUTO_TEST_CASE(a_range_into_a_full_ring_is_refused_and_moves_nothing) {
     full_ring a(ring_overflow::reject);
     timer other(a.context, 80s);
     outcome o;
@@ -827,13 +828,13 @@ BOOST_DATA_TEST_CASE(P3_a_full_ring_invokes_no_handler_within_a_call, policies_t
     BOOST_TEST(again.success());
 }
 
-BOOST_DATA_TEST_CASE(R30_a_full_ring_takes_nothing_from_that_of_another_context,
+BOOST_DATA_TEST_CASE(a_full_ring_takes_nothing_from_that_of_another_context,
                      policies_that_end_a_wait, policy) {
     full_ring a(static_cast<ring_overflow>(policy));
     full_ring b(static_cast<ring_overflow>(policy));
     a.poll();
     b.poll();
-    BOOST_TEST(calls_of(a.outcomes) + calls_of(b.outcomes) == 0); // each has room for its four
+    BOOST_TEST(calls_of(a.outcomes) + calls_of(b.outcomes) == 0); // each has room for four
     for (int i = 1; i <= 2; ++i) {
         a.one_more();
         a.poll();
@@ -846,7 +847,7 @@ BOOST_DATA_TEST_CASE(R30_a_full_ring_takes_nothing_from_that_of_another_context,
     BOOST_TEST(calls_of(b.outcomes) == 1);
 }
 
-BOOST_DATA_TEST_CASE(R30_a_full_ring_takes_nothing_from_another_of_its_context,
+BOOST_DATA_TEST_CASE(a_full_ring_takes_nothing_from_another_of_its_context,
                      policies_that_end_a_wait, policy) {
     arena a(with({{.delay = 8s, .capacity = 4}, {.delay = 80s, .capacity = 3}},
                  static_cast<ring_overflow>(policy)));
@@ -869,7 +870,7 @@ BOOST_DATA_TEST_CASE(R30_a_full_ring_takes_nothing_from_another_of_its_context,
     BOOST_TEST(calls_of(long_ones) == 1);
 }
 
-BOOST_AUTO_TEST_CASE(R30_with_several_shards_each_has_the_capacity_to_itself) {
+BOOST_AUTO_TEST_CASE(with_several_shards_each_has_the_capacity_to_itself) {
     auto options = with({{.delay = 8s, .capacity = 4}}, ring_overflow::reject);
     options.shards = 2;
     arena a(options);
@@ -968,7 +969,7 @@ BOOST_AUTO_TEST_CASE(P2_a_second_wait_on_an_overdue_timer_does_not_inherit_an_ol
     timer t(a.context, 80s);
     outcome old, one, two;
     t.async_wait(old.record());
-    t.expires_after(0s); // the old wait is cancelled; its place in the ring is still there
+    t.expires_after(0s); // the old wait is cancelled; its slot in the ring is still in use
     t.async_wait(one.record());
     t.async_wait(two.record());
     a.poll();
@@ -1073,7 +1074,7 @@ BOOST_AUTO_TEST_CASE(N120_N130_handlers_may_start_cancel_move_and_destroy_timers
     BOOST_TEST(p.aborted());
 }
 
-BOOST_AUTO_TEST_CASE(N110_a_timer_starts_again_in_the_handler_of_the_first_of_its_two_waits) {
+BOOST_AUTO_TEST_CASE(a_timer_starts_again_in_the_handler_of_the_first_of_its_two_waits) {
     arena a;
     timer t(a.context, 8s);
     outcome second, third;
@@ -1094,8 +1095,8 @@ BOOST_AUTO_TEST_CASE(N110_a_timer_starts_again_in_the_handler_of_the_first_of_it
     BOOST_TEST((third.at >= start + 8s && third.at <= start + 9s + 2ms));
 }
 
-BOOST_AUTO_TEST_CASE(R50_while_a_handler_runs_another_thread_starts_moves_and_cancels_in_its_ring) {
-    arena a(with({{.delay = 8s, .capacity = 1}})); // it has to grow, too
+BOOST_AUTO_TEST_CASE(while_a_handler_runs_another_thread_starts_moves_and_cancels_in_its_ring) {
+    arena a(with({{.delay = 8s, .capacity = 1}})); // it also has to grow
     timer t(a.context, 8s);
     std::deque<timer> others;
     outcome started, moved, cancelled;
@@ -1108,7 +1109,7 @@ BOOST_AUTO_TEST_CASE(R50_while_a_handler_runs_another_thread_starts_moves_and_ca
                 others.emplace_back(a.context, 8s).async_wait(each->record());
             others[1].rearm_after(8s);
             others[2].cancel();
-        }).join(); // for ever, if it had to wait for this handler
+        }).join(); // would block forever if it had to wait for this handler
         BOOST_TEST(started.calls + moved.calls + cancelled.calls == 0);
     });
     a.pass(10s);
@@ -1132,7 +1133,7 @@ BOOST_AUTO_TEST_CASE(P9_run_returns_when_no_wait_is_left) {
     BOOST_TEST(a.context.stopped());
 }
 
-// On the shard, which lets others in between two batches.
+// Tests the shard, which lets others in between two batches.
 BOOST_AUTO_TEST_CASE(P10_a_wait_that_starts_while_expire_all_runs_is_not_ended_by_it) {
     pawl::options o;
     o.batch_limit = 1;
@@ -1177,7 +1178,7 @@ BOOST_AUTO_TEST_CASE(P10_a_wait_that_starts_while_expire_all_runs_is_not_ended_b
         BOOST_TEST(!shard.release(t).last);
 }
 
-BOOST_AUTO_TEST_CASE(P10_R20_expire_all_completes_every_wait_once) {
+BOOST_AUTO_TEST_CASE(P10_expire_all_completes_every_wait_once) {
     arena a(with({{.delay = 8s, .capacity = 2}, {.delay = 80s, .capacity = 2}}));
     std::deque<timer> timers;
     std::deque<outcome> outcomes;
@@ -1210,14 +1211,14 @@ BOOST_AUTO_TEST_CASE(P3_P10_a_destroyed_context_destroys_handlers_uncalled) {
     BOOST_TEST(token.use_count() == 1);
 }
 
-BOOST_AUTO_TEST_CASE(P10_R20_under_the_deliver_policy_a_destroyed_context_tells_every_wait_once) {
+BOOST_AUTO_TEST_CASE(P10_under_the_deliver_policy_a_destroyed_context_tells_every_wait_once) {
     auto options = with({{.delay = 8s, .capacity = 2}, {.delay = 80s, .capacity = 2}});
     options.on_shutdown = pawl::shutdown_policy::deliver;
     std::optional<arena> a(std::in_place, options);
     timer early(a->context, 8s);
     outcome due;
     early.async_wait(due.record());
-    ten_seconds(a->context); // its handler has not begun
+    ten_seconds(a->context); // its handler has not started
     std::deque<timer> timers;
     std::deque<outcome> outcomes;
     for (int i = 0; i < 1000; ++i)

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   Clocks that are set while the service is in the middle of something: between a reading and its use,
-//   while the driver rests, for lack of memory. What another thread might do there is done by the clock
-//   itself, in a chosen reading.
+//   Clocks that are set at a critical moment of the service: between a reading and its use, while
+//   the driver rests, after a lack of memory. The clock itself acts like another thread there, in a
+//   chosen reading.
 
 #define BOOST_TEST_MODULE set_clock
 #include <boost/test/data/monomorphic.hpp>
@@ -42,13 +42,13 @@ using timer_of = pawl::basic_waitable_timer<Clock>;
 
 constexpr auto noon = std::chrono::nanoseconds(1000h);
 
-/// Has the services of the context look at the clock, as their drivers do.
+/// Makes the services of the context check the clock, as their drivers do.
 void look(asio::io_context& context) {
     asio::use_service<pawl::detail::service_registry>(context).for_each(
         [](pawl::detail::registered_service& s) { s.clock_moved(); });
 }
 
-/// All that can be done now, if that has an end. @return how many units.
+/// Runs everything that is ready, if that ends. @return the number of units.
 std::size_t poll_to_end(asio::io_context& context) {
     context.restart();
     std::size_t units = 0;
@@ -57,7 +57,7 @@ std::size_t poll_to_end(asio::io_context& context) {
     return units;
 }
 
-/// How often the one shard of the service has followed a clock that was set back.
+/// How often the only shard of the service has followed a clock that was set back.
 template <class Clock>
 unsigned set_backs(asio::io_context& context) {
     return asio::use_service<pawl::timer_service<Clock>>(context).enter().state().seen().set_backs;
@@ -69,7 +69,7 @@ unsigned set_backs(asio::io_context& context) {
 
 BOOST_AUTO_TEST_SUITE(resting)
 
-// The driver was set for a time that the clock has passed since; nobody told it.
+// The driver was set for a time that the clock has since passed; it was not told.
 BOOST_AUTO_TEST_CASE(a_wait_that_starts_while_the_driver_rests_is_due_by_a_clock_that_has_leapt) {
     asio::io_context context;
     asio::io_context other;
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(a_wait_that_starts_while_the_driver_rests_is_due_by_a_clock
 
     outcome o;
     manual_clock::advance(other, 3h);
-    timer.expires_at(manual_clock::now() - 1h); // later than what the driver was set for
+    timer.expires_at(manual_clock::now() - 1h); // later than the driver's time
     timer.async_wait(record(o));
     poll_to_end(context);
 
@@ -107,10 +107,10 @@ BOOST_DATA_TEST_CASE(P2_the_system_timer_is_set_anew_for_a_wait_that_starts_whil
 
         outcome o;
         clock::set(noon + 10h);
-        timer.expires_after(1ms); // not the rest of those 900
+        timer.expires_after(1ms); // not the remaining part of those 900
         timer.async_wait(record(o));
         poll_to_end(context);
-        BOOST_CHECK(system_timer::sleep.load() <= 1ms);
+        BOOST_CHECK(system_timer::sleeps_at_most(1ms));
         BOOST_CHECK(o.pending());
         clock::set(noon + 11h);
         run_to_end(context); // is not told
@@ -159,8 +159,8 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(readings)
 
-// A thread that has read the clock is overtaken by one that reads it later. Everything would be filed
-// anew.
+// A thread that has read the clock is overtaken by another one that reads it later. Otherwise all
+// timers would be refiled.
 BOOST_AUTO_TEST_CASE(P8_a_reading_that_another_thread_has_overtaken_is_no_set_back) {
     using clock = wall<10>;
     clock::set(noon);
@@ -181,7 +181,7 @@ BOOST_AUTO_TEST_CASE(P8_a_reading_that_another_thread_has_overtaken_is_no_set_ba
         BOOST_CHECK_EQUAL(set_backs<clock>(context), 0U);
     }
 
-    clock::set(noon - 1h); // which is one
+    clock::set(noon - 1h); // a real set-back
     look(context);
     BOOST_CHECK_EQUAL(set_backs<clock>(context), 1U);
     look(context);
@@ -192,8 +192,8 @@ BOOST_AUTO_TEST_CASE(P8_a_reading_that_another_thread_has_overtaken_is_no_set_ba
     BOOST_CHECK(o.succeeded());
 }
 
-// A thread reads the clock; before it uses that reading, the clock is set back, and another thread has
-// followed it.
+// A thread reads the clock. Before it uses that reading, the clock is set back, and another thread
+// has followed it.
 BOOST_AUTO_TEST_CASE(P1_a_reading_from_before_a_set_back_makes_no_wait_early) {
     using clock = wall<11>;
     for (const int n : {1, 2}) {
@@ -212,7 +212,7 @@ BOOST_AUTO_TEST_CASE(P1_a_reading_from_before_a_set_back_makes_no_wait_early) {
             look(context);
         });
         look(context);
-        const bool too_late = clock::forget(); // it was due when the clock was read last
+        const bool too_late = clock::forget(); // it was due at the last reading of the clock
         clock::set(noon + 59min);
         look(context);
         poll_to_end(context);
@@ -226,7 +226,8 @@ BOOST_AUTO_TEST_CASE(P1_a_reading_from_before_a_set_back_makes_no_wait_early) {
     }
 }
 
-// Set forward and back between the readings of one call, nothing is early, lost, or told twice.
+// If the clock is set forward and back between the readings of one call, no wait is early, lost, or
+// completed twice.
 BOOST_AUTO_TEST_CASE(P1_P3_a_clock_that_is_set_in_any_reading_keeps_every_wait) {
     using clock = wall<12>;
     for (const auto to : {noon - 5h, noon + 30min, noon + 5h}) {
@@ -292,7 +293,7 @@ BOOST_AUTO_TEST_CASE(C26_a_set_back_that_finds_no_memory_is_tried_again_by_the_d
         counted_new::fuse = n;
         bool failed = false;
         try {
-            timers[0].rearm_after(30min); // earlier than what the driver is set for
+            timers[0].rearm_after(30min); // earlier than the driver's time
             poll_to_end(context);
         } catch (const std::bad_alloc&) {
             failed = true;
@@ -301,7 +302,7 @@ BOOST_AUTO_TEST_CASE(C26_a_set_back_that_finds_no_memory_is_tried_again_by_the_d
 
         failures += failed;
         BOOST_CHECK(!context.stopped());
-        poll_to_end(context); // nobody else looks
+        poll_to_end(context); // no other thread checks
         BOOST_CHECK_EQUAL(set_backs<clock>(context), 1U);
         BOOST_CHECK(o[0].pending() && o[1].pending());
         BOOST_CHECK(!context.stopped()); // P9
@@ -319,8 +320,8 @@ BOOST_AUTO_TEST_CASE(C26_a_set_back_that_finds_no_memory_is_tried_again_by_the_d
     BOOST_CHECK_GT(failures, 0);
 }
 
-// Two threads start the first two waits. That of the first may find no memory for the driver, and is taken
-// back alone.
+// Two threads start the first two waits. The first may find no memory for the driver, and takes
+// back only its own wait.
 BOOST_AUTO_TEST_CASE(C26_a_wait_that_starts_while_another_thread_arms_the_driver_arms_it_too) {
     using namespace shard_bench;
     std::thread([] {}).join(); // from now on locks are taken
@@ -334,9 +335,8 @@ BOOST_AUTO_TEST_CASE(C26_a_wait_that_starts_while_another_thread_arms_the_driver
 
     const auto of_second = s.start(second, b, tick{20}, true);
     BOOST_CHECK(of_second.todo.arm && of_second.todo.pinned);
-    BOOST_CHECK(of_second.todo.wake <=
-                tick{10});                   // whichever of the two sets it, it will do for both
-    BOOST_CHECK(s.withdraw(first, a).value); // no memory
+    BOOST_CHECK(of_second.todo.wake <= tick{10}); // the first to set it sets it for both
+    BOOST_CHECK(s.withdraw(first, a).value);      // no memory
     s.arm_failed();
     BOOST_CHECK(s.unpin().empty());
     BOOST_CHECK(s.unpin().empty());

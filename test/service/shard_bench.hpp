@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   A shard on a test bench: does what a dispatcher and a driver would do with what the shard asks
-//   for, one unit at a time and visibly, and checks the invariants after every step.
-//
+//   A shard on a test bench. The bench acts like a dispatcher and a driver on the shard's requests,
+//   one unit at a time and visibly, and checks the invariants after every step.
 // Model
 //   Units are a queue of tokens. The driver is one tick at which it is armed, or none. Carriers are a
 //   list of waits that were handed over and have not arrived.
@@ -13,6 +12,7 @@
 #define PAWL_TEST_SERVICE_SHARD_BENCH_HPP
 
 #include <pawl/service/shard.hpp>
+#include <pawl/wait/timer_core.hpp>
 #include <pawl/wait/wait_operation.hpp>
 
 #include <boost/asio/error.hpp>
@@ -44,7 +44,7 @@ using pawl::time::tick;
 
 inline const error_code aborted = boost::asio::error::operation_aborted;
 
-/// A wait whose handler writes down what became of it. Lives as long as the test.
+/// A wait whose handler records its outcome. Lives as long as the test.
 struct test_wait final : pawl::detail::slotted_wait {
     explicit test_wait(bool is_direct = true) : slotted_wait(&perform, is_direct) {}
 
@@ -67,7 +67,7 @@ struct test_wait final : pawl::detail::slotted_wait {
     std::function<void()> handler; ///< optional
 };
 
-/// Counts what one call of the shard makes its backend handle.
+/// Counts the timers that the backend handles in one call of the shard.
 template <class Backend>
 class counting_backend : public Backend {
 public:
@@ -112,7 +112,7 @@ public:
     tick now() const { return now_; }
     std::size_t units() const { return units_.size(); }
     const std::optional<tick>& driver() const { return driver_; }
-    std::size_t armings() const { return armings_; } ///< how often the driver was asked for
+    std::size_t armings() const { return armings_; } ///< number of requests to set the driver
     bool over() const { return over_; }              ///< the last user was a slot, and has gone
     const std::vector<test_wait*>& log() const { return log_; }
     const std::vector<wait_operation*>& carriers() const { return carriers_; }
@@ -125,7 +125,7 @@ public:
         try {
             started = shard_.start(timer, op, tick{due}, first);
         } catch (...) {
-            if (first) // it is a user all the same
+            if (first) // it counts as a user all the same
                 users_.push_back(&timer);
             throw;
         }
@@ -166,14 +166,14 @@ public:
 
     // --- expiry ---
 
-    /// The driver wakes up, or somebody else looks at the clock.
+    /// The driver wakes up, or another thread checks the clock.
     void collect(std::uint64_t now) {
         now_ = std::max(now_, tick{now});
         if (driver_ && *driver_ <= now_)
             driver_.reset();
         apply(shard_.collect(now_, shard_.seen().set_backs, shard::looker::outside).todo);
     }
-    /// As the driver does it: its wake-up is a unit itself.
+    /// Like the driver, whose wake-up is itself a unit.
     bool wake(std::uint64_t now) {
         now_ = std::max(now_, tick{now});
         driver_.reset();
@@ -203,7 +203,7 @@ public:
 
     // --- carriers ---
 
-    /// What the carrier object does where it arrives.
+    /// The arrival of a carrier.
     void arrive(std::size_t index, bool interrupted_until_due = false) {
         auto& op = static_cast<test_wait&>(*carriers_[index]);
         carriers_.erase(carriers_.begin() + static_cast<std::ptrdiff_t>(index));
@@ -236,11 +236,11 @@ public:
 
     const boost::asio::execution_context& context() const noexcept override { return context_; }
 
-    /// What wait_host::cancel() of a dispatcher does.
+    /// Like wait_host::cancel() of a dispatcher.
     void cancel(slot_link& link) override { apply(shard_.cancel(link)); }
     void forget(slot_link& link) noexcept override { over_ = shard_.forget(link).last; }
 
-    /// Carries out what the shard has left to be done.
+    /// Executes the commitment that the shard has returned.
     void apply(const commitment& out, bool may_check = true) {
         for (runner_token* t = out.runners; t; t = t->next)
             units_.push_back(t);
@@ -259,7 +259,7 @@ public:
             check();
     }
 
-    /// A thread has yet to carry out what it was told.
+    /// A thread still has to execute its commitment.
     void hold_up(bool on) { held_up_ = on; }
 
     void close() {
@@ -267,7 +267,7 @@ public:
         closed_ = true;
     }
 
-    /// Reports what does not hold, once.
+    /// Reports broken invariants, once.
     void check() {
         if (broken_ || closed_)
             return;
@@ -282,13 +282,13 @@ public:
         }
         require(units_.size() <= pawl::detail::runner_pool::most, "more units than there may be");
         require(shard_.due_count() == 0 || !units_.empty() || in_turn_ || held_up_,
-                "I1: an entry without a unit");
+                "runner invariant: an entry without a unit");
         if (!units_.empty() || in_turn_)
-            return; // they may have a backlog to collect
+            return; // there may be a backlog to collect
         for (const timer_core* t : users_) {
             if (armed(*t))
                 require(driver_ && *driver_ <= std::max(t->due, now_),
-                        "I3: a wait without a wake-up");
+                        "wake-up invariants: a wait without a wake-up");
         }
     }
 

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   A service with several shards, each with timers of its own: whatever is asked of the service holds for
-//   all of them, whichever has what it is about. So each test takes turns, and none has its answer in the
-//   first shard alone.
+//   A service with several shards, each with timers of its own: every function of the service
+//   covers all shards, whichever has the timers in question. So each test tries each shard in turn,
+//   and none has its answer in the first shard alone.
 
 #define BOOST_TEST_MODULE shards
 #include <boost/test/data/monomorphic.hpp>
@@ -49,8 +49,8 @@ using timer_of = pawl::basic_waitable_timer<Clock>;
 
 const auto shards = boost::unit_test::data::make({2U, 4U});
 
-/// Calls `f(0)` to `f(n - 1)`, each in a thread of its own, while the threads of those before are still
-/// there: each gets a shard of its own.
+/// Calls `f(0)` to `f(n - 1)`, each in a thread of its own. The earlier threads still exist, so
+/// each gets a shard of its own.
 template <class Function>
 void in_threads_of_their_own(std::size_t n, Function f, std::size_t i = 0) {
     std::thread([&] {
@@ -60,7 +60,7 @@ void in_threads_of_their_own(std::size_t n, Function f, std::size_t i = 0) {
     }).join();
 }
 
-/// All that can be done now, if that has an end. @return how many units.
+/// Runs everything that is ready, if that ends. @return the number of units.
 std::size_t poll_to_end(asio::io_context& context) {
     context.restart();
     std::size_t units = 0;
@@ -69,7 +69,7 @@ std::size_t poll_to_end(asio::io_context& context) {
     return units;
 }
 
-/// A timer in each shard, and what became of its wait.
+/// A timer in each shard, and the outcomes of their waits.
 template <class Timer>
 struct sharded {
     explicit sharded(unsigned n, pawl::options o = {}) : timers(n), outcomes(n) {
@@ -127,7 +127,7 @@ BOOST_DATA_TEST_CASE(threads_take_the_shards_in_turn_and_keep_them, shards, n) {
     BOOST_CHECK(std::equal(seats.begin(), seats.begin() + n, seats.begin() + n));
 }
 
-// What threads of different shards write lies in different cache lines.
+// Variables that threads of different shards write are in different cache lines.
 static_assert(alignof(pawl::timer_service<manual_clock>::dispatcher) >= pawl::detail::cache_line);
 
 // ---- a shard for each thread ------------------------------------------------------------------------
@@ -146,7 +146,7 @@ struct growing_context : asio::io_context {
     auto& service() { return asio::use_service<pawl::timer_service<Clock>>(*this); }
 };
 
-/// 1 where the system does not say.
+/// 1 if the system does not tell.
 std::size_t processors() { return std::max(1U, pawl::detail::processors_online()); }
 } // namespace
 
@@ -179,7 +179,8 @@ BOOST_AUTO_TEST_CASE(P9_waits_of_threads_that_come_later_keep_run_going_and_comp
     BOOST_CHECK_EQUAL(context.poll(), 0u);
     BOOST_CHECK(!context.stopped());
     manual_clock::advance(context, 2s);
-    BOOST_CHECK_EQUAL(poll_to_end(context), 3u);
+    const std::size_t units = poll_to_end(context);
+    BOOST_CHECK(units == 3 || (!system_timer::seen && units == 4));
     BOOST_CHECK_EQUAL(order.size(), 3u); // 1 s twice, 2 s
     manual_clock::advance(context, 1s);
     poll_to_end(context);
@@ -268,7 +269,7 @@ BOOST_DATA_TEST_CASE(advance_to_next_does_not_move_while_a_wait_is_due_in_any_sh
         for (std::size_t i = 0; i != n; ++i)
             s.start(i, i == due ? 1s : 5s);
         poll_to_end(s.context);
-        manual_clock::advance(s.context, 1s); // nobody has run it yet
+        manual_clock::advance(s.context, 1s); // due, but its handler has not run
 
         BOOST_CHECK(manual_clock::advance_to_next(s.context) == 0s);
         poll_to_end(s.context);
@@ -322,7 +323,7 @@ BOOST_DATA_TEST_CASE(P8_a_context_with_nothing_due_runs_no_unit_whichever_shard_
         for (std::size_t i = 0; i != n; ++i)
             s.start((first + i) % n, std::chrono::hours(n - i));
 
-        BOOST_CHECK_LE(poll_to_end(s.context), 1U); // a wake-up for deadlines ever earlier
+        BOOST_CHECK_LE(poll_to_end(s.context), 1U); // a wake-up for ever earlier deadlines
         for (int i = 0; i < 10; ++i)
             BOOST_CHECK_EQUAL(poll_to_end(s.context), none);
     }
@@ -340,7 +341,8 @@ BOOST_DATA_TEST_CASE(P8_shards_with_the_same_deadline_share_a_wake_up, shards, n
     BOOST_CHECK_EQUAL(poll_to_end(s.context), n);
 }
 
-// Whichever shard has the earliest wait, whether the others have any, and whichever has woken the driver.
+// For any shard with the earliest wait, with and without waits in the others, and for any shard
+// that has woken the driver.
 BOOST_DATA_TEST_CASE(P2_after_a_wake_up_the_system_timer_is_set_for_the_earliest_of_all_shards,
                      shards* boost::unit_test::data::make({false, true}), n, alone) {
     using clock = pawl_test::scripted_clock<2, true>;
@@ -359,19 +361,19 @@ BOOST_DATA_TEST_CASE(P2_after_a_wake_up_the_system_timer_is_set_for_the_earliest
             }
             outcome o;
             passed->async_wait(record(o));
-            system_timer::sleep = 1h; // it has to be set anew
+            system_timer::sleep = 1h; // it must be set again
 
             poll_to_end(s.context);
 
             BOOST_CHECK(o.succeeded());
             BOOST_CHECK(s.result(first).pending());
-            BOOST_CHECK(system_timer::sleep.load() <= 5s + 1ms);
+            BOOST_CHECK(system_timer::sleeps_at_most(5s + 1ms));
             BOOST_CHECK(!s.context.stopped());
         }
     }
 }
 
-// The driver itself finds them, not the test: its wake-up runs the first one that it finds, and no other.
+// The driver itself finds them, not the test: its wake-up runs only the first one that it finds.
 BOOST_DATA_TEST_CASE(a_wake_up_completes_what_is_due_in_every_shard, shards, n) {
     for (std::size_t late = 0; late != n; ++late) {
         asio::io_context other;
@@ -379,11 +381,11 @@ BOOST_DATA_TEST_CASE(a_wake_up_completes_what_is_due_in_every_shard, shards, n) 
         for (std::size_t i = 0; i != n; ++i)
             s.start(i, 1s);
         poll_to_end(s.context);
-        manual_clock::advance(other, 1s); // nobody has told the services of the first one
+        manual_clock::advance(other, 1s); // the services of the first context were not told
 
         outcome o;
         s.timer(late).async_wait(record(o));
-        s.timer(late).rearm_at(manual_clock::now() - 500ms); // earlier than all: the driver looks
+        s.timer(late).rearm_at(manual_clock::now() - 500ms); // earlier than all: the driver checks
         BOOST_CHECK_LE(poll_to_end(s.context), n + 2);
 
         BOOST_CHECK(o.succeeded());
@@ -414,7 +416,7 @@ BOOST_DATA_TEST_CASE(P9_run_goes_on_while_any_shard_has_a_wait, shards, n) {
     }
 }
 
-// A handler that throws leaves behind what it had yet to do: the waits of its own shard, and of others.
+// A handler that throws leaves its shard's other waits, and those of other shards, to be completed.
 BOOST_DATA_TEST_CASE(C34_a_handler_that_throws_takes_no_wait_of_another_shard_along, shards, n) {
     for (std::size_t bad = 0; bad != n; ++bad) {
         sharded<manual_timer> s(n);
@@ -449,8 +451,9 @@ BOOST_AUTO_TEST_SUITE(quiet)
 
 namespace {
 
-/// A wait in each shard, as a limit has it: it may be withdrawn, and no handler tells of that. Until a
-/// timer is made, the service does not know the type of its context, which then counts the driver's wait.
+/// A wait in each shard, like that of a limit: it may be withdrawn, and then no handler runs. Until
+/// a timer is made, the service does not know the type of its context, which therefore counts the
+/// driver's wait.
 struct held_waits {
     using service_type = pawl::timer_service<std::chrono::steady_clock>;
 
@@ -497,7 +500,7 @@ BOOST_DATA_TEST_CASE(P8_P9_the_last_shard_lets_a_driver_go_that_its_context_coun
     }
 }
 
-// Elsewhere than in a unit the context would stop, for good.
+// Outside a unit the context would stop, permanently.
 BOOST_DATA_TEST_CASE(P9_a_context_that_counts_shards_is_stopped_by_none_that_goes_quiet_elsewhere,
                      shards, n) {
     for (std::size_t first = 0; first != n; ++first) {
@@ -531,8 +534,8 @@ BOOST_DATA_TEST_CASE(P9_a_context_that_becomes_known_counts_the_shard_that_is_bu
     }
 }
 
-// A thread has cancelled the last wait but one, and has yet to say so to a context that knows of the driver
-// alone.
+// A thread has cancelled the last wait but one, and still has to notify a context that counts only
+// the driver.
 BOOST_DATA_TEST_CASE(P9_a_context_waits_for_a_thread_that_has_yet_to_queue_a_runner, shards, n) {
     for (std::size_t slow = 0; slow != n; ++slow) {
         held_waits w(n);
@@ -552,7 +555,7 @@ BOOST_DATA_TEST_CASE(P9_a_context_waits_for_a_thread_that_has_yet_to_queue_a_run
             BOOST_CHECK_EQUAL(w.waits[i].completed, i != slow);
         BOOST_CHECK(!w.context.stopped());
 
-        state.unclaim(*held_up.runners); // as it does, and tells the driver
+        state.unclaim(*held_up.runners); // like that thread, and tells the driver
         look(w.context);
         state.leave();
         run_to_end(w.context);
@@ -565,7 +568,7 @@ BOOST_DATA_TEST_CASE(P9_a_context_waits_for_a_thread_that_has_yet_to_queue_a_run
 
 BOOST_AUTO_TEST_SUITE_END()
 
-// ---- all at once --------------------------------------------------------------------------------------
+// --- all at once --------------------------------------------------------------------------------
 
 BOOST_DATA_TEST_CASE(P10_expire_all_ends_the_waits_of_every_shard, shards, n) {
     sharded<manual_timer> s(n);
@@ -594,7 +597,7 @@ BOOST_DATA_TEST_CASE(P10_the_end_of_a_context_reaches_the_waits_of_every_shard,
             ++told;
         });
     }
-    const auto timers = std::move(s->timers); // outlive it
+    const auto timers = std::move(s->timers); // outlives it
 
     s.reset();
 
@@ -611,7 +614,7 @@ namespace {
 using wall = pawl_test::scripted_clock<1>;
 constexpr auto noon = std::chrono::nanoseconds(1000h);
 
-/// The clock is set back in the `n`th reading from now on; from then on so many allocations succeed.
+/// The clock is set back in the `n`th reading from now on; after that, so many allocations succeed.
 void set_back_in_reading(int n, long allocations) {
     wall::at_reading(n, [allocations] {
         wall::set(noon - 1h);
@@ -621,8 +624,8 @@ void set_back_in_reading(int n, long allocations) {
 
 } // namespace
 
-// The driver wakes up and looks at one shard after the other. Meanwhile the clock is set back; some shard has
-// to follow it, and lacks memory.
+// The driver wakes up and checks one shard after the other. In the meantime the clock is set back;
+// a shard must follow it, and lacks memory.
 BOOST_DATA_TEST_CASE(C26_a_clock_that_is_set_back_without_memory_costs_no_wait_of_any_shard, shards,
                      n) {
     int failures = 0;
@@ -640,7 +643,7 @@ BOOST_DATA_TEST_CASE(C26_a_clock_that_is_set_back_without_memory_costs_no_wait_o
             for (std::size_t i = 0; i != n; ++i) {
                 s.timer(i).async_wait(record(due[i]));
             }
-            s.timer(n - 1).rearm_at(wall::time_point(noon)); // is due; the driver is to look
+            s.timer(n - 1).rearm_at(wall::time_point(noon)); // is due; the driver must check
             s.timer(0).rearm_at(wall::time_point(noon));
 
             set_back_in_reading(reading, allocations);
@@ -675,7 +678,7 @@ BOOST_DATA_TEST_CASE(C26_a_clock_that_is_set_back_without_memory_costs_no_wait_o
     BOOST_CHECK_GT(failures, 0);
 }
 
-// Of the first waits of all, that of one shard finds no memory for the driver.
+// Among the first waits of all shards, that of one shard finds no memory for the driver.
 BOOST_DATA_TEST_CASE(C26_a_first_wait_without_memory_leaves_those_of_other_shards_alone, shards,
                      n) {
     for (std::size_t unlucky = 0; unlucky != n; ++unlucky) {
@@ -713,7 +716,7 @@ BOOST_DATA_TEST_CASE(C26_a_first_wait_without_memory_leaves_those_of_other_shard
     }
 }
 
-// The driver was not set. The next wait of that shard has to do it, although it is not earlier.
+// The driver was not set. The next wait of that shard must set it, although it is not earlier.
 BOOST_DATA_TEST_CASE(C26_P2_the_wait_after_one_without_memory_sets_the_driver, shards, n) {
     using clock = pawl_test::scripted_clock<3, true>;
     clock::set(1000h);
@@ -737,7 +740,7 @@ BOOST_DATA_TEST_CASE(C26_P2_the_wait_after_one_without_memory_sets_the_driver, s
             poll_to_end(s.context);
 
             BOOST_CHECK(s.result(unlucky).pending());
-            BOOST_CHECK(system_timer::sleep.load() <= 2s);
+            BOOST_CHECK(system_timer::sleeps_at_most(2s));
         }
         BOOST_CHECK_GT(allocations, 1);
     }

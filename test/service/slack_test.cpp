@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // expires_within() and rearm_within() on the default backend and on the binary wheel: any expiry in
-// the range will do, and the one is taken that saves wake-ups.
+// the range is allowed, and they choose the one that saves wake-ups.
 
 #define BOOST_TEST_MODULE slack
 #include "support/seed.hpp"
 
 #include <pawl/manual_clock.hpp>
-#include <pawl/service/on_backend.hpp>
+#include <pawl/on_backend.hpp>
 #include <pawl/time/binary_wheel.hpp>
 
 #include <boost/asio/io_context.hpp>
@@ -82,7 +82,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P1_P2_the_expiry_lies_in_the_range, Timer, timers)
     }
 }
 
-// A tick that has begun is of no use: what expires now or before is due at once.
+// A tick that has started cannot be used: a wait that expires now or before is due at once.
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_range_that_no_tick_is_to_begin_in_expires_at_its_end, Timer,
                               timers) {
     asio::io_context context;

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   Cancellation slots where waits seldom come: a context that ends, a lack of memory, a full ring, a
-//   timer that moves. A signal and a wait may each be gone first.
+//   Cancellation slots in rare states of waits: a context that ends, a lack of memory, a full ring,
+//   a timer that moves. Either the signal or the wait may be destroyed first.
 //
 // Model
-//   Waits get their memory from a graveyard: whoever writes to a wait that is gone is seen.
+//   Waits get their memory from a graveyard, which detects writes to destroyed waits.
 
 #define BOOST_TEST_MODULE slots
 #include <boost/test/data/monomorphic.hpp>
@@ -42,16 +42,16 @@ using asio::cancellation_type;
 using pawl::manual_clock;
 using pawl::manual_timer;
 
-/// What a handler is given: the slot of `signal`, and memory of `yard`.
+/// The slot of `signal` and the memory of `yard`, bound to a handler.
 template <class Handler>
 auto bound(cancellation_signal& signal, graveyard& yard, Handler handler) {
     return asio::bind_cancellation_slot(
         signal.slot(), asio::bind_allocator(graveyard_allocator<void>(yard), std::move(handler)));
 }
 
-/// The signal is emitted, and then taken away from the wait that is gone.
+/// The signal is emitted, and then taken from the destroyed wait.
 void expect_nothing_of(cancellation_signal& signal, const graveyard& yard) {
-    BOOST_REQUIRE_EQUAL(yard.buried(), yard.allocations()); // the wait is gone
+    BOOST_REQUIRE_EQUAL(yard.buried(), yard.allocations()); // the wait has been destroyed
     signal.emit(cancellation_type::all);
     BOOST_CHECK(yard.undisturbed());
     signal.slot().clear();
@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(C32_a_signal_outlives_a_wait_that_has_completed) {
     expect_nothing_of(signal, yard);
 }
 
-// What is lacking is the memory of the driver for the first wait, and of the due queue for the 513th.
+// The driver's memory for the first wait, or the due queue's for the 513th, is missing.
 BOOST_DATA_TEST_CASE(C26_a_signal_outlives_a_wait_that_was_not_started_for_lack_of_memory,
                      boost::unit_test::data::make({0, 512}), others) {
     int failures = 0;
@@ -168,7 +168,7 @@ BOOST_DATA_TEST_CASE(C26_a_signal_outlives_a_wait_that_was_not_started_for_lack_
     BOOST_CHECK_GT(failures, 0);
 }
 
-BOOST_AUTO_TEST_CASE(R32_a_signal_outlives_a_wait_that_a_full_ring_has_refused) {
+BOOST_AUTO_TEST_CASE(a_signal_outlives_a_wait_that_a_full_ring_has_refused) {
     using timer = pawl::basic_waitable_timer<
         manual_clock, pawl::on_backend<pawl::time::timeout_rings, asio::wait_traits<manual_clock>>>;
     for (const auto policy : {pawl::ring_overflow::reject, pawl::ring_overflow::expire_now}) {
@@ -196,7 +196,7 @@ BOOST_AUTO_TEST_CASE(R32_a_signal_outlives_a_wait_that_a_full_ring_has_refused) 
 
 namespace {
 
-/// A slot whose handler is destroyed in place: what is written to it afterwards shows.
+/// A slot whose handler is destroyed in place: later writes to it show.
 class own_slot {
 public:
     struct place {
@@ -259,7 +259,7 @@ BOOST_AUTO_TEST_CASE(
     manual_timer timer(context, 1s);
     outcome first;
     timer.async_wait(
-        bound(signal, yard, record(first))); // the signal keeps its memory from then on
+        bound(signal, yard, record(first))); // from then on the signal keeps its memory
     manual_clock::advance(context, 1s);
     poll(context);
     BOOST_REQUIRE_EQUAL(yard.allocations(), one);
@@ -285,12 +285,12 @@ BOOST_AUTO_TEST_CASE(
 
 namespace {
 
-/// What a slot does when its signal is emitted.
+/// The action of a slot when its signal is emitted.
 void emit(pawl::detail::slot_link& link) { link(cancellation_type::terminal); }
 
 } // namespace
 
-// A wait that is due lies in the due queue as well; it belongs to its timer all the same.
+// A due wait is in the due queue as well, but still belongs to its timer.
 BOOST_AUTO_TEST_CASE(a_wait_belongs_to_the_timer_that_took_over_whatever_its_state) {
     using namespace shard_bench;
     for (const bool due : {false, true}) {
@@ -311,7 +311,7 @@ BOOST_AUTO_TEST_CASE(a_wait_belongs_to_the_timer_that_took_over_whatever_its_sta
 
             BOOST_CHECK(from.newest() == nullptr);
             for (const test_wait& each : w)
-                BOOST_REQUIRE(each.owner() == &to); // what cancels it next goes there
+                BOOST_REQUIRE(each.owner() == &to); // the next cancel of it goes there
             emit(links.front());
             BOOST_CHECK_EQUAL(b.cancel(to), waits - 1);
             b.run_all();

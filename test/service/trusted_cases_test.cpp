@@ -1,9 +1,8 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// What other timer libraries test of the whole, and no other test here does. The numbers are those of
-// the list of cases in doc/testing.md. Time is manual, so that a loop that was blocked is a clock that
-// has jumped.
+// Cases from other timer libraries that no other test here covers; doc/testing.md lists all cases
+// by number. Time is manual, so a blocked loop is a clock that has jumped.
 
 #define BOOST_TEST_MODULE trusted_cases
 #include "service/service_support.hpp"
@@ -44,7 +43,7 @@ struct fixture {
 
 BOOST_FIXTURE_TEST_SUITE(trusted_cases, fixture)
 
-// 28
+// case 28
 BOOST_AUTO_TEST_CASE(a_handler_may_destroy_the_last_timers_of_its_context) {
     std::deque<std::optional<manual_timer>> timers(10);
     std::deque<outcome> outcomes(timers.size());
@@ -59,7 +58,7 @@ BOOST_AUTO_TEST_CASE(a_handler_may_destroy_the_last_timers_of_its_context) {
     BOOST_TEST(!busy(context));
 }
 
-// 40
+// case 40
 BOOST_AUTO_TEST_CASE(a_timer_may_be_destroyed_after_a_move_to_the_same_time) {
     outcome first;
     outcome second;
@@ -78,7 +77,7 @@ BOOST_AUTO_TEST_CASE(a_timer_may_be_destroyed_after_a_move_to_the_same_time) {
     BOOST_TEST(second.aborted());
 }
 
-// 56
+// case 56
 BOOST_AUTO_TEST_CASE(P1_of_100000_timers_none_is_early_however_the_loop_is_called) {
     std::mt19937_64 random(pawl_test::seed());
     std::deque<manual_timer> timers;
@@ -98,7 +97,7 @@ BOOST_AUTO_TEST_CASE(P1_of_100000_timers_none_is_early_however_the_loop_is_calle
     BOOST_TEST(done == timers.size());
 }
 
-// 57
+// case 57
 BOOST_AUTO_TEST_CASE(after_a_blocked_loop_a_timer_is_late_once) {
     manual_timer t(context, 1s);
     std::vector<manual_clock::duration> late;
@@ -118,7 +117,7 @@ BOOST_AUTO_TEST_CASE(after_a_blocked_loop_a_timer_is_late_once) {
     BOOST_TEST((late == std::vector<manual_clock::duration>{2500ms, 0ms}));
 }
 
-// 59
+// case 59
 BOOST_AUTO_TEST_CASE(P6_a_timer_of_no_delay_that_starts_itself_anew_starves_nobody) {
     manual_timer t(context);
     int rounds = 0;
@@ -142,7 +141,7 @@ BOOST_AUTO_TEST_CASE(P6_a_timer_of_no_delay_that_starts_itself_anew_starves_nobo
     BOOST_TEST(t.cancel() == one);
 }
 
-// 63
+// case 63
 BOOST_AUTO_TEST_CASE(contexts_that_began_at_different_times_keep_the_same_time) {
     outcome old_one;
     outcome new_one;
@@ -154,7 +153,7 @@ BOOST_AUTO_TEST_CASE(contexts_that_began_at_different_times_keep_the_same_time) 
     manual_timer second(later, 12h);
     second.async_wait(record(new_one));
     manual_timer third(context, 1h);
-    third = manual_timer(later, 12h); // across contexts, and their beginnings
+    third = manual_timer(later, 12h); // across contexts, and their start times
     outcome moved;
     third.async_wait(record(moved));
 
@@ -171,7 +170,7 @@ BOOST_AUTO_TEST_CASE(contexts_that_began_at_different_times_keep_the_same_time) 
     BOOST_TEST(moved.succeeded());
 }
 
-// 75
+// case 75
 BOOST_AUTO_TEST_CASE(P3_of_10000_timers_two_thirds_are_cancelled_and_the_rest_moved_once) {
     std::mt19937_64 random(pawl_test::seed());
     constexpr std::size_t count = 10'000;

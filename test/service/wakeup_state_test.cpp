@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   The part that a shard has in P9, by hand: each row of the table in wakeup_state.hpp, who has to set
-//   the driver, and who is still on the way. How it goes together with the rest is explored in
-//   model/wakeup.pml.
+//   A shard's part in P9, by hand: each row of the table in wakeup_state.hpp, which thread must set
+//   the driver, and which threads are in flight. model/wakeup.pml explores its interplay with the
+//   rest.
 
 #define BOOST_TEST_MODULE wakeup_state
 #include <boost/test/unit_test.hpp>
@@ -19,7 +19,7 @@ using pawl::time::tick;
 
 constexpr bool active = true;
 
-/// What a shard asks, and what it is told.
+/// A shard asks it, and tells it.
 struct fake_host final : pawl::detail::work_host {
     bool work_started() noexcept override {
         work += counts;
@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(P9_what_was_not_counted_is_not_given_back) {
     s.begin();
     BOOST_CHECK(s.busy());
 
-    host.counts = true; // from now on, and too late for this time
+    host.counts = true; // from now on, but too late for this time
     host.asked_with = true;
     commitment out;
     BOOST_CHECK(!s.settle(!active, out));
@@ -165,14 +165,14 @@ BOOST_AUTO_TEST_CASE(P9_a_busy_shard_is_counted_when_the_context_can_be_told) {
     host.counts = true;
     s.count();
     BOOST_CHECK_EQUAL(host.work, 1);
-    s.count(); // it is
+    s.count(); // the shard is busy
     s.begin();
     BOOST_CHECK_EQUAL(host.work, 1);
 
     commitment out;
     BOOST_CHECK(!s.settle(!active, out));
     BOOST_CHECK(out.give_back);
-    s.count(); // it is quiet
+    s.count(); // the shard is quiet
     BOOST_CHECK_EQUAL(host.work, 1);
 }
 
@@ -191,9 +191,9 @@ BOOST_AUTO_TEST_CASE(a_shard_without_a_context_is_busy_and_quiet_all_the_same) {
     BOOST_CHECK(!s.must_arm(tick{5}));
 }
 
-// ---- who sets the driver --------------------------------------------------------------------------
+// ---- setting the driver ------------------------------------------------------------------------
 
-BOOST_AUTO_TEST_CASE(I2_the_driver_is_set_for_what_is_earlier_only) {
+BOOST_AUTO_TEST_CASE(the_driver_is_set_for_what_is_earlier_only) {
     fake_host host;
     wakeup_state s(&host);
     BOOST_CHECK(s.must_arm(tick{9}));
@@ -216,7 +216,7 @@ BOOST_AUTO_TEST_CASE(I2_the_driver_is_set_for_what_is_earlier_only) {
     BOOST_CHECK(s.must_arm(tick::never()));
 }
 
-BOOST_AUTO_TEST_CASE(I2_a_wait_for_ever_is_looked_at_too) {
+BOOST_AUTO_TEST_CASE(a_wait_for_ever_is_looked_at_too) {
     fake_host host;
     wakeup_state s(&host);
     commitment out;
@@ -225,8 +225,8 @@ BOOST_AUTO_TEST_CASE(I2_a_wait_for_ever_is_looked_at_too) {
     BOOST_CHECK(s.must_arm(tick{9}));
 }
 
-// It may fail, and then takes back its own wait only.
-BOOST_AUTO_TEST_CASE(I2_a_thread_that_is_about_to_set_the_driver_is_not_relied_on) {
+// It may fail, and then takes back only its own wait.
+BOOST_AUTO_TEST_CASE(a_thread_that_is_about_to_set_the_driver_is_not_relied_on) {
     fake_host host;
     wakeup_state s(&host);
     s.begin();
@@ -259,7 +259,7 @@ BOOST_AUTO_TEST_CASE(a_call_that_arms_twice_is_pinned_once) {
     BOOST_CHECK(!s.pinned());
 }
 
-BOOST_AUTO_TEST_CASE(I2_a_quiet_shard_relies_on_a_driver_that_stays_set_and_on_no_other) {
+BOOST_AUTO_TEST_CASE(a_quiet_shard_relies_on_a_driver_that_stays_set_and_on_no_other) {
     for (const bool stays : {true, false}) {
         fake_host host;
         host.stays = stays;
@@ -277,7 +277,7 @@ BOOST_AUTO_TEST_CASE(I2_a_quiet_shard_relies_on_a_driver_that_stays_set_and_on_n
     }
 }
 
-// ---- who is on the way ----------------------------------------------------------------------------
+// ---- threads in flight -------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(P10_all_have_left_when_each_call_that_entered_has) {
     fake_host host;
@@ -286,7 +286,7 @@ BOOST_AUTO_TEST_CASE(P10_all_have_left_when_each_call_that_entered_has) {
 
     commitment one;
     s.enter(one);
-    s.enter(one); // is in
+    s.enter(one); // has entered
     BOOST_CHECK(one.entered);
     commitment other;
     s.enter(other);

@@ -14,7 +14,7 @@
 #include <pawl/ring_timer.hpp>
 #include <pawl/steady_timer.hpp>
 
-#include <pawl/service/on_backend.hpp>
+#include <pawl/on_backend.hpp>
 
 #include <pawl/time/binary_wheel.hpp>
 
@@ -42,8 +42,8 @@ constexpr std::int64_t saturating_subtract(std::int64_t a, std::int64_t b) noexc
     return b < 0 ? latest : earliest;
 }
 
-/// A clock that goes with the steady clock, and is ahead of it by `ahead`, in its own unit.
-/// @tparam Tag tells clocks apart.
+/// A clock that follows the steady clock, and is ahead of it by `ahead`, in its own unit.
+/// @tparam Tag distinguishes clocks.
 template <int Tag, class Unit, bool Steady>
 struct shifted_clock {
     using duration = std::chrono::duration<std::int64_t, Unit>;
@@ -62,7 +62,7 @@ struct shifted_clock {
 };
 
 using set_clock = shifted_clock<0, std::nano, false>;        ///< may be set at any time
-using set_milli_clock = shifted_clock<1, std::milli, false>; ///< likewise, with a coarse unit
+using set_milli_clock = shifted_clock<1, std::milli, false>; ///< the same, with a coarse unit
 using edge_clock = shifted_clock<2, std::nano, true>;        ///< steady, but anywhere in its range
 
 /// A clock of a user's tests: it stands still until it is set.
@@ -192,12 +192,12 @@ decltype(auto) with_kind(kind k, Function&& f) {
 }
 
 constexpr bool is_ring(kind k) noexcept { return k == kind::ring || k == kind::edge_ring; }
-/// Its clock can be set back.
+/// Whether its clock can be set back.
 constexpr bool is_set(kind k) noexcept {
     return k == kind::set || k == kind::set_binary || k == kind::set_milli || k == kind::mock;
 }
 
-/// By how much later than asked for an expiry may be that is set as a duration from now.
+/// How much later than requested an expiry may be that is set as a duration from now.
 constexpr std::int64_t slack_of(kind k) noexcept {
     return k == kind::coarse ? 3 * virtual_time::coarse_resolution : 0;
 }

@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// Executors that are none of Asio's, on an io_context.
+// Executors on an io_context that are not Asio's.
 
 #ifndef PAWL_TEST_SIMULATION_EXECUTORS_HPP
 #define PAWL_TEST_SIMULATION_EXECUTORS_HPP
@@ -25,9 +25,9 @@ namespace asio = boost::asio;
 enum class flavour : std::uint8_t {
     native,
     strand,
-    unknown,  ///< a type that nobody knows
-    copying,  ///< copies functions where they can be copied, and runs the copy one unit later
-    immediate ///< runs functions where they are handed to it, unless it is told not to block
+    unknown,  ///< an unknown type
+    copying,  ///< copies functions that can be copied, and runs the copy one unit later
+    immediate ///< runs functions inside the call, unless it must not block
 };
 inline constexpr int flavours = 5;
 

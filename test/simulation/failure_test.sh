@@ -4,8 +4,8 @@
 #
 # usage: failure_test.sh SIMULATION COMPILER FLAG...
 #
-# What becomes of a failure of the simulation, which is planted: it is shrunk to the few steps that it takes, and the
-# program that is printed compiles. So do the programs of other seeds, which between them have steps of all kinds.
+# A planted failure of the simulation: it is shrunk to the few steps that it needs, and the printed program compiles. So
+# do the programs of other seeds, which together have steps of all kinds.
 
 set -euo pipefail
 simulation=${1:?usage: failure_test.sh SIMULATION COMPILER FLAG...}
@@ -29,7 +29,7 @@ steps=$(sed -n 's/^\/\/ Seed [0-9]*, shrunk to \([0-9]*\) steps: planted: .*/\1/
 ((steps <= 3)) || complain "$steps steps are left: $(<"$scratch/failure.cpp")"
 (($(grep -c 'steps.push_back' "$scratch/failure.cpp") == steps)) || complain "the program has not $steps steps"
 
-# All in one, since the headers take longer to compile than they.
+# All in one, because compiling the headers takes longer than compiling the programs.
 sed 's/int main()/void failure()/' "$scratch/failure.cpp" >"$scratch/all.cpp"
 for seed in {1..12}; do
     "$simulation" --seed "$seed" --print | sed "s/int main()/void seed_$seed()/" >>"$scratch/all.cpp"

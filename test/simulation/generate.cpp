@@ -59,7 +59,7 @@ private:
             longest_ = std::max(longest_, c.precision);
     }
 
-    /// What a clock may say.
+    /// A possible reading of a clock.
     std::int64_t reading() {
         switch (random_.below(8)) {
         case 0:
@@ -146,7 +146,7 @@ private:
             s.obeys = static_cast<obedience>(random_.below(3));
             add_handler(s, depth);
             if (depth < 2 && random_.one_in(4)) {
-                step dying = any_step(2); // here: while the initiating function runs
+                step dying = any_step(2); // these run while the initiating function runs
                 if (dying.what < op::poll)
                     s.dying.push_back(dying);
             }
@@ -303,7 +303,7 @@ private:
     random_source random_;
     scenario s_;
     std::int64_t longest_ = 1;
-    bool limits_ = false; ///< whether there are any
+    bool limits_ = false; ///< whether there are any operations under limits
     bool intervals_ = false;
     bool streams_ = false;
 };

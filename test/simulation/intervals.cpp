@@ -107,7 +107,7 @@ void intervals::follow(interval& i, std::int64_t from) {
     i.set = false;
 }
 
-/// A wait that expire_all() may have ended is counted, or not.
+/// The count may or may not include a wait that expire_all() may have ended.
 void intervals::cancel_all(int owner, std::size_t count, const char* what) {
     std::size_t least = 0, most = 0;
     for (wait& w : waits_) {

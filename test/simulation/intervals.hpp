@@ -4,10 +4,10 @@
 // Interval timers, on the steady clock and on one that is set.
 //
 // Model
-//   The grid is the text of pawl::missed_tick_policy: after a tick that is at most 5 ms late, or with
-//   `burst`, the next one follows a period after it; with `delay`, a period after its delivery; with
-//   `skip`, on the first point of the grid that is still to come. Whoever is told of a tick first
-//   moves the grid on.
+//   The grid is that of pawl::missed_tick_policy: after a tick that is at most 5 ms late, or with
+//   `burst`, the next one follows a period after it; with `delay`, a period after its delivery;
+//   with `skip`, on the first future point of the grid. The first handler of a tick moves the grid
+//   on.
 
 #ifndef PAWL_TEST_SIMULATION_INTERVALS_HPP
 #define PAWL_TEST_SIMULATION_INTERVALS_HPP
@@ -31,11 +31,11 @@ public:
 
     void perform(const step& s);
 
-    /// That context has nothing left to do. @return how many waits it has.
+    /// That context has no more ready work. @return the number of its waits.
     int settled(int context);
     void leave(int context); ///< it is about to be destroyed
     void hurry(int context); ///< expire_all() was called there
-    /// How many waits of its own it may have.
+    /// The maximum number of its own waits.
     [[nodiscard]] std::size_t count() const noexcept { return waits_.size(); }
     void finished() const;
 
@@ -44,15 +44,15 @@ private:
         std::optional<pawl::interval_timer> timer;
         int context = 0;
         std::uint64_t number = 0; ///< of the scheduled tick
-        std::int64_t next = 0;    ///< when that is due
-        std::int64_t base = 0;    ///< what it follows, unless it was set
+        std::int64_t next = 0;    ///< its due time
+        std::int64_t base = 0;    ///< the tick before it, unless it was set
         bool set = true;
         std::int64_t period = 1;
         pawl::missed_tick_policy policy{};
     };
     struct wait {
         int id = 0;
-        int owner = 0; ///< -1: that is gone
+        int owner = 0; ///< -1: destroyed
         int context = 0;
         std::uint64_t number = 0;
         std::int64_t due = 0;

@@ -59,7 +59,7 @@ struct limits::operation {
         asio::executor_work_guard<asio::associated_executor_t<Handler, asio::any_io_executor>> work;
     };
 
-    /// What is given to async_initiate().
+    /// The argument of async_initiate().
     struct initiation {
         using executor_type = asio::any_io_executor;
         executor_type get_executor() const noexcept { return ex; }
@@ -77,7 +77,7 @@ struct limits::operation {
                     if (o && type != asio::cancellation_type::none)
                         o->signalled(*self);
                 });
-            ++self->upcalls_; // the context must not go meanwhile
+            ++self->upcalls_; // the context must exist until it returns
             struct guard {
                 limits* self;
                 int id;
@@ -113,8 +113,8 @@ struct limits::operation {
                 fail("limit: it is emitted while its context does not run");
         }
         if (!pending)
-            return; // its end is on the way
-        // The limit may have come first, and its signal be on the way.
+            return; // its end is in flight
+        // The limit may have come first, with its signal in flight.
         either = either || (by_caller && virtual_time::steady >= expiry);
         if (first == who::nobody)
             first = by_caller ? who::caller : who::limit;
@@ -122,7 +122,7 @@ struct limits::operation {
             return;
         const auto handler = std::move(pending);
         const error_code ec = result = asio::error::operation_aborted;
-        if (obeys == obedience::inline_) // this may be gone then
+        if (obeys == obedience::inline_) // it may have been destroyed
             handler->call(ec);
         else
             handler->post(ec);
@@ -136,10 +136,10 @@ struct limits::operation {
     std::int64_t expiry = 0; ///< of the limit, by the steady clock
     std::uint64_t hurried = 0;
     std::unique_ptr<any_handler> pending;
-    bool ended = false; ///< it has invoked the handler that it got
+    bool ended = false; ///< it has invoked its handler
     bool starting = false;
     bool by_caller = false; ///< the caller's signal is being emitted
-    bool either = false;    ///< that was so when the limit had been reached
+    bool either = false;    ///< the same, when the limit had already been reached
     bool limited = false;   ///< the limit has asked it to end
     bool abandoned = false;
     who first = who::nobody;

@@ -1,13 +1,13 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// Operations under limits: pawl::timeout and pawl::cancel_after on operations that end when a step
-// says so, and obey cancellation, or do not.
+// Operations under limits: pawl::timeout and pawl::cancel_after on operations that end in a given
+// step, and that do or do not obey cancellation.
 //
 // Model
-//   Whoever has first asked an operation to end counts: the limit, or the caller. The limit asks once,
-//   not before its time, and not after the operation has ended. What the handler is told follows from
-//   that and from what the operation has ended with.
+//   The first request to end an operation counts: that of the limit, or that of the caller. The
+//   limit asks once, not before its time, and not after the operation has ended. The result of the
+//   handler follows from that and from the operation's own result.
 
 #ifndef PAWL_TEST_SIMULATION_LIMITS_HPP
 #define PAWL_TEST_SIMULATION_LIMITS_HPP
@@ -32,9 +32,9 @@ public:
 
     /// The operations in that context are destroyed, as I/O objects are before their context.
     void leave(int context);
-    /// That context has nothing left to do. @return how many operations it waits for.
+    /// That context has no more ready work. @return the number of pending operations.
     int settled(int context);
-    /// How many waits of its own it may have.
+    /// The maximum number of its own waits.
     [[nodiscard]] std::size_t count() const noexcept { return operations_.size(); }
     /// An operation is invoking a handler, and uses its executor afterwards.
     [[nodiscard]] bool in_upcall() const noexcept { return upcalls_ != 0; }
@@ -50,7 +50,7 @@ private:
     operation* find(int id);
 
     surroundings& world_;
-    std::vector<std::unique_ptr<operation>> operations_; ///< those whose handlers are still there
+    std::vector<std::unique_ptr<operation>> operations_; ///< operations whose handlers still exist
     std::array<int, operation_slots> slots_{};           ///< ids
     int last_id_ = 0;
     int upcalls_ = 0;

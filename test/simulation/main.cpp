@@ -2,14 +2,14 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   Runs scenarios of many seeds, each in the order of its seed, in several processes; shrinks the
-//   first that fails, and prints it as a program.
+//   Runs the scenarios of many seeds, each in the order of its seed, in several processes; shrinks
+//   the first that fails, and prints it as a program.
 //
 // Model
-//   A process is what a scenario runs in: one that fails ends its process (report.hpp), a crash does,
-//   too, and one that hangs can be killed. Half of the processes have threads, so that Pawl takes its
-//   locks, and several shards fill; the others never have one. Which scenario a seed makes depends
-//   on nothing but the seed.
+//   A scenario runs in a process: a failure ends the process (report.hpp), a crash does, too, and a
+//   hanging one can be killed. Half of the processes have threads, so that Pawl takes its locks,
+//   and several shards fill; the others never have a second one. The scenario depends only on the
+//   seed.
 
 #include "simulation/makers.hpp"
 #include "simulation/report.hpp"
@@ -43,17 +43,17 @@ namespace {
 
 using namespace simulation;
 
-/// What a process tells the one that has started it.
+/// The report of a process to its parent.
 struct slate {
-    std::atomic<std::uint64_t> seed{0}; ///< at work on that
+    std::atomic<std::uint64_t> seed{0}; ///< the seed in progress
     std::atomic<std::uint64_t> operations{0};
     std::atomic<std::uint64_t> waits{0};
     std::atomic<std::uint64_t> units{0};
     std::atomic<std::uint64_t> scenarios{0};
-    char text[1000] = {}; ///< what has failed
+    char text[1000] = {}; ///< the failure
 };
 
-slate* mine = nullptr; ///< that of this process
+slate* mine = nullptr; ///< the slate of this process
 
 slate* new_slates(std::size_t n) {
     void* const memory =
@@ -70,7 +70,7 @@ void note(const std::string& text) {
 /// Whether the scenario of a seed has threads.
 bool has_threads(std::uint64_t seed) { return seed % 2 == 1; }
 
-/// What is left of a process: empty if all was well.
+/// The result of a process: empty after success.
 std::string verdict(int status, const slate& s) {
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return {};
@@ -81,7 +81,7 @@ std::string verdict(int status, const slate& s) {
     return "crash: exit status " + std::to_string(WEXITSTATUS(status));
 }
 
-/// Up to the first number: the same failure of another wait.
+/// The text up to the first number: the same failure of another wait has the same kind.
 std::string kind_of(const std::string& verdict) {
     return verdict.substr(0, verdict.find_first_of("0123456789", 3));
 }
@@ -101,7 +101,7 @@ int wait_for(pid_t process, const std::function<std::uint64_t()>& progress, int 
     }
 }
 
-/// Runs one scenario in a process of its own. @return what failed.
+/// Runs one scenario in a process of its own. @return its failure.
 std::string attempt(const scenario& s, bool quiet) {
     static slate* const board = new_slates(1);
     new (board) slate();
@@ -195,7 +195,7 @@ int main(int argc, char** argv) {
                 1'000'000;
     }
 
-    // Each process takes every jobs-th pair of seeds, those with threads or those without.
+    // Each process takes every jobs-th pair of seeds, either those with threads or those without.
     jobs = std::max(2u, jobs + jobs % 2);
     slate* const slates = new_slates(jobs);
     std::vector<pid_t> processes;
@@ -204,11 +204,11 @@ int main(int argc, char** argv) {
         if (process == 0) {
             mine = &slates[j];
             on_failure = note;
-            // A scenario makes contexts of hundreds of KB and gives them back: keep the pages.
+            // A scenario allocates contexts of hundreds of KB and frees them: keep the pages.
             mallopt(M_MMAP_THRESHOLD, 1 << 30);
             mallopt(M_TRIM_THRESHOLD, 1 << 30);
             if (has_threads(first + j))
-                makers::instance(); // from the first scenario on
+                makers::instance(); // starts the threads before the first scenario
             const std::uint64_t quota = operations / jobs + 1;
             for (std::uint64_t seed = first + j;
                  operations != 0 ? mine->operations < quota : seed < first + seeds; seed += jobs) {

@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// Threads that do what they are told, one at a time: a service gives each thread a shard.
+// Threads that run given functions, one at a time: a service gives each thread a shard.
 
 #ifndef PAWL_TEST_SIMULATION_MAKERS_HPP
 #define PAWL_TEST_SIMULATION_MAKERS_HPP

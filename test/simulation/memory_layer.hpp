@@ -21,7 +21,7 @@
 
 namespace simulation {
 
-/// A stream in memory, one operation in each direction: it ends when its peer does something, when
+/// A stream in memory, one operation in each direction: an operation ends when its peer acts, when
 /// it is cancelled, or when the stream is closed.
 class memory_layer {
     using error_code = boost::system::error_code;
@@ -48,7 +48,7 @@ class memory_layer {
 public:
     enum side { reading, writing };
 
-    /// Is told when something happens to the layer, before it does.
+    /// Is notified before each change of the layer.
     class observer {
     public:
         virtual void ends(side s, const error_code& ec) = 0;

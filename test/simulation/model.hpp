@@ -2,20 +2,20 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   What P1 to P10 allow: a list of all waits, and for each what may become of it. It is slow, and
-//   knows nothing of wheels, ticks that are filed, runners or drivers.
+//   The outcomes that P1 to P10 allow: a list of all waits, and the allowed outcomes of each. The
+//   model is slow, and knows nothing of wheels, filed ticks, runners or drivers.
 //
 // Model
-//   A wait may end in the ways that `allowed` says; a cancel counts it, or may count it, as `counts`
-//   says. The simulation tells the model of each call and of what that returned, of each handler, and
-//   of each change of a clock. The model fails if that was not allowed.
-//   What it cannot know: whether a wait whose expiry has been reached has fallen due. That matters to
-//   expire_all() only, which leaves alone what is due; both are allowed then.
+//   `allowed` has the ways in which a wait may end; `counts` tells whether a cancel counts it. The
+//   simulation reports each call and its result to the model, each handler, and each change of a
+//   clock. The model fails if one of them was not allowed.
+//   The model cannot know whether a wait whose expiry has been reached has fallen due. That only
+//   matters to expire_all(), which leaves due waits alone; both are allowed then.
 //
 // How to extend it
-//   A new call: tell the model what it changes, beside started(), cancelled() and rearmed(). A new
-//   outcome: a bit in `outcome`. A promise about a state: in settled(), which looks at a context that
-//   has nothing left to do.
+//   A new call: report its effect to the model, beside started(), cancelled() and rearmed(). A new
+//   outcome: a bit in `outcome`. A promise about a state: in settled(), which checks a context that
+//   has no more ready work.
 
 #ifndef PAWL_TEST_SIMULATION_MODEL_HPP
 #define PAWL_TEST_SIMULATION_MODEL_HPP
@@ -40,7 +40,7 @@ enum outcome : unsigned {
     on_time = 1,  ///< with success, once its expiry has been reached
     early = 2,    ///< with success, at any time
     aborted = 4,  ///< operation_aborted
-    expired = 8,  ///< the error that expire_all() was given
+    expired = 8,  ///< the error of expire_all()
     refused = 16, ///< no_buffer_space
     dropped = 32, ///< destroyed uncalled
 };
@@ -48,16 +48,16 @@ enum outcome : unsigned {
 /// Whether a cancel or a re-arm counts a wait.
 enum class counts { yes, perhaps, no };
 
-/// A timer, while it is there.
+/// A timer, while it exists.
 struct timer_model {
     bool there = false;
-    int serial = 0; ///< goes along when it is moved
+    int serial = 0; ///< keeps its value when the timer is moved
     kind type{};
     int context = 0;
-    int life = 0; ///< which of the contexts that were in that place
+    int life = 0; ///< number of the context in that place
     int thread = 0;
     bool native = false;
-    bool in_strand = false; ///< its executor is
+    bool in_strand = false; ///< whether its executor is a strand
     bool waited = false;
     std::int64_t expiry = 0;
     bool overdue = false; ///< its expiry had passed when it was set
@@ -65,23 +65,23 @@ struct timer_model {
 
 struct wait_model {
     int id = 0;
-    int timer = -1; ///< its slot; -1: that was destroyed
+    int timer = -1; ///< its slot; -1: the timer was destroyed
     kind type{};
     int context = 0, life = 0, thread = 0;
     int runs_in = 0, runs_in_life = 0; ///< the context of its handler
-    bool native = false;               ///< neither has a foreign executor
+    bool native = false;               ///< neither executor is foreign
     bool over = false;
     unsigned allowed = on_time;
     counts counted = counts::yes;
     std::int64_t expiry = 0;
     bool overdue = false;
-    std::uint64_t started = 0; ///< the moments when it was started, and
-    std::uint64_t armed = 0;   ///< when it was last given a place in the order
-    std::uint64_t reached = 0; ///< when its tick began; 0: it has not
-    bool ahead = false;        ///< that was after `armed`
+    std::uint64_t started = 0; ///< moment of its start
+    std::uint64_t armed = 0;   ///< moment when it last got a place in the order
+    std::uint64_t reached = 0; ///< moment when its tick started; 0: not yet
+    bool ahead = false;        ///< reached after `armed`
     bool seen = false;         ///< its expiry was reached while its context ran
-    bool queued = false;       ///< perhaps it was due before it was moved: then it keeps its place
-    bool handed = false;       ///< its context has nothing left to do with it: it is for the other
+    bool queued = false;       ///< maybe it was due before it was moved: then it keeps its place
+    bool handed = false;       ///< its context has no more work for it: the other context has
 };
 
 class model {
@@ -97,9 +97,9 @@ public:
         bool there = true;
         bool dying = false;
         int running = 0;            ///< calls of its run functions, nested ones included
-        std::int64_t last_ring = 0; ///< when a wait in a ring was last started, by the steady clock
-        std::uint64_t looked = 0;   ///< when manual_clock had it look
-        std::int64_t manual = 0;    ///< what that clock said then
+        std::int64_t last_ring = 0; ///< last start of a wait in a ring, by the steady clock
+        std::uint64_t looked = 0;   ///< moment when manual_clock notified it
+        std::int64_t manual = 0;    ///< reading of manual_clock then
     };
     std::vector<context_model> contexts;
 
@@ -131,12 +131,12 @@ public:
         return w.id;
     }
 
-    /// `limit` waits of the timer at most were cancelled, and `count` is what was returned.
+    /// At most `limit` waits of the timer were cancelled; `count` was returned.
     void cancelled(int timer, std::size_t limit, std::size_t count, const char* what) {
         std::vector<wait_model*> mine = of(timer);
         check_count(mine, limit, count, what);
         if (count_of(mine, counts::perhaps) != 0 && limit < mine.size()) {
-            for (wait_model* w : mine) { // which of them is not known
+            for (wait_model* w : mine) { // which of them is unknown
                 w->allowed |= aborted;
                 w->counted = counts::perhaps;
             }
@@ -147,7 +147,7 @@ public:
             cancel(*w);
     }
 
-    /// All waits of the timer were moved to its expiry, and `count` is what was returned.
+    /// All waits of the timer were moved to its expiry; `count` was returned.
     void rearmed(int timer, std::size_t count, const char* what) {
         std::vector<wait_model*> mine = of(timer);
         check_count(mine, mine.size(), count, what);
@@ -163,7 +163,7 @@ public:
             cancel(*w);
     }
 
-    /// @param others how many waits there may be that are not the model's.
+    /// @param others maximum number of waits that are not the model's.
     void expired_all(int context, const kind* type, bool with_error, std::size_t count,
                      std::size_t others) {
         std::size_t least = 0, most = 0;
@@ -228,7 +228,7 @@ public:
     /// The clock of those timers was set, before clock_moved().
     void clock_set(kind type) {
         jumped_[at(static_cast<int>(type))] = virtual_time::steady;
-        for (wait_model& w : waits_) // what was reached before need not be in order
+        for (wait_model& w : waits_) // waits that were reached before need not be in order
             w.ahead = w.ahead && (w.type != type || w.reached == 0);
     }
 
@@ -250,7 +250,7 @@ public:
     void perhaps_looked(int context) {
         for (wait_model& w : waits_) {
             if (!w.over && w.context == context && now_of(w.type) >= w.expiry)
-                w.seen = true; // it has the services of other clocks look, too
+                w.seen = true; // it makes the services of other clocks check, too
         }
     }
 
@@ -282,9 +282,9 @@ public:
         ++contexts[at(context)].life;
     }
 
-    /// The context has done all that it can do now.
-    /// @param stopped what it says itself.
-    /// @param work it has for other things. @param perhaps it may have.
+    /// The context has no more ready work.
+    /// @param stopped whether it is stopped.
+    /// @param work whether it has other work. @param perhaps whether it may have.
     void settled(int context, bool stopped, bool work, bool perhaps) {
         for (wait_model& w : waits_) {
             if (w.over || !concerns(w, context))
@@ -323,7 +323,7 @@ public:
             if ((w.allowed & early) == 0 && !(w.seen || now_of(w.type) >= w.expiry))
                 fail("P1: " + text(w) + " is early: its clock says " +
                      std::to_string(now_of(w.type)));
-            // A ring tells by the delay, which is 0 there, that its timer is overdue.
+            // For a ring, a delay of 0, as here, means that the timer is overdue.
             const bool at_end = is_ring(w.type) && now_of(w.type) == latest;
             if ((w.allowed & early) == 0 && w.expiry == latest && !w.overdue && !at_end)
                 fail("P1: " + text(w) + " was never to end");
@@ -350,7 +350,7 @@ public:
             w->allowed = on ? w->allowed | how : w->allowed & ~how;
     }
 
-    /// Nothing is left.
+    /// The end of the simulation.
     void finished() {
         for (const wait_model& w : waits_) {
             if (!w.over)
@@ -367,7 +367,7 @@ public:
         const wait_model* w = find(id);
         return w && !w->over;
     }
-    /// Another context's timer has a wait whose handler is to run in this one.
+    /// A timer of another context has a wait whose handler must run in this one.
     [[nodiscard]] bool awaited_from_elsewhere(int context) const {
         for (const wait_model& w : waits_) {
             if (!w.over && w.runs_in == context && w.context != context &&
@@ -376,15 +376,15 @@ public:
         }
         return false;
     }
-    /// Its context is being destroyed, or has been.
+    /// Its context is being destroyed, or has been destroyed.
     void starts_too_late(int id) {
         if (wait_model* w = find(id)) {
             w->allowed |= aborted | dropped;
             w->counted = counts::perhaps;
         }
     }
-    /// Where advance_to_next() must move manual_clock: to the next deadline, unless something is, or may
-    /// be, due already.
+    /// The result of advance_to_next(): it must move manual_clock to the next deadline, unless a
+    /// wait is, or may be, already due.
     struct range {
         std::int64_t least, most;
     };
@@ -398,7 +398,7 @@ public:
             if (may_be_due(w))
                 return {now, latest};
             if (w.expiry > latest - 2 * precision(w))
-                next.most = latest; // nothing says that it is alone: others may have been cancelled
+                next.most = latest; // it may not be alone: others may have been cancelled
             else
                 next.least = std::min(next.least, reached_at(w));
         }
@@ -429,7 +429,7 @@ private:
         return *w;
     }
 
-    /// The waits of a timer that a cancel counts, or may count, the oldest first.
+    /// The waits of a timer that a cancel counts, or may count, oldest first.
     std::vector<wait_model*> of(int timer) {
         std::vector<wait_model*> all = all_of(timer);
         std::erase_if(all, [](const wait_model* w) { return w->counted == counts::no; });
@@ -480,17 +480,18 @@ private:
         w.overdue = t.overdue;
         w.armed = ++moment_;
         w.reached = now >= reached_at(w) ? w.armed : 0;
-        // What was due keeps its place in the queue.
+        // A wait that was due keeps its place in the queue.
         w.queued = w.queued || w.seen;
         w.ahead = w.reached == 0 && !w.queued && !w.overdue;
-        // What is filed before a set-back is noticed has passed for the wheel: the start decides.
+        // A wait that is filed before a set-back is noticed is overdue for the wheel: its start
+        // determines the order.
         w.ahead = w.ahead && now >= latest_[at(static_cast<int>(t.type))];
         w.seen = now >= w.expiry && runs;
         w.handed = false;
         contexts[at(w.context)].last_ring = virtual_time::steady;
     }
 
-    /// In a ring that is full.
+    /// For a wait in a full ring.
     void may_overflow(wait_model& w) {
         const context_setup& c = setup_.contexts[at(w.context)];
         if (!is_ring(w.type))
@@ -508,7 +509,7 @@ private:
                                       setup_.contexts[at(w.context)].precision / unit_of(w.type));
     }
 
-    /// The first tick that begins at its expiry, or after it; the end of time lies in none.
+    /// The first tick that starts at its expiry, or later; the end of time is in no tick.
     [[nodiscard]] std::int64_t tick_of(const wait_model& w) const {
         if (w.expiry == latest)
             return latest;
@@ -516,7 +517,7 @@ private:
         const std::int64_t down = w.expiry / p - (w.expiry % p < 0);
         return down + (w.expiry != down * p);
     }
-    /// When it may fall due.
+    /// The time from which it may fall due.
     [[nodiscard]] std::int64_t reached_at(const wait_model& w) const {
         std::int64_t begin = 0;
         if (w.overdue || __builtin_mul_overflow(tick_of(w), precision(w), &begin))
@@ -534,12 +535,12 @@ private:
                            (w.runs_in == context && w.runs_in_life == life));
     }
 
-    /// A wait that has not ended although everything that it waits for has come.
+    /// Whether a wait must have ended, because all its conditions hold.
     [[nodiscard]] bool must_end(const wait_model& w) const {
         if (w.counted == counts::no)
             return true;
         if (w.expiry > latest - 2 * precision(w))
-            return false; // perhaps there is no such tick
+            return false; // maybe there is no such tick
         const std::int64_t now = now_of(w.type);
         const std::int64_t late = saturating_subtract(now, w.expiry);
         const bool reached = late >= precision(w);
@@ -571,7 +572,8 @@ private:
         return false;
     }
 
-    /// The longest window of a ring has passed, too, before the clock stood at the end of its range.
+    /// Whether the longest window of a ring has passed, too, before the clock reached the end of
+    /// its range.
     [[nodiscard]] bool in_no_ring(const wait_model& w, const context_model& c) const {
         const context_setup& o = setup_.contexts[at(w.context)];
         std::int64_t longest = 0;
@@ -582,7 +584,7 @@ private:
         return virtual_time::steady - c.last_ring > window && now_of(w.type) < latest;
     }
 
-    /// P7, for what is comparable: one service and shard, no foreign executors, both filed before
+    /// P7, for comparable waits: one service and shard, no foreign executors, both filed before
     /// either was due.
     void check_order(const wait_model& w) {
         if (!w.native || !w.ahead || is_ring(w.type) || (w.allowed & early) != 0)
@@ -612,7 +614,7 @@ private:
         never.fill(earliest / 2);
         return never;
     }();
-    std::array<std::int64_t, kinds> latest_ = [] { // what each clock has shown
+    std::array<std::int64_t, kinds> latest_ = [] { // latest reading of each clock
         std::array<std::int64_t, kinds> none;
         none.fill(earliest);
         return none;

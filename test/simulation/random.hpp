@@ -10,8 +10,8 @@
 
 namespace simulation {
 
-/// The same numbers for the same seed, whatever the standard library: splitmix64 (Steele, Lea and
-/// Flood, "Fast splittable pseudorandom number generators", 2014).
+/// The same numbers for the same seed with any standard library: splitmix64 (Steele, Lea and Flood,
+/// "Fast splittable pseudorandom number generators", 2014).
 class random_source {
 public:
     explicit random_source(std::uint64_t seed) noexcept : state_(seed) {}

@@ -8,13 +8,13 @@
 
 namespace simulation {
 
-/// Ends the process: a promise is broken. Not an exception, since what breaks one may well be called
-/// by a destructor or be `noexcept`.
-/// @param text the promise, a colon, what happened. A failure is shrunk as long as the text before
-///             the first number in it stays the same.
+/// Ends the process: a promise is broken. Not an exception, because the culprit may be called by a
+/// destructor or be `noexcept`.
+/// @param text the promise, a colon, the event. A failure is shrunk as long as the text before the
+/// first number in it stays the same.
 [[noreturn]] void fail(const std::string& text);
 
-/// What fail() does. Writes to the standard error stream and exits, unless set otherwise.
+/// Called by fail(). Writes to the standard error stream and exits, unless set otherwise.
 extern void (*on_failure)(const std::string& text);
 
 } // namespace simulation

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   What a simulation does, as data: made of a seed, run by world, shrunk, printed as a program.
+//   The program of a simulation, as data: made from a seed, run by world, shrunk, printed as a
+//   program.
 
 #ifndef PAWL_TEST_SIMULATION_SCENARIO_HPP
 #define PAWL_TEST_SIMULATION_SCENARIO_HPP
@@ -10,7 +11,7 @@
 #include "simulation/clocks.hpp"
 #include "simulation/executors.hpp"
 
-#include <pawl/service/options.hpp>
+#include <pawl/options.hpp>
 
 #include <cstdint>
 #include <string>
@@ -18,7 +19,7 @@
 
 namespace simulation {
 
-/// What one step does. What a step cannot do, since its timer is not there, say, is left out.
+/// The action of one step. An impossible action, for example without its timer, is skipped.
 enum class op : std::uint8_t {
     // timers
     make,           ///< a timer of `type` in slot `object`, on `executor` of `context`, by `thread`
@@ -60,7 +61,7 @@ enum class op : std::uint8_t {
     drain, ///< the peer takes one
     close_stream,
     // clocks
-    pass,     ///< `time` goes by, on all clocks but those that are moved by hand
+    pass,     ///< `time` passes, on all clocks except those that are moved by hand
     set,      ///< the clock of `type` to now and `time`
     set_to,   ///< the clock of `type` to `time`
     approach, ///< the clock of the timer `object` to its expiry and `time`; not back if it is steady
@@ -79,7 +80,7 @@ enum class op : std::uint8_t {
     raise, ///< throws
 };
 
-/// How an operation of a limit obeys cancellation, and which kind of limit it is under.
+/// How an operation under a limit obeys cancellation, and the kind of its limit.
 enum class limit : std::uint8_t { timeout, cancel_after };
 enum class obedience : std::uint8_t { ignores, inline_, posts };
 
@@ -92,13 +93,13 @@ struct step {
     flavour executor{};
     bool bound = false;
     int thread = 0;
-    int signal = -1; ///< of a wait: the cancellation signal that it listens to
+    int signal = -1; ///< of a wait: the cancellation signal of its slot
     std::int64_t time = 0;
     std::int64_t more = 0;
     limit under{};
     obedience obeys{};
-    std::vector<step> then{};  ///< what its handler does
-    std::vector<step> dying{}; ///< what its handler does if it is destroyed uncalled
+    std::vector<step> then{};  ///< steps of its handler
+    std::vector<step> dying{}; ///< steps of its handler if it is destroyed uncalled
 };
 
 struct ring_setup {
@@ -122,12 +123,12 @@ struct context_setup {
     bool round_up = false;
 };
 
-/// Where everything stands at the beginning.
+/// The initial state.
 struct setup {
     std::vector<context_setup> contexts{};
     std::vector<kind> types{}; ///< those in use
-    bool threads = false;      ///< timers are made by threads of their own, so that shards fill
-    std::int64_t steady = 0;   ///< readings
+    bool threads = false;      ///< threads make timers, so that several shards fill
+    std::int64_t steady = 0;   ///< initial readings
     std::int64_t set = 0;
     std::int64_t set_milli = 0;
     std::int64_t mock = 0;
@@ -152,10 +153,10 @@ inline constexpr int threads = 8;
 /// @param threads whether timers may be made by several threads.
 [[nodiscard]] scenario generate(std::uint64_t seed, bool threads);
 
-/// The step as C++, without what it has by default.
+/// The step as C++, without default values.
 [[nodiscard]] std::string text_of(const step& s);
 
-/// A C++ program that does the same. @param text stands above it, as a comment.
+/// A C++ program with the same steps. @param text stands above it, as a comment.
 [[nodiscard]] std::string program(const scenario& s, const std::string& text);
 
 } // namespace simulation

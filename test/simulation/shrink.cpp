@@ -32,7 +32,7 @@ public:
     }
 
 private:
-    /// Keeps what `change` makes of the best scenario if that still fails.
+    /// Applies `change` to the best scenario, and keeps the result if that still fails.
     template <class Change>
     bool attempt(Change change) {
         if (!goes_on_())
@@ -46,7 +46,7 @@ private:
         return true;
     }
 
-    /// As in delta debugging: halves first, single ones last.
+    /// Like delta debugging: halves first, single ones last.
     template <class Where>
     void remove_steps(Where where) {
         for (std::size_t size = std::max<std::size_t>(where(best_).size() / 2, 1);; size /= 2) {

@@ -10,8 +10,8 @@
 
 namespace simulation {
 
-/// A scenario as small as can be found of which `fails` still holds: steps, what handlers do, and
-/// options are taken away one after the other until nothing more can be.
+/// The smallest scenario that can be found for which `fails` still holds: steps, actions of
+/// handlers, and options are removed one after the other until no removal is possible.
 /// @param goes_on is asked before each try.
 [[nodiscard]] scenario shrink(scenario s, const std::function<bool(const scenario&)>& fails,
                               const std::function<bool()>& goes_on);

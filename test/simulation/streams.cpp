@@ -30,10 +30,10 @@ struct streams::stream {
     std::int64_t idle = latest; ///< limits; `latest`: none
     std::int64_t read = latest;
     std::int64_t total = latest; ///< a point in time
-    std::int64_t moved = latest; ///< when idleness began, at the latest
-    bool hurried = false; ///< by expire_all(): whatever starts then may find its limit expired
+    std::int64_t moved = latest; ///< latest possible start of idleness
+    bool hurried = false; ///< by expire_all(): the limit of the next operation may have expired
     bool lapsed =
-        false; ///< a limit may have expired while nothing was pending, and ends the next one
+        false; ///< a limit may have expired while no operation was pending, and ends the next one
 
     [[nodiscard]] bool expired(std::int64_t now) const {
         return total <= now ||
@@ -135,7 +135,7 @@ void streams::start(const step& s, bool reads) {
         return;
     for (const operation& o : operations_) {
         if (o.owner == s.object && o.reads == reads)
-            return; // one at a time
+            return; // one operation at a time
     }
     const std::int64_t now = virtual_time::steady;
     operation o;
@@ -177,7 +177,7 @@ void streams::note_expired(int owner) {
         expired = expired || (o.owner == owner && o.limit <= now);
     t.lapsed = t.lapsed || expired;
     for (operation& o : operations_)
-        o.expired = o.expired || (o.owner == owner && expired); // one limit ends them all
+        o.expired = o.expired || (o.owner == owner && expired); // one limit ends all operations
 }
 
 std::vector<streams::operation>::iterator streams::find(int id) {

@@ -1,13 +1,13 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// pawl::timeout_stream over an in-memory network: a byte that a step feeds completes a read, one that
-// a step drains completes a write.
+// pawl::timeout_stream over an in-memory network: a step that feeds a byte completes a read, and a
+// step that drains a byte completes a write.
 //
 // Model
-//   An operation may be ended by a limit if one that holds for it has been reached, and must be if
-//   that was a precision ago. Limits are those of timeout_stream: of a read from its start, of
-//   idleness from the last byte, and of everything.
+//   A limit may end an operation if it applies and has been reached, and must end it if that was a
+//   precision ago. Limits are those of timeout_stream: of a read from its start, of idleness from
+//   the last byte, and of everything.
 
 #ifndef PAWL_TEST_SIMULATION_STREAMS_HPP
 #define PAWL_TEST_SIMULATION_STREAMS_HPP
@@ -34,11 +34,11 @@ public:
         bool work = false;    ///< operations are pending
         bool perhaps = false; ///< limits may be watched
     };
-    /// That context has nothing left to do.
+    /// That context has no more ready work.
     business settled(int context);
     void leave(int context); ///< it is about to be destroyed
     void hurry(int context); ///< expire_all() was called there
-    /// How many waits of its own it may have.
+    /// The maximum number of its own waits.
     [[nodiscard]] std::size_t count() const noexcept { return streams_.size(); }
     void finished() const;
 
@@ -46,22 +46,22 @@ private:
     struct stream;
     struct operation {
         int id = 0;
-        int owner = 0; ///< -1: that is gone
+        int owner = 0; ///< -1: destroyed
         int context = 0;
         bool reads = false;
         std::int64_t limit = 0; ///< when its own limit is reached
-        bool doomed = false;    ///< something has ended it that is not a limit
-        bool served = false;    ///< its byte is there
+        bool doomed = false;    ///< ended by something other than a limit
+        bool served = false;    ///< its byte has arrived
         bool hurried = false;   ///< by expire_all()
-        bool expired = false;   ///< so was a limit that holds for it, when that was last changed
+        bool expired = false;   ///< a limit that applies had expired when it was last changed
         const step* what = nullptr;
     };
 
     void completed(int id, const error_code& ec, std::uint64_t size) override;
     void destroyed(int id) override;
     void start(const step& s, bool reads);
-    /// Something is about to change that a limit depends on, which may have expired, and may have ended
-    /// operations whose handlers are yet to be told.
+    /// A property on which a limit depends is about to change. The limit may have expired, and may
+    /// have ended operations whose handlers have not run yet.
     void note_expired(int owner);
     std::vector<operation>::iterator find(int id);
 

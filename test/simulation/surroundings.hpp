@@ -15,7 +15,7 @@
 
 namespace simulation {
 
-/// What limits, intervals and streams ask of the world that they are part of.
+/// The interface of the world for limits, intervals and streams.
 class surroundings {
 public:
     [[nodiscard]] virtual bool there(int context) const = 0;
@@ -25,13 +25,13 @@ public:
     [[nodiscard]] virtual std::uint64_t hurried(int context) const = 0;
     [[nodiscard]] virtual std::int64_t precision(int context) const = 0;
     [[nodiscard]] virtual boost::asio::any_io_executor executor(int context, flavour f) = 0;
-    /// Has the services of timers in that context, with its options.
+    /// Makes the services of timers in that context, with its options.
     virtual void serve(int context, kind type) = 0;
-    /// What a handler does. May throw.
+    /// Executes the steps of a handler. May throw.
     virtual void go_on(const std::vector<step>& steps) = 0;
 
-    /// A cancellation signal that nobody listens to; -1 if there is none. What listens to it now is
-    /// asked whether it still does so, and told of an emission before it happens.
+    /// A cancellation signal without a listener; -1 if there is none. Its present listener is asked
+    /// whether it still listens, and is notified before an emission.
     struct hearer {
         std::function<bool()> listens;
         std::function<void()> told{};

@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// What timers.hpp declares, for one type of timer and for one kind. Each kind is compiled by itself.
+// Implements timers.hpp for one type of timer and for one kind. Each kind is compiled separately.
 
 #ifndef PAWL_TEST_SIMULATION_TIMER_IMPL_HPP
 #define PAWL_TEST_SIMULATION_TIMER_IMPL_HPP

@@ -25,7 +25,7 @@ namespace simulation {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-/// Is told what becomes of handlers.
+/// Is told the outcomes of handlers.
 class listener {
 public:
     virtual void completed(int id, const error_code& ec, std::uint64_t number) = 0;
@@ -35,7 +35,7 @@ protected:
     ~listener() = default;
 };
 
-/// A completion handler, move-only, which says what becomes of it.
+/// A completion handler, move-only, which reports its outcome.
 class completion {
 public:
     using cancellation_slot_type = asio::cancellation_slot;
@@ -82,7 +82,7 @@ public:
     virtual void assign(any_timer& from) = 0;
 };
 
-/// What is done with the timers of one kind. In files of their own, since they take long to compile.
+/// The functions for timers of one kind. In files of their own, because they take long to compile.
 template <kind K>
 struct timers_of {
     static std::unique_ptr<any_timer> make(const asio::any_io_executor& ex);

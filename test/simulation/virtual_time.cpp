@@ -65,14 +65,14 @@ extern "C" long sysconf(int name) noexcept {
 
 namespace {
 
-/// A timerfd, and where it is watched. Asio makes both in turn, and a thread has few contexts at a time.
+/// A timerfd, and the epoll that watches it. Asio makes both in turn, and a thread has few contexts
+/// at a time.
 struct fake_timerfd {
     static constexpr std::int64_t off = std::numeric_limits<std::int64_t>::max();
     std::int64_t expiry = off;
     int watched_by = -1;
     std::uint64_t settings = 0;
-    bool early =
-        false; ///< it was said to have expired: to set it for the rest is no setting of ours
+    bool early = false; ///< reported as expired: setting it for the remaining time does not count
     epoll_data_t data{};
 };
 constexpr int first_alarm = 1 << 20; // no real descriptor
@@ -129,8 +129,8 @@ extern "C" int epoll_wait(int epoll, epoll_event* events, int, int milliseconds)
             simulation::fail("cost: a context never stops looking for work");
         time_now::steady += 1'000'000'000;
     }
-    // run_for() asks for whole microseconds, and asks again while less than one is left. Nor does time
-    // pass by itself where traits never wait.
+    // run_for() asks for whole microseconds, and asks again while less than one is left. And time
+    // does not pass by itself if traits never wait.
     static std::uint64_t patience = 0;
     patience = time_now::looks < patience ? 0 : patience;
     if (time_now::looks > patience + 1000)
@@ -146,8 +146,8 @@ extern "C" int epoll_wait(int epoll, epoll_event* events, int, int milliseconds)
                 ? expiry
                 : std::min(expiry, time_now::steady + std::int64_t{milliseconds} * 1'000'000);
     }
-    // Asio says a microsecond where it means at once, if another clock's traits say less than one. So
-    // much time passes anyway.
+    // Asio asks for a microsecond instead of zero if the traits of another clock return less than
+    // one. So this much time passes anyway.
     if (!a || expiry > time_now::steady + (milliseconds == 0 ? 1000 : 0))
         return 0;
     a->early = expiry > time_now::steady;

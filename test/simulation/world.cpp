@@ -28,8 +28,8 @@ namespace {
 
 constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
 
-/// manual_clock has one time for the process, and no way back: scenarios would depend on those before.
-/// The arguments of an explicit instantiation may name what is private.
+/// manual_clock has one time for the process, which cannot go back, so scenarios would depend on
+/// earlier ones. The arguments of an explicit instantiation may name private members.
 template <auto Member>
 struct opened {
     friend std::atomic<std::int64_t>& manual_ticks() { return *Member; }
@@ -100,7 +100,7 @@ void world::perform(const step& s) {
         std::fprintf(stderr, "%*s%s\n", 2 * depth_, "", text_of(s).c_str());
     try {
         perform_one(s);
-    } catch (const raised&) { // by a handler that a call has invoked: that of a limit
+    } catch (const raised&) { // thrown by a handler that a call has invoked: that of a limit
         if (depth_ != 0)
             throw;
     }
@@ -254,7 +254,7 @@ void world::set_expiry(const step& s) {
     const auto& home = model_.contexts[at(m.context)];
     const bool alive = home.life == m.life && !home.dying;
     if (!alive && (is_ring(m.type) || !m.waited))
-        return; // nothing tells it that its context has gone
+        return; // it does not learn that its context has ended
     const std::int64_t now = now_of(m.type);
     const std::int64_t before = m.expiry;
     std::int64_t left = s.time;
@@ -280,7 +280,7 @@ void world::set_expiry(const step& s) {
     } catch (const std::invalid_argument&) {
         if (!is_ring(m.type) && s.more >= s.time)
             throw;
-        n = all; // nothing has changed
+        n = all; // unchanged
     } catch (const boost::system::system_error& e) {
         if (e.code() != asio::error::no_buffer_space || !is_ring(m.type))
             throw;
@@ -294,7 +294,7 @@ void world::set_expiry(const step& s) {
     m.expiry = timer.expiry();
     const bool at_time = s.what == op::expires_at || s.what == op::rearm_at;
     const bool within = s.what == op::expires_within || s.what == op::rearm_within;
-    // What is over already is so by the time itself, and so is a point in time.
+    // The time itself decides whether an expiry has passed, also for a point in time.
     const std::int64_t most = within ? s.more : s.time;
     const std::int64_t slack = at_time || most <= 0 ? 0 : slack_of(m.type);
     if (m.expiry < saturating_add(now, s.time) ||
@@ -317,7 +317,7 @@ void world::wait(const step& s) {
     const bool alive = home.life == m.life;
     if (!alive && (!m.waited || !m.native))
         return; // any other executor would be asked for work
-    // What runs functions on the spot runs them in the context of the timer.
+    // An executor that runs functions inside the call runs them in the context of the timer.
     const int wanted = s.executor == flavour::immediate ? m.context : s.context;
     const bool bound = s.bound && there(wanted);
     if (bound && wanted != m.context && (!alive || home.dying))
@@ -467,7 +467,7 @@ void world::clock_step(const step& s) {
             if (now < least || now > most || now - before != moved.count())
                 fail("manual_clock: advance_to_next() moves to " + std::to_string(now) +
                      ", and the next deadline is at " + std::to_string(least));
-            if (moved.count() == 0) { // for waits that are due already it need not look
+            if (moved.count() == 0) { // for waits that are already due it need not check
                 model_.perhaps_looked(s.context);
                 break;
             }
@@ -534,7 +534,7 @@ void world::open(int index) {
     place& c = contexts_[at(index)];
     c.io = std::make_unique<asio::io_context>(setup_.contexts[at(index)].concurrency_hint);
     c.strand.emplace(c.io->get_executor());
-    // Makes its reactor: a context without one sleeps on a condition variable, by real time.
+    // Makes its reactor: a context without one sleeps on a condition variable, in real time.
     const asio::steady_timer any(*c.io);
     c.settings = &virtual_time::settings();
     c.settings_before = *c.settings;
@@ -559,7 +559,7 @@ void world::shut_down(int index) {
     intervals_.leave(index);
     streams_.leave(index);
     model_.shutdown_begins(index);
-    // Its strand's implementation and the executors of timers do not touch it any more.
+    // The implementation of its strand and the executors of timers no longer use it.
     c.strand.reset();
     const int calls = std::exchange(calls_, 0);
     c.io.reset();
@@ -634,8 +634,8 @@ void world::run(const step& s) {
         model_.pending() + limits_.count() + intervals_.count() + streams_.count();
     std::size_t units = 0;
     bool threw = false;
-    // With traits that never wait, Asio looks again and again for as long as it is told to run. So it
-    // does where a clock stands at the end of its range, short of a deadline that is never reached.
+    // With traits that never wait, Asio checks again and again for as long as it must run. It does
+    // the same if a clock stands at the end of its range, before a deadline that is never reached.
     // A handler may make such a service, or set a clock there, while the context runs.
     const auto outer = std::exchange(virtual_time::restless, [&] {
         const bool looks_on = (c.services & (1u << static_cast<unsigned>(kind::mock))) != 0 &&
@@ -663,11 +663,11 @@ void world::run(const step& s) {
         }
     } catch (const raised&) {
         threw = true;
-    } catch (const asio::multiple_exceptions&) { // by several handlers in one unit
+    } catch (const asio::multiple_exceptions&) { // thrown by several handlers in one unit
         threw = true;
     }
     const bool looked_on = virtual_time::restless();
-    const std::int64_t passed = virtual_time::steady - c.ran; // in runs within handlers, too
+    const std::int64_t passed = virtual_time::steady - c.ran; // also in runs within handlers
     virtual_time::restless = outer;
     calls_ = calls;
     model_.run_ends(s.context);
@@ -677,9 +677,9 @@ void world::run(const step& s) {
         fail("cost: " + std::to_string(units) + " units, and no more than " + std::to_string(most) +
              " are needed");
     if (!nested) {
-        // Whatever may cost a unit may set the system timer before, and Asio sets it anew when it has
-        // expired: for clocks that can be set each second, and each five minutes for far deadlines. With
-        // traits that never wait, and so on, it does so each time it looks.
+        // Each cause of a unit may set the system timer before, and Asio sets it again when it has
+        // expired: each second for clocks that can be set, and each five minutes for far deadlines.
+        // With traits that never wait, and so on, Asio sets it each time it checks.
         std::int64_t looks = passed / 300'000'000'000;
         for (int k = 0; k < kinds; ++k) {
             if (is_set(static_cast<kind>(k)) &&
@@ -702,7 +702,7 @@ void world::run(const step& s) {
     settled(s.context);
     if (s.what != op::poll)
         return;
-    // P9, and no hidden cost: what has settled does nothing more until time passes.
+    // P9, and no hidden cost: a settled context does nothing more until time passes.
     if (io.stopped())
         io.restart();
     virtual_time::looks = 0;
@@ -716,9 +716,10 @@ void world::run(const step& s) {
 }
 
 std::uint64_t world::most_units(int index, std::uint64_t handlers, std::size_t pending) const {
-    // A handler takes a unit, and another one if its executor passes it on, or if it was cancelled. Each
-    // operation may wake the driver, and so may each deadline, once, for nothing. A unit takes
-    // batch_limit timers, and a wheel that has fallen behind takes one up to once for each bit of a tick.
+    // A handler takes a unit, and another one if its executor passes it on, or if it was cancelled.
+    // Each operation may wake the driver, and so may each deadline, once, for nothing. A unit takes
+    // batch_limit timers, and a wheel that has fallen behind takes a timer up to once for each bit
+    // of a tick.
     const std::uint64_t moves = pending * 64 / setup_.contexts[at(index)].batch_limit;
     return 2 + 2 * handlers + (totals_.operations - contexts_[at(index)].operations) + pending +
            moves;
@@ -731,7 +732,8 @@ void world::settled(int index) {
 }
 
 totals world::end() {
-    // Those first whose handlers nobody else runs: a context must outlive the waits that go there.
+    // First the contexts that run no handlers for others: a context must outlive the waits that go
+    // there.
     for (bool again = true; again;) {
         again = false;
         for (std::size_t i = 0; i < timers_.size(); ++i) {
@@ -760,7 +762,7 @@ totals world::end() {
                 fail("P3: cancelled waits do not end");
         }
     }
-    for (auto& t : timers_) // made by handlers meanwhile
+    for (auto& t : timers_) // made by handlers in the meantime
         t.reset();
     model_.finished();
     limits_.finished();

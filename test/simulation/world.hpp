@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   Does what the steps of a scenario say, with the library, and tells the model.
+//   Executes the steps of a scenario on the library, and reports to the model.
 //
 // Model
-//   What a handler does are steps, too: they run within the handler. A world is used by one thread.
-//   Where setup::threads says so, timers are made by threads that do nothing else, one at a time.
+//   The actions of a handler are steps, too: they run within the handler. A world is used by one
+//   thread. With setup::threads, threads that do nothing else make the timers, one at a time.
 
 #ifndef PAWL_TEST_SIMULATION_WORLD_HPP
 #define PAWL_TEST_SIMULATION_WORLD_HPP
@@ -33,9 +33,9 @@
 
 namespace simulation {
 
-/// What a simulation did.
+/// Counts of a simulation.
 struct totals {
-    std::uint64_t operations = 0; ///< steps, those of handlers included
+    std::uint64_t operations = 0; ///< steps, including those of handlers
     std::uint64_t waits = 0;
     std::uint64_t units = 0;
 };
@@ -55,23 +55,23 @@ public:
     /// Prints each step.
     static inline bool trace = false;
 
-    /// Fails when the handler of a wait is told success, to show what becomes of a failure.
+    /// Fails when the handler of a wait gets success, to test the handling of a failure.
     static inline bool planted = false;
 
 private:
-    struct raised {}; ///< what handlers throw
+    struct raised {}; ///< the exception of handlers
 
-    /// Where a context is, or was.
+    /// A place for a context, present or past.
     struct place {
         std::unique_ptr<asio::io_context> io;
         std::optional<asio::strand<asio::io_context::executor_type>> strand;
         bool stopped = false; ///< by a step
         std::uint32_t services = 0;
         std::uint64_t hurried = 0;
-        std::uint64_t operations = 0;            ///< that had been carried out when it last ran
-        const std::uint64_t* settings = nullptr; ///< how often its system timer has been set,
-        std::uint64_t settings_before = 0;       ///< and had been when it last ran,
-        std::int64_t ran = 0;                    ///< at that time
+        std::uint64_t operations = 0;            ///< carried out before its last run
+        const std::uint64_t* settings = nullptr; ///< how often its system timer has been set
+        std::uint64_t settings_before = 0;       ///< the same, before its last run
+        std::int64_t ran = 0;                    ///< time of its last run
     };
 
     // --- surroundings
@@ -100,7 +100,7 @@ private:
     void shut_down(int index);
     void set_clock_of(kind k, std::int64_t to);
     void settled(int index);
-    /// How many units a run may take, nested ones included.
+    /// The maximum number of units of a run, including nested ones.
     [[nodiscard]] std::uint64_t most_units(int index, std::uint64_t handlers,
                                            std::size_t pending) const;
     /// Handlers must not run within calls of `f`.
@@ -114,11 +114,11 @@ private:
     std::array<asio::cancellation_signal, signal_slots> signals_;
     std::array<hearer, signal_slots> hearers_;
     std::array<std::unique_ptr<any_timer>, timer_slots> timers_;
-    std::map<int, const step*> steps_; ///< those that have started the waits, by id
+    std::map<int, const step*> steps_; ///< the steps that started the waits, by id
     limits limits_{*this};
     intervals intervals_{*this};
     streams streams_{*this};
-    int calls_ = 0; ///< of the library, in which no handler may run
+    int calls_ = 0; ///< calls of the library during which no handler may run
     int depth_ = 0;
     int last_timer_ = 0;
     int ends_ = 0;

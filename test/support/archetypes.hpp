@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   What users bring to a timer, each in its most awkward legal form: handlers, completion tokens,
-//   allocators, executors, contexts and clocks. Every one of them does as little as the
-//   requirements allow and counts what is done to it. Nothing here knows Pawl, so that the same
-//   test can be run on boost::asio::steady_timer.
+//   The user's parts of a timer, each in its most awkward legal form: handlers, completion tokens,
+//   allocators, executors, contexts and clocks. Every one of them does the minimum that the
+//   requirements allow, and counts its uses. The file does not use Pawl, so the same test can run
+//   on boost::asio::steady_timer.
 //
 // Threads
 //   Only manual_context, the executors and stepped_clock may be used from several threads. The logs
@@ -53,12 +53,12 @@ struct allocation_log {
     std::size_t allocations = 0;
     std::size_t deallocations = 0;
     bool fail = false; // the next allocations throw std::bad_alloc
-    std::size_t most = std::numeric_limits<std::size_t>::max(); // so do those beyond
+    std::size_t most = std::numeric_limits<std::size_t>::max(); // more bytes than this do so, too
 
     std::size_t live() const noexcept { return allocations - deallocations; }
 };
 
-/// The least an allocator can be; counts in a log that outlives it.
+/// The minimal allocator; counts in a log that outlives it.
 template <typename T>
 class counting_allocator {
 public:
@@ -99,7 +99,7 @@ struct handler_log {
     int copies = 0;
     int moves = 0;
     int calls = 0;
-    int live = 0; // objects that exist now
+    int live = 0; // objects that exist at present
     error_code last;
 };
 
@@ -127,8 +127,8 @@ private:
     handler_log* log_;
 };
 
-/// The poorest handler: cannot be copied, assigned or default constructed, has no usable operator&,
-/// and brings its executor, allocator and cancellation slot as members.
+/// The minimal handler: cannot be copied, assigned or default constructed, has no usable operator&,
+/// and has its executor, allocator and cancellation slot as members.
 class handler_archetype {
 public:
     using executor_type = asio::any_io_executor;
@@ -162,7 +162,7 @@ private:
 
 // ---- completion tokens --------------------------------------------------------------------------
 
-/// What token_archetype saw of the initiating function.
+/// The properties of the initiating function that token_archetype sees.
 struct initiation_log {
     handler_log handler;
     bool initiation_has_executor = false;
@@ -210,7 +210,7 @@ struct executor_log {
     std::atomic<int> work{0}; // on_work_started minus on_work_finished, or tracked copies alive
 };
 
-/// An executor that knows properties and is no class of Asio's: hands all to another one and
+/// An executor with properties that is not Asio's: passes everything to another executor and
 /// counts.
 class property_executor {
 public:
@@ -250,7 +250,7 @@ private:
 
 #if !defined(BOOST_ASIO_NO_TS_EXECUTORS)
 
-/// An executor as the networking TS had them: no properties at all.
+/// An executor like those of the networking TS: without properties.
 class ts_executor {
 public:
     ts_executor(asio::io_context& context, executor_log& log) noexcept
@@ -320,8 +320,8 @@ std::unique_ptr<task> make_task(F&& f) {
 
 } // namespace detail
 
-/// An execution context of the user's own: a queue that runs only when told to. Whatever is handed
-/// to it has been handed over but has not begun, for as long as the test likes.
+/// A user-defined execution context: a queue that runs only on request. A function in it has been
+/// handed over but has not started, for as long as the test likes.
 class manual_context : public asio::execution_context {
 public:
     class executor_type {
@@ -389,10 +389,10 @@ public:
         return queue_.size();
     }
 
-    /// Tracked copies of the executor that are alive.
+    /// The number of living tracked copies of the executor.
     int work() const noexcept { return work_.load(std::memory_order_relaxed); }
 
-    /// Runs what is queued, new arrivals included.
+    /// Runs the queue, including new arrivals.
     std::size_t poll() {
         std::size_t n = 0;
         while (run_one_for(std::chrono::seconds(0)))
@@ -432,8 +432,8 @@ private:
 
 #if !defined(BOOST_ASIO_NO_TS_EXECUTORS)
 
-/// A context whose TS executor gives each handler a priority; the application asks for the queue to
-/// be run.
+/// A context whose TS executor gives each handler a priority; the application runs the queue on
+/// request.
 class priority_context : public asio::execution_context {
 public:
     class executor_type {
@@ -511,7 +511,7 @@ private:
 
 // ---- clocks -------------------------------------------------------------------------------------
 
-/// A clock that stands still until told otherwise. Tag makes it a type of its own, as each test
+/// A clock that stands still until a test moves it. Tag makes a separate type, because each test
 /// needs its own time.
 template <typename Tag, bool Steady = true>
 struct stepped_clock {
@@ -533,7 +533,7 @@ private:
     inline static std::atomic<rep> now_{0};
 };
 
-/// Wait traits with the one function that Asio calls: look again after a millisecond at most.
+/// Wait traits with the one function that Asio calls: check again after at most a millisecond.
 template <typename Clock>
 struct polling_traits {
     static typename Clock::duration to_wait_duration(const typename Clock::duration& d) {

@@ -1,16 +1,16 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   A backend against the oracle, in lockstep: each call is made on both, with twin nodes, and what
-//   comes out must be the same, in the same order.
+//   A backend against the oracle, in lockstep: each call is made on both, with twin nodes, and the
+//   outputs must be the same, in the same order.
 //
 // Model
-//   How many nodes a wheel emits in a call depends on how many it has to move, so the oracle is
-//   asked for as many as the wheel has emitted, and then follows its position.
+//   The number of nodes that a wheel emits in a call depends on the number that it has to move. So
+//   the oracle is asked for as many as the wheel has emitted, and then follows its position.
 //
-//   What the driver knows of a timer besides: where it is (nowhere, filed, in which detached set),
-//   and its due tick and start number, which must come out unchanged.
+//   The driver's own knowledge of a timer: its place (none, filed, in a detached set), and its due
+//   tick and start number, which must come out unchanged.
 
 #ifndef PAWL_TEST_SUPPORT_BACKEND_LOCKSTEP_HPP
 #define PAWL_TEST_SUPPORT_BACKEND_LOCKSTEP_HPP
@@ -19,6 +19,7 @@
 
 #include "lockstep.hpp"
 #include "ordered_map_backend.hpp"
+#include "reserve.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -39,6 +40,7 @@ public:
     backend_lockstep(Choices& choices, const pawl::time::geometry& shape, std::size_t timers)
         : choices_(choices), now_(draw_start()), target_(now_), wheel_(shape, tick{now_}),
           oracle_(shape, tick{now_}), twins_(timers) {
+        reserve(wheel_, timers);
         trace("start", now_, "timers", timers);
     }
 
@@ -66,9 +68,9 @@ public:
         check();
     }
 
-    /// Expires all that can be, and ends with two empty backends.
+    /// Expires everything possible, and ends with two empty backends.
     void finish() {
-        draining_.clear(); // lets go of what is left in the sets
+        draining_.clear(); // releases the remaining nodes of the sets
         for (const auto& each : twins_) {
             if (each && each->in != nullptr)
                 expect(!each->wheel.filed(), "a destroyed set has left a node filed", each->index);
@@ -93,7 +95,7 @@ private:
     };
     struct sets;
 
-    /// A timer, filed in both.
+    /// A timer that is filed in both.
     struct twin {
         explicit twin(std::size_t i) : index(i) {
             wheel.of = oracle.of = this;
@@ -102,10 +104,10 @@ private:
         member wheel;
         member oracle;
         std::size_t index;
-        sets* in = nullptr;      // where it was detached to
-        bool started = false;    // has a due tick and an order to be filed anew with
-        tick due;                // what both were told
-        std::uint64_t order = 0; // what the wheel made of it
+        sets* in = nullptr;      // the set that it was detached to
+        bool started = false;    // has a due tick and an order, so it can be refiled
+        tick due;                // the due tick for both
+        std::uint64_t order = 0; // the order that the wheel has given it
         std::uint64_t slot = 0;  // before the present expire()
     };
 
@@ -115,10 +117,10 @@ private:
         ordered_map_backend::detached oracle;
     };
 
-    /// More than there are epochs in a wheel, so that all ways to mark a set are used.
+    /// More than the epochs in a wheel, so that all ways to mark a set are used.
     static constexpr std::size_t most_sets = 66;
 
-    /// Beyond so many timers, B4 would take too long to check.
+    /// With more timers, checking the bound would take too long.
     static constexpr std::size_t few = 300;
 
     std::uint64_t below(std::uint64_t bound) { return choices_.below(bound); }
@@ -133,13 +135,13 @@ private:
         return b == 0 ? 0 : b - 1;
     }
 
-    /// Where the digits above the lowest `bits` of the position change next.
+    /// The position where the digits above the lowest `bits` change next.
     std::uint64_t next_carry(std::uint64_t bits) const {
         const std::uint64_t low = (std::uint64_t{1} << bits) - 1;
         return plus(now_ | low, 1);
     }
 
-    /// Somewhere on the line; often just before a power of two, where digits carry.
+    /// A random position; often just before a power of two, where digits carry.
     std::uint64_t draw_start() {
         const std::uint64_t power = std::uint64_t{1} << below(61);
         return below(2) == 0 ? power - 1 - below(std::min<std::uint64_t>(power, 100)) : power;
@@ -196,8 +198,8 @@ private:
         t.started = true;
     }
 
-    /// erase; or refile, which is for those that have been let go. Not between incomplete calls of
-    /// expire(): if several are then older than what has been handed out, both wheels lose B3.
+    /// Calls erase; or refile, for released nodes. Not between incomplete calls of expire(): if
+    /// several nodes are then older than the emitted ones, both wheels lose the order.
     void stop(twin& t) {
         if (t.wheel.filed()) {
             trace("erase", t.index);
@@ -246,11 +248,12 @@ private:
         twins_[t.index] = std::move(to);
     }
 
-    /// Usually the clock moves on; sometimes an incomplete call is continued, or it stands.
-    void expire(bool far) {
+    /// Usually the clock advances; sometimes an incomplete call is continued, or the clock stands
+    /// still.
+    void expire(bool leaps) {
         if (now_ > std::uint64_t{1} << 61 && below(64) != 63)
-            target_ = now_ + below(3); // leave some of the line for the rest of the run
-        else if (far)
+            target_ = now_ + below(3); // leave most of the range for the rest of the run
+        else if (leaps)
             target_ = plus(now_, std::uint64_t{1} << below(64)) - below(2);
         else
             draw_target();
@@ -282,9 +285,10 @@ private:
     }
 
     void expire_all(std::uint64_t room) {
-        // A node can be moved for each digit of its due tick and of its start, then it is out.
+        // A node can be moved once for each digit of its due tick and of its start, then it is
+        // emitted.
         for (std::size_t calls = (oracle_.size() + 1) * 130; expire_once(room); --calls)
-            expect(calls != 0, "B4: expire() does not come to an end", oracle_.size());
+            expect(calls != 0, "bounded: expire() does not come to an end", oracle_.size());
     }
 
     bool expire_once(std::uint64_t room) {
@@ -297,16 +301,18 @@ private:
 
         const auto result = wheel_.expire(tick{target_}, out);
         trace("  emitted", result.emitted, result.more ? "and left some" : "");
-        expect(result.emitted <= room, "B4: more than there is room for", result.emitted, room);
+        expect(result.emitted <= room, "bounded: more than there is room for", result.emitted,
+               room);
         const auto emitted = std::span(out).first(result.emitted);
         const auto wanted = std::span(expected).first(result.emitted);
         const auto oracle = oracle_.expire(tick{target_}, wanted);
 
-        expect(result.emitted == oracle.emitted, "B1: the oracle emits fewer", result.emitted,
-               oracle.emitted);
-        expect(result.more || !oracle.more, "B2: complete, but the oracle has more", target_);
+        expect(result.emitted == oracle.emitted, "never early: the oracle emits fewer",
+               result.emitted, oracle.emitted);
+        expect(result.more || !oracle.more, "exactly once: complete, but the oracle has more",
+               target_);
         compare(emitted, wanted, before, sorts);
-        expect(count_moved() + result.emitted <= room, "B4: has moved too many", room);
+        expect(count_moved() + result.emitted <= room, "bounded: has moved too many", room);
 
         const tick now = wheel_.now();
         const tick target = std::clamp(tick{target_}, before, tick{tick::never().count() - 1});
@@ -323,8 +329,8 @@ private:
         return result.more;
     }
 
-    /// What was due at `before` may be sorted by due tick, if late-comers are among it, and must be
-    /// if all nodes fit into the room: B3.
+    /// Nodes that were due at `before` may be sorted by due tick, if there are late-comers among
+    /// them, and must be if all nodes fit into the room.
     void compare(std::span<pawl::time::timer_node*> out, std::span<pawl::time::timer_node*> oracle,
                  tick before, bool sorts) {
         std::vector<twin*> got;
@@ -336,7 +342,8 @@ private:
             expect(!t.wheel.filed() && t.wheel.due == t.due && t.wheel.order() == t.order &&
                        t.wheel.user() == t.index % 16,
                    "emitted, but not as it was", t.index);
-            expect(t.due <= std::max(tick{target_}, before), "B1: early", t.due.count(), target_);
+            expect(t.due <= std::max(tick{target_}, before), "never early: early", t.due.count(),
+                   target_);
             overdue += t.due <= before ? 1 : 0;
             got.push_back(&t);
             wanted.push_back(static_cast<member*>(oracle[i])->of);
@@ -346,7 +353,7 @@ private:
         std::sort(wanted.begin(), wanted.begin() + overdue, [](const twin* a, const twin* b) {
             return std::tuple{a->due, a->order} < std::tuple{b->due, b->order};
         });
-        expect(got == wanted, "B3: in another order", overdue, out.size());
+        expect(got == wanted, "order: in another order", overdue, out.size());
     }
 
     bool is_here(const std::unique_ptr<twin>& t) const {
@@ -381,6 +388,7 @@ private:
         trace("detach", draining_.size());
 
         sets& set = *draining_.back();
+        reserve_to_detach(wheel_, twins_.size());
         wheel_.detach_all(set.wheel);
         oracle_.detach_all(set.oracle);
         for (const auto& each : twins_) {
@@ -393,7 +401,7 @@ private:
             go_back();
     }
 
-    /// What the service does when the clock has jumped back.
+    /// Like the service after the clock has jumped back.
     void go_back() {
         rewind();
         while (twin* const popped = pop(draining_.size() - 1))
@@ -426,19 +434,20 @@ private:
         }
     }
 
-    /// In which order a set is emptied is not promised.
+    /// The order in which a set is emptied is not promised.
     twin* pop(std::size_t chosen) {
         sets& set = *draining_[chosen];
         pawl::time::timer_node* const node = set.wheel.pop();
         trace("pop", chosen, node == nullptr ? "nothing" : "a node");
         if (node == nullptr) {
-            expect(set.oracle.pop() == nullptr, "B2: a detached node has not been popped", chosen);
+            expect(set.oracle.pop() == nullptr, "exactly once: a detached node has not been popped",
+                   chosen);
             spare_.push_back(std::move(draining_[chosen]));
             draining_.erase(draining_.begin() + static_cast<std::ptrdiff_t>(chosen));
             return nullptr;
         }
         twin& t = *static_cast<member*>(node)->of;
-        expect(t.in == &set, "B2: popped from a set in which it is not", t.index);
+        expect(t.in == &set, "exactly once: popped from a set in which it is not", t.index);
         expect(!t.wheel.filed() && t.wheel.due == t.due && t.wheel.order() == t.order,
                "popped, but not as it was", t.index);
         oracle_.erase(t.oracle);
@@ -446,7 +455,7 @@ private:
         return &t;
     }
 
-    /// Many at one tick, more than any room, so that a wheel has to sort them in steps.
+    /// Many timers at one tick, more than any room, so that a wheel must sort them in steps.
     void burst() {
         const tick due{plus(now_, below(70))};
         for (std::size_t left = 1 + below(twins_.size()), i = 0; i != left; ++i) {
@@ -483,10 +492,10 @@ private:
     Choices& choices_;
     std::uint64_t now_;
     std::uint64_t target_; // of the last expire()
-    bool complete_ = true; // was the last expire()
+    bool complete_ = true; // whether the last expire() was complete
     Wheel wheel_;
     ordered_map_backend oracle_;
-    std::vector<std::unique_ptr<twin>> twins_; // made when they are first needed
+    std::vector<std::unique_ptr<twin>> twins_; // made on first use
     std::vector<std::unique_ptr<sets>> draining_;
     std::vector<std::unique_ptr<sets>> spare_; // empty
 };

@@ -1,19 +1,20 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   broadcast_ring and a list of all messages that ever were, in lockstep: each call is made on both,
-//   and what comes out must be the same.
+//   broadcast_ring and a list of all messages since the start, in lockstep: each call is made on
+//   both, and the outputs must be the same.
 //
 // Model
-//   The list knows of each generation whether it is reserved, written or skipped, and its message. A
-//   reader is a position. Whether there is room, the list knows: with lag what is published can go,
-//   except from slices; otherwise what all readers have read. When messages are freed is up to the ring,
-//   within bounds: oldest() never passes what a reader keeps, and with lag three quarters of the ring
-//   stay. Messages are counted, so that none is destroyed twice, or never.
+//   For each generation the list has its state (reserved, written or skipped) and its message. A
+//   reader is a position. The list determines whether there is room: with lag, published messages
+//   can go, except those in slices; otherwise, messages that all readers have read. The ring
+//   decides when messages are freed, within bounds: oldest() never passes a message that a reader
+//   keeps, and with lag three quarters of the ring stay. Messages are counted, so that each is
+//   destroyed exactly once.
 //
-//   Of other threads there is what one thread can play: reservations that are published late, in any
-//   order, or never; slices that are held while writers write.
+//   One thread plays parts of other threads: reservations that are published late, in any order, or
+//   never; slices that are held while writers write.
 
 #ifndef PAWL_TEST_SUPPORT_BROADCAST_RING_LOCKSTEP_HPP
 #define PAWL_TEST_SUPPORT_BROADCAST_RING_LOCKSTEP_HPP
@@ -51,7 +52,7 @@ private:
     std::unique_ptr<std::uint64_t> value_;
 };
 
-/// One that is copied in words, of which the second tells whether it is torn.
+/// A message that is copied in words; the second word shows whether it is torn.
 struct copied_message {
     std::uint64_t number = 0;
     std::uint64_t negated = ~std::uint64_t{0};
@@ -116,7 +117,7 @@ public:
         check();
     }
 
-    /// All readers read the rest, in any order with the end of the ring.
+    /// All readers read the rest, before or after the end of the ring.
     void finish() {
         while (!held_.empty())
             drop();
@@ -172,7 +173,7 @@ private:
 
     std::uint64_t below(std::uint64_t bound) { return choices_.below(bound); }
 
-    // --- what the list knows ---------------------------------------------------------------------
+    // --- the list's knowledge --------------------------------------------------------------------
 
     [[nodiscard]] std::uint64_t reserved() const { return all_.size(); }
     [[nodiscard]] std::uint64_t published() const { return published_; }
@@ -180,7 +181,7 @@ private:
         while (published_ != all_.size() && all_[published_].now != phase::reserved)
             ++published_;
     }
-    /// The messages from here on must stay.
+    /// The messages from this generation on must stay.
     [[nodiscard]] std::uint64_t kept() const {
         std::uint64_t from = published();
         if (copies)
@@ -192,7 +193,7 @@ private:
         return from;
     }
     [[nodiscard]] std::uint64_t room() const { return kept() + capacity_ - reserved(); }
-    /// The oldest generation at which a reader can begin.
+    /// The oldest generation at which a reader can start.
     [[nodiscard]] std::uint64_t oldest() const { return ring_ ? ring_->oldest() : last_oldest_; }
 
     std::uint64_t new_value() { return ++values_; }
@@ -202,7 +203,8 @@ private:
 
     // --- writing ---------------------------------------------------------------------------------
 
-    /// With one writer there is one reservation at a time, and with block nobody is there to wait for.
+    /// With one writer there is one reservation at a time. With block, no other thread could make
+    /// room.
     [[nodiscard]] bool may_reserve(std::uint64_t n) const {
         return (many || held_.empty()) &&
                (Policy != pawl::slow_readers::block || closed_ || n <= room());
@@ -225,7 +227,8 @@ private:
 
     void write() {
         const std::uint64_t n = below(2 * capacity_);
-        // More than the ring holds comes in several parts, for which the list has no room to think.
+        // A reservation that is larger than the ring has several parts, which the list cannot
+        // represent.
         if (n == 0 || n > capacity_ || !may_reserve(n))
             return;
         std::vector<T> batch;
@@ -310,7 +313,7 @@ private:
         if (many) {
             for (std::uint64_t g = r.first; g != r.last; ++g)
                 all_[g].now = g < written ? phase::written : phase::skipped;
-        } else { // what is not written is given back
+        } else { // unwritten slots are given back
             all_.resize(written);
             for (std::uint64_t g = r.first; g != written; ++g)
                 all_[g].now = phase::written;
@@ -417,7 +420,7 @@ private:
         r->suspended = false;
     }
 
-    /// With lag: what has gone was missed.
+    /// With lag: messages that have gone were missed.
     void overtake(reader& r) {
         if (!lag || r.position >= published())
             return;
@@ -440,7 +443,7 @@ private:
             expect_missed(r, got.missed);
             return;
         }
-        // A read of nothing need not look whether it was overtaken.
+        // A read of nothing need not check whether it was overtaken.
         if (!copies || most != 0)
             overtake(r);
         expect_missed(r, got.missed);
@@ -456,12 +459,12 @@ private:
         expect(n == got.count, "messages", got.count, n);
         skip(r);
     }
-    /// Whether skipped slots behind the last message are read is up to the ring.
+    /// The ring decides whether skipped slots behind the last message are read.
     void skip(reader& r) {
         while (r.position < r.actual.position() && all_[r.position].now == phase::skipped)
             ++r.position;
     }
-    /// Every read tells of what was missed before, unless the reader is suspended.
+    /// Every read reports earlier missed messages, unless the reader is suspended.
     static void expect_missed(reader& r, std::uint64_t is) {
         const std::uint64_t expected = r.suspended ? 0 : std::exchange(r.missed, 0);
         expect(is == expected, "missed", is, expected);
@@ -505,7 +508,7 @@ private:
             if (!r.holds)
                 return;
             trace("release", r.position, r.held_to);
-            compare(r); // still the same, whatever came in between
+            compare(r); // still the same, whatever happened in between
             if (below(2) == 0) {
                 auto end = r.slice->begin();
                 for (std::uint64_t n = below(4); n != 0 && end != r.slice->end(); --n)
@@ -587,7 +590,7 @@ private:
     std::vector<reservation> held_;
 };
 
-/// So many calls on one ring, or all that the choices are good for, and its end.
+/// Makes a number of calls on one ring, or as many as there are choices, and then ends it.
 template <class Choices, class More>
 void broadcast_ring_run(Choices& choices, More more) {
     const auto on = [&]<class Ring>(std::type_identity<Ring>) {

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   Executors that keep what they are given in a std::function, as the loops of graphical programs do,
-//   and Asio's example cpp03/invocation/prioritised_handlers: in the style of properties, and in that
-//   of the Networking TS. What they are given must be copyable, and is copied.
+//   Executors that store functions in a std::function, like the loops of graphical programs, and
+//   like Asio's example cpp03/invocation/prioritised_handlers: one with properties, and one like
+//   those of the Networking TS. Their functions must be copyable, and are copied.
 //
 // Threads
 //   One.
@@ -31,10 +31,10 @@ public:
 
     [[nodiscard]] std::size_t size() const noexcept { return waiting_.size(); }
 
-    /// Runs all there are and those that they add, highest priority first, then first come first
-    /// served.
-    /// @param calls how many copies of each are called.
-    /// @return how many functions there were.
+    /// Runs all present functions and those that they add, highest priority first, then first come
+    /// first served.
+    /// @param calls number of copies of each function that are called.
+    /// @return the number of functions.
     std::size_t run_all(int calls = 1) {
         std::size_t count = 0;
         for (; !waiting_.empty(); ++count) {

@@ -1,20 +1,21 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   event_queue and a model of it, in lockstep: each call is made on both, and counts and events must
-//   be the same, in the same order, with the same times and overruns.
+//   event_queue and a model of it, in lockstep: each call is made on both, and counts and events
+//   must be the same, in the same order, with the same times and overruns.
 //
 // Model
-//   The model has no lock, no dead slot and no wait: its events are a deque, and what is destroyed is
-//   erased. It knows two things of a context: that waits fall due in the order of their deadlines, and,
-//   if those are equal, of their starts; and that what has fallen due runs when the context does, before
-//   what is started meanwhile.
+//   The model has no lock, no dead slot and no wait: its events are a deque, and destroyed ones are
+//   erased. It uses two properties of a context: waits fall due in the order of their deadlines,
+//   and, for equal deadlines, of their starts; and due waits run when the context does, before
+//   waits that start in the meantime.
 //
-//   Choices are drawn while the queue calls a function, too: so functions destroy timers, start them,
-//   throw, and destroy the queue.
+//   Choices are also drawn while the queue calls a function, so functions destroy timers, start
+//   them, throw, and destroy the queue.
 //
-//   What holds without the model is asserted as well: points of the grid, and that no tick is lost.
+//   Properties that need no model are asserted as well: points of the grid, and that no tick is
+//   lost.
 
 #ifndef PAWL_TEST_SUPPORT_EVENT_QUEUE_LOCKSTEP_HPP
 #define PAWL_TEST_SUPPORT_EVENT_QUEUE_LOCKSTEP_HPP
@@ -26,7 +27,12 @@
 
 #include <boost/asio/io_context.hpp>
 
+#if defined(_WIN32) // where a queue has no descriptor
+#define PAWL_TEST_DESCRIPTORS 0
+#else
+#define PAWL_TEST_DESCRIPTORS 1
 #include <poll.h>
+#endif
 
 #include <algorithm>
 #include <array>
@@ -63,18 +69,18 @@ public:
         time_point due;
         phase is = phase::armed;
         place at = place::nowhere;
-        std::uint64_t start = 0;   ///< of its wait: a number
+        std::uint64_t start = 0;   ///< number of the start of its wait
         std::size_t ticks = 0;     ///< in the queue
-        std::uint64_t owed = 0;    ///< ticks that its next event stands for
-        std::uint64_t emitted = 0; ///< ticks that have fallen due, whatever has become of them
-        std::uint64_t skipped = 0; ///< those that destroy() has
+        std::uint64_t owed = 0;    ///< ticks for which its next event stands
+        std::uint64_t emitted = 0; ///< ticks that have fallen due, whatever their outcome
+        std::uint64_t skipped = 0; ///< ticks that destroy() has skipped
     };
     /// An event: a tick, the last one of a timer, or a function.
     struct slot {
         std::uint64_t number;
         timer* of;         ///< none: a function
         bool last;         ///< of its timer
-        bool counts;       ///< it is to be handled
+        bool counts;       ///< it must be handled
         event what;        ///< of a timer
         std::size_t which; ///< the function
     };
@@ -104,7 +110,7 @@ public:
         slots_.push_back({next_number_++, nullptr, false, true, {}, which});
     }
 
-    /// The clock has moved: what is due is ready to run.
+    /// The clock has moved: due waits are ready to run.
     void look() {
         std::vector<timer*> due;
         for (timer* const t : waiting_)
@@ -119,7 +125,7 @@ public:
             ready_.push_back(t);
         }
     }
-    /// The context runs. @return how many waits have ended.
+    /// The context runs. @return the number of waits that have ended.
     std::size_t run() {
         std::size_t count = 0;
         for (;;) {
@@ -136,12 +142,12 @@ public:
         }
     }
     [[nodiscard]] bool has_ready_and_parked() const { return !ready_.empty() && !parked_.empty(); }
-    /// Whether a wait was started when it was due, and the context has not run since.
+    /// Whether a wait was due at its start, and the context has not run since.
     [[nodiscard]] bool overdue() const {
         return std::any_of(waiting_.begin(), waiting_.end(),
                            [](const timer* t) { return t->due <= clock::now(); });
     }
-    /// Timers that wait for room go on, if there is some.
+    /// Timers that wait for room continue, if there is room.
     void unpark() {
         while (!parked_.empty() && ticks_ < options_.capacity) {
             timer& t = *parked_.front();
@@ -158,7 +164,7 @@ public:
         left_ = most;
         end_ = next_number_;
     }
-    /// The next event that is handled, if there is one more.
+    /// The next event that is handled, if there is another.
     std::optional<slot> next() {
         unpark();
         while (left_ != 0 && !slots_.empty() && slots_.front().number < end_) {
@@ -189,7 +195,7 @@ public:
             std::count_if(slots_.begin(), slots_.end(), [](const slot& s) { return s.counts; }));
     }
     [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
-    /// The earliest deadline, if nothing is due.
+    /// The earliest deadline, if no wait is due.
     [[nodiscard]] std::optional<time_point> next_deadline() const {
         if (waiting_.empty() || !ready_.empty())
             return {};
@@ -271,8 +277,8 @@ private:
     std::deque<timer*> ready_;
     std::deque<timer*> parked_;
     std::uint64_t starts_ = 0;
-    std::size_t left_ = 0;  ///< of the events that process_events() may handle
-    std::uint64_t end_ = 0; ///< of those
+    std::size_t left_ = 0;  ///< events that process_events() may still handle
+    std::uint64_t end_ = 0; ///< the end of those
 };
 
 template <class Choices>
@@ -293,7 +299,7 @@ public:
             queue_.emplace(io_, options_);
         trace(own_ ? "own context" : "given context", "capacity", options_.capacity, "overflow",
               static_cast<int>(options_.overflow));
-        if (!own_ && below(4) == 0)
+        if (PAWL_TEST_DESCRIPTORS && !own_ && below(4) == 0)
             descriptor_ = queue_->native_handle();
     }
     event_queue_lockstep(const event_queue_lockstep&) = delete;
@@ -322,7 +328,7 @@ public:
         check();
     }
 
-    /// Handles what is there; then all timers end.
+    /// Handles the present events; then all timers end.
     void finish() {
         for (int rounds = 0; goes_on() && rounds != 200; ++rounds) {
             run();
@@ -352,7 +358,7 @@ public:
     }
 
 private:
-    /// What a function throws that is told to.
+    /// The exception of a function that is told to throw.
     struct thrown : std::exception {};
 
     struct one {
@@ -361,7 +367,7 @@ private:
         time_point first;
         queue::timer handle{};
         std::weak_ptr<int> function{};       ///< of the queue
-        std::optional<time_point> handled{}; ///< its last event that was
+        std::optional<time_point> handled{}; ///< its last handled event
         std::uint64_t counted = 0;           ///< handled events, and their overruns
     };
 
@@ -409,9 +415,9 @@ private:
         }
     }
 
-    /// In which order waits come that were due when they started, and others that have fallen due
-    /// meanwhile, is not promised: so a given context runs before they meet. So it does before a call
-    /// that lets parked timers go on.
+    /// The order between waits that were due when they started and others that have fallen due in
+    /// the meantime is not promised. So a given context runs before they meet, and before a call
+    /// that lets parked timers continue.
     void run_ready() {
         if (model_.has_ready_and_parked())
             run();
@@ -440,14 +446,14 @@ private:
         time_point first = now + period;
         queue::timer handle;
         switch (below(4)) {
-        case 0: // at a point of time that may have passed
+        case 0: // at a time point that may have passed
             first = now - ms(20) + ms(below(60)) + offset;
             if (first <= now)
                 run();
             handle =
                 one_off ? queue_->once_at(first, f) : queue_->every_from(first, period, f, missed);
             break;
-        case 1: // wrong, and at the end of time
+        case 1: // an error, and at the end of time
             if (one_off) {
                 expect_throw<std::invalid_argument>([&] { queue_->once(-ms(1) - offset, f); },
                                                     "a negative time was accepted");
@@ -474,7 +480,7 @@ private:
         run_overdue();
     }
 
-    /// One of the last, whatever has become of it.
+    /// One of the last timers, whatever its state.
     one* some() {
         return all_.empty()
                    ? nullptr
@@ -507,7 +513,7 @@ private:
         trace("submit", id);
         if (below(2) == 0)
             queue_->get_executor().execute([this, id] { on_function(id); });
-        else // too large to stand in a slot
+        else // too large for a slot
             queue_->get_executor().execute(
                 [this, id, token = std::make_shared<int>()] { on_function(id); });
         model_.submit(id);
@@ -570,7 +576,7 @@ private:
         act();
     }
 
-    /// What a function does.
+    /// The actions of a function.
     void act() {
         switch (below(64)) {
         case 0:
@@ -614,7 +620,7 @@ private:
         queue_.reset();
     }
 
-    // --- what holds -----------------------------------------------------------------------------
+    // --- invariants ------------------------------------------------------------------------------
 
     void check_grid(one& t, const queue::event& e) {
         expect(e.scheduled <= e.emitted && e.emitted <= clock::now(), "early", t.as_model.id);
@@ -628,7 +634,7 @@ private:
         t.counted += 1 + e.overruns;
     }
 
-    /// @pre nothing is left to be handled, unless there is too much
+    /// @pre no event is left to be handled, unless there are too many
     void check_no_tick_is_lost() {
         if (model_.pending() != 0)
             return;
@@ -657,7 +663,7 @@ private:
     void check() {
         if (!goes_on())
             return;
-        if (own_) { // a call looks at so many timers at a time
+        if (own_) { // each call checks a limited number of timers
             for (std::size_t left = model_.run() / 16; left != 0; --left)
                 (void)queue_->pending();
         }
@@ -673,11 +679,13 @@ private:
         expect(queue_->timers() == timers, "timers()", queue_->timers(), timers);
         for (std::size_t n = std::min<std::size_t>(all_.size(), 20); n != 0; --n)
             check(all_[all_.size() - n]);
+#if PAWL_TEST_DESCRIPTORS
         if (descriptor_) {
             ::pollfd fd{*descriptor_, POLLIN, 0};
             expect((::poll(&fd, 1, 0) == 1) == (model_.inqueue() != 0), "readable",
                    model_.inqueue());
         }
+#endif
         if (below(8) == 0) {
             run_ready();
             model_.unpark();
@@ -686,7 +694,7 @@ private:
         }
         run_overdue();
     }
-    /// The queue is gone. What is left of it are handles.
+    /// The queue has been destroyed. Only handles are left.
     void check_ended() {
         for (one& t : all_) {
             expect(t.handle.ended() && !t.handle.armed() && !t.handle.disarm(), "after the queue",
@@ -706,8 +714,8 @@ private:
     model model_;
     std::deque<one> all_;
     std::size_t submitted_ = 0;
-    std::size_t handled_ = 0; ///< by process_events() so far
-    bool throws_ = false;     ///< a function has
+    std::size_t handled_ = 0; ///< by process_events() until now
+    bool throws_ = false;     ///< a function has thrown
     one* running_ = nullptr;  ///< the timer whose function runs
 };
 

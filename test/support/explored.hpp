@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 // Purpose
 //   Runs a few threads on every execution that the C++ memory model allows them, within bounds:
@@ -15,39 +15,40 @@
 //                                      ^ floor of this thread: the latest of these that an event
 //                                        which happens before has read or written (coherence)
 //
-//   - A load reads its floor or anything later. If it acquires, the thread joins the released clock.
-//   - A store goes anywhere behind its floor, but not between an rmw and what that has read. A
-//     releasing store keeps the clock of its thread. A relaxed one keeps none.
-//   - An rmw reads what no other rmw has read and goes right behind it. It keeps the clock of what it
-//     has read as well: a release sequence. A compare-exchange that fails is a load.
+//   - A load reads its floor or a later store. If it acquires, the thread joins the released clock.
+//   - A store goes anywhere behind its floor, but not between an rmw and the store that the rmw has
+//     read. A releasing store keeps the clock of its thread. A relaxed one keeps none.
+//   - An rmw reads a store that no other rmw has read and goes right behind it. It also keeps the
+//     clock of that store: a release sequence. A compare-exchange that fails is a load.
 //   - A relaxed load may read a store that has not been made yet (load buffering), if another
-//     execution with the same past has made it without that. An execution in which the store does not
-//     follow, or comes to depend on the load by happens-before, is dropped.
+//     execution with the same past has made it without that load. An execution in which the store
+//     does not follow, or comes to depend on the load by happens-before, is dropped.
 //   - seq_cst operations on one atomic read and write in the order in which they are executed.
 //   - wait() blocks until a notification with a newer store.
-//   - Threads are fibers of one thread. The next one to run is a choice before each operation.
+//   - Threads are fibers of one thread. Which one runs next is a choice before each operation.
 //
-//   A depth-first search goes through all choices. Every choice has a plain answer: go on with the
-//   same thread, read the newest store, store at the end. Any other answer is a deviation. The search
-//   takes all executions with 0 deviations, then 1, and so on up to a bound, so that the first bad
-//   execution is a short one. A random walk deviates without a bound.
+//   A depth-first search goes through all choices. Every choice has a default answer: continue the
+//   same thread, read the newest store, store at the end. Any other answer is a deviation. The
+//   search takes all executions with 0 deviations, then 1, and so on up to a bound, so that the
+//   first bad execution is a short one. A random walk deviates without a bound.
 //
 //   A site is a place in the source that names a memory order (test/orders/explored_header.py). The
 //   order of one site can be weakened for an exploration. See weaknesses().
 //
 // Finds
 //   - Data races on explored::data and explored::member, which stand for memory that is not atomic.
-//   - A member that is used after its destruction, by any thread and whatever happens before.
+//   - A member that is used after its destruction, by any thread, whatever happens before.
 //   - An atomic that is used before its construction or after its destruction, in happens-before.
-//   - What execution::require() says, and threads that are blocked for good.
+//   - Failures of execution::require(), and threads that are blocked forever.
 //
 // Limits
-//   - No fences, since the library uses none; no consume. At most four threads beside the first one.
-//   - Atomics hold up to eight bytes. Code under test must not wait in a loop for another thread.
+//   - No fences, because the library uses none; no consume. At most four threads beside the first
+//     one.
+//   - Atomics have up to eight bytes. Code under test must not wait in a loop for another thread.
 //   - One load of an execution reads from the future, and only a relaxed one.
-//   - The order of all seq_cst operations is the order of execution. So an execution is missed in
-//     which that order contradicts happens-before, which C++20 allows beside weaker accesses.
-//   - Within the bound the search is complete. Beyond it only the random walk has been.
+//   - The order of all seq_cst operations is the order of execution. So an execution is missed if
+//     that order contradicts happens-before, which C++20 allows beside weaker accesses.
+//   - Within the bound the search is complete. Beyond it there is only the random walk.
 
 #ifndef PAWL_TEST_SUPPORT_EXPLORED_HPP
 #define PAWL_TEST_SUPPORT_EXPLORED_HPP
@@ -87,7 +88,7 @@ struct site {
     std::string_view text; ///< the line
 };
 
-/// A memory order, and where it is written.
+/// A memory order, and its place in the source.
 struct order {
     static constexpr unsigned nowhere = ~0U;
 
@@ -136,13 +137,13 @@ struct weakening {
     std::memory_order to = std::memory_order_seq_cst;
 };
 
-/// How far an exploration goes.
+/// The extent of an exploration.
 struct limits {
     unsigned deviations = 3;       ///< of one execution
     std::uint64_t random = 0;      ///< executions of the random walk that follows
     std::uint64_t seed = 0;        ///< of that walk
-    bool shortest_first = true;    ///< 0 deviations, then 1, ...; else all at once
-    unsigned first_deviations = 0; ///< where that begins
+    bool shortest_first = true;    ///< 0 deviations, then 1, ...; otherwise all at once
+    unsigned first_deviations = 0; ///< first number of deviations
 };
 
 /// A bad execution.
@@ -151,12 +152,12 @@ struct failure {
     std::string trace; ///< a line for each step
 };
 
-/// What an exploration has seen.
+/// The results of an exploration.
 struct findings {
     std::uint64_t executions = 0;
     std::optional<failure> bad; ///< the exploration ends with it
     std::set<std::string> outcomes;
-    std::vector<bool> sites; ///< that were used
+    std::vector<bool> sites; ///< the sites that were used
 };
 
 class execution;
@@ -175,7 +176,7 @@ constexpr std::size_t most_steps = 5000;
 using word = std::uint64_t;
 using moment = std::uint32_t;
 
-/// What happens before: the events of each thread up to a moment.
+/// Happens-before: the events of each thread up to a moment.
 struct clock {
     std::array<moment, most_threads> known{};
 
@@ -227,8 +228,8 @@ struct location {
     const void* address;
     std::size_t maker;
     moment made;
-    std::vector<store> stores;              ///< as they were made
-    std::vector<std::size_t> modifications; ///< their order
+    std::vector<store> stores;              ///< in the order of execution
+    std::vector<std::size_t> modifications; ///< the modification order
     std::array<std::vector<access>, most_threads> accesses;
     std::vector<early_load> early;
     std::size_t sc_floor;
@@ -249,7 +250,7 @@ struct location {
         return static_cast<std::size_t>(
             std::find(modifications.begin(), modifications.end(), which) - modifications.begin());
     }
-    /// An rmw has read the store at `position`, so that nothing goes between.
+    /// An rmw has read the store at `position`, so no store may go between.
     [[nodiscard]] bool is_taken(std::size_t position) const {
         return position + 1 != modifications.size() && stores[modifications[position + 1]].is_rmw;
     }
@@ -268,12 +269,12 @@ struct location {
     }
 };
 
-/// A choice. Answer 0 is the plain one; `later` are values from the future, behind the others.
+/// A choice. Answer 0 is the default; `later` are values from the future, behind the others.
 struct node {
     std::size_t answers;
     std::size_t chosen;
     unsigned spent; ///< deviations before it
-    bool is_free;   ///< any answer is plain
+    bool is_free;   ///< any answer is a default
     std::vector<word> later;
 
     [[nodiscard]] std::size_t all() const { return answers + later.size(); }
@@ -482,7 +483,7 @@ private:
 
     // the execution
     bool running_ = false;
-    bool over_ = false;       ///< it is bad, or impossible: go on plainly until it ends
+    bool over_ = false;       ///< bad, or impossible: only default answers until it ends
     bool impossible_ = false; ///< a store from the future did not come
     std::string bad_;
     std::string bad_trace_;
@@ -515,30 +516,30 @@ private:
     std::size_t current_ = 0;
 };
 
-/// What a scenario may ask of its execution.
+/// The interface of an execution for a scenario.
 class execution {
 public:
     explicit execution(explorer& e) : explorer_(e) {}
 
-    /// Runs these in threads of their own until all have ended. What came before happens before
-    /// them, and they happen before what comes after.
+    /// Runs these in threads of their own until all have ended. Earlier operations happen before
+    /// them, and they happen before later ones.
     template <class... Bodies>
     void together(Bodies... bodies) {
         explorer_.together({std::function<void()>(bodies)...});
     }
 
-    /// A bad execution, unless it holds.
+    /// The execution is bad unless `holds`.
     void require(bool holds, std::string_view what) { explorer_.require(holds, what); }
 
-    /// What came of the execution, for findings::outcomes.
+    /// The result of the execution, for findings::outcomes.
     void outcome(std::string what) { explorer_.outcome(std::move(what)); }
 
-    /// How a pointer to it is printed.
+    /// Sets the name under which a pointer to it is printed.
     void name(const void* what, std::string text) {
         explorer_.name(static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(what)),
                        std::move(text));
     }
-    /// How an atomic or data at this address is printed.
+    /// Sets the name under which an atomic or data at this address is printed.
     void name_place(const void* where, std::string text) { explorer_.name(where, std::move(text)); }
 
 private:
@@ -670,7 +671,7 @@ inline detail::location* explorer::find(const void* address) {
     return at;
 }
 
-/// Before each operation.
+/// Called before each operation.
 inline std::memory_order explorer::begin(order o) {
     reschedule();
     (void)tick();
@@ -813,7 +814,7 @@ inline bool explorer::exchange_if(const void* address, bool weak, word& expected
             candidates.push_back({p, false});
     }
     if (weak && at->stores[at->modifications[end - 1]].value == expected)
-        candidates.push_back({end - 1, false}); // for no reason
+        candidates.push_back({end - 1, false}); // spuriously
     const candidate chosen = candidates[choose(candidates.size(), false)];
     const std::size_t which = at->modifications[chosen.place];
     const detail::store from = at->stores[which];
@@ -843,7 +844,7 @@ inline void explorer::wait(const void* address, word old, order o) {
     while (load(address, o, "wait") == old && !over_) {
         const location& at = *find(address);
         if (at.accesses[current_].back().which != at.modifications.back())
-            continue; // what was read is stale: whoever has stored since may have notified already
+            continue; // stale: a thread that has stored since may already have notified
         if (current_ == 0) {
             fail("all threads are blocked", true);
             return;
@@ -864,7 +865,7 @@ inline void explorer::notify(const void* address) {
         if (each.state != detail::thread_state::blocked || each.waits_for != at)
             continue;
         each.state = detail::thread_state::ready;
-        // It reads what this thread knows, or something later.
+        // It reads a store that this thread knows, or a later one.
         at->accesses[t].push_back(
             {each.knows.known[t], at->modifications[at->floor(self().knows)]});
     }
@@ -925,7 +926,7 @@ inline void explorer::together(std::vector<std::function<void()>> bodies) {
         each.context.uc_link = nullptr;
         makecontext(&each.context, &explorer::enter_thread, 0);
     }
-    // Which one begins is a choice of the first of them.
+    // Which thread starts is a choice of the first of them.
     current_ = 1;
     current_ = 1 + choose(started_, true);
     swapcontext(&threads_[0].context, &threads_[current_].context);
@@ -948,7 +949,7 @@ inline void explorer::switch_to(std::size_t thread) {
     swapcontext(&threads_[from].context, &threads_[thread].context);
 }
 
-/// Another thread may go on.
+/// Another thread may continue.
 inline void explorer::reschedule() {
     if (current_ == 0)
         return;
@@ -966,7 +967,7 @@ inline void explorer::reschedule() {
         switch_to(to);
 }
 
-/// This thread does not go on, for the time being.
+/// This thread does not continue for the time being.
 inline void explorer::leave_thread() {
     std::array<std::size_t, detail::most_threads> ready{};
     std::size_t n = 0;
@@ -988,13 +989,13 @@ inline void explorer::abandon() {
     throw std::logic_error("explored: an abandoned thread goes on");
 }
 
-/// @param is_fatal that the thread cannot go on.
+/// @param is_fatal whether the thread cannot continue.
 inline void explorer::fail(std::string what, bool may_throw, bool is_fatal) {
     if (!over_ && bad_.empty()) {
         bad_ = std::move(what);
         bad_trace_ = trace();
     }
-    // Whether a load from the future was right shows when all threads have ended.
+    // Whether a load from the future was right is known when all threads have ended.
     if (promise_ && !promise_->is_kept && !is_fatal && current_ != 0)
         return;
     over_ = true;
@@ -1004,7 +1005,7 @@ inline void explorer::fail(std::string what, bool may_throw, bool is_fatal) {
         throw abandoned{};
 }
 
-// --- explorer: how it is printed -----------------------------------------------------------------
+// --- explorer: printing --------------------------------------------------------------------------
 
 inline std::string explorer::shown(word value) const {
     const auto named = names_.find(value);
@@ -1045,9 +1046,9 @@ inline std::string explorer::trace() const {
     return text.str();
 }
 
-// --- what code under test uses -------------------------------------------------------------------
+// --- for code under test -------------------------------------------------------------------------
 
-/// As std::atomic.
+/// Like std::atomic.
 template <class T>
 class atomic {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(std::uint64_t));
@@ -1123,8 +1124,8 @@ private:
     }
 };
 
-/// Memory that is not atomic: two threads that use it without happens-before, and one of them writes,
-/// are a data race.
+/// Memory that is not atomic. If two threads use it without happens-before, and one of them writes,
+/// that is a data race.
 template <class T>
 class data {
 public:
@@ -1162,12 +1163,12 @@ private:
     mutable explorer::plain_memory seen_;
 };
 
-/// A data member of a class under test. What is known of it outlives it, so that its memory must not
-/// be used again within an execution.
+/// A data member of a class under test. The explorer's knowledge of it outlives it, so its memory
+/// must not be reused within an execution.
 template <class T>
 class member {
 public:
-    /// @param name as it is printed, a literal.
+    /// @param name for printing, a literal.
     template <class... Args>
     explicit member(std::string_view name, Args&&... args) : value_(std::forward<Args>(args)...) {
         if (explorer::active() != nullptr)
@@ -1180,7 +1181,7 @@ public:
             explorer::active()->end_member(this);
     }
 
-    /// Not const: as if it was written.
+    /// Not const, because it counts as a write.
     [[nodiscard]] T& used() {
         touch(true);
         return value_;
@@ -1205,7 +1206,7 @@ class sequence_data {
 public:
     explicit sequence_data(std::size_t capacity) : all_(Sequence(capacity)) {}
 
-    /// Does not change, so that any thread may ask.
+    /// Does not change, so any thread may call it.
     [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
     [[nodiscard]] bool empty() const { return all_.read().empty(); }
     [[nodiscard]] std::size_t size() const { return all_.read().size(); }
@@ -1232,7 +1233,7 @@ private:
     return all;
 }
 
-/// Explores a scenario, with one order weakened if need be.
+/// Explores a scenario, optionally with one weakened order.
 inline findings explore(const scenario& body, const limits& l = {},
                         const std::vector<site>& sites = {}, weakening weak = {}) {
     return explorer(sites, weak).explore(body, l);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   Memory that is filled and kept when it is given back, so that a test sees a write to it without a
+//   Memory that is filled and kept when it is freed, so that a test detects a write to it without a
 //   sanitizer.
 
 #ifndef PAWL_TEST_SUPPORT_GRAVEYARD_HPP
@@ -47,7 +47,7 @@ public:
         return static_cast<std::size_t>(
             std::count_if(blocks_.begin(), blocks_.end(), [](const block& b) { return b.buried; }));
     }
-    /// Nobody has written to what was given back.
+    /// Whether no write to freed memory has happened.
     bool undisturbed() const noexcept {
         return std::all_of(blocks_.begin(), blocks_.end(), [](const block& b) {
             return !b.buried || std::all_of(b.begin, b.begin + b.size, [](std::byte x) {

@@ -1,8 +1,8 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// A library to be preloaded: the process has a second thread, which sleeps, from the start to the end.
-// Made without C++'s threads, whose memory a test might count; and it gets no signals.
+// A library for preloading: the process has a second thread, which sleeps, from the start to the
+// end. Made without C++'s threads, whose memory a test might count. It gets no signals.
 
 #include <csignal>
 #include <cstdio>

@@ -1,14 +1,14 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   For drivers that make the same calls on a structure and on a model of it: where their choices
-//   come from, and how they say that the two differ. One driver serves a random test, whose choices
-//   are drawn, and a fuzzer, whose choices are the bytes of its input.
+//   For drivers that make the same calls on a structure and on a model of it: the source of their
+//   choices, and how they report a difference. One driver serves a random test, whose choices are
+//   drawn, and a fuzzer, whose choices are the bytes of its input.
 //
 // Model
-//   A driver asks for nothing but numbers below a bound. It needs no test framework: what differs
-//   is an exception, which ends a test as well as a fuzzer.
+//   A driver only asks for numbers below a bound. It needs no test framework: a difference is an
+//   exception, which ends a test as well as a fuzzer.
 
 #ifndef PAWL_TEST_SUPPORT_LOCKSTEP_HPP
 #define PAWL_TEST_SUPPORT_LOCKSTEP_HPP
@@ -24,7 +24,7 @@
 
 namespace pawl_test {
 
-/// Choices from a generator, all numbers alike.
+/// Choices from a generator, uniform.
 class random_choices {
 public:
     explicit random_choices(std::uint64_t seed) : random_(seed) {}
@@ -35,8 +35,8 @@ private:
     std::mt19937_64 random_;
 };
 
-/// Choices from bytes: of as few as the bound needs, so that a changed byte changes one choice.
-/// Once they are used up, all choices are 0.
+/// Choices from bytes. Each takes as few bytes as the bound needs, so that a changed byte changes
+/// one choice. After the last byte, all choices are 0.
 class byte_choices {
 public:
     explicit byte_choices(std::span<const std::uint8_t> bytes) : left_(bytes) {}
@@ -79,14 +79,14 @@ void expect_throw(Call call, const char* what) {
     expect(thrown, what);
 }
 
-/// With PAWL_TRACE=1: one line for each call that a driver makes.
+/// With PAWL_TRACE=1: prints one line for each call of a driver.
 template <class... Operands>
 void trace(const char* call, Operands... operands) {
     static const bool wanted = std::getenv("PAWL_TRACE") != nullptr;
     if (wanted) {
         std::cout << call;
         ((std::cout << ' ' << operands), ...);
-        std::cout << std::endl; // before whatever comes next can end the program
+        std::cout << std::endl; // the next call may end the program
     }
 }
 

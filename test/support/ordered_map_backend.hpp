@@ -1,13 +1,14 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   The oracle: a backend so simple that it is seen to be right. An ordered map from (due, order)
-//   to the node. Slow, and it allocates, inside noexcept functions, too.
+//   The oracle: a backend that is simple enough to be obviously right. An ordered map from (due,
+//   order) to the node. It is slow, and allocates, even inside noexcept functions.
 //
 // Model
-//   The map's due is the later of the node's due tick and of the position at which it was filed,
-//   which is B3 of backend.hpp. Unlike the wheel, it does not sort late-comers by their due ticks.
+//   The due in the map is the later of the node's due tick and of the position at which it was
+//   filed, which is the order promise of backend.hpp. Unlike the wheel, it does not sort
+//   late-comers by their due ticks.
 
 #ifndef PAWL_TEST_SUPPORT_ORDERED_MAP_BACKEND_HPP
 #define PAWL_TEST_SUPPORT_ORDERED_MAP_BACKEND_HPP
@@ -147,12 +148,12 @@ public:
         }
     }
 
-    /// Puts the position where the backend under test has its own: how far an incomplete expire()
-    /// has come is not promised.
+    /// Sets the position to that of the backend under test, because the progress of an incomplete
+    /// expire() is not promised.
     void follow(time::tick now) noexcept { now_ = now; }
 
 private:
-    // Filed nodes must look filed; nothing follows this link.
+    // Filed nodes must look filed; this link is never followed.
     static void mark(time::timer_node& node) noexcept { node.link = &node.next; }
 
     void file(time::timer_node& node, std::uint64_t sequence) noexcept {

@@ -1,24 +1,24 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   timeout_rings behind the calls of a backend, as far as rings can have them, so that the suite
-//   for backends can be asked of rings as well.
+//   timeout_rings behind the interface of a backend, as far as rings support it, so that the suite
+//   for backends can test rings as well.
 //
 // Model
 //   Rings with the delays 1, r, r^2, ... A node that is due d ticks after the position is filed in
-//   the ring with the shortest delay that is not less than d, as a service does that rounds up. The
-//   position is all the clock there is: a node begins by then, and most of them earlier. One that
-//   is due already goes to the ring of one tick, since rings have no other place for it. (A service
-//   does not file it.) A ring has a single slot to begin with, and grows whenever it is full.
+//   the ring with the shortest delay that is not less than d, as in a service that rounds up. The
+//   position serves as the clock: a node starts by then, and most of them earlier. A node that is
+//   already due goes to the ring of one tick, because rings have no other place for it. (A service
+//   does not file it.) A ring starts with a single slot, and grows whenever it is full.
 //
-//   What is filed at the position t is in a period that is over at t + period at the latest. The
-//   call of expire() that takes the position there closes it, if the driver comes in time. So
-//   nothing of that period begins as late as that, and all of it is handed out before
-//   t + period + delay.
+//   A node that is filed at the position t is in a period that is over at t + period at the latest.
+//   If the driver comes in time, the call of expire() that takes the position there closes the
+//   period. So all nodes of that period start earlier, and all are handed out before t + period +
+//   delay.
 //
-//   Not here are refile() and rewind(), since rings do not go back, and any(), which rings have as
-//   take_any(). Nothing can be due never.
+//   There is no refile() and rewind(), because rings do not go back, and no any(), which rings have
+//   as take_any(). No node can be due never.
 
 #ifndef PAWL_TEST_SUPPORT_RINGS_BACKEND_HPP
 #define PAWL_TEST_SUPPORT_RINGS_BACKEND_HPP
@@ -52,7 +52,7 @@ public:
 
         [[nodiscard]] timer_node* pop() {
             timer_node* node = nullptr;
-            for (int places = 0; nodes_.pop(node) && node == nullptr; ++places) // were cancelled
+            for (int places = 0; nodes_.pop(node) && node == nullptr; ++places) // cancelled ones
                 if (places == 100'000)
                     throw std::logic_error("rings_backend: pop() comes to no end");
             return node;
@@ -63,7 +63,7 @@ public:
         rings::detached nodes_;
     };
 
-    /// A node may be due so many ticks after the position: more than a day of milliseconds.
+    /// The maximum distance of a due tick from the position: more than a day of milliseconds.
     static constexpr std::uint64_t longest = std::uint64_t{1} << 28;
 
     rings_backend(const shape& s, tick now)
@@ -80,7 +80,7 @@ public:
     void rearm(timer_node& node, tick due) {
         const unsigned ring = ring_for(due);
         while (!rings_.place(node, {due, ring})) {
-            rings_.grow(ring, rings_.prepare_growth(ring));
+            rings_.ring(ring).grow(rings_.ring(ring).prepare_growth());
             if (!rings_.has_room(node, ring))
                 throw std::logic_error("rings_backend: grown, but full");
         }
@@ -91,10 +91,10 @@ public:
     }
     void detach_all(detached& set) noexcept { rings_.detach_all(set.nodes_); }
 
-    /// The last tick in which a node can be handed out that is filed at the position.
+    /// The last tick in which a node that is filed at the position can be handed out.
     [[nodiscard]] tick latest(tick due) const {
         const std::uint64_t delay = shapes_[ring_for(due)].delay;
-        // Rounded up, and one less.
+        // Rounded up, minus one.
         return tick{now().count() + delay + (delay - 1) / marks_};
     }
 

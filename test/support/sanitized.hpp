@@ -1,9 +1,9 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   What the program is built with, for tests that do less, or leave something out, under a
-//   sanitizer: they are five to fifteen times slower there, and the build without one does it all.
+//   How the program is built, for tests that do less under a sanitizer: they are five to fifteen
+//   times slower there, and the build without one does everything.
 
 #ifndef PAWL_TEST_SUPPORT_SANITIZED_HPP
 #define PAWL_TEST_SUPPORT_SANITIZED_HPP

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   A clock that a test sets, and that lets the test do something in the middle of a reading: what
-//   another thread would do between the reading and its use. So interleavings are chosen, not hoped for.
+//   A clock that a test sets, and that lets the test intervene in the middle of a reading, like
+//   another thread between a reading and its use. So interleavings are deterministic.
 
 #ifndef PAWL_TEST_SUPPORT_SCRIPTED_CLOCK_HPP
 #define PAWL_TEST_SUPPORT_SCRIPTED_CLOCK_HPP
@@ -14,7 +14,7 @@
 
 namespace pawl_test {
 
-/// @tparam Tag makes it a type of its own, as each test needs its own time.
+/// @tparam Tag makes a separate type, because each test needs its own time.
 /// Used by one thread at a time.
 template <int Tag, bool Steady = false>
 class scripted_clock {
@@ -34,8 +34,8 @@ public:
 
     static void set(duration since_epoch) { now_ = since_epoch; }
 
-    /// Calls `f` once, in the `n`th reading from now (1: the next). That reading is of before. `f` must
-    /// not use timers where Asio reads the clock, which it does under its lock.
+    /// Calls `f` once, in the `n`th reading from now (1: the next). That reading returns the time
+    /// before the call. `f` must not use timers in a reading by Asio, which holds its lock then.
     static void at_reading(int n, std::function<void()> f) {
         left_ = n;
         at_reading_ = std::move(f);

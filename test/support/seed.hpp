@@ -1,9 +1,9 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 // Purpose
 //   The seed and the length of a randomised test. Both come from the environment, so that a failure
-//   can be repeated, and the seed is printed in any case.
+//   can be repeated. The seed is always printed.
 
 #ifndef PAWL_TEST_SUPPORT_SEED_HPP
 #define PAWL_TEST_SUPPORT_SEED_HPP
@@ -24,7 +24,7 @@ inline std::uint64_t number_from_environment(const char* name, std::uint64_t oth
     return text != nullptr && *text != '\0' ? std::stoull(text) : otherwise;
 }
 
-/// PAWL_SEED, or one that differs from run to run. Prints it.
+/// PAWL_SEED, or a seed that differs from run to run. Prints it.
 inline std::uint64_t seed() {
     std::random_device device;
     const std::uint64_t drawn = (std::uint64_t{device()} << 32) | device();

@@ -1,18 +1,19 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   timeout_rings and a queue for each ring, in lockstep: each call is made on both, and what comes
-//   out must be the same, in the same order, and in time.
+//   timeout_rings and a queue for each ring, in lockstep: each call is made on both, and the
+//   outputs must be the same, in the same order, and in time.
 //
 // Model
-//   A registration is an entry at the back of its queue; whether a node that is filed anew has got
-//   one, or stays where it is, its ticket tells. Which entries are due the queues cannot know, since
-//   it depends on when a period was closed. So what expire() emits must be what is in front, nothing of
-//   it early, and, if the driver has never been late, nothing may be left that is a period over its delay.
+//   A registration is an entry at the back of its queue. The ticket of a refiled node shows whether
+//   it has got a new entry, or stays in place. The queues cannot know which entries are due,
+//   because that depends on when a period was closed. So the nodes that expire() emits must be
+//   those at the front, none of them early. And if the driver has never been late, no node may be
+//   left that is a period over its delay.
 //
-//   Of other threads there is what one thread can play: a driver that has read the clock before
-//   others filed nodes by it.
+//   One thread plays parts of other threads: a driver that read the clock before others filed nodes
+//   by it.
 
 #ifndef PAWL_TEST_SUPPORT_TIMEOUT_RINGS_LOCKSTEP_HPP
 #define PAWL_TEST_SUPPORT_TIMEOUT_RINGS_LOCKSTEP_HPP
@@ -79,11 +80,11 @@ public:
         check();
     }
 
-    /// Expires all that is filed, and ends with empty rings.
+    /// Expires all nodes, and ends with empty rings.
     void finish() {
-        sets_.clear(); // lets go of what is left in them
+        sets_.clear(); // releases the remaining nodes
         pass(2 * longest());
-        expire_all(); // in one visit, which is late: it closes the last period and finds it due
+        expire_all(); // in one visit, which is late: it closes the last period, which is then due
         expect(rings_.empty() && rings_.next_wake() == tick::never(), "nothing, yet not empty");
         check();
         rings_.invariant();
@@ -97,8 +98,8 @@ private:
 
         timer_node node;
         std::size_t index;
-        tick due{};                   ///< what the rings were told
-        std::uint64_t registered = 0; ///< when, if filed
+        tick due{};                   ///< the due tick for the rings
+        std::uint64_t registered = 0; ///< time of registration, if filed
         std::uint64_t number = 0;     ///< of that registration
         std::uint64_t visits = 0;     ///< of the driver, before it
     };
@@ -106,7 +107,7 @@ private:
     struct queue {
         std::deque<timer*> timers;
         std::uint64_t registrations = 0;
-        std::uint64_t detached = 0; ///< registrations before the last detach
+        std::uint64_t detached = 0; ///< number of registrations before the last detach
         std::size_t capacity = 0;
     };
 
@@ -119,7 +120,7 @@ private:
 
     std::uint64_t below(std::uint64_t bound) { return choices_.below(bound); }
 
-    // ---- what it is tried on ---------------------------------------------------------------------
+    // ---- the objects under test ----------------------------------------------------------------
 
     std::vector<shape> draw_shapes() {
         constexpr std::array<std::uint64_t, 8> delays{1, 2, 7, 8, 30, 64, 100, 1000};
@@ -152,7 +153,7 @@ private:
     void place(timer& t) {
         const unsigned ring = any_ring();
         const std::uint64_t delay = shapes_[ring].delay;
-        // A ring may serve a shorter delay than its own, and the clock may have been read a while ago.
+        // A ring may serve a shorter delay than its own, and the reading of the clock may be old.
         const std::uint64_t early = below(4) == 0 ? below(delay) : 0;
         const tick due{clock_ + delay - early};
         const auto before = fields(t.node);
@@ -166,21 +167,21 @@ private:
         expect(placed == room, "place() and has_room() differ", t.index, ring);
         if (!placed) {
             expect(fields(t.node) == before, "refused, but not as it was", t.index);
-            // What was cancelled in front has been dropped to make room.
-            expect(rings_.oldest(ring) == &queues_[ring].timers.front()->node,
+            // Cancelled nodes at the front have been dropped to make room.
+            expect(rings_.ring(ring).oldest() == &queues_[ring].timers.front()->node,
                    "full, but not of what is filed", ring);
             return;
         }
         expect(t.node.filed() && t.node.due == due && t.node.slot() == ring, "placed, but not so",
                t.index);
         t.due = due;
-        if (was_filed && was_in == ring && t.node.ticket == ticket) { // it stays where it is
+        if (was_filed && was_in == ring && t.node.ticket == ticket) { // it stays in place
             for (const set& s : sets_)
                 expect(t.number >= s.until[ring], "filed anew, but still in a set", t.index);
             return;
         }
         queue& q = queues_[ring];
-        // Its period is open still, and it is in no set.
+        // Its period is still open, and it is in no set.
         expect(!was_filed || was_in != ring || t.visits != visits_ || t.number < q.detached,
                "could have stayed where it was", t.index);
         if (was_filed)
@@ -218,7 +219,7 @@ private:
         timers_[t.index] = std::move(to);
     }
 
-    /// Time goes on. A driver that is punctual comes whenever it is to.
+    /// Time passes. A punctual driver comes at each next_wake().
     void pass(std::uint64_t ticks) {
         const std::uint64_t end = clock_ + ticks;
         trace("pass", ticks);
@@ -270,10 +271,10 @@ private:
 
     void grow(unsigned ring) {
         const timer_node fresh{};
-        if (rings_.has_room(fresh, ring) || !rings_.can_grow(ring))
+        if (rings_.has_room(fresh, ring) || !rings_.ring(ring).can_grow())
             return;
         trace("grow", ring);
-        rings_.grow(ring, rings_.prepare_growth(ring));
+        rings_.ring(ring).grow(rings_.ring(ring).prepare_growth());
         expect(rings_.has_room(fresh, ring), "grown, but full", ring);
         queues_[ring].capacity *= 2;
     }
@@ -288,7 +289,7 @@ private:
             s.until.push_back(q.detached = q.registrations);
     }
 
-    /// Ring by ring, what was filed when the set was made, and is still there.
+    /// Ring by ring, the nodes that were filed when the set was made, and are still there.
     void pop_some() {
         if (sets_.empty())
             return;
@@ -303,7 +304,7 @@ private:
                 return;
             }
             if (!node)
-                continue; // of what was cancelled
+                continue; // a cancelled node
             const unsigned ring = node->slot();
             for (std::size_t r = 0; r < ring; ++r)
                 expect(!has_member(s, r), "popped, with one left in an earlier ring", r, ring);
@@ -331,7 +332,7 @@ private:
 
     // ---- the queues ------------------------------------------------------------------------------
 
-    /// The rings have let go of a node.
+    /// The rings have released a node.
     timer& front(unsigned ring, const timer_node* node, const char* how) {
         queue& q = queues_[ring];
         expect(!q.timers.empty() && &q.timers.front()->node == node, "not the next of its ring",
@@ -357,10 +358,10 @@ private:
             const auto& timers = queues_[r].timers;
             filed += timers.size();
             expect(timers.size() <= queues_[r].capacity, "more than there are slots", r);
-            expect(rings_.oldest(r) == (timers.empty() ? nullptr : &timers.front()->node),
+            expect(rings_.ring(r).oldest() == (timers.empty() ? nullptr : &timers.front()->node),
                    "oldest()", r);
-            expect(timers.empty() || rings_.next_wake(r) != tick::never(), "nobody comes for it",
-                   r);
+            expect(timers.empty() || rings_.ring(r).next_wake() != tick::never(),
+                   "nobody comes for it", r);
         }
         expect(rings_.size() == filed, "size()", rings_.size(), filed);
         expect(rings_.empty() == (filed == 0), "empty()", filed);

@@ -1,9 +1,9 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   timing_wheel against a multimap, in lockstep: the same calls, also from handlers, which throw
-//   now and then.
+//   timing_wheel against a multimap, in lockstep: the same calls, also from handlers, some of which
+//   throw.
 
 #ifndef PAWL_TEST_SUPPORT_TIMING_WHEEL_LOCKSTEP_HPP
 #define PAWL_TEST_SUPPORT_TIMING_WHEEL_LOCKSTEP_HPP
@@ -58,7 +58,7 @@ inline const std::vector<timing_wheel_scene>& timing_wheel_scenes() {
     return scenes;
 }
 
-/// The wheel, and what is known of it: for each id its time, and all ids in firing order.
+/// The wheel, and the model of it: for each id its time, and all ids in firing order.
 template <class Choices>
 class timing_wheel_lockstep {
 public:
@@ -68,7 +68,7 @@ public:
           alarm_bits_(static_cast<int>(4 + below(60))),
           advance_bits_(std::max(1, alarm_bits_ - static_cast<int>(below(12)))) {}
 
-    /// One call. What const members answer is compared after it.
+    /// One call. Afterwards the results of const members are compared.
     void step() {
         const std::uint64_t dice = below(256);
         if (dice < 208)
@@ -84,7 +84,7 @@ public:
 
     void invariant() const { wheel_.invariant(); }
 
-    /// Fires all.
+    /// Fires all alarms.
     void finish() {
         while (const auto next = wheel_.next_alarm_fires_at())
             advance_to(*next);
@@ -121,7 +121,7 @@ private:
                static_cast<key>(precision_);
     }
 
-    /// `t` and up to 2^bits units, near more often than far, in crowds more often than alone.
+    /// `t` plus up to 2^bits units, more often near than far, and more often in crowds than alone.
     time_point after(time_point t, int bits) {
         const std::uint64_t e = below(static_cast<std::uint64_t>(bits) + 1);
         std::uint64_t distance = below(std::uint64_t{1} << e);
@@ -134,7 +134,7 @@ private:
             static_cast<std::uint64_t>(t.time_since_epoch().count()) + std::min(distance, left))}};
     }
 
-    /// A time for an alarm, now and then out of bounds.
+    /// A time for an alarm, sometimes out of bounds.
     time_point some_time() {
         const std::uint64_t dice = below(200);
         if (dice >= 198)
@@ -262,7 +262,7 @@ private:
         fire(next_due, [&](auto handler) { wheel_.fire_past_alarms(handler); });
     }
 
-    /// Every alarm that fires is the one that the map says, whatever handlers do in between.
+    /// Every alarm that fires must be the first in the map, whatever handlers do in between.
     template <class Next, class Call>
     void fire(Next next_due, Call call) {
         const auto handler = [&](wheel::fired&& f) {
@@ -297,7 +297,7 @@ private:
                 if (below(10) == 9)
                     wheel_.invariant();
                 if (below(2) == 0)
-                    return; // what is left fires with a later call
+                    return; // the other alarms fire in a later call
                 fresh_.clear();
             }
         }
@@ -308,7 +308,7 @@ private:
         expect(wheel_.now() == now_, "now()", count(wheel_.now()), count(now_));
         expect(wheel_.size() == alarms_.size(), "size()", wheel_.size(), alarms_.size());
         if (below(ask_every_) != 0)
-            return; // asking moves alarms inside the wheel
+            return; // the question moves alarms inside the wheel
         const auto least = wheel_.min_key();
         expect(least.has_value() == !due_.empty(), "min_key()", due_.size());
         if (!least)
@@ -333,15 +333,15 @@ private:
     time_point now_;
     wheel wheel_;
 
-    int alarm_bits_;   // alarms are up to 2^this units ahead
-    int advance_bits_; // and so far the clock may move at once
+    int alarm_bits_;   // alarms are up to 2^this units in the future
+    int advance_bits_; // maximum step of the clock, as a power of two
     std::uint64_t ask_every_ = below(2) == 0 ? 1 : 1 + below(300);
     std::map<int, alarm> alarms_;
     std::multimap<key, int> due_;
     std::set<int> fresh_; // added or moved during the present call
     std::vector<wheel::handle> gone_ = std::vector<wheel::handle>(50);
     int next_id_ = 0;
-    int asked_ = -1; // of which alarm compare() has asked
+    int asked_ = -1; // the alarm for which compare() has asked
     std::size_t fired_ = 0;
     std::size_t thrown_ = 0;
     std::size_t most_ = 0;

@@ -1,10 +1,10 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   PAWL_TYPED_CASE, which is BOOST_AUTO_TEST_CASE_TEMPLATE for files with hundreds of pairs of a
-//   case and a type: with that, each pair costs a compiler a tenth of a second, whatever the test.
-//   To be included after BOOST_TEST_MODULE has been defined.
+//   PAWL_TYPED_CASE replaces BOOST_AUTO_TEST_CASE_TEMPLATE in files with hundreds of pairs of a
+//   case and a type, each of which would cost a tenth of a second of compile time. Include it after
+//   BOOST_TEST_MODULE has been defined.
 
 #ifndef PAWL_TEST_SUPPORT_TYPED_CASES_HPP
 #define PAWL_TEST_SUPPORT_TYPED_CASES_HPP

@@ -1,21 +1,21 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 // Purpose
 //   Loads and replays the test vectors of test/vectors/. A vector is a short story about one of the
-//   systems that Pawl takes ideas from: steps, and what some of them return. An adapter, one for
-//   each system, carries out the steps on Pawl.
+//   systems whose ideas Pawl uses: steps, and the results of some of them. An adapter for each
+//   system executes the steps on Pawl.
 //
 // Model
-//   Nothing is skipped. What a file says and the adapter does not know is an error: an operation, a
-//   field of a story, of its configuration or of a step, a step that fails although the story does
-//   not say so. Where Pawl promises something else, the adapter lists the step with both values, the
-//   story's and Pawl's, and the replay asserts both.
+//   Nothing is skipped. If the adapter does not know an operation, or a field of a story, of its
+//   configuration or of a step, that is an error. So is a step that fails, unless the story expects
+//   it. If Pawl promises something else, the adapter lists the step with both values, the story's
+//   and Pawl's, and the replay asserts both.
 //
 //   PAWL_TEST_VECTORS is the directory of the repository's files; CMake defines it. The environment
 //   variable PAWL_VECTORS names another one. Every *.json file there belongs to the adapter of the
-//   system that it names. The definitions of Boost.JSON are in vectors_json.cpp. This file knows no
-//   test framework: complaints are text.
+//   system that it names. The definitions of Boost.JSON are in vectors_json.cpp. This file needs no
+//   test framework: errors are texts.
 
 #ifndef PAWL_TEST_SUPPORT_VECTORS_HPP
 #define PAWL_TEST_SUPPORT_VECTORS_HPP
@@ -47,7 +47,7 @@ namespace pawl_test {
 
 namespace json = boost::json;
 
-/// A vector says what its reader does not know.
+/// A vector contains something that its reader does not know.
 class bad_vector : public std::runtime_error {
 public:
     using std::runtime_error::runtime_error;
@@ -68,7 +68,7 @@ public:
         return *found;
     }
 
-    /// Whatever a field holds, as a T.
+    /// The value of a field, as a T.
     template <class T>
     T get(const char* name) {
         const json::value& found = at(name);
@@ -83,7 +83,7 @@ public:
 
     bool flag(const char* name) { return has(name) && get<bool>(name); }
 
-    /// A field that, if it is there, says what the reader takes for granted.
+    /// A field that, if present, must have one of the values that the reader assumes.
     void states(const char* name, std::initializer_list<json::value> allowed) {
         if (has(name) && std::find(allowed.begin(), allowed.end(), at(name)) == allowed.end())
             throw bad_vector(std::string("'") + name + "' is " + json::serialize(at(name)) +
@@ -203,20 +203,20 @@ inline std::vector<test_vector> load_vectors(const std::string& system) {
     return stories;
 }
 
-/// A step at which Pawl answers something else.
+/// A step with another answer by Pawl.
 struct difference {
     const char* story;
     std::size_t step;
     const char* theirs; ///< what the story expects, as JSON
-    const char* ours;   ///< what Pawl answers, as JSON
+    const char* ours;   ///< Pawl's answer, as JSON
     const char* reason;
 };
 
-/// What an adapter can do, by the names of the operations.
+/// The operations of an adapter, by name.
 template <class Adapter>
 using operations = std::map<std::string, json::value (Adapter::*)(fields&)>;
 
-/// Carries out one step.
+/// Executes one step.
 template <class Adapter>
 json::value perform(Adapter& adapter, fields& step) {
     const std::string op = step.text("op");
@@ -228,12 +228,12 @@ json::value perform(Adapter& adapter, fields& step) {
     return returned;
 }
 
-/// Whether a call has failed, as vectors write it.
+/// Whether a call has failed, in the notation of vectors.
 inline bool is_error(const json::value& returned) {
     return returned.is_string() && returned.as_string().starts_with("error:");
 }
 
-/// What is wrong with one step of a story; empty if nothing is.
+/// The error in one step of a story; empty if there is none.
 inline std::string judge(const json::value& returned, const json::value* expected,
                          const difference* listed) {
     const std::string is = "it returned " + json::serialize(returned);
@@ -256,7 +256,7 @@ inline std::string judge(const json::value& returned, const json::value* expecte
                                   listed->reason;
 }
 
-/// Replays a story and says what is wrong with it, or with the list of differences.
+/// Replays a story and returns its errors, or those in the list of differences.
 template <class Adapter>
 std::vector<std::string> replay(const test_vector& story, std::span<const difference> differences) {
     std::vector<std::string> complaints;
@@ -292,8 +292,8 @@ std::vector<std::string> replay(const test_vector& story, std::span<const differ
     return complaints;
 }
 
-/// The listed differences whose story is not told. Other files than the repository's need not tell
-/// every story.
+/// The listed differences without a story. Files other than the repository's need not have every
+/// story.
 inline std::vector<std::string> untold(const std::vector<test_vector>& stories,
                                        std::span<const difference> differences) {
     std::vector<std::string> names;

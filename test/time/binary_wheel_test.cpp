@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
-// What only this backend promises, what could only go wrong in this one, and the defects of HiTime,
-// from which its idea comes. What every backend promises is in test/conformance/backend_test.cpp.
+// The promises that only this backend makes, defects that only this one could have, and the defects
+// of HiTime, whose idea it is. test/conformance/backend_test.cpp has the promises of every backend.
 
 #include <pawl/time/binary_wheel.hpp>
 
@@ -29,10 +29,10 @@
 
 namespace pawl::time {
 
-/// Reaches what the tests cannot reach from outside.
+/// Accesses members that tests cannot reach from outside.
 struct binary_wheel_probe {
     static void set_next_sequence(binary_wheel& wheel, std::uint64_t sequence) {
-        wheel.next_sequence_ = sequence;
+        wheel.starts_.next = sequence;
     }
     static bool staging(const binary_wheel& wheel) {
         return wheel.stage().position != binary_wheel::closed;
@@ -46,10 +46,8 @@ struct binary_wheel_probe {
         return bin >= binary_wheel::first_of_time ? std::optional(bin - binary_wheel::first_of_time)
                                                   : std::nullopt;
     }
-    static constexpr unsigned epochs = binary_wheel::epochs;
-    static int epochs_in_use(const binary_wheel& wheel) {
-        return std::popcount(wheel.epochs_in_use_);
-    }
+    static constexpr unsigned epochs = detail::epochs::most;
+    static std::uint32_t epochs_in_use(const binary_wheel& wheel) { return wheel.epochs_.used(); }
 };
 
 } // namespace pawl::time
@@ -228,7 +226,7 @@ BOOST_FIXTURE_TEST_CASE(a_timer_that_was_due_and_is_due_later_is_waited_for_exac
     insert(0, 0);
     BOOST_TEST((wheel.next_wake() == tick{0}));
 
-    wheel.rearm(nodes[0], tick{777}); // stays in the present, and yet
+    wheel.rearm(nodes[0], tick{777}); // stays in the present, and keeps its new due tick
 
     BOOST_TEST((wheel.next_wake() == tick{777}));
     BOOST_TEST(expire_all(776).empty());
@@ -249,7 +247,7 @@ BOOST_DATA_TEST_CASE_F(fixture, a_crowd_at_one_tick_comes_in_start_order_however
 BOOST_DATA_TEST_CASE_F(fixture, start_order_survives_lazy_rearming,
                        boost::unit_test::data::make({1, 100, 2000}), room) {
     for (timer_node& node : nodes)
-        wheel.insert(node, tick{4096}); // its bin begins here
+        wheel.insert(node, tick{4096}); // its bin starts here
     for (std::size_t i = 0; i != 2000; ++i)
         wheel.rearm(nodes[i * 7 % 2000], tick{5000});
     indices expected(2000);
@@ -280,11 +278,11 @@ BOOST_FIXTURE_TEST_CASE(late_comers_that_fit_are_sorted_by_due_tick_although_roo
     BOOST_TEST(binary_wheel_probe::entered(wheel));
     BOOST_TEST(emitted.empty());
     for (std::size_t i = 20; i != 31; ++i)
-        insert(i, 50 - i); // late by ever more
+        insert(i, 50 - i); // increasingly late
 
     const expire_result first = expire(64, 16, emitted);
     BOOST_TEST(first.more);
-    BOOST_TEST(emitted.empty()); // 4 are moved, 13 are due: for the next call, as a whole
+    BOOST_TEST(emitted.empty()); // 4 are moved, 13 are due: left whole for the next call
     const expire_result second = expire(64, 16, emitted);
 
     BOOST_TEST(!second.more);
@@ -357,7 +355,7 @@ BOOST_FIXTURE_TEST_CASE(late_comers_behind_a_crowd_keep_start_order, fixture) {
         (void)expire(10, 16, emitted);
 
     for (std::size_t i = 100; i != 110; ++i)
-        insert(i, 110 - i); // late by ever more
+        insert(i, 110 - i); // increasingly late
     while (expire(10, 16, emitted).more) {
     }
 
@@ -382,8 +380,8 @@ BOOST_FIXTURE_TEST_CASE(a_node_that_is_refiled_while_younger_ones_are_staged_com
     BOOST_TEST(emitted[before] == 3U);
 }
 
-// Found by the differential test: the wake-up was computed from the two lowest bins, while older
-// nodes were still in an entered one above them.
+// Regression, found by the differential test: the wake-up was computed from the two lowest bins,
+// while older nodes were still in an entered one above them.
 BOOST_FIXTURE_TEST_CASE(an_entered_bin_is_not_waited_past, fixture) {
     for (std::size_t i = 0; i != 100; ++i)
         insert(i, 1030);
@@ -398,6 +396,40 @@ BOOST_FIXTURE_TEST_CASE(an_entered_bin_is_not_waited_past, fixture) {
 
     BOOST_TEST((wheel.next_wake() == wheel.now()));
     BOOST_TEST(expire_all(1030).size() == 84U);
+}
+
+// The cost of one list per bit: all nodes that share a bin with the first one are moved before it
+// is handed out.
+BOOST_FIXTURE_TEST_CASE(P6_a_bin_is_moved_whole_in_steps_of_as_many_nodes_as_there_is_room_for,
+                        fixture) {
+    constexpr std::uint64_t begin = std::uint64_t{1} << 20;
+    constexpr std::size_t room = 64;
+    for (std::size_t i = 0; i != 1000; ++i)
+        insert(i, begin + 7 * i);
+    const auto bits = [this] {
+        std::vector<std::optional<unsigned>> all;
+        for (std::size_t i = 0; i != 1000; ++i)
+            all.push_back(nodes[i].filed() ? binary_wheel_probe::bit(nodes[i]) : std::nullopt);
+        return all;
+    };
+
+    indices emitted;
+    std::size_t moved = 0;
+    while (emitted.empty()) {
+        const auto before = bits();
+        const bool more = expire(begin, room, emitted).more;
+        BOOST_TEST_REQUIRE(more == emitted.empty());
+        const auto after = bits();
+        std::size_t handled = 0;
+        for (std::size_t i = 0; i != 1000; ++i)
+            handled += before[i] != after[i];
+        BOOST_TEST(handled <= room);
+        moved += handled;
+        wheel.invariant();
+    }
+
+    BOOST_TEST(emitted == ascending(1));
+    BOOST_TEST(moved == 1000U);
 }
 
 // --- detaching -----------------------------------------------------------------------------------
@@ -456,7 +488,7 @@ BOOST_FIXTURE_TEST_CASE(a_drained_set_can_be_used_again, fixture) {
         while (set.pop() != nullptr)
             ++count;
         BOOST_TEST(count == 38U);
-        BOOST_TEST(binary_wheel_probe::epochs_in_use(wheel) == 1);
+        BOOST_TEST(binary_wheel_probe::epochs_in_use(wheel) == 1U);
         wheel.invariant();
     }
 }
@@ -476,7 +508,8 @@ BOOST_FIXTURE_TEST_CASE(a_set_is_emptied_from_what_is_due_to_what_never_is, fixt
 
 // --- the defects of HiTime -----------------------------------------------------------------------
 
-// 1: a time before the last one became the clock, and a timer for 17 went off at 1.
+// 1: Time went back to a value before the last one, which became the clock, and a timer for 17
+// expired at 1.
 BOOST_FIXTURE_TEST_CASE(time_that_goes_back_makes_nothing_early, fixture) {
     BOOST_TEST(expire_all(16).empty());
     insert(0, 17);
@@ -487,7 +520,7 @@ BOOST_FIXTURE_TEST_CASE(time_that_goes_back_makes_nothing_early, fixture) {
     BOOST_TEST(expire_all(17) == ascending(1));
 }
 
-// 2: one tick before 2^31 a timer of one tick was waited for 2^31 ticks.
+// 2: One tick before 2^31, the wait for a timer of one tick was 2^31 ticks.
 BOOST_AUTO_TEST_CASE(a_timer_across_any_power_of_two_is_waited_for_exactly) {
     for (unsigned bit = 0; bit != 64; ++bit) {
         const std::uint64_t power = std::uint64_t{1} << bit;
@@ -495,14 +528,14 @@ BOOST_AUTO_TEST_CASE(a_timer_across_any_power_of_two_is_waited_for_exactly) {
         timer_node node;
         wheel.insert(node, tick{power});
         BOOST_TEST((wheel.next_wake() == tick{power}));
-        BOOST_TEST(binary_wheel_probe::bit(node).value() == bit); // and 10: a word has 64 bits
+        BOOST_TEST(binary_wheel_probe::bit(node).value() == bit); // defect 10: a word has 64 bits
 
         std::array<timer_node*, 1> out{};
         BOOST_TEST(wheel.expire(tick{power}, out).emitted == 1U);
     }
 }
 
-// 3: a pass that was left incomplete was forgotten by the wait, and one without room never ended.
+// 3: The wait ignored a pass that was left incomplete, and a pass without room never ended.
 BOOST_FIXTURE_TEST_CASE(a_pass_that_is_left_incomplete_is_due_now, fixture) {
     for (std::size_t i = 0; i != 500; ++i)
         insert(i, 2 + i % 50);
@@ -520,8 +553,8 @@ BOOST_FIXTURE_TEST_CASE(a_pass_that_is_left_incomplete_is_due_now, fixture) {
     BOOST_TEST((wheel.next_wake() == tick{1000}));
 }
 
-// 4: a range for a timer that was running overwrote its tick and left it where it was: for
-// [100, 200], it went off at 8.
+// 4: Setting a range for a running timer overwrote its tick and left the timer in place: for [100,
+// 200], it expired at 8.
 BOOST_FIXTURE_TEST_CASE(a_range_can_be_given_to_a_timer_that_is_running, fixture) {
     insert(0, 5);
 
@@ -534,7 +567,7 @@ BOOST_FIXTURE_TEST_CASE(a_range_can_be_given_to_a_timer_that_is_running, fixture
     BOOST_TEST(expire_all(128) == ascending(1));
 }
 
-// 5: a timer that had expired and had not been taken was waited for for ever.
+// 5: The wait for a timer that had expired and had not been taken was infinite.
 BOOST_FIXTURE_TEST_CASE(what_is_due_and_not_yet_taken_is_waited_for_no_longer, fixture) {
     BOOST_TEST(expire_all(30).empty());
     insert(0, 20);
@@ -547,14 +580,14 @@ BOOST_FIXTURE_TEST_CASE(what_is_due_and_not_yet_taken_is_waited_for_no_longer, f
     BOOST_TEST((wheel.next_wake() == tick::never()));
 }
 
-// 6: the answer of an empty structure was "never" less the present.
+// 6: The answer of an empty structure was "never" minus the present.
 BOOST_FIXTURE_TEST_CASE(an_empty_wheel_waits_for_ever_at_any_time, fixture) {
     BOOST_TEST((wheel.next_wake() == tick::never()));
     (void)expire_all(12345);
     BOOST_TEST((wheel.next_wake() == tick::never()));
 }
 
-// Without room expire() cannot go round in circles about the nodes that it keeps.
+// Without room, expire() must not loop over the nodes that it keeps.
 BOOST_FIXTURE_TEST_CASE(the_end_of_time_is_never_reached, fixture) {
     wheel.insert(nodes[0], tick::never());
 
@@ -567,7 +600,7 @@ BOOST_FIXTURE_TEST_CASE(the_end_of_time_is_never_reached, fixture) {
     BOOST_TEST((binary_wheel(tick::never()).now() < tick::never()));
 }
 
-// 7: it began at 0, so that a first timer in milliseconds since boot or 1970 was waited for days.
+// 7: It started at 0, so the wait for a first timer in milliseconds since boot or 1970 took days.
 BOOST_AUTO_TEST_CASE(the_first_timer_is_waited_for_exactly_however_old_the_clock_is) {
     binary_wheel wheel(tick{1'767'225'600'123});
     timer_node node;
@@ -578,7 +611,7 @@ BOOST_AUTO_TEST_CASE(the_first_timer_is_waited_for_exactly_however_old_the_clock
     wheel.erase(node);
 }
 
-// 8: a lone timer of 30 s in milliseconds cost 8.5 wake-ups on average.
+// 8: A lone timer of 30 s in milliseconds cost 8.5 wake-ups on average.
 BOOST_AUTO_TEST_CASE(a_lone_timer_costs_one_wake_up) {
     std::array<timer_node*, 4> out{};
     for (std::uint64_t start = 0; start < 100'000; start += 37) {
@@ -595,7 +628,8 @@ BOOST_AUTO_TEST_CASE(a_lone_timer_costs_one_wake_up) {
     }
 }
 
-// 8: and many that move on all the time, as idle timeouts do, keep the number of wake-ups small.
+// 8: Many timers that are moved all the time, like idle timeouts, also keep the number of wake-ups
+// small.
 BOOST_FIXTURE_TEST_CASE(idle_timeouts_that_are_rearmed_wake_up_rarely, fixture) {
     for (std::size_t i = 0; i != 1000; ++i)
         insert(i, 30'000);
@@ -614,7 +648,7 @@ BOOST_FIXTURE_TEST_CASE(idle_timeouts_that_are_rearmed_wake_up_rarely, fixture) 
     BOOST_TEST(wakes <= 1100U);
 }
 
-// 9: a million timers of one bin were filed anew in one call, for 8 to 35 ms.
+// 9: A million timers of one bin were refiled in one call, which took 8 to 35 ms.
 BOOST_DATA_TEST_CASE_F(fixture, a_crowd_is_filed_anew_in_bounded_steps,
                        boost::unit_test::data::make({1, 16, 256}), room) {
     const std::uint64_t due = 0b1010'1010'1010;
@@ -623,7 +657,7 @@ BOOST_DATA_TEST_CASE_F(fixture, a_crowd_is_filed_anew_in_bounded_steps,
     const auto step = static_cast<std::size_t>(room);
     indices emitted;
 
-    // No more than 6 bits of the tick, the present, 11 bits of the start sequence, and out.
+    // At most 6 bits of the tick, the present, 11 bits of the start sequence, and the end.
     std::size_t calls = 1;
     while (expire(due, step, emitted).more)
         ++calls;
@@ -655,10 +689,10 @@ BOOST_FIXTURE_TEST_CASE(the_invariant_detects_damage_and_names_the_operands, fix
     nodes[20] = intact;
 
     nodes[20].link = &nodes[19].next;
-    BOOST_CHECK_EXCEPTION(wheel.invariant(), std::logic_error, says("N1"));
+    BOOST_CHECK_EXCEPTION(wheel.invariant(), std::logic_error, says("back-link invariant"));
     nodes[20] = intact;
 
-    *nodes[20].link = nodes[20].next; // cut out behind the wheel's back
+    *nodes[20].link = nodes[20].next; // unlinked without the wheel's knowledge
     if (nodes[20].next != nullptr)
         nodes[20].next->link = nodes[20].link;
     BOOST_CHECK_EXCEPTION(wheel.invariant(), std::logic_error, says("the size"));

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 #include <pawl/time/bit_bins.hpp>
 
@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(the_least_key_is_known_below_the_last_bin_that_was_entered_
     bins.occupied = 0b100'0000;
     bins.enter(6, 64);
 
-    BOOST_TEST(bins.least_in(7) == 128U); // of which nothing is known any more
+    BOOST_TEST(bins.least_in(7) == 128U); // its contents are unknown now
     bins.note(75);
     bins.note(77);
     BOOST_TEST(bins.least_in(3) == 75U);

@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
-// What only this backend promises, or what could only go wrong in this one. What every backend
-// promises is in test/conformance/backend_test.cpp.
+// The promises that only this backend makes, and defects that only this one could have.
+// test/conformance/backend_test.cpp has the promises of every backend.
 
 #include <pawl/time/hierarchical_wheel.hpp>
 
@@ -10,6 +10,7 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <limits>
@@ -20,13 +21,15 @@
 
 namespace pawl::time {
 
-/// Reaches what the tests cannot reach from outside.
+/// Accesses members that tests cannot reach from outside.
 struct hierarchical_wheel_probe {
     static void set_next_sequence(hierarchical_wheel& wheel, std::uint64_t sequence) {
-        wheel.next_sequence_ = sequence;
+        wheel.starts_.next = sequence;
     }
-    static std::uint32_t epochs(const hierarchical_wheel& wheel) { return wheel.epochs_; }
-    static bool staging(const hierarchical_wheel& wheel) { return wheel.staging_; }
+    static std::uint32_t epochs(const hierarchical_wheel& wheel) { return wheel.sets_.most(); }
+    static bool staging(const hierarchical_wheel& wheel) { return wheel.stage_.is_open(); }
+    static std::uint32_t lists(const hierarchical_wheel& wheel) { return wheel.pool_.size(); }
+    static std::uint32_t slots(const hierarchical_wheel& wheel) { return wheel.sets_.slots() - 1; }
 };
 
 } // namespace pawl::time
@@ -39,12 +42,15 @@ using pawl::time::tick;
 using pawl::time::timer_node;
 
 static_assert(pawl::time::backend<hierarchical_wheel>);
+static_assert(pawl::time::reserving_backend<hierarchical_wheel>);
 static_assert(!std::is_move_constructible_v<hierarchical_wheel>);
 
 namespace {
 
-/// Nodes that let go of the wheel before they vanish.
+/// Nodes that leave the wheel before they are destroyed.
 struct fixture {
+    fixture() { wheel.reserve_to_detach(nodes.size()); }
+
     std::vector<timer_node> nodes = std::vector<timer_node>(2000);
     hierarchical_wheel wheel;
 
@@ -52,7 +58,7 @@ struct fixture {
         return static_cast<std::size_t>(node - nodes.data());
     }
 
-    /// Calls expire(now) with room for `limit` until nothing is left; answers the indices.
+    /// Calls expire(now) with room for `limit` until nothing is left; returns the indices.
     std::vector<std::size_t> expire_all(tick now, std::size_t limit) {
         std::vector<timer_node*> out(limit);
         std::vector<std::size_t> indices;
@@ -113,7 +119,7 @@ BOOST_FIXTURE_TEST_CASE(a_lone_timer_is_waited_for_without_a_stop_on_the_way, fi
     wheel.insert(nodes[0], due);
     BOOST_TEST((wheel.next_wake() == due));
 
-    wheel.rearm(nodes[0], tick{987'654'321}); // stays where it is, and yet
+    wheel.rearm(nodes[0], tick{987'654'321}); // stays in place, and keeps its new due tick
     BOOST_TEST((wheel.next_wake() == tick{987'654'321}));
 
     std::array<timer_node*, 2> out{}; // one to move it down, one to emit it
@@ -163,7 +169,7 @@ BOOST_FIXTURE_TEST_CASE(no_call_handles_more_nodes_than_it_was_given_room_for, f
         wheel.insert(node, tick{5000});
     std::array<timer_node*, 1> out{};
 
-    // From level 2 each node moves to level 0, to the stage, down there at most 10 levels, and out.
+    // From level 2 each node moves to level 0, to the stage, then down at most 10 levels, and out.
     std::size_t calls = 1;
     while (wheel.expire(tick{5000}, out).more)
         ++calls;
@@ -198,7 +204,7 @@ BOOST_FIXTURE_TEST_CASE(what_is_rearmed_or_erased_behind_the_cascade_is_not_in_o
     std::vector<std::size_t> late;
     for (std::size_t i = 0; i != nodes.size(); ++i) {
         if (i % 7 == 3) {
-            wheel.rearm(nodes[i], tick{100}); // where it is, to the end of the queue
+            wheel.rearm(nodes[i], tick{100}); // stays in place, moves to the end of the queue
             late.push_back(i);
         } else {
             expected.push_back(i);
@@ -255,7 +261,7 @@ BOOST_FIXTURE_TEST_CASE(an_erasure_takes_a_crowd_out_of_order, fixture) {
     BOOST_TEST(expire_all(tick{100}, 16) == expected);
 }
 
-// Ticks that are reached without a cascade, with one, and with two: with one, a crowd is in order.
+// Ticks that are reached without a cascade, with one, and with two. With one, a crowd is in order.
 BOOST_DATA_TEST_CASE_F(fixture, a_crowd_that_is_handed_out_can_be_erased_moved_and_rearmed,
                        boost::unit_test::data::make({10, 100, 5000}), due) {
     const tick crowd{static_cast<std::uint64_t>(due)};
@@ -338,6 +344,7 @@ BOOST_AUTO_TEST_CASE(more_sets_can_be_drained_at_once_than_slot_numbers_can_tell
     hierarchical_wheel wheel(geometry{12});
     const std::uint32_t count = hierarchical_wheel_probe::epochs(wheel) + 2;
     std::vector<timer_node> nodes(4 * count);
+    wheel.reserve(nodes.size());
     std::vector<std::unique_ptr<hierarchical_wheel::detached>> sets;
 
     for (std::uint32_t i = 0; i != count; ++i) {
@@ -363,7 +370,7 @@ BOOST_AUTO_TEST_CASE(more_sets_can_be_drained_at_once_than_slot_numbers_can_tell
     BOOST_TEST(wheel.size() == count);
 }
 
-// After a set-back nodes are filed anew with the starts that they had, while others are handed out.
+// After a set-back nodes are refiled with their old starts, while others are handed out.
 BOOST_FIXTURE_TEST_CASE(a_node_that_is_older_than_what_was_handed_out_of_a_crowd_comes_next,
                         fixture) {
     wheel.insert(nodes[0], tick{10});
@@ -371,7 +378,7 @@ BOOST_FIXTURE_TEST_CASE(a_node_that_is_older_than_what_was_handed_out_of_a_crowd
     wheel.detach_all(set);
     for (std::size_t i = 1; i != 200; ++i)
         wheel.insert(nodes[i], tick{10});
-    wheel.erase(nodes[100]); // the crowd has to be sorted, in the stage
+    wheel.erase(nodes[100]); // the crowd must be sorted, in the stage
     std::vector<timer_node*> out(16);
     while (wheel.expire(tick{10}, out).emitted == 0) {
     }
@@ -409,6 +416,107 @@ BOOST_FIXTURE_TEST_CASE(a_drained_set_can_be_used_again, fixture) {
             ++count;
         BOOST_TEST(count == 38U);
         wheel.invariant();
+        BOOST_TEST(wheel.has_room_to_detach(nodes.size())); // the set counts only once
+    }
+}
+
+// ---- lists ----------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(an_empty_wheel_has_no_lists_and_a_crowd_one_for_each_slot) {
+    hierarchical_wheel wheel;
+    BOOST_TEST(hierarchical_wheel_probe::lists(wheel) == 0U);
+    BOOST_TEST(!wheel.has_room_for(1));
+
+    wheel.reserve(1);
+    BOOST_TEST(hierarchical_wheel_probe::lists(wheel) == 4U);
+    wheel.reserve(10);
+    BOOST_TEST(hierarchical_wheel_probe::lists(wheel) == 12U);
+    wheel.reserve(1'000'000);
+    const std::uint32_t lists = hierarchical_wheel_probe::lists(wheel);
+    BOOST_TEST(lists >= hierarchical_wheel_probe::slots(wheel));
+    BOOST_TEST(lists <= hierarchical_wheel_probe::slots(wheel) + 128);
+    wheel.reserve(1'000'000'000);
+    BOOST_TEST(hierarchical_wheel_probe::lists(wheel) == lists);
+}
+
+// The last node of a slot that is entered needs another slot before its own is empty.
+BOOST_AUTO_TEST_CASE(as_many_nodes_as_were_reserved_can_be_anywhere_and_move_anywhere) {
+    for (std::size_t count = 1; count != 40; ++count) {
+        hierarchical_wheel wheel;
+        wheel.reserve(count);
+        std::vector<timer_node> nodes(count);
+        for (std::size_t i = 0; i != count; ++i)
+            wheel.insert(nodes[i], tick{std::uint64_t{1} << (7 + i)}); // each in a slot of its own
+        for (std::size_t i = 0; i != count; ++i)
+            wheel.rearm(nodes[i], tick{(std::uint64_t{1} << (6 + i)) + i % 3});
+        wheel.invariant();
+
+        std::vector<timer_node*> out(1);
+        for (std::size_t emitted = 0; emitted != count;) {
+            emitted += wheel.expire(tick::never(), out).emitted;
+            wheel.invariant();
+        }
+        BOOST_TEST(wheel.empty());
+    }
+}
+
+// All slots of the set keep their lists, because a node is left in each; and all nodes that have
+// left are filed in as many others.
+BOOST_AUTO_TEST_CASE(what_leaves_a_set_finds_a_place_though_the_slots_of_the_set_keep_theirs) {
+    constexpr std::size_t slots = std::size_t{10} * 63; // of ten levels, all but the first
+    hierarchical_wheel wheel;
+    std::vector<timer_node> nodes(2 * slots);
+    wheel.reserve(nodes.size());
+    const auto due = [](std::size_t i) {
+        return tick{std::uint64_t{i / 2 % 63 + 1} << (6 * (i / 126))};
+    };
+    for (std::size_t i = 0; i != nodes.size(); ++i)
+        wheel.insert(nodes[i], due(i));
+    hierarchical_wheel::detached set(wheel);
+    wheel.reserve_to_detach(nodes.size());
+
+    wheel.detach_all(set);
+    for (std::size_t i = 0; i < nodes.size(); i += 2)
+        wheel.rearm(nodes[i], due(i));
+    wheel.invariant();
+
+    BOOST_TEST(wheel.size() == slots);
+    std::size_t left = 0;
+    while (timer_node* const node = set.pop()) {
+        BOOST_TEST_REQUIRE((node - nodes.data()) % 2 == 1);
+        wheel.refile(*node);
+        ++left;
+    }
+    BOOST_TEST(left == slots);
+    wheel.invariant();
+}
+
+BOOST_AUTO_TEST_CASE(a_crowd_can_be_detached_again_and_again_before_the_first_set_is_empty) {
+    for (const geometry& shape : {geometry{1}, geometry{6}, geometry{12}}) {
+        hierarchical_wheel wheel(shape);
+        std::vector<timer_node> nodes(70'000); // more than the possible lists
+        wheel.reserve(nodes.size());
+        const std::uint32_t count = std::min(hierarchical_wheel_probe::epochs(wheel) + 1, 6U);
+        std::vector<std::unique_ptr<hierarchical_wheel::detached>> sets;
+        const auto due = [](std::size_t i) { return tick{i * i * i * i * i / 3 + 1}; };
+        for (std::size_t i = 0; i != nodes.size(); ++i)
+            wheel.insert(nodes[i], due(i));
+        for (std::uint32_t n = 0; n != count; ++n) {
+            sets.push_back(std::make_unique<hierarchical_wheel::detached>(wheel));
+            wheel.reserve_to_detach(nodes.size());
+            wheel.detach_all(*sets.back());
+            for (std::size_t i = 0; i != nodes.size(); ++i)
+                if (i % (n + 2) != 0)
+                    wheel.rearm(nodes[i], due(i));
+            wheel.invariant();
+        }
+
+        std::size_t popped = 0;
+        for (const auto& set : sets)
+            while (set->pop() != nullptr)
+                ++popped;
+        BOOST_TEST(popped + wheel.size() == nodes.size());
+        wheel.invariant();
     }
 }
 
@@ -432,11 +540,11 @@ BOOST_FIXTURE_TEST_CASE(the_invariant_detects_damage_and_names_the_operands, fix
     nodes[20] = intact;
 
     nodes[20].link = &nodes[21].next;
-    BOOST_CHECK_EXCEPTION(wheel.invariant(), std::logic_error, says("N1"));
+    BOOST_CHECK_EXCEPTION(wheel.invariant(), std::logic_error, says("back-link invariant"));
     nodes[20] = intact;
 
-    *nodes[20].link = nodes[20].next; // cut out behind the wheel's back
+    *nodes[20].link = nodes[20].next; // unlinked without the wheel's knowledge
     if (nodes[20].next != nullptr)
         nodes[20].next->link = nodes[20].link;
-    BOOST_CHECK_EXCEPTION(wheel.invariant(), std::logic_error, says("S1"));
+    BOOST_CHECK_EXCEPTION(wheel.invariant(), std::logic_error, says("count invariant"));
 }

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 #include <pawl/time/slack.hpp>
 
@@ -31,7 +31,7 @@ constexpr std::uint64_t best(std::uint64_t now, std::uint64_t min, std::uint64_t
     return best_in_range(tick{now}, tick{min}, tick{max}).count();
 }
 
-/// By trying all of them.
+/// Tries all of them.
 std::uint64_t best_by_search(std::uint64_t now, std::uint64_t min, std::uint64_t max) {
     if (max <= now)
         return max;
@@ -131,10 +131,10 @@ struct range {
 
 struct wake_ups {
     std::size_t taken = 0;
-    std::size_t least = 0; ///< for one who knows all ranges beforehand
+    std::size_t least = 0; ///< minimum with all ranges known in advance
 };
 
-/// How many ticks it takes to meet all ranges.
+/// The minimum number of ticks that meets all ranges.
 std::size_t least(std::vector<range> ranges) {
     std::ranges::sort(ranges, {}, &range::max);
     std::size_t count = 0;
@@ -148,9 +148,10 @@ std::size_t least(std::vector<range> ranges) {
     return count;
 }
 
-/// 1000 timers of 1 to 60 s, in ms, for ten minutes; each is started anew when it fires. One start
-/// in `exact` has no slack, if that is not 0, the others have a twentieth of their delay. `looking`: a
-/// tick of the range that is taken already is preferred, which takes an index of all timers by tick.
+/// 1000 timers of 1 to 60 s, in ms, for ten minutes; each restarts when it fires. One start in
+/// `exact` has no slack, if `exact` is not 0; the others have a twentieth of their delay.
+/// `looking`: prefers a tick of the range that is already taken, which needs an index of all timers
+/// by tick.
 wake_ups of_a_thousand_timers(unsigned exact, bool looking) {
     std::mt19937_64 random(1);
     using start = std::tuple<std::uint64_t, int>;
@@ -186,7 +187,7 @@ wake_ups of_a_thousand_timers(unsigned exact, bool looking) {
     return result;
 }
 
-/// The choice looks at no other timer. What that costs:
+/// The choice ignores other timers. This is the cost:
 void check_cost_of_not_looking(unsigned exact, unsigned least_percent, unsigned most_percent) {
     const wake_ups round = of_a_thousand_timers(exact, false);
     const wake_ups looking = of_a_thousand_timers(exact, true);

@@ -1,9 +1,10 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 #include <pawl/time/tick.hpp>
 
 #include "../support/seed.hpp"
+#include "../support/wide.hpp"
 
 #define BOOST_TEST_MODULE tick
 #include <boost/test/data/test_case.hpp>
@@ -65,7 +66,7 @@ const std::vector<std::int64_t> precisions{1,
                                            3'599'999'999'999,
                                            3'600'000'000'000};
 
-/// The edges at which a division that is off by one shows: around multiples and powers of two.
+/// The values where an off-by-one error of a division shows: around multiples and powers of two.
 std::vector<std::int64_t> edges(std::int64_t divisor) {
     std::vector<std::int64_t> all{0, 1, 2, most, most - 1, most - 2};
     const auto around = [&](std::int64_t centre) {
@@ -216,9 +217,9 @@ BOOST_AUTO_TEST_CASE(a_floating_clock_passes_through_nanoseconds_and_saturates) 
 
 namespace {
 
-__extension__ using wide = __int128;
+using pawl_test::wide;
 
-/// A scale from the clock's first time point on says of `count` what exact arithmetic says.
+/// A scale that starts at the clock's first time point agrees with exact arithmetic for `count`.
 template <class Clock>
 void require_exact(const tick_scale<Clock>& scale, wide divisor, typename Clock::rep count) {
     using limits = std::numeric_limits<typename Clock::rep>;

@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
-// What timeout_ring promises to one thread, and the defects of seed 000 that show there. What it
-// promises to several is in test/race/timeout_ring_race_test.cpp.
+// The promises of timeout_ring to one thread, and the defects of the circular timeout buffer that
+// one thread can see. test/race/timeout_ring_race_test.cpp has the promises to several threads.
 
 #include <pawl/time/timeout_ring.hpp>
 
@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -34,7 +35,7 @@
 
 namespace pawl::time {
 
-/// Reaches what the tests cannot reach from outside.
+/// Accesses members that tests cannot reach from outside.
 struct timeout_ring_probe {
     using ring = timeout_ring<int>;
     using reservation = ring::reservation;
@@ -49,7 +50,7 @@ struct timeout_ring_probe {
 
     static std::size_t marks(const ring& r) { return r.marks_.size(); }
     static void set_capacity(ring& r, std::size_t capacity) { r.capacity_ = capacity; }
-    /// An unused ring, as it is after so many registrations.
+    /// An unused ring in the state after so many registrations.
     static void set_age(ring& r, std::uint64_t registrations) {
         for (auto* each : {&r.tail_, &r.head_, &r.open_from_})
             each->store(registrations + 1);
@@ -60,13 +61,15 @@ struct timeout_ring_probe {
 
 } // namespace pawl::time
 
-// Every lock of a mutex by this program, wherever it is linked from, comes through here.
+// Every lock of a mutex by this program, from any library, goes through here.
 static thread_local std::size_t locks = 0;
 extern "C" int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
-    static const auto real =
-        reinterpret_cast<int (*)(pthread_mutex_t*)>(dlsym(RTLD_NEXT, "pthread_mutex_lock"));
+    using function = int (*)(pthread_mutex_t*);
+    static constinit std::atomic<function> real{nullptr}; // no guard: libc++'s locks a mutex
+    if (!real.load())
+        real = reinterpret_cast<function>(dlsym(RTLD_NEXT, "pthread_mutex_lock"));
     ++locks;
-    return real(mutex);
+    return real.load()(mutex);
 }
 
 using pawl::time::ring_position;
@@ -90,7 +93,7 @@ static_assert(noexcept(std::declval<ring_type&>().cancel(ring_ticket{})));
 
 namespace {
 
-/// A ring whose items know their number; the time that is told to it, and how it is driven.
+/// A ring whose items know their number, its time, and its driver.
 struct bench {
     explicit bench(std::uint64_t delay, std::size_t capacity, unsigned marks = 8,
                    std::uint64_t now = 0)
@@ -115,7 +118,7 @@ struct bench {
     }
     void mark(std::uint64_t stamp) { ring.mark(tick{stamp}, ring.position()); }
 
-    /// What one call hands out, added to `emitted`.
+    /// Adds the items that one call hands out to `emitted`.
     template <class Sweep>
     ring_sweep once(std::size_t room, Sweep sweep) {
         std::vector<int*> out(room);
@@ -134,7 +137,7 @@ struct bench {
         return once(room, [&](auto out) { return ring.drain(upto, out); });
     }
 
-    /// All that is due, after telling the time.
+    /// Passes the time, and returns all due items.
     ids at(std::uint64_t now, std::size_t room = 64) {
         mark(now);
         emitted.clear();
@@ -174,7 +177,8 @@ constexpr std::uint64_t last = ~std::uint64_t{0} - 1; // the tick before never
 
 // --- registering and cancelling ------------------------------------------------------------------
 
-// A0 8: full was "more than the capacity". The sixth of five was admitted, over a live timer.
+// In the circular timeout buffer, full was "more than the capacity": a sixth item was admitted to a
+// buffer of five, over a live timer.
 BOOST_DATA_TEST_CASE(a_ring_is_full_at_its_capacity_and_not_one_later,
                      data::make({1, 2, 3, 5, 8, 64, 1000}), capacity) {
     bench b(10, static_cast<std::size_t>(capacity));
@@ -194,7 +198,8 @@ BOOST_DATA_TEST_CASE(a_ring_is_full_at_its_capacity_and_not_one_later,
     BOOST_TEST(b.ring.has_room());
 }
 
-// A0 9: what was refused was counted for a moment, so that others were refused without need.
+// In the circular timeout buffer, a refused item was counted for a moment, so that others were
+// refused without need.
 BOOST_AUTO_TEST_CASE(what_is_refused_leaves_no_trace) {
     bench b(10, 5);
     b.add(0, 5);
@@ -242,7 +247,7 @@ BOOST_AUTO_TEST_CASE(a_ticket_can_be_kept_as_a_word_that_leaves_a_bit_free) {
     BOOST_TEST(b.ring.cancel(ring_ticket::from_word(ticket.word())) == &b.items[0]);
 }
 
-// A0 5: a canceller of an earlier life hit the slot of a later one.
+// In the circular timeout buffer a canceller of an earlier life hit the slot of a later one.
 BOOST_DATA_TEST_CASE(a_stale_ticket_hits_nobody_however_often_its_slot_was_used,
                      data::make({1, 2, 3, 5, 8}), capacity) {
     bench b(10, static_cast<std::size_t>(capacity));
@@ -259,7 +264,7 @@ BOOST_DATA_TEST_CASE(a_stale_ticket_hits_nobody_however_often_its_slot_was_used,
     }
 }
 
-// A0: S0:365. All indexes were rebased when one passed the end.
+// In the circular timeout buffer all indexes were rebased when one passed the end.
 BOOST_DATA_TEST_CASE(many_laps_change_nothing, data::make({1, 2, 3, 5, 7, 8}), capacity) {
     bench b(10, static_cast<std::size_t>(capacity));
     std::uint64_t now = 0;
@@ -288,7 +293,8 @@ BOOST_AUTO_TEST_CASE(tickets_are_good_up_to_the_last_of_their_58_bits) {
     }
 }
 
-// A0 13: what was cancelled kept its slot for 10 to 20 s, and a full ring evicted live timers.
+// In the circular timeout buffer, cancelled items kept their slots for 10 to 20 s, and a full ring
+// evicted live timers.
 BOOST_AUTO_TEST_CASE(a_full_ring_frees_what_was_cancelled_in_front_by_itself) {
     bench b(10, 8);
     for (int i = 0; i != 1000; ++i) {
@@ -402,7 +408,8 @@ BOOST_AUTO_TEST_CASE(arguments_out_of_range_are_named_with_value_and_range) {
     BOOST_TEST(text([&] { ring_type(10, ring_type::most_capacity + 1, now); }) ==
                "pawl: timeout_ring: capacity is 2147483649, allowed are 1 to 2147483648");
     BOOST_TEST(text([&] { ring_type(10, ~std::size_t{0}, now); }) ==
-               "pawl: timeout_ring: capacity is 18446744073709551615, allowed are 1 to 2147483648");
+               "pawl: timeout_ring: capacity is " + std::to_string(~std::size_t{0}) +
+                   ", allowed are 1 to 2147483648");
     BOOST_TEST(text([&] { ring_type(10, 5, now, 0); }) ==
                "pawl: timeout_ring: marks is 0, allowed are 1 to 1024");
     BOOST_TEST(text([&] { ring_type(10, 5, now, 1025); }) ==
@@ -424,7 +431,8 @@ BOOST_AUTO_TEST_CASE(a_ring_knows_what_it_was_made_of) {
 
 // --- time ----------------------------------------------------------------------------------------
 
-BOOST_AUTO_TEST_CASE(with_one_mark_a_timer_expires_on_the_second_tick_as_in_the_seed) {
+BOOST_AUTO_TEST_CASE(
+    with_one_mark_a_timer_expires_on_the_second_tick_as_in_the_circular_timeout_buffer) {
     bench b(10, 5, 1);
     b.add(0);
 
@@ -434,7 +442,7 @@ BOOST_AUTO_TEST_CASE(with_one_mark_a_timer_expires_on_the_second_tick_as_in_the_
     BOOST_TEST(b.at(30) == (ids{1}));
 }
 
-// R10, and the window that Pawl makes of it: [d, d + d/k], by a driver that wakes when it is told.
+// Pawl's window: [d, d + d/k], with a driver that wakes at next_wake().
 BOOST_DATA_TEST_CASE(every_timer_expires_within_its_window,
                      data::make({1, 2, 7, 8, 10, 64, 100}) * data::make({1, 2, 3, 8, 1024}), delay,
                      marks) {
@@ -452,7 +460,7 @@ BOOST_DATA_TEST_CASE(every_timer_expires_within_its_window,
             }
             wake = b.ring.next_wake().count();
         }
-        // A burst at each second tick, then silence, then one in the end.
+        // A burst at each second tick, then silence, then one item at the end.
         for (std::size_t i = 0; i != 3 && since.size() < 299 && now % 2 == 0; ++i) {
             if (b.add(static_cast<int>(since.size())).first)
                 wake = std::min(wake, b.ring.next_wake().count());
@@ -472,7 +480,7 @@ BOOST_DATA_TEST_CASE(every_timer_expires_within_its_window,
     }
 }
 
-// The same at random, with cancelling, forced sweeps, small rooms, and a driver that is late.
+// The same at random, with cancels, forced sweeps, small rooms, and a late driver.
 BOOST_DATA_TEST_CASE(nothing_is_early_or_lost_or_out_of_order_at_random,
                      data::make({1, 3, 8}) * data::make({false, true}), marks, punctual) {
     struct timer {
@@ -576,7 +584,7 @@ BOOST_DATA_TEST_CASE(nothing_is_early_or_lost_or_out_of_order_at_random,
     }
     if (punctual)
         BOOST_TEST(latest <= d + ring.period());
-    for (int i = 0; i != 3; ++i) { // to the end: close the period, let it come due, sweep
+    for (int i = 0; i != 3; ++i) { // until the end: close the period, let it fall due, sweep
         now += d;
         std::vector<int*> out(1000);
         ring.mark(tick{now}, ring.position());
@@ -587,14 +595,15 @@ BOOST_DATA_TEST_CASE(nothing_is_early_or_lost_or_out_of_order_at_random,
     BOOST_TEST(ring.size() == 0U);
 }
 
-// A0 11: ticks at a fixed rate. One that was late by 8 s made a timer of 10 s expire after 2.1 s.
+// In the circular timeout buffer, ticks came at a fixed rate. A tick that was late by 8 s made a
+// timer of 10 s expire after 2.1 s.
 BOOST_AUTO_TEST_CASE(a_late_tick_makes_nothing_early) {
     bench b(100, 5, 1);
     b.add(0); // at 0
 
     BOOST_TEST(b.at(180).empty()); // the tick of 100
     b.add(1);                      // at 181
-    BOOST_TEST(b.at(200).empty()); // the next one closes nothing: only 20 have passed
+    BOOST_TEST(b.at(200).empty()); // the next tick closes nothing: only 20 have passed
     BOOST_TEST(b.at(279).empty());
     BOOST_TEST(b.at(280) == (ids{0})); // closes the sub-period of 1
     BOOST_TEST(b.at(379).empty());
@@ -615,7 +624,7 @@ BOOST_AUTO_TEST_CASE(ticks_that_come_too_often_shift_nothing) {
     BOOST_TEST(b.at(90) == (ids{0}));
 }
 
-// R32, A0 11: a forced tick shifted the marks, and made others early.
+// In the circular timeout buffer a forced tick shifted the marks, and made other timers early.
 BOOST_AUTO_TEST_CASE(a_forced_sweep_makes_no_other_timer_early) {
     bench b(80, 10);
     b.add(0, 2);
@@ -658,7 +667,7 @@ BOOST_AUTO_TEST_CASE(a_position_that_is_out_of_date_marks_no_more_than_it_has_se
     const ring_position between = b.ring.position();
     b.add(1);
 
-    b.ring.mark(tick{50}, before); // saw nobody
+    b.ring.mark(tick{50}, before); // did not see the registration
     BOOST_TEST(timeout_ring_probe::marks(b.ring) == 0U);
     b.ring.mark(tick{60}, between);
     b.ring.mark(tick{1000}, before);
@@ -673,7 +682,7 @@ BOOST_AUTO_TEST_CASE(a_position_that_is_out_of_date_marks_no_more_than_it_has_se
 
 BOOST_AUTO_TEST_CASE(the_first_timer_after_a_long_silence_is_not_late) {
     bench b(80, 5);
-    b.mark(1'000'000); // with nothing registered, only the begin moves
+    b.mark(1'000'000); // without registrations, only the start moves
     BOOST_TEST((b.ring.next_wake() == tick::never()));
 
     const ring_registration first = b.add(0); // at 2'000'000
@@ -699,7 +708,7 @@ BOOST_AUTO_TEST_CASE(the_first_of_each_sub_period_is_told_so) {
     BOOST_TEST(b.forced(5).size() == 5U); // sweeps the open sub-period, too
     BOOST_TEST(b.add(5).first);
     BOOST_TEST(b.cancel(5));
-    BOOST_TEST(b.at(11).empty()); // and again, over what was cancelled
+    BOOST_TEST(b.at(11).empty()); // and again, over cancelled items
     BOOST_TEST((b.ring.next_wake() == tick::never()));
     BOOST_TEST(b.add(6).first);
 }
@@ -716,18 +725,19 @@ BOOST_AUTO_TEST_CASE(a_driver_that_knows_the_latest_registration_may_come_late) 
     BOOST_TEST(b.expire(84, 5).emitted == 2U);
 }
 
-BOOST_AUTO_TEST_CASE(R3_a_stamp_never_falls_so_that_nothing_is_early) {
+BOOST_AUTO_TEST_CASE(a_stamp_never_falls_so_that_nothing_is_early) {
     bench b(80, 10);
     b.add(0);
     b.ring.mark(tick{20}, tick{20}, b.ring.position());
     b.add(1);
-    b.ring.mark(tick{30}, tick{5}, b.ring.position()); // 1 began long before it was registered
+    b.ring.mark(tick{30}, tick{5}, b.ring.position()); // 1 started long before it was registered
     BOOST_TEST(b.expire(99, 5).emitted == 0U);
     b.ring.invariant();
     BOOST_TEST(b.expire(100, 5).emitted == 2U);
 }
 
-// R4. A registration that is not the first relies on a wake-up that somebody before has caused.
+// Wake-up invariant. A registration that is not the first relies on a wake-up that an earlier one
+// has caused.
 BOOST_AUTO_TEST_CASE(a_sub_period_that_others_have_emptied_is_still_waited_for) {
     bench b(80, 2);
     BOOST_TEST(b.add(0).first);
@@ -742,20 +752,21 @@ BOOST_AUTO_TEST_CASE(a_sub_period_that_others_have_emptied_is_still_waited_for) 
     BOOST_TEST(b.at(90) == (ids{2}));
 }
 
-// A mark is never made while all places are taken and needed; if the sweep is behind, the front one
-// is given up, and its timers go with the next.
+// A mark is never made while all places are taken and needed. If the sweep is behind, the front
+// mark is given up, and its timers expire with the next.
 BOOST_DATA_TEST_CASE(more_marks_than_there_is_room_for_make_nothing_early, data::make({1, 2, 8}),
                      marks) {
     bench b(80, 200, static_cast<unsigned>(marks));
     std::uint64_t now = 0;
     for (int i = 0; i != 100; ++i) {
         b.add(i);
-        b.mark(now += b.ring.period()); // nobody calls expire()
+        b.mark(now += b.ring.period()); // expire() is not called
         BOOST_TEST(timeout_ring_probe::marks(b.ring) <= static_cast<std::size_t>(marks) + 1);
     }
     b.ring.invariant();
 
-    // Timer i was marked at (i + 1) * period. What is due by then, at most one period late:
+    // Timer i was marked at (i + 1) * period. Timers that are due by then are at most one period
+    // late:
     const std::uint64_t period = b.ring.period();
     BOOST_TEST(b.at(now) == range(0, 100 - static_cast<int>((80 + period - 1) / period)));
     for (int i = 100 - static_cast<int>((80 + period - 1) / period); i != 100; ++i) {
@@ -821,7 +832,7 @@ BOOST_AUTO_TEST_CASE(what_would_be_due_at_the_end_of_time_never_is) {
 BOOST_AUTO_TEST_CASE(a_timer_in_the_open_sub_period_may_begin_anew_where_it_is) {
     bench b(80, 20);
     b.add(0);
-    BOOST_TEST(b.ring.in_open_period(b.tickets[0])); // begins anew at 9
+    BOOST_TEST(b.ring.in_open_period(b.tickets[0])); // starts again at 9
     b.mark(10);
     BOOST_TEST(!b.ring.in_open_period(b.tickets[0]));
     b.add(1);
@@ -887,7 +898,7 @@ BOOST_AUTO_TEST_CASE(a_timer_that_is_cancelled_between_two_batches_does_not_expi
     BOOST_TEST(b.at(90) == (ids{3, 4}));
 }
 
-// A0 12: the thread between reserving and publishing stops what is behind it, and nothing else.
+// A thread between reserving and publishing stops the items behind it, and nothing else.
 BOOST_AUTO_TEST_CASE(a_slot_that_is_not_published_delays_only_what_is_behind_it) {
     bench b(80, 5);
     b.add(0);
@@ -902,7 +913,7 @@ BOOST_AUTO_TEST_CASE(a_slot_that_is_not_published_delays_only_what_is_behind_it)
     BOOST_TEST((b.ring.next_wake() == tick{90}));
     BOOST_TEST(b.force(10).more);
     BOOST_TEST(b.ring.oldest() == nullptr);
-    BOOST_TEST(b.cancel(3)); // others are as free as before
+    BOOST_TEST(b.cancel(3)); // others can be cancelled as before
     BOOST_TEST((b.add(4).status == ring_status::registered));
     BOOST_TEST((b.add(5).status == ring_status::registered));
     BOOST_TEST((b.add(6).status == ring_status::full)); // the slot is in use
@@ -911,7 +922,7 @@ BOOST_AUTO_TEST_CASE(a_slot_that_is_not_published_delays_only_what_is_behind_it)
     BOOST_TEST(b.at(170) == (ids{4, 5}));
 }
 
-// S0:371, which the seed only proposes.
+// The circular timeout buffer only proposes this.
 BOOST_AUTO_TEST_CASE(what_was_cancelled_behind_the_limit_is_swept_and_drags_the_marks_along) {
     bench b(80, 20);
     b.add(0, 2);
@@ -964,7 +975,7 @@ BOOST_AUTO_TEST_CASE(a_forced_sweep_takes_the_oldest_whatever_their_age) {
     BOOST_TEST(!b.force(10).more);
 }
 
-// R20. The seed says that all are told once at the end, but not how.
+// According to the circular timeout buffer, all timers are reported once at the end, but not how.
 BOOST_AUTO_TEST_CASE(a_closed_ring_refuses_and_is_drained_once) {
     bench b(80, 10);
     b.add(0, 4);
@@ -979,10 +990,10 @@ BOOST_AUTO_TEST_CASE(a_closed_ring_refuses_and_is_drained_once) {
     BOOST_TEST(b.ring.closed());
     BOOST_TEST((b.add(7).status == ring_status::closed));
     const ring_position end = b.ring.position();
-    BOOST_TEST(b.cancel(3)); // as ever
+    BOOST_TEST(b.cancel(3)); // as usual
 
     BOOST_TEST(b.drain(end, 2).more);
-    BOOST_TEST(b.drain(end, 100).more); // one is on its way
+    BOOST_TEST(b.drain(end, 100).more); // one is being registered
     BOOST_TEST(b.emitted == (ids{0, 1, 4, 5}));
     timeout_ring_probe::publish(b.ring, late, b.items[6]);
     BOOST_TEST(!b.drain(end, 100).more);
@@ -1127,7 +1138,7 @@ BOOST_AUTO_TEST_CASE(a_growth_for_which_memory_is_lacking_changes_nothing) {
     BOOST_TEST(b.forced(10) == range(0, 4));
 }
 
-// --- what it does without -------------------------------------------------------------------------
+// --- allocations and locks that it avoids -------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(no_lock_is_taken_and_nothing_is_allocated) {
     std::size_t before = locks;
@@ -1177,9 +1188,11 @@ BOOST_AUTO_TEST_CASE(the_invariant_sees_a_ring_that_is_broken) {
     const std::uint64_t head = timeout_ring_probe::head(b.ring);
 
     timeout_ring_probe::set_head(b.ring, head + 1);
-    BOOST_CHECK_EXCEPTION(b.ring.invariant(), std::logic_error, says("R2: a timer is live"));
+    BOOST_CHECK_EXCEPTION(b.ring.invariant(), std::logic_error,
+                          says("one-slot invariant: a timer is live"));
     timeout_ring_probe::set_head(b.ring, head + 4);
-    BOOST_CHECK_EXCEPTION(b.ring.invariant(), std::logic_error, says("R1: more slots"));
+    BOOST_CHECK_EXCEPTION(b.ring.invariant(), std::logic_error,
+                          says("capacity invariant: more slots"));
     timeout_ring_probe::set_head(b.ring, head);
     {
         const timeout_ring_probe::turn driving(b.ring);

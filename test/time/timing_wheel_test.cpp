@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
-// What timing_wheel promises. Tests that begin with A3 are of defects of the original: there they
-// would fail. What the original's own suite asks is in conformance/timing_wheel_vectors_test.cpp.
+// The promises of timing_wheel. The tests under "The defects of the original" fail with
+// core_kernel's Timing_wheel. conformance/timing_wheel_vectors_test.cpp has its own suite.
 
 #include <pawl/time/timing_wheel.hpp>
 
@@ -35,7 +35,7 @@ using names = std::vector<std::string>;
 
 constexpr time_point start{1000s}; // no test depends on it
 
-/// Whether the text of an exception contains all of `parts`.
+/// Checks that the text of an exception contains all of `parts`.
 std::function<bool(const std::exception&)> says(std::vector<std::string> parts) {
     return [parts](const std::exception& e) {
         for (const std::string& part : parts) {
@@ -48,7 +48,7 @@ std::function<bool(const std::exception&)> says(std::vector<std::string> parts) 
     };
 }
 
-/// Whether the text of an exception ends with `end`: with the bounds, and without advice.
+/// Checks that the text of an exception ends with `end`: with the bounds, and without advice.
 std::function<bool(const std::exception&)> ends(const std::string& end) {
     return [end](const std::exception& e) {
         BOOST_TEST_MESSAGE("'" << e.what() << "' ends with '" << end << "'?");
@@ -56,7 +56,7 @@ std::function<bool(const std::exception&)> ends(const std::string& end) {
     };
 }
 
-/// A time as the texts show it.
+/// A time in the format of the texts.
 std::string number(time_point time) { return std::to_string(time.time_since_epoch().count()); }
 
 /// Four levels that reach 65536 intervals of 10 ms.
@@ -69,7 +69,7 @@ struct fixture {
         return w.add(start + after, name);
     }
 
-    /// Advances to `after` and answers what has fired.
+    /// Advances to `after` and returns the names that have fired.
     names advance(std::chrono::nanoseconds after) {
         names fired;
         w.advance_clock(start + after, [&](auto alarm) {
@@ -90,7 +90,7 @@ struct fixture {
         return fired;
     }
 
-    /// Every alarm that is left, in firing order.
+    /// Returns all remaining alarms, in firing order.
     names drain() { return advance(1h); }
 };
 
@@ -197,8 +197,8 @@ BOOST_DATA_TEST_CASE_F(fixture, however_many_fire_at_once_they_fire_in_order,
 
 // --- The defects of the original
 
-// An alarm waited in level 1, a later one for the same interval went to level 0 and fired first.
-BOOST_AUTO_TEST_CASE(A3_alarms_of_one_interval_keep_their_order_across_levels) {
+// An alarm was in level 1; a later one for the same interval went to level 0 and fired first.
+BOOST_AUTO_TEST_CASE(alarms_of_one_interval_keep_their_order_across_levels) {
     wheel w(config{1ns, {1, 1}}, start);
     w.add(start + 2ns, "A");
     w.advance_clock(start + 1ns, [](auto&&) {});
@@ -211,7 +211,7 @@ BOOST_AUTO_TEST_CASE(A3_alarms_of_one_interval_keep_their_order_across_levels) {
 }
 
 // The same with default levels and a precision of a millisecond: 3 s, then 1 s two seconds later.
-BOOST_AUTO_TEST_CASE(A3_timeouts_of_different_length_keep_their_order) {
+BOOST_AUTO_TEST_CASE(timeouts_of_different_length_keep_their_order) {
     wheel w(start);
     w.add(start + 3s, "3 s");
     w.advance_clock(start + 2s, [](auto&&) {});
@@ -224,7 +224,7 @@ BOOST_AUTO_TEST_CASE(A3_timeouts_of_different_length_keep_their_order) {
 }
 
 // The cached minimum survived clear() and was returned afterwards.
-BOOST_FIXTURE_TEST_CASE(A3_clear_forgets_the_minimum, fixture) {
+BOOST_FIXTURE_TEST_CASE(clear_forgets_the_minimum, fixture) {
     add("gone", 20ms);
     BOOST_TEST((w.next_alarm_fires_at() == start + 30ms));
 
@@ -238,8 +238,8 @@ BOOST_FIXTURE_TEST_CASE(A3_clear_forgets_the_minimum, fixture) {
     w.invariant();
 }
 
-// The rest of the slot was lost, and length was wrong for ever.
-BOOST_FIXTURE_TEST_CASE(A3_a_throwing_handler_loses_nothing, fixture) {
+// The rest of the slot was lost, and length was wrong forever.
+BOOST_FIXTURE_TEST_CASE(a_throwing_handler_loses_nothing, fixture) {
     std::vector<handle> alarms;
     names expected;
     for (int i = 0; i != 200; ++i) {
@@ -275,8 +275,8 @@ BOOST_FIXTURE_TEST_CASE(A3_a_throwing_handler_loses_nothing, fixture) {
     BOOST_TEST(!w.mem(alarms[2]));
 }
 
-// It had no end that the clock could reach.
-BOOST_AUTO_TEST_CASE(A3_an_alarm_in_the_last_interval_fires_at_the_end_of_time) {
+// Its interval had no end that the clock could reach.
+BOOST_AUTO_TEST_CASE(an_alarm_in_the_last_interval_fires_at_the_end_of_time) {
     constexpr time_point end = time_point::max();
     wheel w(config{10ms, {6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 4}}, start);
     w.add(end - 1ns, "last");
@@ -294,8 +294,8 @@ BOOST_AUTO_TEST_CASE(A3_an_alarm_in_the_last_interval_fires_at_the_end_of_time) 
     BOOST_TEST(w.empty());
 }
 
-// Its advance_clock_stop_at_next_alarm never fired anything.
-BOOST_FIXTURE_TEST_CASE(A3_advancing_to_next_alarm_fires_at_always_fires_something, fixture) {
+// Its advance_clock_stop_at_next_alarm never fired an alarm.
+BOOST_FIXTURE_TEST_CASE(advancing_to_next_alarm_fires_at_always_fires_something, fixture) {
     for (int i = 0; i != 500; ++i)
         add(std::to_string(i), i * i * 1ms);
 
@@ -314,9 +314,9 @@ BOOST_FIXTURE_TEST_CASE(A3_advancing_to_next_alarm_fires_at_always_fires_somethi
     BOOST_TEST(fired == 500U);
 }
 
-// It walked empty slots; and whoever asks for the least key after each removal must not be told an
-// estimate. More alarms than the wheel looks at by itself, in slots of upper levels.
-BOOST_FIXTURE_TEST_CASE(A3_the_minimum_is_exact_wherever_it_waits, fixture) {
+// It walked empty slots. And a caller that asks for the least key after each removal must not get
+// an estimate. More alarms than the wheel checks at once, in slots of upper levels.
+BOOST_FIXTURE_TEST_CASE(the_minimum_is_exact_wherever_it_waits, fixture) {
     std::vector<handle> alarms;
     for (int i = 0; i != 300; ++i)
         alarms.push_back(add(std::to_string(i), 40s + i * 70ms));
@@ -334,7 +334,7 @@ BOOST_FIXTURE_TEST_CASE(A3_the_minimum_is_exact_wherever_it_waits, fixture) {
     BOOST_TEST((w.min_key() == 60000U));
 }
 
-// To answer, ours moves the wheel ahead of the clock. Nobody must notice.
+// For the answer, Pawl's wheel moves ahead of the clock. This must not show.
 BOOST_FIXTURE_TEST_CASE(asking_for_the_first_alarm_changes_nothing, fixture) {
     for (int i = 0; i != 20; ++i)
         add("crowd", 100s + i * 1s);
@@ -356,9 +356,9 @@ BOOST_FIXTURE_TEST_CASE(asking_for_the_first_alarm_changes_nothing, fixture) {
     BOOST_TEST(drain() == names{"moved behind"});
 }
 
-// The message of one function named another. Here all are called that throw, by a handler, where
-// firing is wrong, too.
-BOOST_FIXTURE_TEST_CASE(A3_an_error_names_the_function_that_was_called, fixture) {
+// The message of one function named another. This calls all functions that throw, also from a
+// handler, in which firing is wrong, too.
+BOOST_FIXTURE_TEST_CASE(an_error_names_the_function_that_was_called, fixture) {
     struct wrong_call {
         std::function<void()> call;
         std::string text;
@@ -458,7 +458,7 @@ BOOST_FIXTURE_TEST_CASE(what_a_handler_adds_or_moves_fires_in_a_later_call, fixt
 
 BOOST_FIXTURE_TEST_CASE(a_handler_that_adds_for_now_does_not_go_round_in_circles, fixture) {
     add("0", 20ms);
-    add("0", 20ms); // what the first one adds comes after this, so that it is looked at
+    add("0", 20ms); // an alarm that the first one adds comes after this, so it is checked
     advance(25ms);
 
     for (int call = 1; call != 5; ++call) {
@@ -570,7 +570,7 @@ BOOST_FIXTURE_TEST_CASE(a_handle_is_a_member_from_adding_until_firing_or_removal
     w.clear();
     BOOST_TEST((!w.mem(removed) && !w.mem(fired) && !w.mem(cleared)));
 
-    // Their slots are used again, for other alarms.
+    // Their slots are reused for other alarms.
     std::vector<handle> others;
     for (int i = 0; i != 9; ++i)
         others.push_back(add("other", 90ms));
@@ -848,10 +848,11 @@ BOOST_FIXTURE_TEST_CASE(an_alarm_outside_the_bounds_is_refused_with_both_bounds,
     BOOST_CHECK_EXCEPTION(add("x", 35ms - 1ns), std::out_of_range, says({" add" + past}));
     BOOST_CHECK_EXCEPTION(w.reschedule(a, start + 35ms - 1ns), std::out_of_range,
                           says({" reschedule" + past}));
-    const std::string far = "(): at is " + number(bound) + allowed +
-                            "; more level_bits or a coarser alarm_precision reach further";
-    BOOST_CHECK_EXCEPTION(w.add(bound, "x"), std::out_of_range, says({" add" + far}));
-    BOOST_CHECK_EXCEPTION(w.reschedule(a, bound), std::out_of_range, says({" reschedule" + far}));
+    const std::string too_late = "(): at is " + number(bound) + allowed +
+                                 "; more level_bits or a coarser alarm_precision reach further";
+    BOOST_CHECK_EXCEPTION(w.add(bound, "x"), std::out_of_range, says({" add" + too_late}));
+    BOOST_CHECK_EXCEPTION(w.reschedule(a, bound), std::out_of_range,
+                          says({" reschedule" + too_late}));
 
     BOOST_TEST(w.size() == 1U);
     BOOST_TEST((w.at(a) == start + 100ms));
@@ -924,7 +925,7 @@ BOOST_FIXTURE_TEST_CASE(advice_is_given_only_where_it_helps, fixture) {
                                " (max_allowed_key())"));
 }
 
-// The bounds mean nothing then: a key that is refused may be between them.
+// The bounds mean nothing then: a refused key may be between them.
 BOOST_DATA_TEST_CASE(at_the_end_of_time_an_error_says_that_nothing_is_allowed,
                      data::make({1, 10'000'000}), precision) {
     constexpr time_point end = time_point::max();

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   pawl::cancel_after as an adapter: each kind of completion token and of operation, what it costs,
-//   which durations it takes, and what becomes of what is under a limit when its context, its timer or
-//   its handler goes.
+//   pawl::cancel_after as an adapter: each kind of completion token and of operation, its cost, the
+//   durations that it accepts, and the outcome of an operation under a limit when its context, its
+//   timer or its handler is destroyed.
 
 #define BOOST_TEST_MODULE cancel_after
 #include <boost/test/data/monomorphic.hpp>
@@ -58,7 +58,7 @@ auto soon() { return manual_clock::now() + 1s; }
 
 // ---- completion tokens ------------------------------------------------------------------------------
 
-/// An operation that is cancelled by its limit, and how that was told.
+/// An operation that its limit cancels, and how the handler is told.
 struct tokens {
     asio::io_context context;
     operation op{context.get_executor(), obedience::posts, aborted, 5};
@@ -124,7 +124,7 @@ BOOST_FIXTURE_TEST_CASE(takes_deferred_which_may_be_launched_twice, tokens) {
 BOOST_FIXTURE_TEST_CASE(a_partial_form_is_a_token_and_takes_one_and_adapts_a_deferred_operation,
                         tokens) {
     const auto partial = pawl::cancel_at(soon());
-    op.async_run(partial)(record(o)); // as deferred
+    op.async_run(partial)(record(o)); // like deferred
     expire();
     op.async_run(pawl::cancel_at(soon())(record(o)));
     expire();
@@ -166,7 +166,7 @@ BOOST_FIXTURE_TEST_CASE(goes_with_the_adapters_of_asio_on_either_side, tokens) {
     BOOST_TEST(o.code == timed_out);
     BOOST_TEST(value == 15);
 
-    manual_timer timer(context); // the caller's, whose executor is known
+    manual_timer timer(context); // the caller's timer, whose executor is known
     op.async_run(asio::append(pawl::timeout(timer, 1s,
                                             [&](error_code ec, int n, int m) {
                                                 o.code = ec;
@@ -280,7 +280,7 @@ BOOST_AUTO_TEST_CASE(points_in_time_of_any_clock_and_unit) {
 
 // ---- operations -------------------------------------------------------------------------------------
 
-/// Starts an operation that goes on for ever, has its limit expire, and sees what it is told.
+/// Starts an operation that takes forever, lets its limit expire, and checks its result.
 template <class Start>
 error_code told_when_it_expires(asio::io_context& context, Start start) {
     std::optional<error_code> told;
@@ -330,13 +330,13 @@ BOOST_AUTO_TEST_CASE(sockets_and_timers_and_signals_and_channels) {
     check([&](auto h) { of_pawl.async_wait(pawl::timeout_at(soon(), h)); });
     manual_timer limit(context);
     check([&](auto h) { of_pawl.async_wait(pawl::timeout(limit, 1s, h)); });
-    asio::signal_set signals(context, SIGUSR1);
+    asio::signal_set signals(context, SIGTERM);
     check([&](auto h) { signals.async_wait(pawl::timeout_at(soon(), h)); });
     asio::experimental::channel<void(error_code, int)> channel(context);
     check([&](auto h) { channel.async_receive(pawl::timeout_at(soon(), h)); });
     check([&](auto h) { channel.async_send({}, 1, pawl::timeout_at(soon(), h)); });
 
-    // And without it, as ever.
+    // And without a limit, as usual.
     asio::write(pair.there, asio::buffer("yes", 3));
     std::optional<std::size_t> got;
     pair.here.async_read_some(asio::buffer(bytes),
@@ -394,7 +394,7 @@ BOOST_AUTO_TEST_CASE(a_parallel_group_under_a_limit_and_limits_within_one) {
     asio::io_context context;
     operation a(context.get_executor(), obedience::posts, aborted, 1);
     operation b(context.get_executor(), obedience::posts, aborted, 2);
-    // A group has no error of its own: the signature begins with the order of completion.
+    // A group has no error of its own: the signature starts with the order of completion.
     std::optional<error_code> told;
     std::array<error_code, 2> each;
     asio::experimental::make_parallel_group(a.async_run(asio::deferred),
@@ -428,7 +428,7 @@ BOOST_AUTO_TEST_CASE(a_parallel_group_under_a_limit_and_limits_within_one) {
     BOOST_TEST(context.stopped());
 }
 
-// ---- what it costs ----------------------------------------------------------------------------------
+// ---- costs -------------------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(archetypes_of_handler_executor_allocator_and_slot) {
     asio::io_context context;
@@ -535,8 +535,8 @@ BOOST_AUTO_TEST_CASE(nothing_is_posted_for_an_operation_that_completes_first) {
     constexpr std::size_t operations = 100;
     const auto units = [](auto start) {
         asio::io_context context;
-        // Later than the limit, which is started first: the system timer need not be set anew, which
-        // would be a unit, however slow the machine is.
+        // Later than the limit, which starts first. So the system timer need not be set again,
+        // which would be a unit, even on a slow machine.
         pawl::steady_timer timer(context, 2h);
         std::size_t n = 0;
         for (std::size_t i = 0; i < operations; ++i) {
@@ -635,7 +635,7 @@ BOOST_DATA_TEST_CASE(a_context_is_destroyed_with_operations_under_limits,
             manual_clock::advance(context, 1s); // due
         if (when > 1) {
             context.restart();
-            context.poll_one(); // one of them has been signalled, maybe
+            context.poll_one(); // maybe one of them has been signalled
         }
     }
     BOOST_TEST(handlers.live == 0);
@@ -660,7 +660,7 @@ BOOST_AUTO_TEST_CASE(an_operation_that_is_abandoned_ends_its_limit) {
     }
 }
 
-// Looked at with poll(): run() would wait for a limit that is left behind.
+// Uses poll(), because run() would wait for a limit that is left behind.
 BOOST_AUTO_TEST_CASE(P9_an_operation_that_has_ended_leaves_no_limit_behind) {
     asio::io_context context;
     operation op(context.get_executor());
@@ -731,7 +731,7 @@ BOOST_AUTO_TEST_CASE(a_handler_may_start_the_next_operation_and_the_stack_does_n
     std::function<void()> next = [&] {
         timer.expires_after(0s);
         timer.async_wait(pawl::timeout(left % 3 == 0 ? 0s : 3600s, [&](error_code) {
-            // Not the address of a variable: AddressSanitizer keeps those elsewhere.
+            // Not the address of a variable: AddressSanitizer moves variables elsewhere.
             const auto* const at = static_cast<const char*>(__builtin_frame_address(0));
             if (!first)
                 first = at;

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   Waits, limits and streams whose handlers go to an executor that keeps them in a std::function: it
-//   copies them, may call several copies, and may destroy all of them uncalled. Each test is run for
-//   both styles of executors.
+//   Waits, limits and streams whose handlers go to an executor that stores them in a std::function:
+//   it copies them, may call several copies, and may destroy all of them uncalled. Each test runs
+//   for both styles of executors.
 
 #define BOOST_TEST_MODULE copying_executor
 #include <boost/test/unit_test.hpp>
@@ -15,6 +15,8 @@
 #include "../support/copying_executors.hpp"
 
 #include <pawl/cancel_after.hpp>
+#include <pawl/group.hpp>
+#include <pawl/interval_timer.hpp>
 #include <pawl/timeout.hpp>
 #include <pawl/timeout_stream.hpp>
 
@@ -54,12 +56,12 @@ struct fixture {
     using socket = asio::basic_stream_socket<asio::local::stream_protocol, Executor>;
     using stream = pawl::timeout_stream<socket, manual_clock>;
 
-    /// All that can be done without the executor.
+    /// Runs everything that is ready without the executor.
     void poll() {
         context.restart();
         context.poll();
     }
-    /// All that can be done; so many copies of each function are called.
+    /// Runs everything that is ready; so many copies of each function are called.
     void settle(int calls = 3) {
         do
             poll();
@@ -70,7 +72,7 @@ struct fixture {
         settle();
     }
 
-    /// A handler that can be copied, and lives while `alive` is shared.
+    /// A copyable handler, which lives while `alive` is shared.
     auto record(outcome& o) {
         return [record = o.record(), a = alive](const error_code& ec, std::size_t n = 0) mutable {
             record(ec, n);
@@ -87,16 +89,16 @@ struct fixture {
 /// A stream on such an executor, and its peer on another one.
 template <class Executor>
 struct connected : fixture<Executor> {
-    connected() { asio::local::connect_pair(near.socket(), far); }
+    connected() { asio::local::connect_pair(here.socket(), there); }
 
-    void feed(const std::string& text) { asio::write(far, asio::buffer(text)); }
+    void feed(const std::string& text) { asio::write(there, asio::buffer(text)); }
     template <class Token>
     void read(Token&& token) {
-        near.async_read_some(asio::buffer(data), std::forward<Token>(token));
+        here.async_read_some(asio::buffer(data), std::forward<Token>(token));
     }
 
-    typename fixture<Executor>::stream near{this->executor};
-    asio::local::stream_protocol::socket far{this->context};
+    typename fixture<Executor>::stream here{this->executor};
+    asio::local::stream_protocol::socket there{this->context};
     std::array<char, 8> data{};
 };
 
@@ -135,7 +137,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P4_a_cancel_wins_until_the_first_copy_is_called, E
     timer.async_wait(f.record(o));
     manual_clock::advance(f.context, 1s);
     f.poll();
-    BOOST_REQUIRE_EQUAL(f.functions.size(), 1U); // it is on its way
+    BOOST_REQUIRE_EQUAL(f.functions.size(), 1U); // it is queued
 
     BOOST_TEST(timer.cancel() == 1U);
     f.settle();
@@ -322,15 +324,46 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(an_operation_that_is_not_started_says_so_once, Exe
     BOOST_TEST(op.started() == 0);
 }
 
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_member_of_a_group_is_cancelled_once, Executor, styles) {
+    fixture<Executor> f;
+    timeouts::operation op(f.context.get_executor(), timeouts::operation::obedience::posts, aborted,
+                           3);
+    pawl::group group(f.context);
+    outcome member, drained;
+    op.async_run(pawl::in_group(group, asio::bind_executor(f.executor, f.record(member))));
+    group.async_drained(asio::bind_executor(f.executor, f.record(drained)));
+
+    group.cancel(pawl::error::shutting_down);
+    f.settle();
+
+    BOOST_TEST(member.ended_with(pawl::error::shutting_down));
+    BOOST_TEST(op.signals().size() == 1U);
+    BOOST_TEST(drained.succeeded());
+    BOOST_TEST(!f.handlers_live());
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_tick_is_delivered_once, Executor, styles) {
+    fixture<Executor> f;
+    pawl::basic_interval_timer<manual_clock> ticks(f.context, manual_clock::now() + 1s, 1s);
+    outcome tick;
+    ticks.async_wait(asio::bind_executor(f.executor, f.record(tick)));
+
+    f.pass(1s);
+
+    BOOST_TEST(tick.succeeded());
+    BOOST_TEST((ticks.next_tick() == manual_clock::now() + 1s));
+    BOOST_TEST(!f.handlers_live());
+}
+
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_socket_on_such_an_executor_has_limits, Executor, styles) {
     connected<Executor> f;
     pawl::manual_timer timer(f.context), other_timer(f.context);
     outcome read, ended;
 
-    f.near.socket().async_read_some(asio::buffer(f.data), pawl::timeout(timer, 1s, f.record(read)));
+    f.here.socket().async_read_some(asio::buffer(f.data), pawl::timeout(timer, 1s, f.record(read)));
     f.feed("abc");
     f.settle();
-    f.near.socket().async_read_some(asio::buffer(f.data),
+    f.here.socket().async_read_some(asio::buffer(f.data),
                                     pawl::cancel_after(other_timer, 1s, f.record(ended)));
     f.pass(1s);
 
@@ -347,14 +380,14 @@ BOOST_AUTO_TEST_SUITE(streams)
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_read_tells_its_handler_once, Executor, styles) {
     connected<Executor> f;
-    f.near.set_limits({.read = 1s});
+    f.here.set_limits({.read = 1s});
     outcome first, second, empty;
 
     f.read(f.record(first));
     f.feed("abc");
     f.settle();
     f.read(f.record(second)); // one at a time: the first one has ended
-    f.near.async_read_some(asio::mutable_buffer(), f.record(empty));
+    f.here.async_read_some(asio::mutable_buffer(), f.record(empty));
     f.settle();
 
     BOOST_TEST(first.succeeded());
@@ -370,7 +403,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_read_tells_its_handler_once, Executor, styles) {
 BOOST_AUTO_TEST_CASE_TEMPLATE(copies_do_not_hide_what_ended_an_operation, Executor, styles) {
     for (const auto action : {pawl::on_limit::close, pawl::on_limit::cancel}) {
         connected<Executor> f;
-        f.near.set_limits({.read = 1s, .action = action});
+        f.here.set_limits({.read = 1s, .action = action});
         outcome read, next;
 
         f.read(f.record(read));
@@ -387,16 +420,16 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(copies_do_not_hide_what_ended_an_operation, Execut
 BOOST_AUTO_TEST_CASE_TEMPLATE(an_operation_is_limited_until_the_first_copy_is_called, Executor,
                               styles) {
     connected<Executor> f;
-    f.near.set_limits({.read = 1s, .action = pawl::on_limit::cancel});
+    f.here.set_limits({.read = 1s, .action = pawl::on_limit::cancel});
     outcome read;
     f.read(f.record(read));
-    f.near.socket().cancel();
+    f.here.socket().cancel();
     f.poll();
-    BOOST_REQUIRE_EQUAL(f.functions.size(), 1U); // on its way
+    BOOST_REQUIRE_EQUAL(f.functions.size(), 1U); // queued
 
     manual_clock::advance(f.context, 1s);
     f.poll();
-    BOOST_REQUIRE_EQUAL(f.functions.size(), 2U); // and so is the limit
+    BOOST_REQUIRE_EQUAL(f.functions.size(), 2U); // and the limit is queued, too
     f.settle();
 
     BOOST_TEST(read.aborted()); // it came first
@@ -404,7 +437,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(an_operation_is_limited_until_the_first_copy_is_ca
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(an_operation_whose_copies_are_destroyed_is_over, Executor, styles) {
     connected<Executor> f;
-    f.near.set_limits({.read = 1s, .action = pawl::on_limit::cancel});
+    f.here.set_limits({.read = 1s, .action = pawl::on_limit::cancel});
     outcome lost, next;
     f.read(f.record(lost));
     f.feed("abc");
@@ -422,7 +455,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(an_operation_whose_copies_are_destroyed_is_over, E
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_cancellation_slot_ends_an_operation, Executor, styles) {
     connected<Executor> f;
-    f.near.set_limits({.read = 1s});
+    f.here.set_limits({.read = 1s});
     asio::cancellation_signal signal;
     outcome read;
     f.read(asio::bind_cancellation_slot(signal.slot(), f.record(read)));

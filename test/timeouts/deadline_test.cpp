@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   pawl::deadline as a value; limits around coroutines; and deadlines that travel with them.
+//   pawl::deadline as a value; limits around coroutines; and deadlines that are passed on.
 
 #define BOOST_TEST_MODULE deadline
 #include <boost/test/unit_test.hpp>
@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(deadlines_saturate) {
     BOOST_TEST(manual_deadline(manual_clock::time_point::min()).expired());
     BOOST_TEST((manual_deadline(manual_clock::time_point::min()).remaining() == 0s));
     BOOST_TEST((manual_deadline(manual_clock::time_point::max() - 1ns).remaining() > 0s));
-    // Never early: what is no whole number of ticks is rounded up.
+    // Never early: a fraction of a tick is rounded up.
     BOOST_TEST(
         (manual_deadline::after(std::chrono::duration<double, std::nano>(1.5)).remaining() == 2ns));
 }
@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(the_earlier_one_of_two_and_their_order) {
                   pawl::deadline(pawl::deadline::time_point()));
 }
 
-/// A handler with an executor in it, which it shows without a copy.
+/// A handler that contains an executor, and gives access to it without a copy.
 template <class Handler>
 struct keeps_executor {
     using executor_type = asio::any_io_executor;
@@ -140,21 +140,21 @@ BOOST_AUTO_TEST_CASE(an_operation_under_a_deadline_that_has_passed_is_not_starte
     BOOST_TEST(on_timer.ended_with(timed_out, 0), on_timer);
     BOOST_TEST(throwing.started() + prefixed.started() + op.started() == 0);
 
-    outcome with_own_executor; // which is still there when the handler has been moved
+    outcome with_own_executor; // its executor still exists when the handler has been moved
     op.async_run(pawl::timeout_at(
         passed, keeps_executor<recorder>{context.get_executor(), record(with_own_executor)}));
     poll(context);
     BOOST_TEST(with_own_executor.ended_with(timed_out, 0), with_own_executor);
 
     asio::steady_timer other(context, 1h);
-    outcome erased; // whose executor cannot be posted to
+    outcome erased; // its executor does not allow posting
     other.async_wait(
         pawl::timeout_at(passed, asio::any_completion_handler<void(error_code)>(record(erased))));
     BOOST_TEST(erased.pending());
     poll(context);
     BOOST_TEST(erased.ended_with(timed_out), erased);
 
-    // A deferred one asks when it is started.
+    // A deferred operation checks the deadline when it is started.
     const auto d = manual_deadline::after(1s);
     auto lazy = op.async_run(pawl::timeout_at(d, asio::deferred));
     manual_clock::advance(context, 1s);
@@ -165,7 +165,7 @@ BOOST_AUTO_TEST_CASE(an_operation_under_a_deadline_that_has_passed_is_not_starte
     BOOST_TEST(op.started() == 0);
 }
 
-/// Waits under a deadline that has passed, and is told of no I/O object.
+/// Waits under a deadline that has passed, without an I/O object.
 struct late_wait {
     asio::steady_timer& timer;
     std::thread::id& resumed_in;
@@ -179,7 +179,7 @@ struct late_wait {
     }
 };
 
-// Its executor is the system's, on which to post is to go to another thread.
+// Its executor is the system's; posting to it means going to another thread.
 BOOST_AUTO_TEST_CASE(a_composed_operation_goes_on_where_its_io_object_runs) {
     asio::io_context context;
     asio::steady_timer timer(context, 1h);
@@ -213,7 +213,7 @@ BOOST_AUTO_TEST_CASE(an_operation_under_a_deadline_has_what_is_left) {
 
 // ---- coroutines under a limit -----------------------------------------------------------------------
 
-/// Runs a coroutine, and writes down what it ends with.
+/// Runs a coroutine, and records its result.
 template <class T>
 struct spawned {
     explicit spawned(const asio::any_io_executor& ex, awaitable<T> coroutine) {
@@ -241,7 +241,7 @@ struct spawned {
     std::conditional_t<std::is_void_v<T>, int, T> value{};
 };
 
-/// Writes down when it is destroyed.
+/// Records its destruction.
 struct mark {
     mark(std::string& l, char n) : log(l), name(n) {}
     mark(const mark&) = delete;
@@ -428,7 +428,7 @@ BOOST_FIXTURE_TEST_CASE(of_nested_limits_the_one_that_is_reached_speaks, corouti
         return log;
     };
     BOOST_TEST(told(1s, 2s) == "t");
-    BOOST_TEST(told(2s, 1s) == "c"); // cancelled from outside, as far as the inner one knows
+    BOOST_TEST(told(2s, 1s) == "c"); // for the inner one, the cancellation comes from outside
 }
 
 BOOST_FIXTURE_TEST_CASE(a_coroutine_under_a_limit_is_cancelled_from_outside, coroutines) {
@@ -503,8 +503,8 @@ BOOST_FIXTURE_TEST_CASE(partial_forms_are_awaited_and_as_tuple_does_not_throw, c
     BOOST_TEST(!s.error);
 }
 
-// ThreadSanitizer does not understand the fence in the reference count of an any_io_executor that holds
-// a strand, and calls it a race; Asio's coroutines have no other executor here.
+// ThreadSanitizer does not understand the fence in the reference count of an any_io_executor that
+// holds a strand, and reports a race; Asio's coroutines have no other executor here.
 #if !PAWL_TEST_THREAD_SANITIZER
 BOOST_AUTO_TEST_CASE(a_coroutine_on_a_strand_and_on_a_thread_pool) {
     asio::thread_pool pool(2);
@@ -531,7 +531,7 @@ BOOST_AUTO_TEST_CASE(a_coroutine_on_a_strand_and_on_a_thread_pool) {
 }
 #endif
 
-// ---- deadlines that travel --------------------------------------------------------------------------
+// ---- deadlines that are passed on --------------------------------------------------------------
 
 awaitable<manual_deadline> callee() { co_return co_await pawl::this_deadline<manual_clock>(); }
 

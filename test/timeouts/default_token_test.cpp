@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   Limits that are given no completion token take the default one of the operation's executor, as
-//   Asio's do since Boost 1.86, and deferred only where there is none.
+//   Without a completion token, limits take the default token of the operation's executor, like
+//   Asio's since Boost 1.86, and deferred only if there is none.
 
 #define BOOST_TEST_MODULE default_token
 #include <boost/test/unit_test.hpp>
@@ -43,8 +43,8 @@ using timeouts::aborted;
 using timeouts::timed_out;
 using namespace std::chrono_literals;
 
-/// A token that does something with what it is told, as with_diagnostics of Boost.MySQL does: here
-/// it writes it into a diary, and hands it on to a deferred operation's handler.
+/// A token that processes the result, like with_diagnostics of Boost.MySQL: here it writes it into
+/// a diary, and passes it on to a deferred operation's handler.
 struct with_diary {};
 std::string diary;
 
@@ -71,7 +71,7 @@ struct asio::async_result<with_diary, void(error_code, Args...)> {
 
 namespace {
 
-/// As that of Boost.MySQL's initiating functions.
+/// Like that of Boost.MySQL's initiating functions.
 struct executor_with_diary : asio::any_io_executor {
     using default_completion_token_type = with_diary;
 
@@ -97,7 +97,7 @@ auto async_wait_with_diary(manual_timer& timer, Token&& token) {
     return asio::async_initiate<Token, void(error_code)>(wait_with_diary{&timer}, token);
 }
 
-/// An operation that says nothing of its executor.
+/// An operation that does not reveal its executor.
 struct nothing {
     template <class Handler>
     void operator()(Handler&& handler) const {
@@ -114,7 +114,7 @@ using tuple_token = asio::as_tuple_t<asio::deferred_t>;
 template <class Token>
 using timer_with = typename Token::template as_default_on_t<manual_timer>;
 
-/// Runs the coroutine, and a second on the manual clock after each turn.
+/// Runs the coroutine, and passes a second on the manual clock after each turn.
 template <class Coroutine>
 void run(asio::io_context& context, Coroutine coroutine) {
     bool done = false;
@@ -223,8 +223,8 @@ BOOST_AUTO_TEST_CASE(a_default_token_of_a_library_is_told_what_happens) {
 
 BOOST_AUTO_TEST_CASE(a_stream_with_a_default_token_may_have_a_limit_of_the_caller) {
     asio::io_context context;
-    auto [near, far] = stream_test::socket_pair<>(context);
-    tuple_token::as_default_on_t<stream_test::manual_stream> stream(std::move(near));
+    auto [here, there] = stream_test::socket_pair<>(context);
+    tuple_token::as_default_on_t<stream_test::manual_stream> stream(std::move(here));
     std::array<char, 8> data{};
     manual_timer limit(context);
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   pawl::group: who is a member and for how long, what a cancellation tells, groups in groups, waits for
-//   the end, and what becomes of all that if something goes, or memory ends.
+//   pawl::group: membership and its duration, the results after a cancellation, groups in groups,
+//   waits for the end, and what follows if one of these is destroyed, or memory runs out.
 
 #define BOOST_TEST_MODULE group
 #include <boost/test/unit_test.hpp>
@@ -25,6 +25,7 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/execution.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
@@ -43,7 +44,7 @@ using pawl::in_group;
 
 const error_code shutting_down = pawl::error::shutting_down;
 
-/// A member that is cancelled as the test says.
+/// A member that reacts to a cancellation as the test chooses.
 struct member {
     explicit member(asio::io_context& context, obedience obeys = obedience::posts)
         : op(context.get_executor(), obeys, aborted, 3) {}
@@ -127,7 +128,7 @@ BOOST_AUTO_TEST_CASE(the_first_cause_counts) {
     g.cancel(timed_out);
     poll(context);
     BOOST_TEST(a.op.signals().size() == one);
-    BOOST_TEST(g.size() == one); // it does not listen
+    BOOST_TEST(g.size() == one); // it ignores the signal
     a.op.complete(aborted, 0);
     BOOST_TEST(a.o.ended_with(shutting_down), a.o);
 }
@@ -207,7 +208,7 @@ BOOST_AUTO_TEST_CASE(an_operation_that_ends_before_the_signal_comes_keeps_its_re
     a.join(g);
     g.cancel(shutting_down);
     a.op.complete({}, 7);
-    BOOST_TEST(g.size() == one); // its signal is on the way
+    BOOST_TEST(g.size() == one); // its signal is in flight
     poll(context);
     BOOST_TEST(a.op.signals().empty());
     BOOST_TEST(a.o.ended_with({}, 7), a.o);
@@ -252,6 +253,76 @@ BOOST_AUTO_TEST_CASE(a_coroutine_is_a_member_and_its_exception_says_the_cause) {
     poll(context);
     BOOST_TEST(told == shutting_down);
     BOOST_TEST(g.size() == none);
+}
+
+BOOST_AUTO_TEST_CASE(a_coroutine_that_is_awaited_is_a_member_while_it_runs) {
+    asio::io_context context;
+    group g(context);
+    pawl::steady_timer never(context, std::chrono::steady_clock::time_point::max());
+    error_code told;
+    bool after = false;
+    const auto part = [&]() -> asio::awaitable<void> {
+        co_await never.async_wait(asio::use_awaitable);
+    };
+    const auto session = [&]() -> asio::awaitable<void> {
+        try {
+            co_await in_group(g, asio::cancellation_type_t::terminal, part());
+        } catch (const boost::system::system_error& e) {
+            told = e.code();
+        }
+        co_await asio::post(asio::use_awaitable); // the session itself is not a member
+        after = true;
+    };
+    asio::co_spawn(context, session(), asio::detached);
+    poll(context);
+    BOOST_TEST(g.size() == one);
+    g.cancel(shutting_down);
+    poll(context);
+    BOOST_TEST(told == shutting_down);
+    BOOST_TEST(after);
+    BOOST_TEST(g.size() == none);
+}
+
+BOOST_AUTO_TEST_CASE(a_coroutine_that_is_awaited_returns_its_result) {
+    struct no_default {
+        explicit no_default(int n) : value(n) {}
+        int value;
+    };
+    asio::io_context context;
+    group g(context);
+    int sum = 0;
+    const auto number = []() -> asio::awaitable<std::unique_ptr<int>> {
+        co_return std::make_unique<int>(40);
+    };
+    const auto another = []() -> asio::awaitable<no_default> { co_return no_default(2); };
+    const auto session = [&]() -> asio::awaitable<void> {
+        const auto n = co_await in_group(g, number());
+        const auto m = co_await in_group(g, another());
+        sum = *n + m.value;
+    };
+    asio::co_spawn(context, session(), asio::detached);
+    poll(context);
+    BOOST_TEST(sum == 42);
+    BOOST_TEST(g.size() == none);
+}
+
+BOOST_AUTO_TEST_CASE(a_coroutine_is_a_member_and_under_a_limit) {
+    for (const bool limit_first : {true, false}) {
+        asio::io_context context;
+        group g(context);
+        member a(context);
+        error_code told;
+        const auto part = [&]() -> asio::awaitable<void> {
+            co_await a.op.async_run(asio::use_awaitable);
+        };
+        asio::co_spawn(context, pawl::timeout(1h, in_group(g, part())),
+                       [&](std::exception_ptr e) { told = code_in(e); });
+        poll(context);
+        BOOST_TEST(g.size() == one);
+        limit_first ? void(pawl::expire_all(context)) : g.cancel(shutting_down);
+        poll(context);
+        BOOST_TEST(told == (limit_first ? error_code(pawl::error::timed_out) : shutting_down));
+    }
 }
 
 BOOST_AUTO_TEST_CASE(an_operation_of_a_coroutine_is_a_member) {
@@ -399,7 +470,7 @@ BOOST_AUTO_TEST_CASE(P10_members_and_waits_go_with_their_context) {
         timer.async_wait(in_group(*g, [alive](error_code) { BOOST_ERROR("invoked"); }));
         g->async_drained([alive](error_code) { BOOST_ERROR("invoked"); });
         BOOST_TEST(alive.use_count() == 3);
-        // Its signal is on its way to an executor that does not run any more.
+        // Its signal is in flight to an executor that no longer runs.
         g->cancel();
     }
     BOOST_TEST(alive.use_count() == 1);
@@ -549,9 +620,9 @@ BOOST_AUTO_TEST_CASE(expire_all_and_cancel_all_do_not_end_a_wait) {
     pawl::cancel_all(context);
     poll(context);
     BOOST_TEST(end.pending());
-    BOOST_TEST(a.op.signals().empty()); // membership is no limit
+    BOOST_TEST(a.op.signals().empty()); // membership is not a limit
 
-    pawl::cancel_all(context); // and while its handler is queued
+    pawl::cancel_all(context); // also while its handler is queued
     a.op.complete({}, 0);
     poll(context);
     BOOST_TEST(end.ended_with({}), end);
@@ -591,7 +662,7 @@ BOOST_AUTO_TEST_CASE(a_coroutine_waits_for_the_end) {
 
 namespace group_test {
 
-/// An executor that has no memory when the test says so, and otherwise hands on.
+/// An executor that has no memory when the test chooses, and otherwise passes functions on.
 class poor_executor {
 public:
     poor_executor(asio::io_context& context, bool& poor) : context_(&context), poor_(&poor) {}

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   The cancellation slot that an operation under a limit gets: as Asio's, whatever the size of the
-//   handler that is put into it, and whether the operation takes it for Asio's or not.
+//   The cancellation slot of an operation under a limit behaves like Asio's, whatever the size of
+//   its handler, and whether or not the operation uses it as Asio's.
 
 #include <pawl/limit/inline_signal.hpp>
 
@@ -32,7 +32,7 @@ namespace timeouts {
 
 using pawl::detail::inline_signal;
 
-/// Writes down the types it is called with, and counts itself.
+/// Records the types that it is called with, and counts itself.
 template <std::size_t Bytes>
 class witness {
 public:
@@ -50,7 +50,7 @@ private:
     std::array<char, Bytes - sizeof(std::shared_ptr<int>) - sizeof(void*)> rest_{};
 };
 
-using small = witness<64>; // fits just so
+using small = witness<64>; // exactly fits
 using large = witness<72>;
 using huge = witness<500>;
 using sizes = boost::mpl::list<small, large, huge>;
@@ -69,7 +69,7 @@ BOOST_FIXTURE_TEST_SUITE(the_slot, slot_of_a_signal)
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_handler_is_called_until_it_is_cleared, Handler, sizes) {
     BOOST_TEST(slot.is_connected());
     BOOST_TEST(!slot.has_handler());
-    signal->emit(cancellation_type::all); // for nobody
+    signal->emit(cancellation_type::all); // without a listener
 
     slot.emplace<Handler>(alive, types);
     BOOST_TEST(slot.has_handler());
@@ -169,7 +169,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 // ---- beside slots of Asio's -----------------------------------------------------------------------
 
-/// What Asio's signal says as well, whichever slot it is told by.
+/// Results that Asio's signal must give as well, for either slot type.
 template <class Signal>
 struct two_slots {
     using slot_type = decltype(std::declval<Signal&>().slot());
@@ -181,7 +181,7 @@ struct two_slots {
     slot_type slot = signal.slot();
 
     long handlers() const { return alive.use_count() - 1; }
-    /// How often the two handlers are called by an emission.
+    /// Number of calls of each of the two handlers in one emission.
     std::pair<std::size_t, std::size_t> emit() {
         first.clear();
         second.clear();
@@ -214,7 +214,7 @@ void expect_one_place() {
     }
     {
         two_slots<Signal> s;
-        asio::cancellation_slot kept = s.slot; // as Beast's saved_handler does
+        asio::cancellation_slot kept = s.slot; // like Beast's saved_handler
         s.slot.template emplace<First>(s.alive, s.first);
         BOOST_TEST(kept.has_handler());
         BOOST_TEST((s.emit() == pair{1, 0}));
@@ -254,8 +254,8 @@ void expect_one_place() {
     BOOST_TEST(alive.use_count() == 1);
 }
 
-/// Clears the slot, replaces itself, looks at the slot as one of Asio's, or emits again, while it is
-/// called.
+/// While it is called, it clears the slot, replaces itself, uses the slot as one of Asio's, or
+/// emits again.
 template <class Signal, std::size_t Bytes>
 void expect_that_it_may_be_used_in_an_emission() {
     enum class act { clears, replaces, converts, emits };
@@ -269,7 +269,7 @@ void expect_that_it_may_be_used_in_an_emission() {
                 BOOST_TEST(asio::cancellation_slot(slot).is_connected());
             slot.assign([&, rest = std::array<char, Bytes>{}](cancellation_type_t) mutable {
                 rest[0] = 'x';
-                // What it has captured is gone when it has cleared the slot.
+                // Clearing the slot has destroyed its captures.
                 int& count = calls;
                 int& next = later;
                 Signal& again = signal;
@@ -321,7 +321,7 @@ struct waiting {
     template <class CompletionHandler>
     struct canceller {
         void operator()(cancellation_type_t) {
-            const auto keep = std::move(handler); // this may go with the upcall
+            const auto keep = std::move(handler); // this may be destroyed in the upcall
             std::move (*keep)(aborted, 1);
         }
 
@@ -354,8 +354,8 @@ BOOST_AUTO_TEST_CASE(operations_that_know_slots_of_asio_only_are_cancelled_by_th
     expect_that_the_limit_reaches_it<asio::cancellation_slot, 400>();
 }
 
-/// A handler behind a filter, as Boost.MQTT5 has it: the slot is that of the filter, and its type that of the
-/// handler's own slot.
+/// A handler behind a filter, as in Boost.MQTT5: the slot is that of the filter, and its type is
+/// that of the handler's own slot.
 template <class Handler>
 struct filtered {
     using cancellation_slot_type = asio::associated_cancellation_slot_t<Handler>;

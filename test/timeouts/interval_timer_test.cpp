@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   Interval timers: the grid and the three policies against tables written by hand in the manner of
-//   tokio's documentation; waits that are moved, cancelled, shared and abandoned; and what every
-//   asynchronous operation owes its handler.
+//   Interval timers: the grid and the three policies against hand-written tables in the style of
+//   tokio's documentation; waits that are moved, cancelled, shared and abandoned; and the
+//   guarantees of every asynchronous operation to its handler.
 //
 // Model
-//   manual_clock, whose timers are exact to the nanosecond here. A tick that is delivered late is one
-//   whose context is polled late.
+//   manual_clock, whose timers are exact to the nanosecond here. A tick is delivered late if its
+//   context is polled late.
 
 #include <pawl/interval_timer.hpp>
 #include <pawl/ring_timer.hpp>
@@ -82,7 +82,7 @@ using time_point = manual_clock::time_point;
 
 constexpr time_point never = time_point::max();
 
-/// What became of a wait.
+/// The outcome of a wait.
 struct delivery {
     int calls = 0;
     error_code code;
@@ -111,15 +111,15 @@ struct world {
     duration now() const { return manual_clock::now() - start; }
     duration since_start(time_point t) const { return t - start; }
 
-    /// Lets time pass, and runs what is due.
+    /// Lets time pass, and runs due waits.
     void pass(duration d) {
         manual_clock::advance(context, d);
         poll(context);
     }
-    /// Lets time pass while the context is busy with something else.
+    /// Lets time pass while the context does other work.
     void be_busy_for(duration d) { manual_clock::advance(context, d); }
 
-    /// From deadline to deadline.
+    /// Moves the clock from deadline to deadline.
     template <class Predicate>
     void run_until(Predicate done) {
         for (poll(context); !done(); poll(context))
@@ -127,7 +127,7 @@ struct world {
     }
 };
 
-/// One tick: when it was delivered, and with what.
+/// One tick: the time and the result of its delivery.
 struct tick {
     duration at;
     std::uint64_t missed;
@@ -143,7 +143,7 @@ struct worker {
     worker(world& where, interval& i, std::vector<duration> work)
         : w(&where), ticks(&i), work_times(std::move(work)) {}
 
-    /// All ticks until the work has been done.
+    /// All ticks until the work is done.
     std::vector<tick> run() {
         wait();
         w->run_until([&] { return done.size() == work_times.size(); });
@@ -171,7 +171,7 @@ void check(const std::vector<tick>& seen, const std::vector<tick>& expected) {
     BOOST_CHECK_EQUAL_COLLECTIONS(seen.begin(), seen.end(), expected.begin(), expected.end());
 }
 
-/// Two threads that run a context until nothing is left to do.
+/// Two threads that run a context until no work is left.
 class runners {
 public:
     explicit runners(asio::io_context& context)
@@ -188,7 +188,7 @@ private:
     std::array<std::thread, 2> threads_;
 };
 
-/// A token that only looks at the initiation.
+/// A token that only sees the initiation.
 struct looking_token {
     std::optional<asio::any_io_executor>* executor;
 };
@@ -295,7 +295,7 @@ BOOST_DATA_TEST_CASE(a_period_that_is_not_positive_is_refused_with_its_value,
     }
 
     pass(10ms);
-    BOOST_CHECK(d.ticked()); // as it was
+    BOOST_CHECK(d.ticked()); // unchanged
     BOOST_CHECK(ticks.next_tick() == start + 30ms);
 }
 
@@ -370,7 +370,8 @@ BOOST_AUTO_TEST_CASE(skip_goes_on_with_the_next_point_of_the_grid) {
           {{0ms, 0}, {50ms, 0}, {220ms, 2}, {250ms, 0}, {300ms, 0}});
 }
 
-// The four examples in code of tokio's documentation: a period of 50 ms, and a tick asked for so late.
+// The four code examples of tokio's documentation: a period of 50 ms, and a tick that is requested
+// late.
 BOOST_AUTO_TEST_CASE(the_examples_of_tokio) {
     interval burst(context, 50ms, missed_tick_policy::burst);
     be_busy_for(200ms);
@@ -421,7 +422,7 @@ BOOST_DATA_TEST_CASE(up_to_five_milliseconds_are_not_late, latenesses, c) {
     BOOST_CHECK(since_start(ticks.next_tick()) == c.next);
 }
 
-// As with tokio: within the tolerance no policy leaves a tick out, even if several fit into it.
+// Like tokio's: within the tolerance no policy skips a tick, even if several fit into it.
 BOOST_AUTO_TEST_CASE(a_period_shorter_than_the_tolerance_skips_nothing_within_it) {
     interval ticks(context, 2ms, missed_tick_policy::skip);
     be_busy_for(5ms);
@@ -436,7 +437,7 @@ BOOST_AUTO_TEST_CASE(a_policy_may_change_between_ticks) {
     be_busy_for(120ms);
     check(worker(*this, ticks, {0ms}).run(), {{120ms, 2}});
 
-    ticks.set_missed_tick_policy(missed_tick_policy::skip); // two ticks are still to be made up for
+    ticks.set_missed_tick_policy(missed_tick_policy::skip); // two ticks still to be made up for
 
     check(worker(*this, ticks, {0ms, 0ms}).run(), {{120ms, 1}, {150ms, 0}});
 }
@@ -474,7 +475,7 @@ BOOST_AUTO_TEST_CASE(skip_delivers_or_counts_every_point_of_the_grid) {
     std::uniform_int_distribution<duration::rep> work(0, duration(35ms).count());
     interval ticks(context, 10ms, missed_tick_policy::skip);
     std::uint64_t delivered = 0;
-    std::uint64_t points = 0; // that have been delivered or left out
+    std::uint64_t points = 0; // delivered or skipped
     bool on_grid = true;
     std::function<void()> wait = [&] {
         on_grid =
@@ -491,7 +492,7 @@ BOOST_AUTO_TEST_CASE(skip_delivers_or_counts_every_point_of_the_grid) {
     run_until([&] { return delivered == count; });
 
     BOOST_CHECK(on_grid);
-    BOOST_CHECK_GT(points, count); // some were left out
+    BOOST_CHECK_GT(points, count); // some were skipped
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -513,7 +514,7 @@ struct waiting : world {
         BOOST_REQUIRE(d.pending());
     }
 
-    /// That the wait is delivered so long after the first tick.
+    /// Checks that the wait is delivered so long after the first tick.
     void check_delivered_at(duration at) {
         BOOST_CHECK(since_start(ticks.next_tick()) == at);
         pass(start + at - 1ns - manual_clock::now());
@@ -597,7 +598,7 @@ BOOST_AUTO_TEST_CASE(a_change_of_the_period_between_waits_moves_the_next_tick) {
     interval ticks(context, 100ms);
     check(worker(*this, ticks, {0ms}).run(), {{0ms, 0}});
 
-    BOOST_CHECK_EQUAL(ticks.set_period(30ms), none); // nobody waits
+    BOOST_CHECK_EQUAL(ticks.set_period(30ms), none); // no wait is pending
 
     check(worker(*this, ticks, {0ms, 0ms}).run(), {{30ms, 0}, {60ms, 0}});
 }
@@ -679,7 +680,7 @@ BOOST_AUTO_TEST_CASE(intervals_that_are_reset_to_overlapping_ranges_tick_togethe
     std::vector<interval> all;
     std::vector<delivery> deliveries(100);
     for (int i = 0; i < 100; ++i) {
-        pass(7ms); // begun at different times
+        pass(7ms); // started at different times
         all.emplace_back(context, 1h);
         all.back().reset_within(3s, 4s);
         all.back().async_wait(record(deliveries[static_cast<std::size_t>(i)]));
@@ -706,7 +707,7 @@ BOOST_FIXTURE_TEST_CASE(a_range_that_is_none_changes_nothing, waiting) {
     check_delivered_at(since_start(due));
 }
 
-// On rings a wait may not be movable.
+// With rings, a wait may not be movable.
 BOOST_FIXTURE_TEST_CASE(a_reset_that_is_refused_changes_nothing, world) {
     using ring_traits =
         pawl::on_backend<pawl::time::timeout_rings, asio::wait_traits<manual_clock>>;
@@ -770,7 +771,7 @@ BOOST_AUTO_TEST_CASE(a_reset_forgets_what_was_missed) {
     interval ticks(context, 50ms);
     be_busy_for(220ms);
 
-    BOOST_CHECK_EQUAL(ticks.reset(), none); // nobody waits
+    BOOST_CHECK_EQUAL(ticks.reset(), none); // no wait is pending
 
     check(worker(*this, ticks, {0ms, 0ms}).run(), {{270ms, 0}, {320ms, 0}});
 }
@@ -960,7 +961,7 @@ BOOST_AUTO_TEST_CASE(each_is_told_what_was_missed_when_it_came_to_it) {
     BOOST_CHECK(since_start(ticks.next_tick()) == 100ms); // by the first
 }
 
-// The first handler moves the tick that is scheduled then. The second wait is for the one before.
+// The first handler moves the tick that is scheduled then. The second wait is for the tick before.
 BOOST_AUTO_TEST_CASE(a_change_leaves_the_waits_of_a_tick_that_was_delivered) {
     const std::array<std::function<std::size_t(interval&)>, 4> changes{
         [](interval& ticks) { return ticks.set_period(200ms); },
@@ -988,7 +989,7 @@ BOOST_AUTO_TEST_CASE(a_change_leaves_the_waits_of_a_tick_that_was_delivered) {
     }
 }
 
-/// Each of several users waits again in its own handler: all of them see every tick.
+/// Each of several users waits again in its own handler: all of them get every tick.
 BOOST_AUTO_TEST_CASE(a_wait_for_the_next_tick_does_not_take_the_peers_along) {
     interval ticks(context, 50ms);
     std::vector<std::vector<tick>> seen(3);
@@ -1015,7 +1016,7 @@ BOOST_AUTO_TEST_CASE(a_wait_for_the_next_tick_does_not_take_the_peers_along) {
 
 namespace {
 
-/// The handler of one wait is held up in another context for several ticks, which others are told.
+/// The handler of one wait is delayed in another context for several ticks, which others get.
 struct held_up : world {
     held_up() {
         ticks.async_wait(asio::bind_executor(elsewhere.get_executor(), record(late)));
@@ -1247,7 +1248,8 @@ BOOST_AUTO_TEST_CASE(it_works_on_the_steady_clock) {
     BOOST_CHECK(std::chrono::steady_clock::now() >= first + 3ms); // not early
 }
 
-// A clock that is set back between expiry and handler: the tick is told, and its time comes again.
+// A clock that is set back between expiry and handler: the tick is delivered, and its time comes
+// again.
 BOOST_AUTO_TEST_CASE(a_clock_that_is_set_back_does_not_make_the_schedule_leap) {
     using clock = stepped_clock<struct set_back, false>;
     pawl::detail::interval_grid<clock> grid(clock::time_point(100ms), 50ms,
@@ -1376,7 +1378,7 @@ BOOST_AUTO_TEST_CASE(a_tick_is_delivered_when_the_executor_of_the_handler_comes_
     BOOST_CHECK(since_start(ticks.next_tick()) == 150ms);
 }
 
-// The wrapper must not hide that a handler brings nothing of its own.
+// The wrapper must not hide that a handler has no associations of its own.
 BOOST_AUTO_TEST_CASE(what_a_handler_does_not_have_its_wait_does_not_have) {
     struct plain {
         void operator()(error_code, std::uint64_t) const {}
@@ -1502,7 +1504,7 @@ BOOST_AUTO_TEST_CASE(the_initiation_brings_the_executor_and_the_token_makes_the_
     BOOST_CHECK_EQUAL(ticks.async_wait(looking_token{&seen}), 7);
 
     BOOST_CHECK(seen == ticks.get_executor());
-    BOOST_CHECK(!busy(context)); // a token need not start anything
+    BOOST_CHECK(!busy(context)); // a token need not start the operation
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -1511,8 +1513,8 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(threads)
 
-// Handlers run in two threads, while a third changes the interval. Allowed: any order. Not allowed: a
-// wait that completes twice or never, or a data race, which is for ThreadSanitizer to see.
+// Handlers run in two threads, while a third changes the interval. Allowed: any order. Not allowed:
+// a wait that completes twice or never, or a data race, which ThreadSanitizer reports.
 BOOST_AUTO_TEST_CASE(an_interval_may_be_changed_while_its_waits_complete_elsewhere) {
     std::mt19937_64 random(seed());
     const int rounds = 2'000;

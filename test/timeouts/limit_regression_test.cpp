@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   Defects that limits have had, one test for each. The name is the promise, the comment says how it
-//   was broken.
+//   Fixed defects of limits, one test for each. The name is the promise, the comment describes the
+//   defect.
 
 #define BOOST_TEST_MODULE limit_regression
 #include <boost/test/unit_test.hpp>
@@ -38,7 +38,7 @@ using namespace timeouts;
 
 // ---- handlers that own the memory of their allocator ------------------------------------------------
 
-/// Memory that a handler owns: what is in use, and what was in use when the owner went.
+/// Memory that a handler owns: bytes in use now, and bytes in use when the owner was destroyed.
 struct arena {
     int allocated = 0;
     int in_use = 0;
@@ -71,7 +71,7 @@ struct arena_allocator {
     arena* from;
 };
 
-/// A handler whose end is the end of an arena. The test keeps the arena, to look at it afterwards.
+/// A handler whose end is the end of an arena. The test keeps the arena, to check it afterwards.
 class owner {
 public:
     using allocator_type = arena_allocator<void>;
@@ -89,7 +89,7 @@ private:
     int* calls_;
 };
 
-/// @param start starts what is to be destroyed in the context, with the handler.
+/// @param start starts an operation with the handler in the context, to be destroyed there.
 template <class Start>
 void expect_memory_before_handler(Start start) {
     arena memory;
@@ -104,8 +104,8 @@ void expect_memory_before_handler(Start start) {
     BOOST_TEST(memory.in_use == 0);
 }
 
-// The handler was destroyed in its block, with the arena that it owns; then the block was given back
-// to that arena.
+// The handler was destroyed in its block, together with the arena that it owns; then the block was
+// freed in that arena.
 BOOST_AUTO_TEST_CASE(the_memory_of_an_operation_is_freed_before_its_handler_is_destroyed_uncalled) {
     const auto abandon = [](auto limit) {
         expect_memory_before_handler([&](asio::io_context& context, owner handler) {
@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(the_memory_of_an_operation_is_freed_before_its_handler_is_d
             operation op(context.get_executor());
             op.async_run(limit(std::move(handler)));
             manual_clock::advance(context, 10s);
-            op.complete({}, 7); // parked, as the limit is queued
+            op.complete({}, 7); // parked, because the limit is queued
         });
     };
     const auto timeout = [](owner handler) {
@@ -143,8 +143,8 @@ BOOST_AUTO_TEST_CASE(the_memory_of_an_operation_is_freed_before_its_handler_is_d
     end_when_due(cancel);
 }
 
-// As above, with the block of a wait: the context destroyed the handler, and freed the block by an
-// allocator whose arena was gone.
+// The same with the block of a wait: the context destroyed the handler, and freed the block by an
+// allocator whose arena had been destroyed.
 BOOST_AUTO_TEST_CASE(the_memory_of_a_wait_is_freed_before_its_handler_is_destroyed_uncalled) {
     expect_memory_before_handler([](asio::io_context& context, owner handler) {
         pawl::steady_timer timer(context, 1h);
@@ -159,8 +159,8 @@ BOOST_AUTO_TEST_CASE(the_memory_of_a_wait_is_freed_before_its_handler_is_destroy
 
 // ---- exceptions -------------------------------------------------------------------------------------
 
-// The party that emitted the signal did not leave when emit() threw, as it does when co_spawn() finds
-// no memory: the operation completed, and its handler was neither called nor destroyed.
+// The party that emitted the signal did not leave when emit() threw, which happens when co_spawn()
+// finds no memory: the operation completed, and its handler was neither called nor destroyed.
 BOOST_AUTO_TEST_CASE(an_exception_of_the_operations_cancellation_handler_loses_no_handler) {
     struct rig {
         asio::io_context context;
@@ -213,7 +213,7 @@ BOOST_AUTO_TEST_CASE(an_exception_of_the_operations_cancellation_handler_loses_n
     }
 }
 
-/// How many there are.
+/// Counts its instances.
 struct counted {
     static inline int alive = 0;
     counted() noexcept { ++alive; }
@@ -226,7 +226,7 @@ struct no_result : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// What cannot be made of an int.
+/// A type that cannot be made from an int.
 struct unwilling_result {
     unwilling_result() = default;
     unwilling_result(int) { throw no_result("no result"); }
@@ -243,8 +243,8 @@ auto async_unwilling(asio::io_context& context, Token&& token) {
         token);
 }
 
-// The operation had let go of the limited one before its result was converted; the exception left
-// nobody to destroy the handler.
+// The operation had released the limited one before its result was converted; after the exception,
+// no party was left to destroy the handler.
 BOOST_AUTO_TEST_CASE(an_exception_out_of_the_making_of_a_result_leaks_no_handler) {
     for (const bool limit_is_queued : {false, true}) {
         BOOST_TEST_CONTEXT("the limit is " << (limit_is_queued ? "queued" : "pending")) {
@@ -271,8 +271,16 @@ BOOST_AUTO_TEST_CASE(an_exception_out_of_the_making_of_a_result_leaks_no_handler
 // ---- a timer in another context ---------------------------------------------------------------------
 
 // The operation parks its result for a due limit whose context has been stopped. When that context
-// was destroyed, the result went with it, and the handler was never called where it could have been.
-BOOST_AUTO_TEST_CASE(a_handler_is_called_on_its_own_context_when_that_of_a_due_limit_has_gone) {
+// was destroyed, the result was destroyed with it, although the handler could still have been
+// called. On Windows the limit does not stay: after stop(), run() still handles what is in the
+// port.
+#if defined(BOOST_ASIO_HAS_IOCP)
+constexpr bool stop_leaves_the_queue = false;
+#else
+constexpr bool stop_leaves_the_queue = true;
+#endif
+BOOST_AUTO_TEST_CASE(a_handler_is_called_on_its_own_context_when_that_of_a_due_limit_has_gone,
+                     *boost::unit_test::enable_if<stop_leaves_the_queue>()) {
     asio::io_context here;
     std::optional<asio::io_context> there(std::in_place);
     std::optional<manual_timer> guard(std::in_place, *there, 1s);
@@ -299,8 +307,8 @@ BOOST_AUTO_TEST_CASE(a_handler_is_called_on_its_own_context_when_that_of_a_due_l
     BOOST_TEST(here.stopped());
 }
 
-// As above, but then the caller cancels. The handler was called from the signal, and once more from the
-// function that was on its way, out of memory that was free.
+// The same, but then the caller cancels. The handler was called from the signal, and again from the
+// queued function, which was in freed memory.
 BOOST_AUTO_TEST_CASE(P3_a_signal_does_not_overtake_a_result_that_is_on_its_way_to_its_context) {
     asio::io_context here;
     std::optional<asio::io_context> there(std::in_place);
@@ -327,8 +335,8 @@ BOOST_AUTO_TEST_CASE(P3_a_signal_does_not_overtake_a_result_that_is_on_its_way_t
     BOOST_TEST(here.stopped());
 }
 
-// The limit found that the operation was being started, and left the signal to the initiating function,
-// which threw. It has kept what it got, and that had no limit any more.
+// The limit found that the operation was being started, and left the signal to the initiating
+// function, which threw. It kept its handler, which no longer had a limit.
 BOOST_AUTO_TEST_CASE(
     P2_a_limit_that_fires_in_an_initiation_that_throws_cancels_what_that_has_kept) {
     asio::io_context context;
@@ -349,7 +357,7 @@ BOOST_AUTO_TEST_CASE(
     BOOST_TEST(context.stopped());
 }
 
-// The timer and its context go in the signal, before the operation completes in it.
+// The signal destroys the timer and its context, before the operation completes in it.
 BOOST_AUTO_TEST_CASE(an_operation_does_not_touch_a_limit_that_has_fired_and_gone) {
     asio::io_context here;
     std::optional<asio::io_context> there(std::in_place);
@@ -380,8 +388,8 @@ asio::awaitable<int> await(operation& op, Token token) {
 
 // ---- durations --------------------------------------------------------------------------------------
 
-// NaN is neither more than the largest duration nor less than the smallest: it was cast to an integer,
-// which is undefined, and has cancelled operations at once.
+// NaN is neither more than the largest duration nor less than the smallest. It was cast to an
+// integer, which is undefined, and cancelled operations at once.
 BOOST_AUTO_TEST_CASE(a_duration_that_is_not_a_number_means_never) {
     const std::chrono::duration<double> nan(std::numeric_limits<double>::quiet_NaN());
     const auto expect_no_limit = [&](auto limit) {
@@ -439,8 +447,8 @@ struct obedient_layer {
     std::unique_ptr<pending_operation> writer = make();
 };
 
-// Read and write were due together. The read completed inline, and its handler ended the write; the
-// write was ended a second time, and the one after it was left without a limit.
+// Read and write were due together. The read completed inline, and its handler ended the write. The
+// write was ended a second time, and the next one was left without a limit.
 BOOST_AUTO_TEST_CASE(a_write_keeps_its_limit_when_a_handler_has_ended_the_one_that_was_due_before) {
     asio::io_context context;
     pawl::timeout_stream<obedient_layer, manual_clock> stream(context.get_executor());
@@ -490,7 +498,7 @@ BOOST_AUTO_TEST_CASE(a_transfer_that_succeeds_in_spite_of_its_limit_keeps_its_re
         told = ec;
         size = n;
     });
-    pass(context, 10s); // the layer ignores that
+    pass(context, 10s); // the layer ignores it
 
     reader->complete({}, 3);
 
@@ -514,7 +522,7 @@ BOOST_AUTO_TEST_CASE(after_a_transfer_that_was_abandoned_comes_another) {
     BOOST_TEST(size == 3u);
 }
 
-// Was: counted as the caller's cancellation, so that the limit was not told as one.
+// It counted as the caller's cancellation, so the handler did not get the limit's error.
 BOOST_AUTO_TEST_CASE(an_emission_that_cancels_nothing_leaves_the_limit_its_verdict) {
     asio::io_context context;
     asio::steady_timer never(context, 1h);
@@ -529,7 +537,8 @@ BOOST_AUTO_TEST_CASE(an_emission_that_cancels_nothing_leaves_the_limit_its_verdi
     BOOST_TEST((told == pawl::error::timed_out));
 }
 
-// Was: did not compile, since the result had no return_type. beast::ssl_stream declares its functions so.
+// It did not compile, because the result had no return_type. beast::ssl_stream declares its
+// functions like this.
 template <class Token>
 BOOST_ASIO_INITFN_RESULT_TYPE(Token, void(error_code))
 async_old_style(asio::io_context& context, Token&& token) {

@@ -2,9 +2,9 @@
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
 #
-# mixed_builds.sh COMPILER INCLUDE_DIR: a program of translation units with and without PAWL_VIRTUAL_TIME is refused by the
-# linker, in either order, and though they share no type of Pawl's; one whose units all have it, or none, is not. CXXFLAGS is
-# given to the compiler, too.
+# mixed_builds.sh COMPILER INCLUDE_DIR: the linker refuses a program of translation units with and without
+# PAWL_VIRTUAL_TIME, in either order, even if they share no type of Pawl's. It accepts a program whose units all have
+# it, or none. Units without it name nothing of it. CXXFLAGS is passed to the compiler, too.
 set -Eeuo pipefail
 
 die() {
@@ -42,6 +42,13 @@ for unit in main library; do
     "$compiler" -std=c++20 ${CXXFLAGS-} -I"$include" -c "$work/$unit.cpp" -o "$work/$unit.real.o"
     # shellcheck disable=SC2086
     "$compiler" -std=c++20 ${CXXFLAGS-} -I"$include" -DPAWL_VIRTUAL_TIME -c "$work/$unit.cpp" -o "$work/$unit.virtual.o"
+done
+
+for unit in main library; do
+    nm -C "$work/$unit.virtual.o" >"$work/names"
+    grep -q virtual_clock "$work/names" || die "$unit.virtual.o names nothing of virtual time"
+    nm -C "$work/$unit.real.o" >"$work/names"
+    ! grep -E 'virtual_(time|clock|contexts)' "$work/names" || die "$unit.real.o names something of virtual time"
 done
 
 link() {

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   Operations under limits where one thing happens within another: the limit, the end of the operation
-//   and cancellation within the initiating function, within a signal, and within each other; results
-//   that are parked meanwhile.
+//   Operations under limits with nested events: the limit, the end of the operation and
+//   cancellation within the initiating function, within a signal, and within each other; results
+//   that are parked in the meantime.
 
 #define BOOST_TEST_MODULE nested_limit
 #include <boost/test/unit_test.hpp>
@@ -28,7 +28,7 @@ using namespace timeouts;
 using pawl_test::graveyard;
 using pawl_test::graveyard_allocator;
 
-/// An operation under a limit of a second, with a caller who may cancel it.
+/// An operation under a limit of a second, which its caller may cancel.
 struct limited {
     explicit limited(operation::obedience o) : op(context.get_executor(), o, aborted, 0) {}
 
@@ -57,7 +57,7 @@ using obedience = operation::obedience;
 
 } // namespace
 
-// ---- a signal that is there for longer ----------------------------------------------------------------
+// ---- a signal that exists for longer -----------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(a_signal_outlives_the_operations_whose_slots_it_had) {
     for (const bool completes : {true, false}) {
@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(an_operation_whose_limit_was_reached_within_its_start_is_si
 
 namespace {
 
-/// What may happen in the initiating function, in this order.
+/// The events in the initiating function, in this order.
 enum class event { limit, cancel, end };
 
 std::vector<std::vector<event>> orders() {
@@ -125,7 +125,7 @@ std::vector<std::vector<event>> orders() {
     return all;
 }
 
-/// What happens until the operation has ended, by itself or as it does when it is cancelled.
+/// The events until the operation has ended, by itself or by its reaction to a cancellation.
 void expect_one_end(obedience o, const std::vector<event>& within_start) {
     limited l(o);
     std::vector<event> before; // the end of the operation
@@ -140,7 +140,7 @@ void expect_one_end(obedience o, const std::vector<event>& within_start) {
                 l.op.complete({}, 7);
             if (pending && e != event::end)
                 before.push_back(e);
-            BOOST_TEST(l.result.pending()); // the initiating function runs
+            BOOST_TEST(l.result.pending()); // the initiating function is running
         }
     };
 
@@ -156,7 +156,7 @@ void expect_one_end(obedience o, const std::vector<event>& within_start) {
         BOOST_TEST(l.result.code == (before.front() == event::limit ? timed_out : aborted));
     else
         BOOST_TEST(l.result.ended_with({}, 7));
-    BOOST_TEST(l.op.signals().size() <= before.size()); // one for each that found it pending
+    BOOST_TEST(l.op.signals().size() <= before.size()); // one for each event that found it pending
     BOOST_TEST(l.memory.buried() == l.memory.allocations());
     l.cancel();
     l.signal.slot().clear();
@@ -217,8 +217,8 @@ BOOST_AUTO_TEST_CASE(a_signal_that_is_emitted_within_itself_and_ignored_loses_no
     BOOST_TEST(l.context.stopped());
 }
 
-// The handler is invoked when the outermost emission is over, and the memory of the operation is there
-// until then.
+// The handler is invoked when the outermost emission is over, and the memory of the operation
+// exists until then.
 BOOST_AUTO_TEST_CASE(an_operation_that_ends_within_two_emissions_is_told_after_both) {
     for (const bool limit_first : {true, false}) {
         limited l(obedience::ignores);
@@ -255,12 +255,12 @@ BOOST_AUTO_TEST_CASE(an_operation_that_ends_within_two_emissions_is_told_after_b
 
 namespace {
 
-/// An operation of one context, whose limit is kept in another one, and is due there, on its way.
+/// An operation of one context, whose limit is in another one, where it is due and queued.
 struct two_contexts {
     two_contexts() {
         op.async_run(
             pawl::timeout(timer, 1s, asio::bind_executor(mine.get_executor(), record(result))));
-        manual_clock::advance(timers, 1s); // falls due; nobody runs that context
+        manual_clock::advance(timers, 1s); // falls due; that context does not run
     }
 
     asio::io_context timers;
@@ -277,7 +277,7 @@ BOOST_FIXTURE_TEST_CASE(P9_a_context_runs_until_the_handler_of_a_parked_result_h
     asio::post(mine, [this] { op.complete({}, 7); });
 
     poll(mine);
-    BOOST_TEST(result.pending()); // the limit may still be told
+    BOOST_TEST(result.pending()); // the limit may still decide
     BOOST_TEST(!mine.stopped());  // so run() does not return
     poll(timers);
     poll(mine);
@@ -314,7 +314,7 @@ BOOST_AUTO_TEST_CASE(
     op.async_run(
         pawl::timeout(timer, 1s, asio::bind_executor(elsewhere.get_executor(), record(result))));
     BOOST_TEST(result.pending());
-    elsewhere.run(); // returns when nothing is left, the handler included
+    elsewhere.run(); // returns when nothing is left, including the handler
 
     BOOST_TEST(result.ended_with({}, 7));
     poll(context);

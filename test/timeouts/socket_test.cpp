@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   Every adapter around operations of connected sockets, by the clock of the system: what the other
-//   tests see on manual_clock holds where a server has it.
+//   Every adapter around operations of connected sockets, on the system's clock: the behaviour that
+//   the other tests show on manual_clock, in a server's environment.
 //
 // Model
-//   Nothing is asserted about how late something is, only that it is not early (P1), what is told, and
-//   that the socket goes on as if nothing had happened.
+//   There is no upper bound on time. The tests assert that nothing is early (P1), the results, and
+//   that the socket continues normally.
 
 #define BOOST_TEST_MODULE socket
 #include <boost/test/unit_test.hpp>
@@ -49,7 +49,7 @@ struct connected {
         acceptor.accept(there);
     }
 
-    /// Runs it to its end; what it throws fails the test.
+    /// Runs the coroutine to its end; an exception fails the test.
     void run(awaitable<void> coroutine) {
         std::optional<std::exception_ptr> end;
         asio::co_spawn(context, std::move(coroutine), [&](std::exception_ptr e) { end = e; });
@@ -59,7 +59,7 @@ struct connected {
         BOOST_TEST(run_to_end(context) == 0u); // nothing was left behind (P9)
     }
 
-    /// What a read of one byte is told.
+    /// The result of a read of one byte.
     awaitable<char> read() {
         char byte = 0;
         co_await here.async_read_some(asio::buffer(&byte, 1), use_awaitable);
@@ -107,7 +107,7 @@ BOOST_FIXTURE_TEST_CASE(a_limit_ends_a_read_and_the_next_one_gets_the_data, conn
         asio::write(there, asio::buffer("data", 4));
         read(1h, served);
         BOOST_TEST(served.ended_with(error_code(), 4), served);
-        BOOST_TEST(run_to_end(context) == 0u); // no limit is left, or it would take an hour
+        BOOST_TEST(run_to_end(context) == 0u); // no limit is left, or run() would take an hour
     };
 
     check(aborted, [](duration d, auto h) { return pawl::cancel_after(d, std::move(h)); });
@@ -144,7 +144,7 @@ BOOST_FIXTURE_TEST_CASE(a_limit_ends_a_write_that_the_peer_does_not_take, connec
         BOOST_TEST((steady_clock::now() >= due));
     }
 
-    // What was sent has come, and nothing else.
+    // The sent bytes have arrived, and no others.
     here.close();
     std::string all;
     error_code ec;
@@ -164,7 +164,7 @@ BOOST_FIXTURE_TEST_CASE(a_coroutine_under_a_limit_or_a_deadline_ends_with_its_re
         BOOST_TEST(co_await code_of(pawl::with_deadline(d, c.read())) == timed_out);
         BOOST_TEST((steady_clock::now() >= due));
         BOOST_TEST(d.expired());
-        // Past it, the operation is not begun: the byte that is there stays.
+        // After the deadline the operation is not started: the byte stays in the socket.
         co_await c.write('a');
         BOOST_TEST(co_await code_of(pawl::with_deadline(d, c.read())) == timed_out);
 
@@ -174,7 +174,7 @@ BOOST_FIXTURE_TEST_CASE(a_coroutine_under_a_limit_or_a_deadline_ends_with_its_re
     }(*this));
 }
 
-// A request of two steps, of which neither knows what the caller allows.
+// A request of two steps, neither of which knows the caller's limit.
 BOOST_FIXTURE_TEST_CASE(a_deadline_travels_to_the_operations_of_a_call_chain, connected) {
     const auto step = [](connected& c) -> awaitable<char> {
         const auto left = co_await pawl::this_deadline();

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   What the idle limit of a pawl::timeout_stream does after something has gone wrong: a connect that
-//   failed, a limit that was reached, expire_all(), a clock that is set. A limit that runs on keeps
-//   run() from returning, so every test ends with what the context still has to do.
+//   The idle limit of a pawl::timeout_stream after a failure: a connect that failed, a limit that
+//   was reached, expire_all(), a clock that is set. A limit that continues keeps run() from
+//   returning, so every test ends with a check of the context's remaining work.
 
 #define BOOST_TEST_MODULE stream_idle
 #include <boost/test/data/monomorphic.hpp>
@@ -32,7 +32,7 @@ namespace data = boost::unit_test::data;
 const auto actions = data::make({on_limit::close, on_limit::cancel});
 
 struct fixture {
-    /// All that can be done now, if that has an end.
+    /// Runs everything that is ready, if that ends.
     void poll() {
         context.restart();
         for (int units = 0; context.poll_one() != 0; ++units)
@@ -42,7 +42,7 @@ struct fixture {
         manual_clock::advance(context, d);
         poll();
     }
-    /// Whether anything is left that run() would wait for.
+    /// Whether run() would wait for something.
     bool at_work() {
         poll();
         return !context.stopped();
@@ -100,10 +100,11 @@ BOOST_DATA_TEST_CASE(P9_a_connect_that_its_limit_has_ended_leaves_no_idle_limit,
 
     BOOST_TEST(connect.timed_out());
     pass(10s);
-    BOOST_TEST(pawl::expire_all(context) == 0U); // full_acceptor's own connects are still at work
+    BOOST_TEST(pawl::expire_all(context) == 0U); // full_acceptor's own connects are still pending
 }
 
-// A socket that is open idles; one that is being connected does not, and has not begun anew when it failed.
+// An open socket idles; a socket that is being connected does not, and does not restart when it
+// fails.
 BOOST_DATA_TEST_CASE(a_connect_ends_an_idle_limit_that_was_running_also_if_it_is_refused, actions,
                      action) {
     manual_stream stream(context);
@@ -129,7 +130,7 @@ BOOST_DATA_TEST_CASE(the_connect_after_a_refused_one_begins_an_idle_limit_of_its
     outcome refused;
     stream.async_connect(refusing(context), refused.record());
     run_until_over(context, refused);
-    stream.socket().close(); // as everybody does who tries again
+    stream.socket().close(); // as usual before another attempt
     pass(1500ms);
 
     outcome connect;
@@ -139,12 +140,7 @@ BOOST_DATA_TEST_CASE(the_connect_after_a_refused_one_begins_an_idle_limit_of_its
     outcome read;
     std::array<char, 8> bytes{};
     stream.async_read_some(asio::buffer(bytes), read.record());
-    pass(2s - 1ns);
-    BOOST_TEST(read.pending());
-    pass(1ns);
-    run_until_over(context, read);
-
-    BOOST_TEST(read.timed_out());
+    ends_after(context, 2s, read);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -184,12 +180,7 @@ BOOST_AUTO_TEST_CASE(an_idle_limit_that_cancels_an_operation_begins_anew) {
 
     outcome second;
     c.read(second.record());
-    pass(2s - 1ns);
-    BOOST_TEST(second.pending());
-    pass(1ns);
-    run_until_over(context, second);
-
-    BOOST_TEST(second.timed_out());
+    ends_after(context, 2s, second);
 }
 
 BOOST_DATA_TEST_CASE(P9_a_handshake_limit_that_was_reached_with_nothing_pending_is_over, actions,
@@ -257,12 +248,7 @@ BOOST_AUTO_TEST_CASE(the_operation_after_expire_all_is_limited_by_idleness_again
 
     outcome second;
     c.read(second.record());
-    pass(2s - 1ns);
-    BOOST_TEST(second.pending());
-    pass(1ns);
-    run_until_over(context, second);
-
-    BOOST_TEST(second.timed_out());
+    ends_after(context, 2s, second);
 }
 
 BOOST_DATA_TEST_CASE(P9_expire_all_ends_what_all_limits_were_for, actions, action) {
@@ -285,7 +271,7 @@ BOOST_DATA_TEST_CASE(P9_expire_all_ends_what_all_limits_were_for, actions, actio
     BOOST_TEST(!at_work());
 }
 
-// It had no limit at all: the handshake's had expired early, and was not looked at again.
+// It had no limit at all: the handshake's had expired early, and was not checked again.
 BOOST_DATA_TEST_CASE(after_expire_all_an_operation_of_that_handshake_fails_at_once, actions,
                      action) {
     connection c(context, {.handshake = 2s, .action = action});
@@ -315,7 +301,7 @@ using wall_stream = pawl::timeout_stream<tcp::socket, wall<Tag>>;
 constexpr auto noon = std::chrono::nanoseconds(1000h);
 
 struct on_a_wall_clock : fixture {
-    /// Has the services look at the clock, as their drivers do once a second.
+    /// Makes the services check the clock, as their drivers do once a second.
     void look() {
         asio::use_service<pawl::detail::service_registry>(context).for_each(
             [](pawl::detail::registered_service& s) { s.clock_moved(); });
@@ -326,7 +312,7 @@ struct on_a_wall_clock : fixture {
 
 BOOST_FIXTURE_TEST_SUITE(set_clocks, on_a_wall_clock)
 
-// With success it could not be told from a clock that was set back.
+// With success, it could not be distinguished from a clock that was set back.
 BOOST_AUTO_TEST_CASE(expire_all_with_an_error_ends_what_has_a_limit_on_a_clock_that_can_be_set) {
     wall<1>::set(noon);
     connection<wall_stream<1>> c(context, {.idle = 1h, .read = 10s, .action = on_limit::cancel});

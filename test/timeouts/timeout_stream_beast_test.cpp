@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   pawl::tcp_stream in the place of beast::tcp_stream: HTTP in both directions, WebSocket, TLS, and
+//   pawl::tcp_stream in place of beast::tcp_stream: HTTP in both directions, WebSocket, TLS, and
 //   limits that end them.
 
 #define BOOST_TEST_MODULE timeout_stream_beast
@@ -55,7 +55,7 @@ using pawl::tcp_stream;
 constexpr auto use_tuple = asio::as_tuple(use_awaitable);
 constexpr stream_limits generous{.idle = 30s, .read = 20s, .write = 20s, .handshake = 10s};
 
-/// Runs a coroutine to its end. What it throws, this throws.
+/// Runs a coroutine to its end, and rethrows its exception.
 template <class... Coroutines>
 void run(asio::io_context& context, Coroutines... coroutines) {
     std::size_t running = sizeof...(coroutines);
@@ -133,7 +133,7 @@ asio::awaitable<void> request_some(Stream& stream, bool chunked = false) {
     beast::close_socket(beast::get_lowest_layer(stream));
 }
 
-/// Has a context that presents a certificate of its own for localhost.
+/// A context that presents a certificate of its own for localhost.
 class identity {
 public:
     identity() {
@@ -292,8 +292,8 @@ BOOST_AUTO_TEST_CASE(websocket_echoes_pings_and_closes) {
     BOOST_TEST(!beast::get_lowest_layer(server).socket().is_open());
 }
 
-// An operation of Beast's that waits for another keeps the slot of its handler, as one of Asio's, and
-// clears it when it goes on: here between the end of its limit and what that is to emit.
+// A Beast operation that waits for another one keeps the slot of its handler, as one of Asio's, and
+// clears it when it continues: here between the end of its limit and the emission.
 BOOST_AUTO_TEST_CASE(a_websocket_operation_that_waits_for_another_may_be_under_a_limit) {
     pair_of<tcp_stream> p(context);
     websocket::stream<tcp_stream> client(std::move(p.client));
@@ -408,7 +408,8 @@ BOOST_AUTO_TEST_CASE(a_tls_handshake_that_stalls_is_ended_by_limit_handshake) {
     BOOST_TEST(handshake.timed_out());
 }
 
-/// The other way round: limits on what TLS delivers, where the handshake is not seen by the stream.
+/// The reverse: limits on the data that TLS delivers, with a handshake that the stream does not
+/// see.
 BOOST_AUTO_TEST_CASE(a_timeout_stream_can_be_on_tls) {
     using stream_type = pawl::timeout_stream<ssl::stream<tcp::socket>, manual_clock>;
     identity id;

@@ -2,15 +2,17 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   What the tests of pawl::timeout_stream have in common: connected pairs, outcomes of operations,
-//   and sockets on which something takes for ever.
+//   Shared by the tests of pawl::timeout_stream: connected pairs, outcomes of operations, and
+//   sockets on which an operation takes forever.
 //
 // Model
-//   Sockets over loopback, limits on manual_clock. What must happen is waited for; what must not is
-//   seen not to happen when the context has nothing left to do.
+//   Sockets over loopback, limits on manual_clock. Tests wait for events that must happen. Events
+//   that must not happen have not happened when the context has no work left.
 
 #ifndef PAWL_TEST_TIMEOUTS_TIMEOUT_STREAM_SUPPORT_HPP
 #define PAWL_TEST_TIMEOUTS_TIMEOUT_STREAM_SUPPORT_HPP
+
+#include "../support/io_uring.hpp"
 
 #include <pawl/manual_clock.hpp>
 #include <pawl/timeout_stream.hpp>
@@ -20,12 +22,15 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/address_v4.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/local/connect_pair.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/error.hpp>
 #include <boost/system/error_code.hpp>
 #include <boost/test/unit_test.hpp>
+
+#if !defined(_WIN32)
+#include <boost/asio/local/connect_pair.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#endif
 
 #include <array>
 #include <chrono>
@@ -61,14 +66,19 @@ using pawl::stream_limits;
 using namespace std::chrono_literals;
 
 using manual_stream = pawl::timeout_stream<tcp::socket, manual_clock>;
-using local_stream = pawl::timeout_stream<asio::local::stream_protocol::socket, manual_clock>;
+#if defined(_WIN32) // has no pairs of local sockets
+using local_socket = tcp::socket;
+#else
+using local_socket = asio::local::stream_protocol::socket;
+#endif
+using local_stream = pawl::timeout_stream<local_socket, manual_clock>;
 
-/// How long a test waits for something that must happen before it calls it a hang.
+/// How long a test waits for an event before it reports a hang.
 inline constexpr auto patience = 20s;
 
 inline const tcp::endpoint loopback{asio::ip::address_v4::loopback(), 0};
 
-/// What became of one operation.
+/// The outcome of one operation.
 struct outcome {
     int calls = 0;
     error_code code;
@@ -79,6 +89,10 @@ struct outcome {
     bool ended_with(const error_code& ec) const noexcept { return calls == 1 && code == ec; }
     bool aborted() const noexcept { return ended_with(asio::error::operation_aborted); }
     bool timed_out() const noexcept { return ended_with(beast::error::timeout); }
+    /// Whether it ended because both ends of its connection were destroyed.
+    bool ended_by_destruction() const noexcept {
+        return aborted() || (pawl_test::io_uring && calls == 1 && code);
+    }
 
     /// A completion handler.
     auto record() {
@@ -100,13 +114,13 @@ inline error_code error_of(limit_error report) {
     return beast::error::timeout;
 }
 
-/// All that can be done now.
+/// Runs everything that is ready.
 inline void poll(asio::io_context& context) {
     context.restart();
     context.poll();
 }
 
-/// Lets time pass, and runs what is due.
+/// Lets time pass, and runs due waits.
 inline void pass(asio::io_context& context, manual_clock::duration d) {
     manual_clock::advance(context, d);
     poll(context);
@@ -128,22 +142,36 @@ inline void run_until_over(asio::io_context& context, const outcome& o) {
     run_until(context, [&] { return !o.pending(); });
 }
 
+/// Lets `limit` pass. At that time, and not before, an operation must end with `how`.
+inline void ends_after(asio::io_context& context, manual_clock::duration limit, const outcome& o,
+                       const error_code& how = beast::error::timeout) {
+    pass(context, limit - 1ns);
+    BOOST_TEST(o.pending());
+
+    pass(context, 1ns);
+    run_until_over(context, o);
+    BOOST_TEST(o.ended_with(how));
+}
+
 /// Two connected sockets.
 template <class Socket = tcp::socket>
 std::pair<Socket, Socket> socket_pair(asio::io_context& context) {
-    Socket near(context);
+    Socket here(context);
     if constexpr (std::is_same_v<typename Socket::protocol_type, tcp>) {
         tcp::acceptor acceptor(context, loopback);
-        near.connect(acceptor.local_endpoint());
-        return {std::move(near), acceptor.accept()};
-    } else {
-        Socket far(context);
-        asio::local::connect_pair(near, far);
-        return {std::move(near), std::move(far)};
+        here.connect(acceptor.local_endpoint());
+        return {std::move(here), acceptor.accept()};
     }
+#if !defined(_WIN32)
+    else {
+        Socket there(context);
+        asio::local::connect_pair(here, there);
+        return {std::move(here), std::move(there)};
+    }
+#endif
 }
 
-/// A stream, and the peer that it is connected with.
+/// A stream, and its connected peer.
 template <class Stream = manual_stream>
 struct connection {
     using socket_type = typename Stream::socket_type;
@@ -155,14 +183,14 @@ struct connection {
     explicit connection(std::pair<socket_type, socket_type> sockets)
         : stream(std::move(sockets.first)), peer(std::move(sockets.second)) {}
 
-    /// Has the peer send so many bytes, if the stream is open.
+    /// Makes the peer send so many bytes, if the stream is open.
     void feed(std::size_t size) {
         error_code ignored;
         asio::write(peer, asio::buffer(std::string(size, 'x')), ignored);
     }
 
-    /// Writes until nothing more fits, so that the next write takes for ever. Over TCP it might fit a
-    /// little later, when an acknowledgement comes.
+    /// Writes until nothing more fits, so that the next write takes forever. Over TCP it might fit
+    /// a little later, when an acknowledgement arrives.
     void clog()
         requires(!std::is_same_v<typename socket_type::protocol_type, tcp>)
     {
@@ -174,7 +202,7 @@ struct connection {
         BOOST_REQUIRE_EQUAL(ec, asio::error::would_block);
     }
 
-    /// Reads at the peer what clog() has written, until a write fits again.
+    /// Reads at the peer the bytes that clog() has written, until a write fits again.
     void unclog() {
         std::string chunk(1 << 16, 'x');
         peer.non_blocking(true);
@@ -197,7 +225,7 @@ struct connection {
     std::array<char, 64> data{};
 };
 
-/// A socket whose async_connect() takes for ever: it listens, and waits for somebody to connect.
+/// A socket whose async_connect() takes forever: it listens, and waits for a connection.
 class stalled_socket : public tcp::socket {
 public:
     using tcp::socket::socket;
@@ -212,7 +240,7 @@ public:
     }
 };
 
-/// An acceptor whose backlog is full: a connect to it takes for ever.
+/// An acceptor whose backlog is full: a connect to it takes forever.
 class full_acceptor {
 public:
     explicit full_acceptor(asio::io_context& context) : acceptor_(context) {

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   What the tests of limits have in common: an operation that does what the test says, and when, and
+//   Shared by the tests of limits: an operation that acts when and as the test chooses, and
 //   outcomes of operations.
 //
 // Model
-//   Time is manual_clock. A test does one thing after the other; between two of them the context does
-//   all that it can, or nothing, as the test says.
+//   Time is manual_clock. A test acts step by step; between two steps the context runs everything
+//   that is ready, or nothing, as the test chooses.
 
 #ifndef PAWL_TEST_TIMEOUTS_TIMEOUT_SUPPORT_HPP
 #define PAWL_TEST_TIMEOUTS_TIMEOUT_SUPPORT_HPP
@@ -62,10 +62,10 @@ inline constexpr std::size_t one = 1;
 inline const error_code aborted = asio::error::operation_aborted;
 inline const error_code timed_out = pawl::error::timed_out;
 
-/// How long a test waits for something that must happen before it calls it a hang.
+/// How long a test waits for an event before it reports a hang.
 inline constexpr auto patience = 20s;
 
-/// What became of one operation.
+/// The outcome of one operation.
 struct outcome {
     int calls = 0;
     error_code code;
@@ -95,7 +95,7 @@ inline error_code code_in(const std::exception_ptr& e) {
     }
 }
 
-/// A move-only completion handler that writes down what it is told.
+/// A move-only completion handler that records its result.
 class recorder {
 public:
     explicit recorder(outcome& o) noexcept : outcome_(&o) {}
@@ -103,7 +103,7 @@ public:
     recorder& operator=(recorder&&) = delete;
 
     void operator()(int value) { note({}, value); }
-    template <std::integral Number = int> // of bytes, say
+    template <std::integral Number = int> // of bytes, for example
     void operator()(error_code ec, Number value = 0) {
         note(ec, static_cast<int>(value));
     }
@@ -121,14 +121,14 @@ private:
 
 inline recorder record(outcome& o) { return recorder(o); }
 
-/// An operation that completes when the test says so, or as it was told to when it is cancelled. One
-/// at a time.
+/// An operation that completes when the test chooses, or in the chosen way when it is cancelled.
+/// One at a time.
 template <class... Args>
 class scripted_operation {
 public:
     using result = std::tuple<Args...>;
 
-    /// What it does about a cancellation signal.
+    /// The reaction to a cancellation signal.
     enum class obedience { ignores, completes_in_the_signal, posts };
 
     scripted_operation(const asio::any_io_executor& ex, obedience o, Args... when_cancelled)
@@ -143,7 +143,7 @@ public:
     }
 
     [[nodiscard]] bool pending() const noexcept { return static_cast<bool>(handler_); }
-    /// The cancellation signals that it was sent.
+    /// The cancellation signals that it got.
     [[nodiscard]] const std::vector<cancellation_type_t>& signals() const noexcept {
         return signals_;
     }
@@ -162,7 +162,7 @@ public:
     void abandon() { handler_.reset(); }
 
     std::function<void()> at_start = [] {};  ///< called by the initiating function
-    std::function<void()> at_signal = [] {}; ///< called by what is in the cancellation slot
+    std::function<void()> at_signal = [] {}; ///< called by the function in the cancellation slot
 
 private:
     struct any_handler {
@@ -176,7 +176,7 @@ private:
         some_handler(Handler&& h, const asio::any_io_executor& ex)
             : handler(std::move(h)), work(asio::get_associated_executor(handler, ex)) {}
 
-        // As Asio does it: what belonged to the operation is gone before the upcall.
+        // Like Asio: the operation's memory is freed before the upcall.
         void call(Args... args) override { std::move(handler)(std::move(args)...); }
         void post(Args... args) override {
             const auto ex = work.get_executor();
@@ -210,7 +210,7 @@ private:
             slot.assign([this, there = true](cancellation_type_t type) {
                 cancel(type);
                 BOOST_TEST(
-                    there); // what is in the slot outlives its call, whatever completes in it
+                    there); // the function in the slot outlives its call, whatever completes in it
             });
         at_start();
     }
@@ -236,19 +236,19 @@ private:
 
 using operation = scripted_operation<error_code, int>;
 
-/// All that can be done now; how many units it took.
+/// Runs everything that is ready; returns the number of units.
 inline std::size_t poll(asio::io_context& context) {
     context.restart();
     return context.poll();
 }
 
-/// Moves the clock, and does all that can be done then.
+/// Moves the clock, and runs everything that is due then.
 inline void pass(asio::io_context& context, manual_clock::duration d) {
     manual_clock::advance(context, d);
     poll(context);
 }
 
-/// run() until it returns by itself (P9); how many units it took.
+/// run() until it returns by itself (P9); returns the number of units.
 inline std::size_t run_to_end(asio::io_context& context) {
     context.restart();
     const std::size_t units = context.run_for(patience);

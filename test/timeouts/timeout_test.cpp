@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   What pawl::timeout tells the handler: in all six orders of {the operation completes, its limit is
-//   due, it is cancelled from outside}, at finer grain, and for each kind of signature.
+//   The results of pawl::timeout: in all six orders of {the operation completes, its limit is due,
+//   it is cancelled from outside}, in more detail, and for each kind of signature.
 
 #define BOOST_TEST_MODULE timeout
 #include <boost/test/data/monomorphic.hpp>
@@ -27,6 +27,7 @@
 #include <chrono>
 #include <exception>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 
 namespace {
@@ -37,7 +38,7 @@ using obedience = operation::obedience;
 
 // ---- the kinds of operations ------------------------------------------------------------------------
 
-/// An operation of a certain signature, completed with success or as one that was cancelled.
+/// An operation with a certain signature, completed with success or as cancelled.
 struct says_error_code {
     using type = operation;
     static constexpr bool prefixed = false;
@@ -67,7 +68,7 @@ struct says_channel_error {
 
 // ---- the kinds of limits ----------------------------------------------------------------------------
 
-/// timeout() with a timer of the caller's.
+/// timeout() with the caller's timer.
 template <class Timer>
 struct callers {
     explicit callers(asio::io_context& context) : timer(context) {}
@@ -79,9 +80,9 @@ struct callers {
 };
 using callers_timer = callers<manual_timer>;
 using callers_compact_timer = callers<pawl::basic_waitable_timer<
-    manual_clock, pawl::on_backend<pawl::time::growing_wheel, asio::wait_traits<manual_clock>>>>;
+    manual_clock, pawl::on_backend<pawl::time::binary_wheel, asio::wait_traits<manual_clock>>>>;
 
-/// timeout_at() with a timer of the operation's own.
+/// timeout_at() with the operation's own timer.
 struct own_timer {
     explicit own_timer(asio::io_context&) {}
     template <class Token>
@@ -90,7 +91,7 @@ struct own_timer {
     }
 };
 
-/// On a strand: whatever ends the limit is handed over.
+/// On a strand, so every end of the limit is handed over.
 template <class Limit>
 struct on_a_strand : Limit {
     explicit on_a_strand(asio::io_context& context)
@@ -124,8 +125,9 @@ struct rig {
 
 // ---- the six orders ---------------------------------------------------------------------------------
 
-/// Plays `order`, of O the operation completes, L its limit is due, C it is cancelled from outside.
-/// @param obeys the operation says that it was cancelled, if it was.
+/// Plays `order`, in which O means that the operation completes, L that its limit is due, C that it
+/// is cancelled from outside.
+/// @param obeys whether a cancelled operation reports the cancellation.
 template <class Limit, class Kind>
 void expect(const std::string& order, bool obeys, const error_code& code, int value) {
     BOOST_TEST_CONTEXT(order << (obeys ? "" : ", with a result all the same")) {
@@ -159,11 +161,11 @@ template <class Limit, class Kind>
 void expect_six_orders() {
     constexpr int as_cancelled = 3;
     constexpr int result = 7;
-    // A signature without an error cannot say that it was cut short: the limit itself decides.
+    // A signature without an error cannot report an early end: the limit itself decides.
     const error_code kept = Kind::prefixed ? timed_out : error_code();
     const error_code code_of_abort = [] {
         if constexpr (Kind::prefixed)
-            return error_code(); // its results are what they are
+            return error_code(); // its results are unchanged
         else if constexpr (std::is_same_v<Kind, says_channel_error>)
             return make_error_code(asio::experimental::error::channel_cancelled);
         else
@@ -205,7 +207,7 @@ BOOST_AUTO_TEST_CASE(the_six_orders_on_a_strand) {
     expect_six_orders<on_a_strand<own_timer>, says_error_code>();
 }
 
-// ---- at finer grain ---------------------------------------------------------------------------------
+// ---- in more detail ----------------------------------------------------------------------------
 
 template <class Limit>
 void completes_before_the_callback_of_a_due_limit() {
@@ -244,7 +246,7 @@ BOOST_AUTO_TEST_CASE(an_operation_that_completes_while_its_limit_travels_keeps_i
     BOOST_TEST(there.stopped());
 }
 
-// Nothing but the wait's carrier is left of the timer's side then.
+// Only the wait's carrier is left of the timer's side then.
 BOOST_AUTO_TEST_CASE(the_limit_of_a_context_that_is_gone_may_still_travel) {
     for (const auto how : {obedience::completes_in_the_signal, obedience::posts}) {
         asio::io_context there;
@@ -273,7 +275,7 @@ BOOST_AUTO_TEST_CASE(a_handler_may_wait_for_the_callback_of_its_due_limit_but_is
     BOOST_TEST(r.o.ended_with({}, 7), r.o);
 }
 
-/// Aborts, or has its result nevertheless.
+/// Aborts, or has a result nevertheless.
 struct answer {
     obedience how;
     error_code code;
@@ -317,7 +319,7 @@ BOOST_DATA_TEST_CASE(an_operation_that_answers_the_callers_signal_at_once, answe
     poll(context);
     BOOST_TEST(o.ended_with(a.code, 5), o);
     BOOST_TEST(context.stopped());
-    outer.emit(cancellation_type::terminal); // finds nobody
+    outer.emit(cancellation_type::terminal); // there is no listener
 }
 
 BOOST_AUTO_TEST_CASE(a_handler_that_owns_the_signal_may_be_invoked_within_it) {
@@ -397,7 +399,7 @@ BOOST_AUTO_TEST_CASE(a_limit_that_falls_due_inside_the_initiating_function_is_no
     BOOST_TEST(r.o.ended_with(timed_out, 3), r.o);
 }
 
-// ---- what passes unchanged --------------------------------------------------------------------------
+// ---- values that pass unchanged ----------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(other_errors_after_the_limit_pass_unchanged) {
     for (const error_code& ec :
@@ -440,15 +442,20 @@ BOOST_AUTO_TEST_CASE(exceptions_pass_unchanged_and_only_those_of_a_cancellation_
 
 BOOST_AUTO_TEST_CASE(the_error_is_no_cancellation_and_compares_equal_to_the_generic_condition) {
     BOOST_TEST(timed_out != aborted);
-    BOOST_TEST(timed_out != error_code(asio::error::timed_out)); // that is the network's
+    BOOST_TEST(timed_out != error_code(asio::error::timed_out)); // the network's error
     BOOST_TEST((timed_out == boost::system::errc::timed_out));
     BOOST_TEST((std::error_code(timed_out) == std::errc::timed_out));
     BOOST_TEST(timed_out.message() == "The operation timed out");
+    BOOST_TEST(error_code(pawl::error::shutting_down).message() == "The server is shutting down");
     BOOST_TEST(timed_out.category().name() == std::string("pawl"));
     BOOST_TEST(pawl::error_category().message(77) == "Unknown error 77");
+    std::ostringstream printed;
+    printed << pawl::error::timed_out;
+    BOOST_TEST(printed.str() == "pawl:1");
 }
 
-/// Completes with what can be converted to its signature's types, as self.complete(error::eof, 0) does.
+/// Completes with values that can be converted to the types of its signature, like
+/// self.complete(error::eof, 0).
 struct loose_initiation {
     using executor_type = asio::io_context::executor_type;
     executor_type ex;
@@ -511,7 +518,7 @@ BOOST_AUTO_TEST_CASE(rearm_calls_back_a_limit_that_is_due) {
             pass(r.context, 10s);
             BOOST_TEST(r.op.signals().size() == 1u);
         }
-        r.op.complete({}, 7); // or with the carrier of the limit on its way
+        r.op.complete({}, 7); // or with the carrier of the limit in flight
         poll(r.context);
         BOOST_TEST(r.o.ended_with({}, 7), r.o);
     };
@@ -614,7 +621,8 @@ BOOST_AUTO_TEST_CASE(a_ring_timer_keeps_a_limit_and_refuses_one_for_which_it_has
     BOOST_TEST(third.pending());
 }
 
-// What the initiating function throws ends a coroutine that awaits the operation. This does not.
+// An exception of the initiating function ends a coroutine that awaits the operation. This one does
+// not.
 BOOST_AUTO_TEST_CASE(a_coroutine_catches_that_a_ring_timer_has_no_ring_for_a_limit) {
     asio::io_context context;
     pawl::options o;

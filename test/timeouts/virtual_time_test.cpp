@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   pawl::virtual_time: every kind of timer and limit that is on virtual time, pauses and leaps, and when
-//   run() lets time leap: with threads, several contexts, shards, and real sockets beside it.
+//   pawl::virtual_time: every kind of timer and limit on virtual time, pauses and leaps, and the
+//   conditions under which run() lets time leap: with threads, several contexts, shards, and real
+//   sockets.
 
 #define PAWL_VIRTUAL_TIME
 #define BOOST_TEST_MODULE virtual_time
@@ -44,7 +45,7 @@ static_assert(std::is_same_v<clock_type::time_point, real_clock::time_point>);
 static_assert(std::is_same_v<pawl::deadline::clock_type, clock_type>);
 static_assert(!std::is_same_v<pawl::steady_timer, pawl::coarse_timer>);
 
-/// Time stands while a test runs.
+/// Time stands still while a test runs.
 struct standing_time {
     standing_time() { virtual_time::pause(); }
     ~standing_time() { virtual_time::resume(); }
@@ -70,9 +71,9 @@ struct fixture : standing_time {
     }
 };
 
-// --- what is on virtual time ---------------------------------------------------------------------
+// --- features on virtual time --------------------------------------------------------------------
 
-/// Something that takes ten seconds, and then ends so.
+/// A feature that takes ten seconds, and its result.
 struct feature {
     const char* name;
     error_code ending;
@@ -259,7 +260,7 @@ BOOST_AUTO_TEST_CASE(a_thread_in_run_sees_time_that_is_moved_and_time_that_goes_
     virtual_time::advance(1h - 20ms);
     virtual_time::resume();
     started[2].get_future().get();
-    virtual_time::advance(1h); // of a time that is not paused
+    virtual_time::advance(1h); // on a time that is not paused
     started[3].get_future().get();
     thread.join();
 }
@@ -309,7 +310,7 @@ BOOST_FIXTURE_TEST_CASE(advance_to_next_finds_the_next_deadline, fixture) {
 BOOST_FIXTURE_TEST_CASE(run_goes_from_one_deadline_to_the_next, fixture) {
     std::vector<clock_type::duration> seen;
     std::optional<error_code> ending;
-    const auto sleeps = [&]() -> awaitable<void> { // outlives the coroutine that it is
+    const auto sleeps = [&]() -> awaitable<void> { // outlives its coroutine
         for (int i = 0; i < 3; ++i) {
             co_await pawl::sleep_for(20min);
             seen.push_back(passed());
@@ -375,7 +376,7 @@ BOOST_FIXTURE_TEST_CASE(without_a_deadline_run_waits_for_what_comes_from_other_t
 
 // --- threads, contexts, shards -------------------------------------------------------------------
 
-/// What happened, from any thread.
+/// A log of events, from any thread.
 class journal {
 public:
     void add(std::string what) {
@@ -401,7 +402,7 @@ BOOST_FIXTURE_TEST_CASE(contexts_that_are_run_together_have_their_deadlines_in_o
     };
     asio::co_spawn(context, tick("even", 2s), asio::detached);
     asio::co_spawn(other, tick("odd", 3s), asio::detached);
-    const auto both = asio::make_work_guard(other); // it does not end before the other
+    const auto both = asio::make_work_guard(other); // neither ends before the other
     asio::co_spawn(
         other,
         [&]() -> awaitable<void> {
@@ -411,7 +412,7 @@ BOOST_FIXTURE_TEST_CASE(contexts_that_are_run_together_have_their_deadlines_in_o
         asio::detached);
 
     std::thread thread([&] { virtual_time::run(other, 1ms); });
-    // Until the thread has come the time would not wait for its context.
+    // Until the thread has arrived, time would not wait for its context.
     asio::co_spawn(
         context, [&]() -> awaitable<void> { co_await pawl::sleep_for(3min); }, asio::detached);
     std::promise<void> there;
@@ -435,7 +436,7 @@ BOOST_FIXTURE_TEST_CASE(time_does_not_leap_while_another_thread_is_in_a_handler,
     pawl::steady_timer early(other);
     asio::post(other, [&] {
         there.set_value();
-        std::this_thread::sleep_for(50ms); // many times the grace
+        std::this_thread::sleep_for(50ms); // many times the grace period
         early.expires_after(1s);
         early.async_wait([&](error_code) { events.add("early"); });
     });

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   What function objects that own something may be put through: moves, copies, calls of several
+//   The possible lives of function objects that own something: moves, copies, calls of several
 //   copies, and the end of all of them uncalled.
 
+#include <pawl/limit/deferred_call.hpp>
 #include <pawl/wait/claim.hpp>
-#include <pawl/wait/deferred_call.hpp>
 
 #define BOOST_TEST_MODULE claim
 #include <boost/test/unit_test.hpp>
@@ -25,7 +25,7 @@
 
 namespace {
 
-/// What became of what is owned.
+/// The outcome of the owned object.
 struct fate {
     std::atomic<int> called{0};
     std::atomic<int> abandoned{0};
@@ -47,7 +47,7 @@ BOOST_AUTO_TEST_CASE(what_is_moved_owns_nothing_any_more) {
     {
         call a = call_for(f);
         const call b = std::move(a);
-        a(); // NOLINT: that it does nothing is the point
+        a(); // NOLINT: the point is that it does nothing
         BOOST_TEST(f.is(0, 0));
     }
     BOOST_TEST(f.is(0, 1));
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(a_claim_knows_its_object_until_a_copy_takes_it) {
     }
 }
 
-// Allowed: one call, whoever makes it; or, if nobody calls, one end.
+// Allowed: one call, by any thread; or, without a call, one end.
 BOOST_AUTO_TEST_CASE(copies_in_several_threads_are_called_once_or_abandoned_once) {
     constexpr int rounds = 200;
     constexpr int threads = 4;

@@ -47,7 +47,7 @@ BOOST_AUTO_TEST_CASE(it_is_an_allocator_that_can_be_rebound) {
     static_assert(traits::is_always_equal::value);
     BOOST_TEST((wait_allocator<int>() == wait_allocator<char>(wait_allocator<void>())));
     std::vector<int, wait_allocator<int>> numbers;
-    for (int i = 0; i < 1000; ++i) // blocks that are kept, and larger ones
+    for (int i = 0; i < 1000; ++i) // cached blocks, and larger ones
         numbers.push_back(i);
     BOOST_TEST(numbers.back() == 999);
 }
@@ -59,14 +59,14 @@ BOOST_AUTO_TEST_CASE(P8_a_freed_block_is_used_again_without_the_heap, *if_kept) 
     const auto before = counted_new::calls.load();
     for (int i = 0; i < 1000; ++i) {
         auto* const again = alloc.allocate(1);
-        again->bytes[47] = std::byte{1}; // all of it can be used
+        again->bytes[47] = std::byte{1}; // all of it is usable
         BOOST_REQUIRE(again == first);
         alloc.deallocate(again, 1);
     }
     BOOST_TEST(counted_new::calls.load() == before);
 }
 
-// Asio's allocator is not asked: what that takes from the heap is not counted here.
+// Asio's allocator is excluded: its heap use is not counted here.
 BOOST_AUTO_TEST_CASE(P8_a_block_of_the_largest_size_is_kept_too, *if_kept) {
     wait_allocator<sized<block_cache::most_bytes>> alloc;
     void* const first = alloc.allocate(1);
@@ -163,10 +163,12 @@ struct last_words {
     }
 };
 
-BOOST_AUTO_TEST_CASE(blocks_may_be_freed_after_the_thread_has_given_up_those_it_kept) {
+// If the end of a thread is not reported, the thread's variable has been destroyed before its
+// destructor runs.
+BOOST_AUTO_TEST_CASE(blocks_may_be_freed_after_the_thread_has_given_up_those_it_kept, *if_kept) {
     const auto before = counted_new::live.load();
     std::thread([] {
-        static thread_local last_words words; // made before what the cache leaves, so it ends later
+        static thread_local last_words words; // made before the rest of the cache, so it ends later
         words.block = block_cache::allocate(100);
         block_cache::deallocate(block_cache::allocate(100), 100);
     }).join();
@@ -180,7 +182,7 @@ BOOST_AUTO_TEST_CASE(a_block_may_be_freed_by_another_thread) {
     BOOST_TEST(counted_new::live == before);
 }
 
-BOOST_AUTO_TEST_CASE(P8_without_memory_nothing_is_lost) {
+BOOST_AUTO_TEST_CASE(P8_without_memory_nothing_is_lost, *if_kept) {
     counted_new::fuse = 0;
     BOOST_CHECK_THROW((void)block_cache::allocate(100), std::bad_alloc);
     counted_new::fuse = counted_new::never;

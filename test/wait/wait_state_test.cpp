@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   One wait: its state word, move by move, and its handler with allocator, executor and
-//   cancellation slot. The shard is played by a host that writes down what it is asked.
+//   One wait: its state word, transition by transition, and its handler with allocator, executor
+//   and cancellation slot. A host that records its calls plays the shard.
 //
 // Model
-//   PAWL_ASSERT counts instead of ending the program, so that the forbidden moves can be tried.
+//   PAWL_ASSERT counts instead of ending the program, so that forbidden transitions can be tested.
 
 namespace {
 int violations = 0;
@@ -19,8 +19,9 @@ void note_violation() noexcept { ++violations; }
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <pawl/wait/slot_link.hpp>
+#include <pawl/wait/timer_core.hpp>
 #include <pawl/wait/wait_handler.hpp>
-#include <pawl/wait/wait_operation.hpp>
 #include <pawl/wait/wait_state.hpp>
 
 #include "../support/archetypes.hpp"
@@ -54,7 +55,7 @@ using namespace pawl_test;
 
 // ---- the state word -----------------------------------------------------------------------------
 
-/// A state and the legal way to it.
+/// A state and a legal way to reach it.
 struct place {
     const char* name;
     wait_phase phase;
@@ -114,7 +115,7 @@ wait_state at(const place& p) {
     return s;
 }
 
-/// Whether the move passes its assertions.
+/// Whether the transition passes its assertions.
 template <typename Move>
 bool legal(const place& from, Move move) {
     wait_state s = at(from);
@@ -141,9 +142,9 @@ BOOST_DATA_TEST_CASE(no_move_but_those_in_the_table_is_possible_from, places, fr
     BOOST_CHECK_EQUAL(legal(from, [](wait_state& s) { s.park(); }), armed && from.carried);
 }
 
-// I1: a wait has at most one carrier, so falling due or being cancelled asks for an entry in the due
-// queue only if there is none.
-BOOST_DATA_TEST_CASE(I1_a_carrier_is_made_only_if_none_is_left, places, from) {
+// One-carrier invariant: a wait has at most one carrier, so falling due or being cancelled requests
+// an entry in the due queue only if there is none.
+BOOST_DATA_TEST_CASE(a_carrier_is_made_only_if_none_is_left, places, from) {
     wait_state s = at(from);
     if (!s.pending())
         return;
@@ -159,8 +160,9 @@ BOOST_DATA_TEST_CASE(I1_a_carrier_is_made_only_if_none_is_left, places, from) {
     BOOST_CHECK_EQUAL(s.phase(), wait_phase::cancelled);
 }
 
-// I2: only a wait without a carrier can be withdrawn; nothing is changed otherwise.
-BOOST_DATA_TEST_CASE(I2_a_wait_is_withdrawn_if_nobody_is_on_the_way_to_run_it, places, from) {
+// Carrier-ownership invariant: only a wait without a carrier can be withdrawn; otherwise nothing
+// changes.
+BOOST_DATA_TEST_CASE(a_wait_is_withdrawn_if_nobody_is_on_the_way_to_run_it, places, from) {
     wait_state s = at(from);
     const bool can_be = from.phase == wait_phase::armed && !from.carried;
     violations = 0;
@@ -172,9 +174,9 @@ BOOST_DATA_TEST_CASE(I2_a_wait_is_withdrawn_if_nobody_is_on_the_way_to_run_it, p
     BOOST_CHECK_EQUAL(s.carried(), from.carried);
 }
 
-// I2: from the arrival until park() the carrier of a pulled back wait still counts, so that nobody
-// else frees the wait or makes a second carrier.
-BOOST_AUTO_TEST_CASE(I2_a_pulled_back_wait_is_pinned_until_its_carrier_has_parked) {
+// Carrier-ownership invariant: from the arrival until park() the carrier of a pulled back wait
+// still counts, so no other thread frees the wait or makes a second carrier.
+BOOST_AUTO_TEST_CASE(a_pulled_back_wait_is_pinned_until_its_carrier_has_parked) {
     wait_state s = at(places[3]);
 
     BOOST_CHECK(!s.arrive());
@@ -187,7 +189,7 @@ BOOST_AUTO_TEST_CASE(I2_a_pulled_back_wait_is_pinned_until_its_carrier_has_parke
 }
 
 // Between the arrival and park() the wait falls due again: the same carrier must complete it.
-BOOST_AUTO_TEST_CASE(I1_a_wait_that_falls_due_while_its_carrier_parks_is_run_by_that_carrier) {
+BOOST_AUTO_TEST_CASE(a_wait_that_falls_due_while_its_carrier_parks_is_run_by_that_carrier) {
     wait_state s = at(places[3]);
     BOOST_REQUIRE(!s.arrive());
 
@@ -197,8 +199,8 @@ BOOST_AUTO_TEST_CASE(I1_a_wait_that_falls_due_while_its_carrier_parks_is_run_by_
     BOOST_CHECK_EQUAL(s.phase(), wait_phase::started);
 }
 
-// I3, P4: until the carrier arrives, cancel wins over expiry.
-BOOST_AUTO_TEST_CASE(I3_P4_a_due_wait_can_be_cancelled_and_a_started_one_cannot) {
+// Finality invariant, P4: until the carrier arrives, cancel wins over expiry.
+BOOST_AUTO_TEST_CASE(P4_a_due_wait_can_be_cancelled_and_a_started_one_cannot) {
     wait_state due = at(places[2]);
     wait_state started = at(places[7]);
 
@@ -419,7 +421,7 @@ BOOST_AUTO_TEST_CASE(
 // ---- hand-over ----
 
 BOOST_AUTO_TEST_CASE(C29_work_of_the_executor_is_held_from_the_start_to_the_hand_over) {
-    // The context goes first: it still holds a carrier, and the carrier its handler.
+    // The context is destroyed first: it still holds a carrier, and the carrier its handler.
     scripted_host host;
     handler_log log;
     manual_context context;
@@ -441,7 +443,7 @@ BOOST_AUTO_TEST_CASE(P4_a_wait_starts_where_its_carrier_arrives_and_not_where_it
     op.hand_over(host);
     BOOST_CHECK_EQUAL(host.arrivals, 0);
 
-    op.set_result(asio::error::operation_aborted); // cancelled on its way
+    op.set_result(asio::error::operation_aborted); // cancelled in flight
     context.poll();
 
     BOOST_CHECK_EQUAL(host.arrivals, 1);
@@ -498,7 +500,7 @@ BOOST_AUTO_TEST_CASE(a_wait_that_was_pulled_back_goes_on_although_work_for_it_is
 
     BOOST_CHECK_THROW(context.poll(), std::runtime_error);
 
-    BOOST_CHECK_EQUAL(host.abandoned, 1); // which parks it
+    BOOST_CHECK_EQUAL(host.abandoned, 1); // the host parks it
     BOOST_CHECK_EQUAL(log.calls, 0);
     BOOST_CHECK_EQUAL(context.work(), 0);
     host.pulled_back = false;
@@ -583,7 +585,7 @@ BOOST_AUTO_TEST_CASE(C32_a_signal_emitted_after_its_wait_has_ended_does_nothing)
         BOOST_CHECK_EQUAL(host.emissions, 0);
     }
 
-    signal.emit(asio::cancellation_type::all); // the host is gone, too
+    signal.emit(asio::cancellation_type::all); // the host has been destroyed, too
 
     BOOST_CHECK_EQUAL(log.calls, 1);
 }

@@ -4,8 +4,8 @@
 #
 # usage: check.sh COMPILER INCLUDE
 #
-# Compiles every public header, and uses.cpp, with the warnings that users have asked for, optimised, since some are found
-# only then. What a compiler says of Boost is Boost's: some of these it says of Asio's own timers, too.
+# Compiles every public header, and uses.cpp, with warnings that users have asked for, optimised, because some are only
+# found then. Warnings in Boost do not count: some of these also appear for Asio's own timers.
 set -Eeuo pipefail
 compiler=$1 include=$2
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
@@ -23,7 +23,7 @@ for header in "$include"/pawl/*.hpp; do
 done >"$work/all.cpp"
 printf '#include "%s"\n' "$here/uses.cpp" >>"$work/all.cpp"
 
-# Not as a folder of the system, whose warnings are not said.
+# Not as a system folder, whose warnings are suppressed.
 read -ra more <<<"${CXXFLAGS:-}"
 "$compiler" -std=c++20 -O2 "${flags[@]}" -I"$include" "${more[@]}" -c "$work/all.cpp" -o "$work/all.o" 2>"$work/log" || {
     cat "$work/log"

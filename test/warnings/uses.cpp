@@ -1,8 +1,8 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// Uses of each part of the library, for what compilers find when they have inlined all of it. Compiled,
-// and not run: check.sh includes every public header before it.
+// Uses each part of the library, for warnings that compilers give when they have inlined all of it.
+// Compiled, and not run: check.sh includes every public header before it.
 
 #include <pawl/pawl.hpp>
 
@@ -44,6 +44,10 @@ asio::awaitable<void> use_limits(pawl::tcp_stream& stream, pawl::steady_timer& t
     co_await pawl::timeout(1s, answer());
     co_await pawl::with_deadline(pawl::deadline::after(1s), answer());
     co_await timer.async_wait(pawl::timeout_at(pawl::deadline::after(1s)));
+    pawl::group group(stream.get_executor());
+    co_await stream.async_read_some(asio::buffer(data), pawl::timeout(1s, pawl::in_group(group)));
+    co_await pawl::in_group(group, answer());
+    co_await group.async_drained();
     pawl::interval_timer ticks(stream.get_executor(), 1s);
     co_await ticks.async_wait(asio::deferred);
 }

@@ -1,8 +1,8 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// Random operations on timers of all backends, with random options. After each, a reader that was always
-// there, those that come and go, the statistics and a plain count of what was asked for must agree.
+// Random operations on timers of all backends, with random options. After each, a permanent reader,
+// temporary readers, the statistics and a plain count of the operations must agree.
 
 #define BOOST_TEST_MODULE books
 #include <boost/test/unit_test.hpp>
@@ -42,13 +42,13 @@ std::size_t upto(random_type& r, std::size_t n) {
     return std::uniform_int_distribution<std::size_t>(0, n)(r);
 }
 
-/// What a plain count says.
+/// The plain count.
 struct expected {
     std::uint64_t started = 0;   ///< waits
     std::uint64_t ended = 0;     ///< handlers that were invoked
     std::uint64_t succeeded = 0; ///< of these
     std::uint64_t moved = 0;
-    std::uint64_t cancelled = 0; ///< by what calls have returned
+    std::uint64_t cancelled = 0; ///< by the results of calls
 };
 
 /// A timer of any backend.
@@ -136,7 +136,7 @@ void run(std::uint64_t seed, std::uint64_t steps) {
         std::optional<pawl::event_feed::reader> reader;
         std::vector<std::unique_ptr<any_timer>> survivors; // timers that outlive their context
         std::deque<asio::cancellation_signal> signals(3);
-        bool slow = false; // the reader has missed something
+        bool slow = false; // the reader has missed some events
         {
             asio::io_context context;
             const pawl::options o = options(r);
@@ -214,7 +214,7 @@ void run(std::uint64_t seed, std::uint64_t steps) {
                     s.read(*reader);
                 slow = slow || s.missed != 0;
 
-                // Published, and read or missed, is the same.
+                // Published equals read plus missed.
                 if (upto(r, 5) == 0) {
                     s.read(*reader);
                     slow = slow || s.missed != 0;
@@ -226,15 +226,14 @@ void run(std::uint64_t seed, std::uint64_t steps) {
                     if (!slow) {
                         BOOST_TEST(s.count(kind::armed) == e.started);
                         BOOST_TEST(s.count(kind::moved) == e.moved);
-                        // A wait that was cancelled is pending until its handler begins.
+                        // A cancelled wait is pending until its handler starts.
                         BOOST_TEST(s.count(kind::cancelled) >= stats.cancelled);
                         BOOST_TEST(s.open() + s.count(kind::cancelled) ==
                                    stats.pending + stats.cancelled);
                         BOOST_TEST(s.count(kind::started) == stats.expired);
                         BOOST_TEST(s.count(kind::overflowed) == stats.overflowed);
                         BOOST_TEST(s.count(kind::cancelled) >= e.cancelled);
-                        BOOST_TEST(e.succeeded >=
-                                   s.count(kind::started)); // expire_all() says so, too
+                        BOOST_TEST(e.succeeded >= s.count(kind::started)); // expire_all(), too
                     }
                 }
             }

@@ -1,8 +1,8 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// What happens to a timer is what a reader of the feed is told: each kind of event, on each backend, on
-// each clock, and the books balance.
+// A reader gets every event of a timer: each kind of event, on each backend, on each clock, and the
+// books balance.
 
 #define BOOST_TEST_MODULE event_feed
 #include <boost/test/unit_test.hpp>
@@ -59,7 +59,7 @@ pawl::options roomy() {
     return o;
 }
 
-/// A context with a reader that has been there from the start.
+/// A context with a reader that joined at the start.
 struct watched {
     explicit watched(pawl::event_kinds which = pawl::event_kinds::all())
         : feed(context), reader(feed.join(which)) {
@@ -157,7 +157,7 @@ PAWL_TYPED_CASE(shutdown_ends_what_is_armed_and_what_is_due, Timer, every_timer)
         for (Timer* t : {&*soon, &*soon, &*late})
             t->async_wait(ignore);
         std::this_thread::sleep_for(20ms);
-        while (s.count(kind::due) == 0) { // by the wake-up; what starts then is the first
+        while (s.count(kind::due) == 0) { // by the wake-up; the next start is the first
             w.context.run_one();
             s.read(*reader);
         }
@@ -417,7 +417,8 @@ BOOST_AUTO_TEST_CASE(lateness_is_exact_for_a_reader_that_came_when_the_wait_was_
     BOOST_TEST(s.all[1].lateness.count() == std::chrono::nanoseconds(6s).count());
 }
 
-// Of a clock that nobody tells of, so that the rest of a crowd is found by the turn that starts it.
+// On a clock without notification, so that the turn that starts the waits finds the rest of a
+// crowd.
 BOOST_AUTO_TEST_CASE(lateness_is_exact_for_each_of_a_crowd) {
     for (const unsigned batch : {1U, 2U, 3U, 256U})
         for (const unsigned per_turn : {1U, 2U, 64U})
@@ -474,7 +475,7 @@ BOOST_AUTO_TEST_CASE(a_clock_that_is_set_back_and_forth_loses_no_event) {
     seen s;
     for (const auto t : {110s, 90s, 120s, 60s, 200s}) {
         set_clock::set(t);
-        timers[0]->expires_after(-1s); // so that the clock is looked at
+        timers[0]->expires_after(-1s); // makes the service check the clock
         timers[0]->async_wait(ignore);
         w.context.run_for(3ms);
         w.context.restart();
@@ -531,6 +532,20 @@ BOOST_AUTO_TEST_CASE(a_wait_on_a_strand_starts_where_its_handler_does) {
             BOOST_TEST(e.lateness.count() == std::chrono::nanoseconds(3s).count());
 }
 
+BOOST_AUTO_TEST_CASE(lateness_of_a_wait_on_another_context_is_that_of_its_start_there) {
+    asio::io_context other;
+    watched w;
+    set_clock::set(100s);
+    set_timer timer(w.context, 0s);
+    timer.async_wait(asio::bind_executor(other, ignore));
+    w.context.run_for(20ms);
+    set_clock::set(107s);
+    other.run();
+    const seen s = w.read();
+    BOOST_TEST_REQUIRE(s.all.size() == 3U);
+    BOOST_TEST(s.all.back().lateness.count() == std::chrono::nanoseconds(7s).count());
+}
+
 BOOST_AUTO_TEST_CASE(a_wait_on_another_context_starts_there) {
     asio::io_context other;
     watched w;
@@ -573,13 +588,13 @@ BOOST_AUTO_TEST_CASE(timers_that_outlive_their_context_are_told_until_it_ends) {
     BOOST_TEST(s.all.back().name.view() == "survivor");
 }
 
-// ---- who is there when --------------------------------------------------------------------------
+// ---- presence of readers ------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(a_reader_sees_what_happens_from_now_on) {
     watched w;
     pawl::steady_timer timer(w.context, 1h);
     timer.async_wait(ignore);
-    auto late = w.feed.join(); // the event is in no ring yet
+    auto late = w.feed.join(); // the event is not in the ring yet
     timer.cancel();
     BOOST_TEST(read_all(late).kinds() == (kinds{kind::cancelled}), per_element());
     BOOST_TEST(w.read().kinds() == (kinds{kind::armed, kind::cancelled}), per_element());
@@ -686,7 +701,7 @@ BOOST_AUTO_TEST_CASE(a_slow_reader_is_told_how_many_it_missed) {
     const seen s = read_all(slow);
     BOOST_TEST(s.missed + s.all.size() == 2000U);
     BOOST_TEST(s.missed + s.all.size() == feed.published());
-    BOOST_TEST(s.all.size() <= 128U); // the ring, and what was not shown yet
+    BOOST_TEST(s.all.size() <= 128U); // the ring, and unpublished events
     BOOST_TEST(s.all.back().kind == kind::cancelled);
     const seen f = read_all(filtered);
     BOOST_TEST(f.all.empty());
@@ -709,7 +724,7 @@ BOOST_AUTO_TEST_CASE(a_slow_reader_is_told_how_many_it_missed_whether_they_have_
             timer.async_wait(ignore);
             timer.cancel();
             events += 2;
-            if (random() % 40 == 0) { // some of them, so that a name may be read before its event
+            if (random() % 40 == 0) { // sometimes, so that a name may be read before its event
                 std::vector<pawl::timer_event> some(random() % 70);
                 const auto got = slow.try_read(some);
                 s.missed += got.missed;
@@ -753,7 +768,7 @@ BOOST_AUTO_TEST_CASE(numbers_of_events_may_wrap_around) {
     BOOST_TEST(out[0].name.view() == "");
     BOOST_TEST(events.take_missed() == 3U); // 3, 4 and 5
 
-    // So many that the numbers say less than that: as many as there were records, without names.
+    // So many that the number is a lower bound: as many as the records, without names.
     const std::uint64_t many = (std::uint64_t{5} << 32) + 3;
     BOOST_TEST(events.unpack(many, {}, out.data()) == 0U);
     BOOST_TEST(events.unpack(0, std::array{record(7 + 3)}, out.data()) == 1U);

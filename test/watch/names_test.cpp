@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// Names of timers go where the timers go, and end with them.
+// Names of timers move with the timers, and end with them.
 
 #define BOOST_TEST_MODULE names
 #include <boost/test/unit_test.hpp>
@@ -82,9 +82,9 @@ PAWL_TYPED_CASE(a_name_moves_with_its_timer, Timer, every_timer) {
     a.async_wait(ignore);
     Timer c(std::move(a));
     BOOST_TEST(names(context) == (list{"a", "b"}), per_element());
-    b = std::move(c); // whose name ends
+    b = std::move(c); // its name ends
     BOOST_TEST(names(context) == (list{"a"}), per_element());
-    a = Timer(context); // has none, and does not get one back
+    a = Timer(context); // has no name, and does not get one back
     BOOST_TEST(names(context) == (list{"a"}), per_element());
     auto reader = pawl::event_feed(context).join();
     b.cancel();
@@ -133,12 +133,12 @@ BOOST_AUTO_TEST_CASE(names_are_cut_between_characters) {
     BOOST_TEST(cut("").empty());
     BOOST_TEST(cut("12345678901234567890123") == "12345678901234567890123");
     BOOST_TEST(cut("123456789012345678901234") == "12345678901234567890123");
-    // Characters of two, three and four bytes, none of which fits in the last one.
+    // Characters of two, three and four bytes, none of which fits at the end.
     BOOST_TEST(cut("1234567890123456789012\xc3\xa9") == "1234567890123456789012");
     BOOST_TEST(cut("1234567890123456789012\xe2\x82\xac") == "1234567890123456789012");
     BOOST_TEST(cut("12345678901234567890\xf0\x9f\x95\xb0!") == "12345678901234567890");
     BOOST_TEST(cut("123456789012345678901\xc3\xa9!") == "123456789012345678901\xc3\xa9");
-    // No text at all: it ends.
+    // Not a valid text: it terminates.
     BOOST_TEST(cut(std::string(100, '\x80')).empty());
     BOOST_TEST(cut(std::string("a\0b", 3)) == std::string("a\0b", 3));
 }

@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// What stats() counts is what has happened; what it writes, others can read.
+// The counts of stats() agree with the events, and others can read its output.
 
 #define BOOST_TEST_MODULE stats
 #include <boost/test/unit_test.hpp>
@@ -77,13 +77,13 @@ PAWL_TYPED_CASE(each_wait_is_counted_once, Timer, every_timer) {
     std::size_t on_levels = 0;
     for (const std::size_t n : s.levels)
         on_levels += n;
-    BOOST_TEST(on_levels == (s.backend == "growing_wheel" ? 0 : s.filed)); // it has not grown
+    BOOST_TEST(on_levels == (s.backend == "binary_wheel" ? 0 : s.filed)); // it has no levels
     pawl::expire_all(context);
     context.run();
     check_identity(pawl::stats(context).total());
     BOOST_TEST(pawl::stats(context).total().cancelled == 12U);
     BOOST_TEST(expired == 19);
-    BOOST_TEST(aborted == 1); // expire_all() says success
+    BOOST_TEST(aborted == 1); // expire_all() reports success
 }
 
 BOOST_AUTO_TEST_CASE(services_have_the_names_of_clock_and_structure) {
@@ -100,12 +100,12 @@ BOOST_AUTO_TEST_CASE(services_have_the_names_of_clock_and_structure) {
         names.insert(s.clock + ' ' + s.backend);
     BOOST_TEST(names == (std::set<std::string>{
                             "steady_clock hierarchical_wheel", "system_clock hierarchical_wheel",
-                            "steady_clock growing_wheel", "steady_clock timeout_rings",
+                            "steady_clock binary_wheel", "steady_clock timeout_rings",
                             "coarse_clock hierarchical_wheel", "manual_clock hierarchical_wheel"}),
                boost::test_tools::per_element());
 }
 
-/// A clock whose label is none.
+/// A clock whose label is not one of Pawl's.
 struct odd_clock : std::chrono::steady_clock {
     using time_point = std::chrono::time_point<odd_clock>;
     static constexpr int label = 7;
@@ -159,7 +159,7 @@ BOOST_AUTO_TEST_CASE(times_are_measured_when_asked_for) {
     BOOST_TEST(s.lateness.sum.count() == nanoseconds(2s).count());
     BOOST_TEST(s.handler_time.count() == 1U);
     BOOST_TEST(s.handler_time.sum.count() >= nanoseconds(2ms).count());
-    BOOST_TEST(s.events == 0U); // nobody reads
+    BOOST_TEST(s.events == 0U); // there is no reader
     pawl::measure_times(context, false);
     BOOST_TEST(once().lateness.count() == 1U);
 }
@@ -265,7 +265,7 @@ BOOST_AUTO_TEST_CASE(histograms_add_up) {
     duration_histogram a, b;
     a.add(1ms);
     b.add(2ms);
-    b.add(-1ms); // as zero
+    b.add(-1ms); // counts as zero
     a += b;
     BOOST_TEST(a.count() == 3U);
     BOOST_TEST((a.sum == 3ms));

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   What the tests of event_feed and stats have in common: everything that a reader can read now, and
+//   Shared by the tests of event_feed and stats: everything that a reader can read at present, and
 //   the books that it must balance.
 
 #ifndef PAWL_TEST_WATCH_WATCH_SUPPORT_HPP
@@ -37,10 +37,10 @@ namespace watch_test {
 using kind = pawl::timer_event_kind;
 using kinds = std::vector<kind>;
 
-/// What a reader has read.
+/// The events that a reader has read.
 class seen {
 public:
-    /// Everything that there is now.
+    /// Reads all present events.
     void read(pawl::event_feed::reader& reader) {
         std::array<pawl::timer_event, 64> some;
         for (;;) {
@@ -53,7 +53,7 @@ public:
         }
     }
 
-    /// Of how many waits it was told that this has happened.
+    /// The number of waits with this event.
     [[nodiscard]] std::uint64_t count(kind k) const {
         std::uint64_t n = 0;
         for (const pawl::timer_event& e : all)
@@ -76,7 +76,7 @@ public:
     std::uint64_t missed = 0;
 };
 
-/// All that a reader can read now.
+/// Everything that a reader can read at present.
 inline seen read_all(pawl::event_feed::reader& reader) {
     seen s;
     s.read(reader);

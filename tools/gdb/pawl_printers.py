@@ -1,14 +1,13 @@
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
 
-"""Pretty-printers of gdb for Pawl, and the function $pawl_shard(TIMER). See doc/debugging.md.
+"""Pretty-printers of gdb for Pawl, and the function $pawl_shard(TIMER). See doc/seeing-your-timers.md.
 
     (gdb) source tools/gdb/pawl_printers.py
 
-They only read memory: no function of the program is called, so that they work on a core as well.
-What cannot be read, because it was optimised out or because a member has another name by now, is
-said in the place of the value. Every member is looked up by member(), and what belongs to the
-standard library by the functions below it.
+They only read memory and call no function of the program, so they also work on a core dump. If a
+value cannot be read, because it was optimised out or a member was renamed, a message takes its
+place. member() looks up all members; the functions below it read types of the standard library.
 """
 
 from fractions import Fraction
@@ -19,7 +18,7 @@ import gdb
 import gdb.printing
 
 NEVER = 2**64 - 1
-WALK = 10_000  # so many nodes, waits or slots are looked at one by one to count them
+WALK = 10_000  # maximum number of nodes, waits or slots to count one by one
 
 
 class Unreadable(Exception):
@@ -46,8 +45,8 @@ def number(value, path):
 
 
 def innermost(value):
-    """What a struct begins with, and so on: the one number or array in a std::chrono::time_point, a
-    std::atomic or a std::array."""
+    """The first member, and its first member, and so on: the one number or array in a
+    std::chrono::time_point, a std::atomic or a std::array."""
     while value.type.strip_typedefs().code == gdb.TYPE_CODE_STRUCT:
         fields = value.type.strip_typedefs().fields()
         value = value[next(field for field in fields if hasattr(field, "bitpos"))]
@@ -62,7 +61,7 @@ def number_in(value, path):
 def as_type(value, wanted):
     """The object at the address of a value as one of another type."""
     if value.address is None:
-        raise Unreadable("it is in no memory")
+        raise Unreadable("it is not in memory")
     return value.address.reinterpret_cast(wanted.pointer()).dereference()
 
 
@@ -72,11 +71,11 @@ def pointer_in(value):
 
 
 def held(value):
-    """What a std::unique_ptr points at, or what is in a std::optional that is not empty."""
+    """The object of a std::unique_ptr or of a non-empty std::optional."""
     kind = value.type.strip_typedefs()
     if kind.name.startswith("std::unique_ptr<"):
         return pointer_in(value).dereference()
-    return as_type(value, kind.template_argument(0))  # what it begins with
+    return as_type(value, kind.template_argument(0))  # its first member
 
 
 def vector(value):
@@ -145,7 +144,7 @@ def counted(count, noun):
 
 
 def length_of(items):
-    """How many there are, as a text: they are looked at one by one, and not without end."""
+    """The number of elements as a text; counted one by one, up to a limit."""
     count = sum(1 for _ in islice(items, WALK + 1))
     return str(count) if count <= WALK else f"more than {WALK}"
 
@@ -154,12 +153,12 @@ def length_of(items):
 
 
 class Printer:
-    """What all have in common: a subclass says text(), and parts() if it has any."""
+    """Base class of the printers: a subclass defines text(), and parts() if it has any."""
 
     def __init__(self, value):
         self.value = value
 
-    # What is in memory may be anything, and so is what goes wrong. gdb would put a traceback there.
+    # Memory may contain anything, so any error may occur. Without this gdb would print a traceback.
     def to_string(self):
         try:
             return self.text()
@@ -247,11 +246,11 @@ def waits_of(core):
 
 
 def dispatcher_of(handle):
-    """The dispatcher of a detail::timer_handle; None if that is gone."""
+    """The dispatcher of a detail::timer_handle; None if it was destroyed."""
     address = gdb.Value(number(handle, "home_.word_") & ~7)
     host = address.cast(gdb.lookup_type("pawl::detail::wait_host").pointer())
-    # Nothing is written to a timer that has not waited when its dispatcher is deleted. Freed memory has
-    # lost its virtual table, or, as long as nobody has used it again, has no users.
+    # When a dispatcher is deleted, timers that have not waited are not updated. Freed memory has lost its
+    # virtual table or, if it was not reused yet, has no users.
     try:
         if host.dynamic_type == host.type:
             return None
@@ -261,17 +260,9 @@ def dispatcher_of(handle):
         return None
 
 
-def wheel_in_use(wheel):
-    """The one of the two wheels of a time::growing_wheel that has the timers."""
-    large = pointer_in(member(wheel, "large_"))
-    return large.dereference() if int(large) else member(wheel, "small_")
-
-
 def position_of(backend):
-    """The tick that a time structure has come to."""
+    """The current tick of a time structure."""
     name = backend.type.strip_typedefs().name
-    if name == "pawl::time::growing_wheel":
-        return position_of(wheel_in_use(backend))
     if name == "pawl::time::hierarchical_wheel":
         return number(backend, "time_.position_")
     if name == "pawl::time::binary_wheel":
@@ -288,7 +279,7 @@ def handle_of(timer):
 
 
 def name_of(handle):
-    """What set_name() has called the timer of a detail::timer_handle; "" if it did not, or if that cannot be read."""
+    """The name that set_name() gave to the timer of a detail::timer_handle; "" if there is none, or it is unreadable."""
     dispatcher = dispatcher_of(handle)
     if dispatcher is None:
         return ""
@@ -309,8 +300,8 @@ def name_text(name):
 
 
 def last_look(dispatcher, expiry):
-    """The time of the tick that a shard has come to, in seconds since the epoch of the clock, of which
-    `expiry` is a time point."""
+    """The time of the current tick of a shard, in seconds since the epoch of the clock of `expiry`, a
+    time point."""
     floating = innermost(expiry).type.strip_typedefs().code == gdb.TYPE_CODE_FLT
     duration = expiry.type.strip_typedefs().template_argument(1)
     unit = Fraction(1, 10**9) if floating else units_of(duration)  # as in time::tick_scale
@@ -376,7 +367,7 @@ def nodes_in(head):
 
 
 class Wheel(Printer):
-    """A subclass says places(), each a name and a count, and nodes()."""
+    """A subclass defines places(), each a name and a count, and nodes()."""
 
     def text(self):
         size = number(self.value, "size_")
@@ -407,18 +398,23 @@ class HierarchicalWheel(Wheel):
                 yield from nodes_in(head)
 
     def occupied(self):
-        """What is not empty: the name of a place, and a slot of it."""
+        """The non-empty places: a name, and a slot."""
         for name, digits in (("staged", "stage_"), ("level", "time_")):
             shape = member(self.value, f"{digits}.shape_")
             firsts = innermost(member(shape, "first_"))
             level = 0
-            for i, slot in enumerate(fixed_array(member(self.value, f"{digits}.lists_"))):
+            for i, which in enumerate(fixed_array(member(self.value, f"{digits}.slots_.lists_"))):
                 while level < 63 and i >= int(firsts[level + 1]):
                     level += 1
-                if self.count(slot):
-                    yield name if digits == "stage_" else f"level {level}", slot
+                if int(which):
+                    yield name if digits == "stage_" else f"level {level}", self.lent(int(which))
         if self.count(member(self.value, "parked_")):
             yield "parked", member(self.value, "parked_")
+
+    def lent(self, which):
+        """The list of this number, as list_pool finds it."""
+        low = which.bit_length() - 3
+        return member(self.value, "pool_.parts_")[(which >> low) + 4 * low - 12][which & ((1 << low) - 1)]
 
     @staticmethod
     def count(slot):
@@ -441,7 +437,7 @@ class BinaryWheel(Wheel):
             yield from nodes_in(head)
 
     def bins(self):
-        """The bins that are not empty: the present, 64 of the stage, 64 of time, what is parked."""
+        """The non-empty bins: the present, 64 of the stage, 64 of time, the parked ones."""
         heads = innermost(member(self.value, "heads_"))
         for i in range(130):
             if int(heads[i]):
@@ -451,36 +447,18 @@ class BinaryWheel(Wheel):
                     yield (f"staged {i - 1}" if i < 65 else f"bin {i - 65}"), heads[i]
 
 
-class GrowingWheel(Printer):
-    """time::growing_wheel: as the one of its wheels that is in use"""
-
-    def text(self):
-        return self.in_use().text()
-
-    def parts(self):
-        return self.in_use().parts()
-
-    def in_use(self):
-        wheel = wheel_in_use(self.value)
-        small = wheel.type.strip_typedefs().name == "pawl::time::binary_wheel"
-        return BinaryWheel(wheel) if small else HierarchicalWheel(wheel)
-
-    def display_hint(self):
-        return "map"
-
-
 class TimingWheel(Printer):
     """time::timing_wheel"""
 
     def text(self):
         size = number(self.value, "size_")
-        in_front = size - number(self.value, "wheel_.size_")  # the earliest ones
+        in_front = size - number(self.value, "queue_.wheel_.size_")  # the earliest ones
         next_to_fire = f", next to fire: {in_front}" if in_front else ""
         return f"{counted(size, 'alarm')}, interval {number(self.value, 'now_key_')}{next_to_fire}"
 
     def parts(self):
         slot = member(self.value, "pool_.free_").type.target()
-        for node in HierarchicalWheel(member(self.value, "wheel_")).nodes():
+        for node in HierarchicalWheel(member(self.value, "queue_.wheel_")).nodes():
             alarm = as_type(node, slot)
             yield "", number(alarm, "due.count_")
             yield "", held(member(alarm, "value"))
@@ -512,9 +490,9 @@ class Ring(Printer):
         return f"delay {delay}, {live}, {used} of {capacity} slots used{closed}"
 
     def live(self, tickets, newest_block):
-        """How many of these tickets are live. Each is in one of the blocks, in its place there."""
-        blocks = innermost(member(self.value, "blocks_"))
-        slots = number(self.value, "slots_")
+        """The number of live tickets among these. Each is at its place in one of the blocks."""
+        blocks = innermost(member(self.value, "slots_.blocks_"))
+        slots = number(self.value, "slots_.first_size_")
         count = 0
         for i in range(newest_block + 1):
             block = innermost(blocks[i])
@@ -555,7 +533,7 @@ class Shard(Printer):
 
 
 class ShardOf(gdb.Function):
-    """$pawl_shard(TIMER): the shard that a timer of Pawl is in, with its time structure."""
+    """$pawl_shard(TIMER): the shard of a Pawl timer, with its time structure."""
 
     def __init__(self):
         super().__init__("pawl_shard")
@@ -575,7 +553,6 @@ PRINTERS = {
     "time::timer_node": Node,
     "time::hierarchical_wheel": HierarchicalWheel,
     "time::binary_wheel": BinaryWheel,
-    "time::growing_wheel": GrowingWheel,
     "time::timing_wheel<.*>": TimingWheel,
     "time::timeout_ring<.*>": Ring,
     "time::timeout_rings": Rings,

@@ -1,7 +1,7 @@
 -- Copyright (c) 2026 The Pawl authors
 -- SPDX-License-Identifier: BSL-1.0
 
--- What the module `pawl` promises. Times have no upper bound here: a machine may be busy.
+-- The promises of the module `pawl`. Times have no upper bound here, because a machine may be busy.
 
 local pawl = require "pawl"
 
@@ -34,7 +34,7 @@ local function run()
     end
 end
 
--- Waits until so many events are there.
+-- Waits until so many events are present.
 local function until_pending(count)
     while pawl.pending() < count do
         pawl.block(1)
@@ -303,7 +303,7 @@ test("bad input is an error that names the value and the range", function()
     end
     fails("invalid option 'none'", pawl.every, 1, nothing, "none")
     fails("not within a coroutine", pawl.sleep, 1)
-    same(0, pawl.timers()) -- nothing is left of them
+    same(0, pawl.timers()) -- none of them is left
 
     local timer = pawl.every(1000, nothing)
     fails("must be " .. zero, timer.destroy, timer, -1)
@@ -334,7 +334,7 @@ test("process_events() within a callback is an error, and the next call goes on"
     pawl.once(1, function() message = select(2, pcall(pawl.process_events)) end)
     pawl.once(1, nothing)
     run()
-    assert(message:find "within a function that it has called", message)
+    assert(message:find "called by one of its own functions", message)
 end)
 
 test("ten thousand timers need no thread each", function()

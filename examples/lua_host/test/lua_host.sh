@@ -4,8 +4,7 @@
 #
 # usage: lua_host.sh LUA_HOST scripts|console|cron
 #
-# What the program lua_host does with scripts, with lines that are typed, and with cron.lua. Of times only the order is
-# checked.
+# Runs lua_host with scripts, with typed lines, and with cron.lua. Only the order of times is checked.
 
 set -euo pipefail
 host=${1:?usage: lua_host.sh LUA_HOST scripts|console|cron}
@@ -20,13 +19,13 @@ run() {
     err=$(<"$scratch/err")
 }
 
-# script WORD...: runs what comes on standard input as a script.
+# script WORD...: runs standard input as a script.
 script() {
     cat >"$scratch/script.lua"
     run "$scratch/script.lua" "$@"
 }
 
-# until_says FILE PATTERN: waits until a line matches; ctest has the limit in time.
+# until_says FILE PATTERN: waits until a line matches; ctest has the time limit.
 until_says() {
     until grep -q -- "$2" "$1"; do
         kill -0 "$server" 2>/dev/null || {
@@ -59,7 +58,7 @@ test_scripts() {
     same 'arguments' $'script.lua\tone\tone\ttwo words' "$out"
     same 'status of a good script' 0 "$status"
 
-    # A callback that fails: the others run, and the exit status tells.
+    # A callback fails: the others run, and the exit status shows the failure.
     script <<'LUA'
 coroutine.wrap(function() pawl.sleep(5) print "first" end)()
 pawl.once(10, function() local nothing; nothing.x = 1 end)
@@ -90,7 +89,7 @@ LUA
     says 'a handler that fails' 'the handler, too' "$err"
     same 'status after a handler that fails' 1 "$status"
 
-    # The state is closed in a callback, with timers that go on, and finalizers that call the module.
+    # A callback closes the state, with timers that go on, and finalizers that call the module.
     script <<'LUA'
 local kept = pawl.every(1, function() end)
 setmetatable({}, {__gc = function() print(pcall(pawl.now), pcall(kept.armed, kept)) end})
@@ -101,7 +100,7 @@ LUA
     script <<<'kept = pawl.every(1, print) coroutine.wrap(function() pawl.sleep(1e9) end)() os.exit(3, true)'
     same 'status of os.exit() with live timers' 3 "$status"
 
-    # Signals come as events: in order, and only when the host processes.
+    # Signals arrive as events: in order, and only when the host processes events.
     script <<'LUA'
 local seen = {}
 pawl.on_signal("HUP", function() table.insert(seen, "HUP") end)
@@ -137,7 +136,7 @@ LUA
 }
 
 test_console() {
-    # Lines that come one by one. Timers fire while it waits for the next.
+    # Lines arrive one by one. Timers fire while the host waits for the next line.
     mkfifo "$scratch/in"
     "$host" -i <"$scratch/in" >"$scratch/out" 2>"$scratch/err" &
     server=$!
@@ -221,10 +220,10 @@ test_cron() {
     status=0
     wait $server || status=$?
     server=
-    same 'status' 1 "$status" # of the broken job
+    same 'status' 1 "$status" # because of the broken job
     says 'lateness' 'runs, ' "$(<"$scratch/err")"
 
-    # A run of given length. Cron jobs are not early, and in order.
+    # A run of a given length. Cron jobs are not early, and in order.
     printf '%s\n' '* * * * * *: print("at", now)' 'every 250ms: print "quarter"' >"$table"
     run "$here/../cron.lua" --lateness --for 2.2 "$table"
     same 'status of a run' 0 "$status"

@@ -1,7 +1,7 @@
 -- Copyright (c) 2026 The Pawl authors
 -- SPDX-License-Identifier: BSL-1.0
 
--- A script as it is written for luamockit; and what once went wrong there.
+-- A script as for luamockit, and tests of luamockit's defects.
 
 local mit = require "luamockit"
 
@@ -28,7 +28,7 @@ mit.wait(8000)
 mit.process_events()
 assert(called == 1)
 
--- An interval fills the queue until somebody looks.
+-- An interval fills the queue until the script processes events.
 called = 0
 local it = mit.getit(2, callback)
 until_pending(5)
@@ -40,7 +40,7 @@ assert(called >= pending)
 it = it:destroy(true)
 assert(it == nil and mit.pending() == 0 and mit.inqueue() == 0)
 
--- disarm() leaves one last event, which is not handled; arm() starts anew.
+-- disarm() leaves one last event, which is not handled; arm() restarts the interval.
 called = 0
 it = mit.getit(60000, callback)
 it:disarm()
@@ -66,10 +66,10 @@ require "pawl".on_error(function() end)
 assert(mit.process_events() == 3)
 assert(called == 2)
 
--- luamockit's wait() returned at once for each event that had been handled before.
+-- luamockit's wait() returned at once for each event that had already been handled.
 assert(mit.wait(1) == false)
 
--- luamockit made 5 ms of it.
+-- luamockit turned this into 5 ms.
 mit.oneoff(2 ^ 32 + 5, callback)
 mit.sleep(10)
 assert(mit.pending() == 0)

@@ -5,7 +5,7 @@
 # usage: terminal.py LUA_HOST
 #
 # lua_host -i at a terminal: keys that edit the line, the history, and timers that print while a line is being typed.
-# The screen is drawn from what the host writes. No time is checked; ctest has the limit.
+# The screen is drawn from the output of the host. No time is checked; ctest has the time limit.
 
 import codecs
 import os
@@ -24,7 +24,7 @@ CTRL_C, CTRL_D, CTRL_U, BACKSPACE = "\x03", "\x04", "\x15", "\x7f"
 
 
 class Screen:
-    """The lines that a terminal shows, with what of its language libedit uses under TERM=xterm."""
+    """The lines that a terminal shows, for the control sequences that libedit uses under TERM=xterm."""
 
     def __init__(self):
         self.rows = [""]
@@ -145,13 +145,13 @@ program = sys.argv[1]
 host = Host(program)
 host.until(r"^>")
 
-# Keys that edit: an insertion in the middle, a deletion, the start of the line, characters of several bytes.
+# Editing keys: an insertion in the middle, a deletion, the start of the line, characters of several bytes.
 host.type("1 + 1" + LEFT + "2" + LEFT + LEFT + BACKSPACE + "-\r")
 host.until(r"\n-20\n>")
 host.type('ä"' + BACKSPACE + BACKSPACE + '#"äö"' + HOME + "1 + \r")
 host.until(r"\n5\n>")
 
-# The history: the last line but one, changed.
+# The history: the line before the last one, changed.
 host.type(UP + UP + " + 100\r")
 host.until(r"1 - 21 \+ 100\n80\n>")
 
@@ -163,7 +163,7 @@ host.until(r"\n>")
 host.type("f()\r")
 host.until(r"\nfrom f\n>")
 
-# A timer prints while a line is typed. Its lines stand above, and the line with its cursor is there again.
+# A timer prints while a line is typed. Its lines appear above, and the line with its cursor comes back.
 host.type("count = 0 timer = pawl.every(20, function()\r")
 host.until(r"\n>>")
 host.type("count = count + 1 print('tick '..count) end)\r")
@@ -172,12 +172,12 @@ host.type("'ab" + LEFT)
 host.until(r"\ntick \d+\ntick \d+\n> 'ab")
 seen = host.screen.text().count("tick ")
 host.until(r"(\ntick \d+){%d}\n> 'ab" % (seen + 3))
-host.type("x'" + "\x05" + BACKSPACE)  # in front of the b; then at the end, where the b goes
+host.type("x'" + "\x05" + BACKSPACE)  # in front of the b; then at the end, after the b
 host.until(r"\n> 'ax'")
 host.type(" .. 'z'\r")
 host.until(r"\n> 'ax' \.\. 'z'\naxz\n(tick \d+\n)*>")
 
-# The same with a line that is longer than the terminal is wide.
+# The same with a line that is longer than the width of the terminal.
 long = "'" + "0123456789" * 5 + "'"
 host.type(long)
 wrapped = "> " + long
@@ -193,17 +193,17 @@ same("ticks", list(range(1, len(numbers) + 1)), numbers)
 host.type("timer:destroy()\r")
 host.until(r"\ntrue\n>")
 
-# Something that is not Lua, and a line that Lua would take for a binary chunk.
+# A line that is not Lua, and a line that Lua would take for a binary chunk.
 host.type("x x\r")
 host.until(r"syntax error near 'x'\n>")
 host.type("\x16\x1bLua\r")
 host.until(r"attempt to load a binary chunk[^>]*\n>")
 
-# Ctrl-D ends it.
+# Ctrl-D ends the host.
 host.type(CTRL_D)
 same("status after Ctrl-D", 0, host.end())
 
-# Ctrl-C ends it as it ends any program, and gives the terminal back.
+# Ctrl-C ends the host like any program, and restores the terminal.
 host = Host(program)
 host.until(r"^>")
 host.type("half a li")
@@ -211,7 +211,7 @@ host.until(r"> half a li")
 host.type(CTRL_C)
 same("status after Ctrl-C", -2, host.end())
 
-# Or it is an event, if the script says so; the line stays.
+# Or Ctrl-C is an event, if the script asks for it; the line stays.
 host = Host(program)
 host.until(r"^>")
 host.type("pawl.on_signal('INT', function()\r")

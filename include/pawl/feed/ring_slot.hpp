@@ -2,18 +2,17 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   Where one message of a broadcast ring is: as an object that readers look at, or as words that
+//   The storage of one message of a broadcast ring: an object that readers look at, or words that
 //   they copy.
 //
 // Model
-//   word_slot is for messages that are overwritten while they are read. Each word is atomic. A writer
-//   stores with release, a reader loads with acquire: one that gets a newer word knows what the writer
-//   knew, and so sees that its message has gone (feed/ring_core.hpp). On x86 these are plain moves.
+//   word_slot is for messages that may be overwritten while they are read. Each word is atomic. A
+//   writer stores with release, a reader loads with acquire. So a reader that gets a newer word
+//   also sees the writer's earlier writes, and among them that its message is gone
+//   (feed/ring_core.hpp). On x86 these are plain moves.
 
 #ifndef PAWL_FEED_RING_SLOT_HPP
 #define PAWL_FEED_RING_SLOT_HPP
-
-#include <pawl/config.hpp>
 
 #include <array>
 #include <atomic>
@@ -26,8 +25,8 @@
 
 namespace pawl::detail {
 
-/// What has happened to a slot, and in which generation. One of the two is enough for a ring with one
-/// writer and no destructors to run.
+/// The state of a slot, with its generation. A ring with one writer and without destructors does
+/// not need it.
 struct slot_mark {
     std::atomic<std::uint64_t> mark{0};
 };
@@ -60,7 +59,7 @@ public:
             words_[i].store(word, std::memory_order_release); // pairs with load()
         });
     }
-    /// Words of one message, or of several if it is overwritten meanwhile.
+    /// Loads the words of one message, or of several if it is overwritten in the meantime.
     void load(T& message) const noexcept {
         auto* const to = reinterpret_cast<std::byte*>(&message);
         for_each_word([&](std::size_t i, std::size_t bytes) {
@@ -74,8 +73,8 @@ private:
     static constexpr std::size_t length = (sizeof(T) + 7) / 8;
     static constexpr std::size_t last_bytes = sizeof(T) - (length - 1) * 8;
 
-    /// Calls f(i, how many bytes of the message are in it) for each word. Without a loop for short messages,
-    /// since compilers do not unroll loops over atomics.
+    /// Calls f(i, number of bytes of the message in word i) for each word. Short messages use no
+    /// loop, because compilers do not unroll loops over atomics.
     template <class F>
     static void for_each_word(F f) noexcept {
         if constexpr (length <= 8) {

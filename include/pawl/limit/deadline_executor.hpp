@@ -3,17 +3,17 @@
 
 /// @file
 /// Purpose
-///   An executor that carries a deadline: what this_deadline() finds in a coroutine.
+///   An executor with a deadline, which this_deadline() finds in a coroutine.
 ///
 /// Model
-///   It is another executor, but for the scope that it points at. When the scope is over, executors
-///   that were left behind (in a socket that was made within, say) carry no deadline any more.
+///   It wraps another executor and points at a scope. After the end of the scope, remaining copies
+///   of the executor, for instance in a socket made within it, have no deadline.
 ///
 /// Threads
-///   As the executor within. The scope may be over in one thread while another one asks.
+///   As the inner executor. One thread may end the scope while another reads it.
 ///
 /// Cost
-///   One allocation for the scope. On an io_context, any_io_executor holds it without another one.
+///   One allocation for the scope. On an io_context, any_io_executor stores it without another one.
 #ifndef PAWL_LIMIT_DEADLINE_EXECUTOR_HPP
 #define PAWL_LIMIT_DEADLINE_EXECUTOR_HPP
 
@@ -25,12 +25,11 @@
 
 #include <atomic>
 #include <memory>
-#include <type_traits>
 #include <utility>
 
 namespace pawl::detail {
 
-/// What executors under one deadline share.
+/// State shared by the executors under one deadline.
 template <class Clock>
 struct deadline_scope {
     explicit deadline_scope(const typename Clock::time_point& t) noexcept : expiry(t) {}
@@ -48,7 +47,7 @@ public:
         : inner_(inner), scope_(std::move(s)) {}
 
     [[nodiscard]] typename Clock::time_point deadline() const noexcept {
-        // relaxed: nothing else is told by it
+        // relaxed: carries no other data
         return scope_->over.load(std::memory_order_relaxed) ? Clock::time_point::max()
                                                             : scope_->expiry;
     }
@@ -90,7 +89,7 @@ private:
     std::shared_ptr<scope> scope_;
 };
 
-/// The deadline that `ex` carries.
+/// The deadline of `ex`.
 template <class Clock>
 [[nodiscard]] typename Clock::time_point
 deadline_of(const boost::asio::any_io_executor& ex) noexcept {
@@ -102,17 +101,16 @@ deadline_of(const boost::asio::any_io_executor& ex) noexcept {
     return Clock::time_point::max();
 }
 
-/// Puts coroutines under a deadline for as long as it lives.
+/// Puts coroutines under a deadline during its lifetime.
 template <class Clock>
 class deadline_guard {
 public:
     explicit deadline_guard(const typename Clock::time_point& t)
         : scope_(std::make_shared<deadline_scope<Clock>>(t)) {}
-    deadline_guard(const deadline_guard&) = delete;
-    deadline_guard& operator=(const deadline_guard&) = delete;
+    deadline_guard& operator=(deadline_guard&&) = delete;
     ~deadline_guard() { scope_->over.store(true, std::memory_order_relaxed); } // see deadline()
 
-    /// `ex`, carrying the deadline.
+    /// `ex` with the deadline.
     [[nodiscard]] boost::asio::any_io_executor
     executor(const boost::asio::any_io_executor& ex) const {
         if (const auto* e = ex.target<boost::asio::io_context::executor_type>())

@@ -3,40 +3,43 @@
 
 /// @file
 /// Purpose
-///   What a group is made of: its state, which members and waits keep alive, and the membership of one
-///   operation, which is to a limited_operation what a timer is: it decides when the operation is
-///   cancelled.
+///   The state of a group, which members and waits keep alive, and the membership of one operation.
+///   The membership takes the place of a limited_operation's timer: it decides when the operation
+///   is cancelled.
 ///
 /// Model
-///   group_state is the wait_host of its members' waits. A member is
+///   group_state is the wait_host of its members' waits. In the terms of wait_state.hpp a member is
 ///     idle --join--> armed --cancel--> due --carrier--> started
-///   in the terms of wait_state.hpp. Armed members are in a list; the others are only counted, until the
-///   operation is destroyed. A group inside another one counts as one member while it has any.
+///   Armed members are in a list. The others are only counted, until their operation is destroyed.
+///   An inner group with members counts as one member.
 ///
 /// Invariants
-///   I1  A member is armed if and only if it is in the list.
-///   I2  A member whose carrier is destroyed is armed again, unless its operation has ended: nothing is
-///       lost for want of memory, and the next cancel() tries again.
-///   I3  A group in a cancelled one is cancelled, or a cancel() that visits it is under way.
-///   I4  The state is alive while users_ > 0: the group, its members, their carriers, those that wait for
-///       its end, the groups in it, and calls that are on their way.
-///   I5  Locks are taken outwards only: that of a group, then that of the one that it is in. cancel() visits
-///       the groups in this one without its lock.
+///   - A member is armed if and only if it is in the list.
+///   - A member whose carrier is destroyed is armed again, unless its operation has ended. So lack
+///     of memory loses nothing, and the next cancel() tries again.
+///   - A group in a cancelled one is cancelled, or a cancel() that visits it is under way.
+///   - The state lives while users_ > 0. Users are the group, its members, their carriers, waits
+///     for its end, its inner groups, and running calls.
+///   - Locks are taken from the inside out: a group's, then its outer group's. cancel() visits
+///     inner groups without its own lock.
 ///
 /// Threads
 ///   Any. No foreign code runs under a lock.
 ///
 /// Cost
-///   One lock to join and two to leave, O(1); the first member and the last one of a group take the lock
-///   of the group that it is in as well. 72 bytes a member, in the state of the operation.
+///   One lock to join and two to leave, O(1). The first and the last member of a group also take
+///   the lock of the outer group. 72 bytes per member, in the state of the operation.
 #ifndef PAWL_LIMIT_GROUP_MEMBER_HPP
 #define PAWL_LIMIT_GROUP_MEMBER_HPP
 
+#include <pawl/limit/limited_coroutine.hpp>
 #include <pawl/limit/limited_operation.hpp>
 #include <pawl/limit/report_timeout.hpp>
 
 #include <pawl/service/spin_mutex.hpp>
 
+#include <pawl/wait/timer_core.hpp>
+#include <pawl/wait/wait_host.hpp>
 #include <pawl/wait/wait_operation.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -55,7 +58,7 @@
 
 namespace pawl::detail {
 
-/// A doubly linked list of objects that have room for their links.
+/// A doubly linked list of objects that contain their links.
 template <class T>
 class linked_list {
 public:
@@ -86,21 +89,21 @@ private:
     std::size_t size_ = 0;
 };
 
-/// Something that waits until a group is empty. The fields are guarded by the lock of the group.
+/// A wait for a group to become empty. The group's lock guards the fields.
 class drain_waiter {
 public:
     enum class state : unsigned char {
-        waiting, ///< is in the list, or will be
-        drained, ///< the group was empty. wake() was called, or is about to be.
-        over,    ///< its handler is told, or destroyed
+        waiting, ///< in the list, or about to be
+        drained, ///< the group was empty; wake() was called, or is about to be
+        over,    ///< its handler was called or destroyed
     };
 
     linked_list<drain_waiter>::links in_list;
-    std::shared_ptr<drain_waiter> self; ///< while it is in the list, and until wake()
+    std::shared_ptr<drain_waiter> self; ///< while in the list, and until wake()
     state phase = state::waiting;
     bool cancelled = false;
 
-    /// Called without the lock, and once.
+    /// Called once, without the lock.
     virtual void wake() noexcept = 0;
 
 protected:
@@ -114,17 +117,16 @@ class group_member : public timer_core {
 public:
     template <class Limit, class Executor>
     group_member(const Limit& limit, const Executor&) noexcept : group_(limit.timer) {}
-    group_member(const group_member&) = delete;
-    group_member& operator=(const group_member&) = delete;
+    group_member& operator=(group_member&&) = delete;
     inline ~group_member();
 
-    /// Any thread may end the wait, not only those that run the context of the operation.
+    /// Any thread may end the wait, also outside the operation's context.
     static constexpr bool ends_anywhere = true;
 
     inline void start(wait_operation& op);
     [[nodiscard]] inline bool end(wait_operation& op) noexcept;
 
-    linked_list<group_member>::links in_list; ///< guarded by the lock of the group
+    linked_list<group_member>::links in_list; ///< guarded by the group's lock
 
 private:
     group_state* const group_;
@@ -137,7 +139,7 @@ public:
     using executor_type = boost::asio::any_io_executor;
 
     explicit group_state(const executor_type& ex) : executor_(ex) {}
-    /// A group in another one.
+    /// A group inside `outer`.
     explicit group_state(group_state& outer) : executor_(outer.executor_), outer_(&outer) {
         outer.use();
         const std::scoped_lock lock(outer.mutex_);
@@ -145,16 +147,15 @@ public:
         cause_ = outer.cause_;
         outer.groups_.push_back(*this);
     }
-    group_state(const group_state&) = delete;
-    group_state& operator=(const group_state&) = delete;
+    group_state& operator=(group_state&&) = delete;
 
     [[nodiscard]] const executor_type& get_executor() const noexcept { return executor_; }
 
-    /// A user comes. @pre there is one.
+    /// Adds a user. @pre there is one.
     void use() noexcept { users_.fetch_add(1, std::memory_order_relaxed); } // as any shared count
-    /// A user leaves.
+    /// Removes a user.
     void release() noexcept {
-        // acq_rel: the last one sees what the others have done
+        // acq_rel: the last user sees the writes of the others
         if (users_.fetch_sub(1, std::memory_order_acq_rel) == 1)
             destroy();
     }
@@ -172,8 +173,8 @@ public:
         return cause_;
     }
 
-    /// Cancels all members, and the groups in this one.
-    /// @throws the first of what hand-overs have thrown, when all have been tried.
+    /// Cancels all members and inner groups.
+    /// @throws the first exception of a hand-over, after all members were tried.
     void cancel(const boost::system::error_code& cause) {
         use(); // a handler may destroy the group
         std::size_t members = 0;
@@ -194,7 +195,7 @@ public:
                     failure = std::current_exception();
             }
         };
-        // No more than there were: those that fail go to the end of the list (I2).
+        // Failed members go to the end of the list; visit only those present at the start.
         for (; members != 0; --members) {
             wait_operation* const op = take_armed();
             if (!op)
@@ -212,9 +213,9 @@ public:
             std::rethrow_exception(failure);
     }
 
-    // --- for those that wait for the end ------------------------------------------------------
+    // --- waits for the end ------------------------------------------------------------------
 
-    /// Has `w` woken as soon as there is no member, which may be now.
+    /// Wakes `w` as soon as there is no member, possibly now.
     void enter(const std::shared_ptr<drain_waiter>& w) noexcept {
         {
             const std::scoped_lock lock(mutex_);
@@ -229,7 +230,7 @@ public:
     }
 
     /// The wait of `w` has ended.
-    /// @return what its handler has to be told; success if it has to wait again.
+    /// @return what its handler receives; none if it has to wait again.
     enum class outcome : unsigned char { drained, cancelled, none };
     [[nodiscard]] outcome ended(drain_waiter& w) noexcept {
         const std::scoped_lock lock(mutex_);
@@ -240,7 +241,7 @@ public:
         finish(w);
         return outcome::cancelled;
     }
-    /// Whether the wait of `w` has to end: it may have been started too late for wake().
+    /// Whether the wait of `w` must end: it may have started too late for wake().
     [[nodiscard]] bool must_end(const drain_waiter& w) noexcept {
         const std::scoped_lock lock(mutex_);
         return w.phase == drain_waiter::state::drained || w.cancelled;
@@ -257,7 +258,7 @@ public:
 
     // --- for members --------------------------------------------------------------------------
 
-    /// @throws what the hand-over throws if the group has been cancelled; then `m` has joined.
+    /// @throws what the hand-over throws if the group is cancelled; `m` has then joined.
     void join(group_member& m, wait_operation& op) {
         use();
         bool late = false;
@@ -277,7 +278,7 @@ public:
     }
 
     /// The operation has ended.
-    /// @return true if nothing here points at its wait any more; false if its carrier will come.
+    /// @return true if nothing here points at its wait; false if its carrier is still to come.
     [[nodiscard]] bool end(group_member& m, wait_operation& op) noexcept {
         const std::scoped_lock lock(mutex_);
         if (op.state.withdraw()) {
@@ -291,7 +292,7 @@ public:
         return false;
     }
 
-    /// The member is gone.
+    /// The member has left.
     void part() noexcept {
         linked_list<drain_waiter> woken;
         {
@@ -316,9 +317,9 @@ public:
             const std::scoped_lock lock(mutex_);
             if (op.state.phase() == wait_phase::due)
                 op.set_result(cause_, wait_ending::early);
-            (void)op.state.arrive(); // true: it is not pulled back while it has a carrier
+            (void)op.state.arrive(); // true: a wait with a carrier is not pulled back
         }
-        release(); // the carrier; not the last one, since there is the member
+        release(); // the carrier; the member is still a user
         return true;
     }
     [[nodiscard]] bool park(wait_operation&) noexcept override { return true; }
@@ -328,10 +329,10 @@ public:
         bool ended = true;
         {
             const std::scoped_lock lock(mutex_);
-            if (op.state.phase() == wait_phase::due) { // I2
+            if (op.state.phase() == wait_phase::due) { // armed again
                 op.state.pull_back();
                 op.state.park();
-                armed_.push_back(static_cast<group_member&>(*op.owner()));
+                armed_.push_back(static_cast<group_member&>(op.timer()));
                 ended = false;
             } else {
                 (void)op.state.arrive();
@@ -362,7 +363,7 @@ private:
             outer->release();
     }
 
-    /// armed -> due, with a carrier that the caller is about to send.
+    /// armed -> due. The caller sends the carrier.
     void send(wait_operation& op) noexcept {
         (void)op.state.fall_due(); // true: it had no carrier
         use();
@@ -379,7 +380,7 @@ private:
         return &op;
     }
 
-    /// The next group in this one, which the caller uses; nullptr if that is about to go.
+    /// The next inner group, which gets the caller as a user; nullptr if its last user is leaving.
     [[nodiscard]] group_state* next_group() noexcept {
         const std::scoped_lock lock(mutex_);
         group_state* const inner = groups_.front();
@@ -387,7 +388,7 @@ private:
             return nullptr;
         groups_.erase(*inner);
         groups_.push_back(*inner);
-        // relaxed: it is alive while it is in the list, and its lock orders the rest
+        // relaxed: the list keeps it alive, and its lock orders the rest
         std::size_t users = inner->users_.load(std::memory_order_relaxed);
         while (users != 0 &&
                !inner->users_.compare_exchange_weak(users, users + 1, std::memory_order_relaxed)) {
@@ -428,11 +429,11 @@ private:
     std::atomic<std::size_t> users_{1};
     const executor_type executor_;
     group_state* const outer_ = nullptr;
-    std::size_t count_ = 0; ///< members, and groups in this one that have any
+    std::size_t count_ = 0; ///< members, and inner groups with members
     bool cancelled_ = false;
     boost::system::error_code cause_;
-    linked_list<group_member> armed_; ///< I1
-    linked_list<group_state> groups_; ///< in this one
+    linked_list<group_member> armed_; ///< the armed members, and no others
+    linked_list<group_state> groups_; ///< inner groups
     linked_list<drain_waiter> waiters_;
 };
 
@@ -448,16 +449,18 @@ void group_member::start(wait_operation& op) {
 
 bool group_member::end(wait_operation& op) noexcept { return group_->end(*this, op); }
 
-/// The limit of a limited_token: membership instead of a time. `timer` has the executor for operations
-/// and handlers that have none.
+/// The limit of a limited_token: a membership instead of a time. `timer` has the executor for
+/// operations and handlers without one.
 struct group_limit {
     using timer_type = group_member;
 
     group_state* timer;
+
+    constexpr void check() const noexcept {}
 };
 
-/// An operation that was cancelled with its group says why.
-struct report_cause {
+/// An operation that was cancelled by its group reports the cause.
+struct report_cause : limits_coroutines {
     template <class Signature>
     using signature = Signature;
 

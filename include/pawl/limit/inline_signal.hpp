@@ -3,18 +3,18 @@
 
 /// @file
 /// Purpose
-///   A boost::asio::cancellation_signal that has room for the cancellation handler of an operation.
-///   Asio's fetches memory for it, and gives it back, for each operation.
+///   A boost::asio::cancellation_signal with inline storage for the cancellation handler of an
+///   operation. Asio's signal allocates and frees memory for each operation.
 ///
 /// Model
-///   What fits is put into the signal itself, what does not into a signal of Asio's. The slot converts
-///   to Asio's, since operations keep such slots (Beast's saved_handler does). From the first
-///   conversion on everything goes through Asio's signal, so that all slots are of one place: a
-///   handler that is in the signal itself by then is represented there. A slot of Asio's converts to
-///   this type as well, and stays what it is.
+///   A handler that fits is stored in the signal itself, any other one in a signal of Asio's. The
+///   slot converts to Asio's slot type, because operations store such slots (Beast's saved_handler
+///   does). After the first conversion everything goes through Asio's signal, so that all slots
+///   refer to one place; a handler already stored inline is represented there. A slot of Asio's
+///   also converts to this type and remains a slot of its own signal.
 ///
 /// Threads
-///   None of this may be called from two threads at a time, as with Asio's.
+///   One at a time, as with Asio's.
 #ifndef PAWL_LIMIT_INLINE_SIGNAL_HPP
 #define PAWL_LIMIT_INLINE_SIGNAL_HPP
 
@@ -47,12 +47,11 @@ class inline_signal {
         Handler function;
     };
 
-    /// In Asio's signal, for the handler that is in this one.
+    /// Stands in Asio's signal for the inline handler.
     class representative {
     public:
         explicit representative(inline_signal& signal) noexcept : signal_(&signal) {}
-        representative(const representative&) = delete;
-        representative& operator=(const representative&) = delete;
+        representative& operator=(representative&&) = delete;
         ~representative() { signal_->clear_small(); }
 
         void operator()(boost::asio::cancellation_type_t type) { signal_->small_->call(type); }
@@ -61,7 +60,7 @@ class inline_signal {
         inline_signal* signal_;
     };
 
-    static constexpr std::size_t room = 72; // those of Asio's sockets take 56, those of co_spawn 72
+    static constexpr std::size_t room = 72; // Asio's sockets need 56, co_spawn 72
 
     template <class Handler>
     static constexpr bool fits =
@@ -73,8 +72,9 @@ public:
     public:
         slot_type() noexcept = default;
         explicit slot_type(inline_signal& signal) noexcept : signal_(&signal) {}
-        /// A slot of another signal under this type. What wraps a handler may give it out: it has the
-        /// type of the handler's slot, and filters by a cancellation_state (Boost.MQTT5 does).
+        /// A slot of another signal, as this type. A handler wrapper may return it: the wrapper has
+        /// the slot type of the handler, but filters through a cancellation_state (Boost.MQTT5
+        /// does).
         slot_type(const boost::asio::cancellation_slot& other) noexcept : other_(other) {}
 
         template <class Handler, class... Args>
@@ -100,7 +100,7 @@ public:
         void clear() {
             if (signal_) {
                 signal_->clear_small();
-                if (auto large = signal_->large_.slot(); large.has_handler()) // else it is a call
+                if (auto large = signal_->large_.slot(); large.has_handler()) // saves a call
                     large.clear();
             } else {
                 other_.clear();
@@ -116,7 +116,7 @@ public:
             return other_.has_handler();
         }
 
-        /// @throws std::bad_alloc if a handler is there.
+        /// @throws std::bad_alloc if there is a handler.
         operator boost::asio::cancellation_slot() const {
             if (!signal_)
                 return other_;
@@ -132,12 +132,10 @@ public:
 
     private:
         inline_signal* signal_ = nullptr;
-        boost::asio::cancellation_slot other_; ///< if there is no signal_
+        boost::asio::cancellation_slot other_; ///< used without signal_
     };
 
-    inline_signal() = default;
-    inline_signal(const inline_signal&) = delete;
-    inline_signal& operator=(const inline_signal&) = delete;
+    inline_signal& operator=(inline_signal&&) = delete;
     ~inline_signal() { clear_small(); }
 
     [[nodiscard]] slot_type slot() noexcept { return slot_type(*this); }
@@ -160,8 +158,8 @@ private:
             std::exchange(small_, nullptr)->destroy();
     }
 
-    any_handler* small_ = nullptr; ///< in memory_; in large_ is its representative then, or nothing
-    bool converted_ = false;       ///< there may be slots of large_
+    any_handler* small_ = nullptr; ///< in memory_; large_ then has its representative, or nothing
+    bool converted_ = false;       ///< slots of large_ may exist
     boost::asio::cancellation_signal large_;
     alignas(void*) std::byte memory_[room];
 };

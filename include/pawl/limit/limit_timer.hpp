@@ -3,64 +3,49 @@
 
 /// @file
 /// Purpose
-///   What a limit is made of: the time, as the caller gives it, and the timer that keeps it, which
-///   is one of the operation's own or one of the caller's.
+///   The parts of a limit: the time that the caller gives, and the timer that keeps it. The timer
+///   belongs to the operation or to the caller.
 ///
 /// Cost
-///   An own timer is part of the operation: no allocation, and one lock at its start and its end.
+///   A timer of the operation is part of it: no allocation, and one lock at its start and at its
+///   end.
 #ifndef PAWL_LIMIT_LIMIT_TIMER_HPP
 #define PAWL_LIMIT_LIMIT_TIMER_HPP
 
-#include <pawl/service/saturating.hpp>
 #include <pawl/service/timer_handle.hpp>
 
 #include <pawl/wait/wait_operation.hpp>
 
 #include <boost/asio/wait_traits.hpp>
 
-#include <chrono>
 #include <type_traits>
 #include <utility>
 
 namespace pawl::detail {
 
-/// A limit of `left` from the start of the operation.
+/// A limit that expires `left` after the start of the operation.
 template <class Clock>
 struct limit_after {
     using clock = Clock;
 
     typename Clock::duration left;
 
-    template <class Handle>
-    void check(const Handle& timer) const {
-        timer.check_after(left);
-    }
-
-    template <class Handle>
-    void set(Handle& timer) const {
-        timer.expires_after(left);
-    }
+    void check(const auto& timer) const { timer.check_after(left); }
+    void set(auto& timer) const { timer.expires_after(left); }
 };
 
-/// A limit at a point in time.
+/// A limit that expires at a time point.
 template <class Clock>
 struct limit_at {
     using clock = Clock;
 
     typename Clock::time_point expiry;
 
-    template <class Handle>
-    void check(const Handle& timer) const {
-        timer.check_at(expiry);
-    }
-
-    template <class Handle>
-    void set(Handle& timer) const {
-        timer.expires_at(expiry);
-    }
+    void check(const auto& timer) const { timer.check_at(expiry); }
+    void set(auto& timer) const { timer.expires_at(expiry); }
 };
 
-/// The timer of a limit that belongs to the operation.
+/// The timer of a limit, owned by the operation.
 template <class Clock>
 class own_limit_timer {
     using handle = timer_handle<Clock, boost::asio::wait_traits<Clock>>;
@@ -78,7 +63,7 @@ private:
     handle handle_;
 };
 
-/// The timer of a limit that belongs to the caller, who may move it, cancel it, and destroy it.
+/// The timer of a limit, owned by the caller, who may move, cancel and destroy it.
 template <class Timer>
 class callers_limit_timer {
     using handle = std::remove_reference_t<decltype(timer_access::handle(std::declval<Timer&>()))>;
@@ -90,15 +75,14 @@ public:
         : handle_(timer_access::handle(*limit.timer)) {
         limit.time.set(handle_);
     }
-    callers_limit_timer(const callers_limit_timer&) = delete;
-    callers_limit_timer& operator=(const callers_limit_timer&) = delete;
+    callers_limit_timer& operator=(callers_limit_timer&&) = delete;
     ~callers_limit_timer() {
         if (home_)
             home_->release();
     }
 
-    /// The limit is a user of the shard of its own: another thread may destroy the timer, and the
-    /// context, while this one is about to end the wait.
+    /// The limit is a user of the shard in its own right: another thread may destroy the timer and
+    /// the context while this one is about to end the wait.
     void start(wait_operation& op) {
         home_ = &handle_.home();
         handle_.wait(op, 1);
@@ -106,38 +90,31 @@ public:
     [[nodiscard]] bool end(wait_operation& op) { return std::exchange(home_, nullptr)->leave(op); }
 
 private:
-    handle& handle_; ///< not touched once the wait has been started
+    handle& handle_; ///< not touched after the start of the wait
     home* home_ = nullptr;
 };
 
-/// A limit that is kept by a timer of the operation's own.
+/// A limit on a timer of the operation.
 template <class Time>
 struct own_limit {
     using timer_type = own_limit_timer<typename Time::clock>;
 
     Time time;
+
+    constexpr void check() const noexcept {}
 };
 
-/// A limit that is kept by a timer of the caller's.
+/// A limit on a timer of the caller.
 template <class Time, class Timer>
 struct callers_limit {
     using timer_type = callers_limit_timer<Timer>;
 
     Time time;
     Timer* timer;
-};
 
-/// `d` in another unit, or the end of its range if `d` is beyond it. Rounds up.
-template <class To, class Rep, class Period>
-[[nodiscard]] constexpr To saturating_cast(const std::chrono::duration<Rep, Period>& d) {
-    // Compared as seconds: the two units may not convert without overflow.
-    using seconds = std::chrono::duration<double>;
-    if (!(seconds(d) < seconds(To::max()))) // NaN, too
-        return To::max();
-    if (seconds(d) <= seconds(To::min()))
-        return To::min();
-    return std::chrono::ceil<To>(d);
-}
+    /// Before the operation starts: an exception there would not reach a coroutine that awaits it.
+    constexpr void check() const { time.check(timer_access::handle(*timer)); }
+};
 
 } // namespace pawl::detail
 

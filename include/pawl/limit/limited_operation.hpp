@@ -3,63 +3,55 @@
 
 /// @file
 /// Purpose
-///   An asynchronous operation under a limit in time: one object with the handler of the operation,
-///   the wait for the limit and the signal that cancels the operation.
+///   An asynchronous operation under a time limit: one object with the handler of the operation,
+///   the wait for the limit, and the signal that cancels the operation.
 ///
 /// Model
-///   Up to four parties hold on to the object, a bit each:
-///     operation  its handler has neither been called nor destroyed
-///     wait       the limit has neither been withdrawn nor ended
-///     start      the initiating function has not returned
-///     outer      a cancellation of the caller's is being forwarded
-///   The operation withdraws the wait when it completes. In nearly all cases that leaves it alone,
-///   and it frees the object and invokes the handler on the spot. Where another party is left, it
-///   parks the result, and whoever leaves last goes on. So the handler is invoked once, the memory
-///   is freed before, and nobody waits for anybody.
+///   Up to four parties hold the object: limit_parties.hpp has their transitions. When the operation
+///   completes, it withdraws the wait. Nearly always it is then the only party, so it frees the
+///   object and invokes the handler at once. Otherwise it parks the result, and the last party to
+///   leave continues. So the handler is invoked once, the memory is freed before, and no party
+///   blocks.
 ///
 /// Invariants
-///   I1  The result is parked before the operation leaves.
-///   I2  The limit's signal is emitted once, and not before the operation can listen to it: another
-///       thread may be starting it. By whom, `fired` and the bit of `start` decide: whoever finds
-///       that the other one has come first.
-///   I3  The handler is invoked, and the signal emitted, on the executor of the handler, except
-///       that a function called by the operation itself may be anywhere, as without a limit.
+///   - The result is parked before the operation leaves.
+///   - The limit's signal is emitted once, and only when the operation can listen to it: another
+///     thread may still be starting it. limit_parties::fire() decides who emits.
+///   - The handler is invoked, and the signal emitted, on the executor of the handler. Exception: a
+///     function that the operation itself calls may run anywhere, as without a limit.
 ///
 /// Threads
-///   The parties may be in different threads. Emission is serialised with the operation by the
-///   handler's executor, as Asio asks for.
+///   The parties may be in different threads. The handler's executor serialises emission with the
+///   operation, as Asio requires.
 ///
 /// Cost
-///   One allocation, by the associated allocator of the handler; two atomic operations.
+///   One allocation, by the associated allocator of the handler, and two atomic operations.
 #ifndef PAWL_LIMIT_LIMITED_OPERATION_HPP
 #define PAWL_LIMIT_LIMITED_OPERATION_HPP
 
+#include <pawl/limit/deferred_call.hpp>
 #include <pawl/limit/inline_signal.hpp>
+#include <pawl/limit/limit_parties.hpp>
 
 #include <pawl/service/native_executor.hpp>
-#include <pawl/service/optional_mutex.hpp>
 
 #include <pawl/wait/allocated.hpp>
 #include <pawl/wait/claim.hpp>
-#include <pawl/wait/deferred_call.hpp>
+#include <pawl/wait/handler_wrapper.hpp>
 #include <pawl/wait/held_wait.hpp>
 #include <pawl/wait/wait_allocator.hpp>
 #include <pawl/wait/wait_handler.hpp>
 
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/associated_executor.hpp>
-#include <boost/asio/associator.hpp>
 #include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/dispatch.hpp>
-#include <boost/asio/execution_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/system/error_code.hpp>
 
-#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <new>
 #include <optional>
 #include <tuple>
 #include <type_traits>
@@ -68,22 +60,13 @@
 
 namespace pawl::detail {
 
-/// Who was the first to cut an operation short.
+/// What first cut an operation short.
 struct verdict {
     enum class who : std::uint8_t { nobody, limit, caller };
 
     who by = who::nobody;
-    boost::system::error_code code{}; ///< what the wait of the limit ended with
+    boost::system::error_code code{}; ///< the result of the wait for the limit
 };
-
-template <class Tuple>
-struct decayed_tuple_of;
-template <class... Ts>
-struct decayed_tuple_of<std::tuple<Ts...>> {
-    using type = std::tuple<std::decay_t<Ts>...>;
-};
-template <class Tuple>
-using decayed_tuple = typename decayed_tuple_of<Tuple>::type;
 
 template <class Result, class Args>
 inline constexpr bool is_made_of = false;
@@ -92,10 +75,10 @@ template <class... Rs, class... Args>
 inline constexpr bool is_made_of<std::tuple<Rs...>, std::tuple<Args...>> =
     (std::is_convertible_v<Args, Rs> && ...);
 
-/// The index of the first one of `Results` that is the decayed `Args`, or else, can be made of them.
-template <class Args, class... Results>
+/// The index of the first of `Results` that is `Decayed`, or else can be constructed from `Args`.
+template <class Args, class Decayed, class... Results>
 [[nodiscard]] consteval std::size_t result_for() {
-    const bool same[] = {std::is_same_v<decayed_tuple<Args>, Results>...};
+    const bool same[] = {std::is_same_v<Decayed, Results>...};
     const bool fits[] = {is_made_of<Results, Args>...};
     std::size_t i = 0;
     while (i < sizeof...(Results) && !same[i])
@@ -106,13 +89,13 @@ template <class Args, class... Results>
     return i;
 }
 
-/// The executor on which a handler is invoked. One that is the handler's own is asked for when it is
-/// needed, which is in rare cases: to copy an any_io_executor takes about a tenth of a limit.
+/// The executor on which a handler is invoked. The handler's own executor is fetched only when it
+/// is needed, which is rare: copying an any_io_executor takes about a tenth of the time of a limit.
 template <class Handler, class Executor>
 class executor_for {
 public:
-    /// @param fallback for a handler that has none. It need not be an executor otherwise, which is
-    ///                 why this is not get_associated_executor().
+    /// @param fallback for a handler without an executor. It need not be an executor otherwise;
+    ///     get_associated_executor() would require that.
     template <class Fallback>
     executor_for(const Handler& handler, const Fallback& fallback) noexcept
         : executor_(boost::asio::associated_executor<Handler, Fallback>::get(handler, fallback)) {}
@@ -135,12 +118,13 @@ public:
     }
 };
 
-/// The handler that the operation gets. Copies, which the executor of the operation may make, are one
-/// handler: what is called after another one does nothing.
+/// The handler that the operation gets. The executor of the operation may copy it. Copies are one
+/// handler: only the first call has an effect.
 template <class Operation>
 class limited_handler {
 public:
     using cancellation_slot_type = inline_signal::slot_type;
+    using pawl_wrapped_handler = typename Operation::handler_type;
 
     explicit limited_handler(Operation& op) noexcept : op_(&op) {}
     limited_handler(limited_handler&& other) noexcept = default;
@@ -150,7 +134,7 @@ public:
         op_.end([](Operation* op) { op->operation_destroyed(); });
     }
 
-    /// @pre neither this nor a copy has been called. The same holds for handler().
+    /// @pre neither this nor a copy was called. The same holds for handler().
     cancellation_slot_type get_cancellation_slot() const noexcept {
         return op_.get()->slot_for_inner();
     }
@@ -168,27 +152,29 @@ private:
 };
 
 /// @tparam Timer     see limit_timer.hpp.
-/// @tparam Report    invoke(handler, verdict, results...): what the handler is told.
-/// @tparam Results   std::tuple of what the operation completes with; one for each signature.
+/// @tparam Report    invoke(handler, verdict, results...): passes the outcome to the handler.
+/// @tparam Results   std::tuple of the results of the operation; one for each signature.
 template <class Timer, class Report, class Handler, class Executor, class... Results>
 class limited_operation final
     : public held_wait<limited_operation<Timer, Report, Handler, Executor, Results...>> {
     using base = held_wait<limited_operation>;
     using allocator_type = handler_allocator<Handler>;
     using memory = allocated_block<limited_operation, allocator_type>;
+    friend memory;
 
 public:
     using handler_type = Handler;
 
-    /// Starts the limit, and then the operation.
-    /// @throws whatever the allocation, the limit or the initiation throws, with nothing left.
-    /// @param fallback the executor if the handler has none. @param timer_ex that of the limit.
+    /// Starts the limit, then the operation.
+    /// @throws what the allocation, the limit or the initiation throws, with nothing left behind.
+    /// @param fallback the executor of a handler without one. @param timer_ex that of the limit.
     template <class H, class Fallback, class TimerExecutor, class Limit, class Initiation,
               class... Args>
     static void launch(H&& handler, const Fallback& fallback, const TimerExecutor& timer_ex,
                        const Limit& limit, boost::asio::cancellation_type_t type,
                        Initiation&& initiation, Args&&... args) {
-        starting_party start(make(std::forward<H>(handler), fallback, timer_ex, limit, type));
+        starting_party start(*memory(get_handler_allocator(handler))
+                                  .make(std::forward<H>(handler), fallback, timer_ex, limit, type));
         {
             limited_handler<limited_operation> inner(*start);
             start->timer_.start(*start);
@@ -205,12 +191,12 @@ public:
 
     template <class... Args>
     void operation_ended(Args&&... args) {
-        constexpr std::size_t which = result_for<std::tuple<Args...>, Results...>();
+        using decayed = std::tuple<std::decay_t<Args>...>;
+        constexpr std::size_t which = result_for<std::tuple<Args...>, decayed, Results...>();
         using result = std::tuple_element_t<which, std::tuple<Results...>>;
         const unsigned mine = leave_with_wait();
-        // acquire: pairs with leave() and done()
-        const bool alone = (parties_.load(std::memory_order_acquire) & everybody) == mine;
-        if constexpr (std::is_same_v<decayed_tuple<std::tuple<Args...>>, result>) {
+        const bool alone = parties_.is_all(mine);
+        if constexpr (std::is_same_v<decayed, result>) {
             if (alone)
                 return deliver(std::forward<Args>(args)...);
         }
@@ -233,20 +219,18 @@ public:
 
     void wait_ended(const boost::system::error_code& ec) {
         if (!this->was_cancelled()) {
-            // acquire: pairs with done(). What this thread has done is released when it leaves.
-            const unsigned before = parties_.fetch_or(fired, std::memory_order_acquire);
-            if (before & operation_party) {
+            const limit_parties::emitter emitter = parties_.fire();
+            if (emitter != limit_parties::emitter::nobody)
                 judge(verdict::who::limit, ec);
-                if (!(before & start_party))
-                    return emit_and_leave(type_, wait_party);
-            }
+            if (emitter == limit_parties::emitter::wait)
+                return emit_and_leave(type_, limit_parties::wait);
         }
-        leave(wait_party, true);
+        leave(limit_parties::wait, true);
     }
 
-    void wait_destroyed() { leave(wait_party, false); }
+    void wait_destroyed() { leave(limit_parties::wait, false); }
 
-    /// @pre the handler has not been moved.
+    /// @pre the handler was not moved.
     [[nodiscard]] Executor wait_executor() const noexcept { return executor_.get(handler_); }
 
     [[nodiscard]] static bool is_native(const Executor& ex, const wait_host& host) noexcept {
@@ -261,21 +245,13 @@ public:
     }
 
 private:
-    static constexpr unsigned operation_party = 1;
-    static constexpr unsigned wait_party = 2;
-    static constexpr unsigned start_party = 4;
-    static constexpr unsigned outer_party = 8;
-    static constexpr unsigned everybody = 15;
-    static constexpr unsigned fired = 16; ///< not a party: the limit was reached
-
-    /// The handler in the caller's cancellation slot. It and the operation point at each other, and
-    /// whoever goes first clears the other's pointer: the signal may outlive the operation, and may
-    /// be gone before an operation that is destroyed with its context.
+    /// The handler in the caller's cancellation slot. It and the operation point at each other; the
+    /// first to go clears the other's pointer. The signal may outlive the operation. It may also
+    /// end before an operation that is destroyed with its context.
     class outer_link {
     public:
         explicit outer_link(limited_operation& op) noexcept : op_(&op) { op.outer_ = this; }
-        outer_link(const outer_link&) = delete;
-        outer_link& operator=(const outer_link&) = delete;
+        outer_link& operator=(outer_link&&) = delete;
         ~outer_link() {
             if (op_)
                 op_->outer_ = nullptr;
@@ -283,7 +259,7 @@ private:
 
         void operator()(boost::asio::cancellation_type_t type) {
             if (op_ && type != boost::asio::cancellation_type::none)
-                op_->forward(type); // this may be gone when it returns
+                op_->forward(type); // may destroy this
         }
 
         void cut() noexcept { op_ = nullptr; }
@@ -296,8 +272,7 @@ private:
     class starting_party {
     public:
         explicit starting_party(limited_operation& op) noexcept : op_(&op) {}
-        starting_party(const starting_party&) = delete;
-        starting_party& operator=(const starting_party&) = delete;
+        starting_party& operator=(starting_party&&) = delete;
         ~starting_party() {
             if (op_)
                 op_->start_failed();
@@ -308,11 +283,11 @@ private:
         [[nodiscard]] limited_operation* operator->() const noexcept { return op_; }
 
         void done() {
-            if (op_->leave_untouched()) {
+            if (op_->parties_.leave_start()) {
                 (void)release();
                 return;
             }
-            // The limit, or the operation, has been faster, in another thread as a rule.
+            // The limit or the operation was faster, usually in another thread.
             const Executor ex = op_->wait_executor();
             boost::asio::dispatch(ex, release().deferred(&limited_operation::done_late));
         }
@@ -321,41 +296,27 @@ private:
         limited_operation* op_;
     };
 
-    /// starting_party::done(), where the handler can be invoked.
+    /// starting_party::done(), on the executor of the handler.
     static void done_late(void* object, bool called) {
         auto& op = *static_cast<limited_operation*>(object);
         if (!called)
-            return op.leave(start_party, false);
-        // relaxed: wait_ended() runs on the same executor
-        const unsigned parties = op.parties_.load(std::memory_order_relaxed);
-        if ((parties & fired) && (parties & operation_party))
-            op.emit_and_leave(op.type_, start_party);
+            return op.leave(limit_parties::start, false);
+        if (op.parties_.fired_during_start())
+            op.emit_and_leave(op.type_, limit_parties::start);
         else
-            op.leave(start_party, true);
+            op.leave(limit_parties::start, true);
     }
 
-    /// The initiating function has thrown. If it has kept the operation nevertheless, a limit that has
-    /// fired meanwhile has left the signal to it.
+    /// The initiating function has thrown. If it kept the operation nevertheless, a limit that
+    /// fired in the meantime has left the signal to this function.
     void start_failed() noexcept {
-        if (leave_untouched())
+        if (parties_.leave_start())
             return;
-        // The others that may signal run where done_late() does.
-        // relaxed: done_late() looks again, and leave() acquires
-        if (parties_.load(std::memory_order_relaxed) & operation_party)
+        // Other parties that may signal run where done_late() does, which looks again.
+        if (parties_.has(limit_parties::operation))
             call_later(&limited_operation::done_late);
         else
-            leave(start_party, false);
-    }
-
-    template <class H, class Fallback, class TimerExecutor, class Limit>
-    static limited_operation& make(H&& handler, const Fallback& fallback,
-                                   const TimerExecutor& timer_ex, const Limit& limit,
-                                   boost::asio::cancellation_type_t type) {
-        memory m(get_handler_allocator(handler));
-        auto* const op = ::new (m.address())
-            limited_operation(std::forward<H>(handler), fallback, timer_ex, limit, type);
-        m.release();
-        return *op;
+            leave(limit_parties::start, false);
     }
 
     template <class H, class Fallback, class TimerExecutor, class Limit>
@@ -373,10 +334,10 @@ private:
             outer_->cut();
     }
 
-    /// Frees the memory, and then destroys the handler.
+    /// Frees the memory, then destroys the handler.
     void destroy() noexcept {
         const allocator_type alloc = get_handler_allocator(handler_);
-        // It may own what the allocator allocates from.
+        // The handler may own the memory resource of the allocator.
         [[maybe_unused]] const Handler last(std::move(handler_));
         destroy(alloc);
     }
@@ -385,46 +346,27 @@ private:
         this->~limited_operation();
     }
 
-    /// What calls `f(this, true)` on an executor, or else `f(this, false)`.
+    /// A function object that calls `f(this, true)` on an executor, or `f(this, false)` if it is
+    /// destroyed.
     [[nodiscard]] auto deferred(void (*f)(void*, bool)) noexcept {
         return deferred_call(this, f, carrier_allocator());
     }
 
-    /// The initiating function leaves, if nothing has happened since it began.
-    [[nodiscard]] bool leave_untouched() noexcept {
-        constexpr unsigned others = operation_party | wait_party;
-        unsigned untouched = others | start_party;
-        if (single_threaded()) { // a locked instruction takes as long as filing the wait
-            const bool leaves = parties_.load(std::memory_order_relaxed) == untouched;
-            if (leaves)
-                parties_.store(others, std::memory_order_relaxed);
-            return leaves;
-        }
-        // release: pairs with operation_ended(), leave() and wait_ended(). relaxed: until it leaves,
-        // this thread uses nothing that the others have written
-        return parties_.compare_exchange_strong(untouched, others, std::memory_order_release,
-                                                std::memory_order_relaxed);
-    }
-
-    /// Ends the wait, if it can be, on behalf of the operation.
+    /// The operation ends the wait if it still can.
     /// @return the parties that leave.
     [[nodiscard]] unsigned leave_with_wait() {
-        // relaxed: the lock of the shard decides who has the wait
-        const unsigned parties = parties_.load(std::memory_order_relaxed);
-        if ((parties & wait_party) && timer_.end(*this))
-            return operation_party | wait_party;
-        return operation_party;
+        if (parties_.has(limit_parties::wait) && timer_.end(*this))
+            return limit_parties::operation | limit_parties::wait;
+        return limit_parties::operation;
     }
 
     void leave(unsigned parties, bool may_deliver) {
-        // acq_rel: whoever is last sees what the others have done
-        const unsigned before = parties_.fetch_sub(parties, std::memory_order_acq_rel);
-        if ((before & everybody) != parties || parties == 0)
+        if (!parties_.leave(parties))
             return;
         if (result_.index() == 0)
             return destroy();
-        if (!may_deliver)
-            return deliver_later();
+        if (!may_deliver) // the wait was destroyed with its own context, or for lack of memory
+            return call_later(&limited_operation::deliver_or_destroy);
         deliver_result();
     }
 
@@ -433,7 +375,7 @@ private:
                    std::variant<std::monostate, Results...>(std::move(result_)));
     }
 
-    /// Delivers the parked result, or destroys it with the context of its executor.
+    /// Delivers the parked result, or destroys it if the context of its executor is destroyed.
     static void deliver_or_destroy(void* object, bool called) {
         auto& op = *static_cast<limited_operation*>(object);
         if (called)
@@ -442,10 +384,7 @@ private:
             op.destroy();
     }
 
-    /// The wait was destroyed with its own context, or in want of memory; the operation has ended.
-    void deliver_later() noexcept { call_later(&limited_operation::deliver_or_destroy); }
-
-    /// Has `f(this, true)` called on the executor of the handler.
+    /// Calls `f(this, true)` on the executor of the handler.
     void call_later(void (*f)(void*, bool)) noexcept {
         const Executor ex = wait_executor();
         try {
@@ -454,7 +393,7 @@ private:
                 boost::asio::post(ex, std::move(call));
             else // as with any_completion_executor
                 boost::asio::dispatch(ex, std::move(call));
-        } catch (...) { // no memory: it was called with false
+        } catch (...) { // no memory: f(this, false) was called
         }
     }
 
@@ -467,9 +406,9 @@ private:
     template <class... Args>
     void deliver(Args&&... args) {
         const verdict v = verdict_;
-        const allocator_type alloc = get_handler_allocator(handler_); // not when it is moved from
+        const allocator_type alloc = get_handler_allocator(handler_); // before the move
         Handler last(std::move(handler_));
-        destroy(alloc); // before the upcall, so that an operation that it starts reuses the block
+        destroy(alloc); // before the upcall, so that an operation started there reuses the block
         Report::invoke(std::move(last), v, std::forward<Args>(args)...);
     }
 
@@ -479,24 +418,15 @@ private:
     }
 
     void forward(boost::asio::cancellation_type_t type) {
-        // The operation may complete in emit(), and must not free the signal.
-        // relaxed: this runs on the executor after the start; leave() releases
-        const unsigned before = parties_.fetch_or(outer_party, std::memory_order_relaxed);
-        if ((before & everybody) == 0) { // the result is on its way, see deliver_later()
-            // relaxed: no other party is left
-            parties_.fetch_and(~outer_party, std::memory_order_relaxed);
-            return;
-        }
-        const unsigned mine = before & outer_party ? 0 : outer_party; // emitted in an emission
-        if (before & operation_party) {
-            judge(verdict::who::caller, {});
-            emit_and_leave(type, mine);
-        } else {
-            leave(mine, true);
-        }
+        // Entered because the operation may complete in emit() and must not free the signal.
+        const auto [mine, to_forward] = parties_.enter();
+        if (!to_forward)
+            return leave(mine, true);
+        judge(verdict::who::caller, {});
+        emit_and_leave(type, mine);
     }
 
-    /// What the operation's own cancellation handler throws goes to the caller, and loses nothing.
+    /// Exceptions of the operation's own cancellation handler go to the caller; nothing is lost.
     void emit_and_leave(boost::asio::cancellation_type_t type, unsigned party) {
         try {
             signal_.emit(type);
@@ -507,7 +437,7 @@ private:
         leave(party, true);
     }
 
-    std::atomic<unsigned> parties_{operation_party | wait_party | start_party};
+    limit_parties parties_;
     const boost::asio::cancellation_type_t type_;
     Handler handler_;
     [[no_unique_address]] executor_for<Handler, Executor> executor_;
@@ -520,20 +450,5 @@ private:
 };
 
 } // namespace pawl::detail
-
-/// All but the cancellation slot is that of the handler.
-template <template <class, class> class Associator, class Operation, class Default>
-struct boost::asio::associator<Associator, pawl::detail::limited_handler<Operation>, Default>
-    : Associator<typename Operation::handler_type, Default> {
-    using handlers = Associator<typename Operation::handler_type, Default>;
-
-    static typename handlers::type get(const pawl::detail::limited_handler<Operation>& h) noexcept {
-        return handlers::get(h.handler());
-    }
-    static auto get(const pawl::detail::limited_handler<Operation>& h, const Default& d) noexcept
-        -> decltype(handlers::get(h.handler(), d)) {
-        return handlers::get(h.handler(), d);
-    }
-};
 
 #endif // PAWL_LIMIT_LIMITED_OPERATION_HPP

@@ -7,8 +7,8 @@
 ///
 /// Model
 ///   limit_function(limit, token) --> limited_token --async_result--> limited_initiation, which
-///   starts a limited_operation. Without a token the result is a partial one: it is itself a
-///   completion token, which stands for the default one of the operation's executor, and a function
+///   starts a limited_operation. Without a token the result is a partial one. It is a completion
+///   token that stands for the default token of the operation's executor, and also a function
 ///   object that takes the token.
 #ifndef PAWL_LIMIT_LIMITED_TOKEN_HPP
 #define PAWL_LIMIT_LIMITED_TOKEN_HPP
@@ -20,8 +20,11 @@
 
 #include <pawl/wait/wait_handler.hpp>
 
+#include <pawl/time/saturating.hpp>
+
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/async_result.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/deferred.hpp>
 
@@ -36,21 +39,15 @@ namespace pawl::detail {
 /// A completion signature without qualifiers.
 template <class Signature>
 struct plain_signature;
-template <class R, class... Args>
-struct plain_signature<R(Args...)> {
+template <class R, class... Args, bool NoThrow>
+struct plain_signature<R(Args...) noexcept(NoThrow)> {
     using type = R(Args...);
     using result = std::tuple<std::decay_t<Args>...>;
 };
-template <class R, class... Args>
-struct plain_signature<R(Args...)&> : plain_signature<R(Args...)> {};
-template <class R, class... Args>
-struct plain_signature<R(Args...) &&> : plain_signature<R(Args...)> {};
-template <class R, class... Args>
-struct plain_signature<R(Args...) noexcept> : plain_signature<R(Args...)> {};
-template <class R, class... Args>
-struct plain_signature<R(Args...) & noexcept> : plain_signature<R(Args...)> {};
-template <class R, class... Args>
-struct plain_signature<R(Args...) && noexcept> : plain_signature<R(Args...)> {};
+template <class R, class... Args, bool NoThrow>
+struct plain_signature<R(Args...) & noexcept(NoThrow)> : plain_signature<R(Args...)> {};
+template <class R, class... Args, bool NoThrow>
+struct plain_signature<R(Args...) && noexcept(NoThrow)> : plain_signature<R(Args...)> {};
 
 template <class First, class... Rest>
 struct first_signature : plain_signature<First> {};
@@ -61,7 +58,7 @@ concept has_executor = requires(const Initiation& initiation) {
     { initiation.get_executor() } -> std::convertible_to<typename Initiation::executor_type>;
 };
 
-/// What an initiation that wraps another one says of its executor.
+/// Forwards the executor of an initiation that wraps another one.
 template <class Initiation>
 struct executor_of_initiation {};
 template <has_executor Initiation>
@@ -69,7 +66,7 @@ struct executor_of_initiation<Initiation> {
     using executor_type = typename Initiation::executor_type;
 };
 
-/// The executor of an operation whose handler has none of its own.
+/// The executor of an operation whose handler has none.
 template <class Limit, class Initiation>
 [[nodiscard]] decltype(auto) default_executor([[maybe_unused]] const Limit& limit,
                                               [[maybe_unused]] const Initiation& initiation) {
@@ -108,15 +105,15 @@ private:
     template <class I, class Handler, class... Args>
     void launch(I&& initiation, Handler&& handler, Args&&... args) const {
         const auto& fallback = default_executor(limit_, initiation);
-        // Not get_associated_executor(), which wants the fallback to be an executor.
+        // Not get_associated_executor(), which requires an executor as the fallback.
         using associated = boost::asio::associated_executor<std::decay_t<Handler>,
                                                             std::decay_t<decltype(fallback)>>;
         using executor = std::decay_t<decltype(associated::get(handler, fallback))>;
         static_assert(
             !std::is_same_v<executor, no_executor>,
-            "pawl: this limit does not know on which executor to keep time. Bind one to the "
-            "completion handler, inside the limit: timeout(5s, bind_executor(ex, handler)); "
-            "or pass a timer of your own.");
+            "pawl: this limit has no executor to keep time on. Bind one to the completion handler, "
+            "inside the limit: timeout(5s, bind_executor(ex, handler)); or pass a timer of your "
+            "own.");
         if constexpr (requires { limit_.time.passed(); }) {
             if (limit_.time.passed())
                 return Report::template post_failure<typename first_signature<Signatures...>::type>(
@@ -130,8 +127,8 @@ private:
             operation::launch(std::forward<Handler>(handler), fallback, timer_executor, limit_,
                               type_, std::forward<I>(initiation), std::forward<Args>(args)...);
         };
-        // The time is kept by the context of the I/O object if that is known, since that of a
-        // handler may be nothing but a place to run in, as with use_future.
+        // If the context of the I/O object is known, it keeps the time. The handler's context may
+        // only be a place to run in, as with use_future.
         if constexpr (has_executor<Initiation>)
             start(initiation.get_executor());
         else
@@ -151,7 +148,7 @@ struct limited_token {
     boost::asio::cancellation_type_t type;
 };
 
-/// A limit that lacks its completion token.
+/// A limit without its completion token.
 template <class Limit, class Report>
 struct partial_limit {
     Limit limit;
@@ -164,13 +161,52 @@ struct partial_limit {
     }
 };
 
+/// A type that a coroutine can await and that is not a completion token.
+template <class T>
+concept an_awaitable_object = requires(T& t) { t.operator co_await(); } || requires(T& t) {
+    operator co_await(t);
+} || requires(T& t) { t.await_ready(); };
+
+/// A limit with the arguments behind it: `type` and `token`, both optional. A report that has
+/// `run(partial_limit, coroutine)` takes coroutines, too.
+template <class Report, class Limit>
+[[nodiscard]] constexpr partial_limit<Limit, Report>
+limited(Limit limit,
+        boost::asio::cancellation_type_t type = boost::asio::cancellation_type::terminal) {
+    limit.check();
+    return {limit, type};
+}
+template <class Report, class Limit, class Token>
+    requires(!std::is_same_v<std::decay_t<Token>, boost::asio::cancellation_type_t>)
+[[nodiscard]] constexpr auto limited(Limit limit, Token&& token) {
+    return limited<Report>(limit, boost::asio::cancellation_type::terminal,
+                           std::forward<Token>(token));
+}
+template <class Report, class Limit, class Token>
+[[nodiscard]] constexpr auto limited(Limit limit, boost::asio::cancellation_type_t type,
+                                     Token&& token) {
+    using partial = partial_limit<Limit, Report>;
+    constexpr bool runs = requires { Report::run(std::declval<partial>(), std::declval<Token>()); };
+    constexpr bool is_coroutine = an_awaitable_object<std::decay_t<Token>>;
+    static_assert(runs || !is_coroutine,
+                  "pawl: the only coroutine that timeout takes is boost::asio::awaitable; "
+                  "spawn any other one under the limit: co_await cobalt::spawn(executor, f(), "
+                  "timeout(5s, cobalt::use_op))");
+    if constexpr (runs)
+        return Report::run(partial{limit, type}, std::forward<Token>(token));
+    else if constexpr (is_coroutine)
+        return std::decay_t<Token>(std::forward<Token>(token));
+    else
+        return limited<Report>(limit, type)(std::forward<Token>(token));
+}
+
 template <class Timer>
 concept a_timer = requires(Timer& timer, const typename Timer::duration& d) {
     typename Timer::traits_type;
-    timer.rearm_after(d); // not one of Asio's
+    timer.rearm_after(d); // rejects Asio's timers
 };
 
-/// What looks like a timer, but is not one of Pawl's.
+/// A timer type that is not Pawl's.
 template <class T>
 concept a_foreign_timer = !a_timer<T> && requires(T& timer, const typename T::duration& d) {
     typename T::traits_type;
@@ -186,18 +222,15 @@ inline constexpr bool is_time_point = false;
 template <class Clock, class Duration>
 inline constexpr bool is_time_point<std::chrono::time_point<Clock, Duration>> = true;
 
-/// What a coroutine may await, and is no completion token.
-template <class T>
-concept an_awaitable_object = requires(T& t) { t.operator co_await(); } || requires(T& t) {
-    operator co_await(t);
-} || requires(T& t) { t.await_ready(); };
-
-/// What a limit cannot be made of; says what to write.
+/// An invalid limit; explains what to write.
 template <class... Args>
 constexpr void explain() {
+    constexpr bool limit_is_missing =
+        an_awaitable_object<std::tuple_element_t<0, std::tuple<Args...>>>;
+    static_assert(!limit_is_missing, "pawl: the limit comes first: timeout(5s, coroutine)");
     static_assert(!(a_foreign_timer<Args> || ...),
-                  "pawl: a limit is kept by a timer of Pawl's, not by one of Asio's: make it a "
-                  "pawl::steady_timer, or leave it out: timeout(5s)");
+                  "pawl: a limit needs a Pawl timer, not an Asio timer: use pawl::steady_timer, or "
+                  "leave the timer out: timeout(5s)");
     static_assert(!(is_duration<Args> || ...) || (a_foreign_timer<Args> || ...),
                   "pawl: timeout_at and cancel_at take a point in time; for a duration write "
                   "timeout(5s) or cancel_after(5s)");
@@ -205,13 +238,20 @@ constexpr void explain() {
                   "pawl: timeout and cancel_after take a duration; for a point in time write "
                   "timeout_at(t) or cancel_at(t)");
     static_assert((a_foreign_timer<Args> || ...) || (is_duration<Args> || ...) ||
-                      (is_time_point<Args> || ...),
-                  "pawl: a limit begins with a duration, which has a unit: timeout(5s), not "
-                  "timeout(5); timeout_at and cancel_at with a point in time");
+                      (is_time_point<Args> || ...) || limit_is_missing,
+                  "pawl: a limit is a duration with a unit: timeout(5s) or timeout(timer, 5s), not "
+                  "timeout(5); for timeout_at and cancel_at it is a point in time");
 }
 
-/// The completion token of an operation that is given none: the default one of its executor, or
-/// boost::asio::deferred if it has none.
+/// Whether `Times` makes a limit of the arguments that follow a timer.
+template <class Times, class... Args>
+inline constexpr bool limits_on_timer = false;
+template <class Times, a_timer Timer, class Time, class... Rest>
+inline constexpr bool limits_on_timer<Times, Timer, Time, Rest...> =
+    requires(const Time& t) { Times::template limit<typename Timer::clock_type>(t); };
+
+/// The completion token of an operation without one: the default token of its executor, or else
+/// boost::asio::deferred.
 template <class Initiation>
 struct default_token {
     using of_executor =
@@ -222,64 +262,37 @@ struct default_token {
 
 /// A function that puts an operation under a limit. See cancel_after() for its overloads.
 ///
-/// @tparam Times  `limit(t)` turns what the caller gives into a limit_after or limit_at, and
-///                `limit<Clock>(t)` into one on a certain clock.
+/// @tparam Times  `limit(t)` turns the caller's argument into a limit_after or limit_at;
+///     `limit<Clock>(t)` makes one on a given clock.
 template <class Times, class Report>
 class limit_function {
-    using cancellation_type_t = boost::asio::cancellation_type_t;
-
 public:
     template <class Time, class... Rest>
         requires requires(const Time& t) { Times::limit(t); }
     [[nodiscard]] constexpr auto operator()(const Time& time, Rest&&... rest) const {
-        return make(own_limit<decltype(Times::limit(time))>{Times::limit(time)},
-                    std::forward<Rest>(rest)...);
+        return limited<Report>(own_limit<decltype(Times::limit(time))>{Times::limit(time)},
+                               std::forward<Rest>(rest)...);
     }
 
     template <a_timer Timer, class Time, class... Rest>
         requires requires(const Time& t) { Times::template limit<typename Timer::clock_type>(t); }
     [[nodiscard]] constexpr auto operator()(Timer& timer, const Time& time, Rest&&... rest) const {
-        const auto on_clock = Times::template limit<typename Timer::clock_type>(time);
-        // Here, and not only where the operation starts: what is thrown there does not come to a
-        // coroutine that awaits it.
-        on_clock.check(timer_access::handle(timer));
-        return make(callers_limit<std::remove_const_t<decltype(on_clock)>, Timer>{on_clock, &timer},
-                    std::forward<Rest>(rest)...);
+        auto on_clock = Times::template limit<typename Timer::clock_type>(time);
+        return limited<Report>(callers_limit<decltype(on_clock), Timer>{on_clock, &timer},
+                               std::forward<Rest>(rest)...);
     }
 
-    /// Anything else is a mistake. Returns what a limit is, so that there is no error but the one.
+    /// Anything else is a mistake. Returns a limit type, so that there is only one error.
     template <class First, class... Rest>
-        requires(!requires(const First& t) { Times::limit(t); } && !a_timer<std::decay_t<First>>)
+        requires(!requires(const First& t) { Times::limit(t); } &&
+                 !limits_on_timer<Times, std::decay_t<First>, std::decay_t<Rest>...>)
     [[nodiscard]] constexpr auto operator()(First&&, Rest&&...) const {
         explain<std::decay_t<First>, std::decay_t<Rest>...>();
-        return make(own_limit<limit_after<std::chrono::steady_clock>>{});
-    }
-
-private:
-    template <class Limit>
-    [[nodiscard]] static constexpr partial_limit<Limit, Report>
-    make(Limit limit, cancellation_type_t type = cancellation_type_t::terminal) {
-        return {limit, type};
-    }
-    template <class Limit, class Token>
-        requires(!std::is_same_v<std::decay_t<Token>, cancellation_type_t>)
-    [[nodiscard]] static constexpr auto make(Limit limit, Token&& token) {
-        return make(limit, cancellation_type_t::terminal, std::forward<Token>(token));
-    }
-    template <class Limit, class Token>
-    [[nodiscard]] static constexpr auto make(Limit limit, cancellation_type_t type, Token&& token) {
-        static_assert(!an_awaitable_object<std::decay_t<Token>>,
-                      "pawl: of coroutines timeout takes boost::asio::awaitable; spawn another one "
-                      "under the limit: co_await cobalt::spawn(executor, f(), timeout(5s, "
-                      "cobalt::use_op))");
-        if constexpr (an_awaitable_object<std::decay_t<Token>>)
-            return std::decay_t<Token>(std::forward<Token>(token));
-        else
-            return make(limit, type)(std::forward<Token>(token));
+        return limited<Report>(own_limit<limit_after<std::chrono::steady_clock>>{});
     }
 };
 
-/// Limits that are given as durations.
+/// Limits given as durations.
 template <class OwnClock>
 struct limit_durations_on {
     template <class Clock = OwnClock, class Rep, class Period>
@@ -291,7 +304,7 @@ struct limit_durations_on {
 
 using limit_durations = limit_durations_on<steady_clock>;
 
-/// Limits that are given as points in time.
+/// Limits given as time points.
 struct limit_time_points {
     template <class Clock, class Duration>
     [[nodiscard]] static constexpr limit_at<clock_behind<Clock>>
@@ -300,7 +313,7 @@ struct limit_time_points {
             saturating_cast<typename Clock::duration>(t.time_since_epoch()))};
     }
 
-    /// For a timer on a clock whose time points are those of another one, as with coarse_clock.
+    /// For a timer on a clock with the time points of another clock, such as coarse_clock.
     template <class Clock, class Duration>
         requires(!std::is_same_v<Clock, typename Clock::time_point::clock>)
     [[nodiscard]] static constexpr limit_at<Clock>
@@ -313,6 +326,8 @@ template <class T>
 inline constexpr bool is_limited = false;
 template <class Limit, class Report>
 inline constexpr bool is_limited<partial_limit<Limit, Report>> = true;
+template <class Token, class Limit, class Report>
+inline constexpr bool is_limited<limited_token<Token, Limit, Report>> = true;
 /// A deferred operation under a limit.
 template <template <class...> class Operation, class Signature, class Initiation, class Limit,
           class Report, class... Signatures, class... Args>
@@ -323,19 +338,19 @@ inline constexpr bool is_limited<
 template <class T>
 concept a_limited_operation = is_limited<std::remove_cvref_t<T>>;
 
-/// An operation for code that is not compiled, so that it has no error but the one.
+/// The result of a call that does not compile, so that there is only one error.
 struct no_operation {
     template <class Handler>
     void operator()(Handler&&) const {}
 };
 
-/// For awaitable_operators, which take coroutines only.
+/// For awaitable_operators, which take only coroutines.
 template <class A, class B>
     requires(a_limited_operation<A> || a_limited_operation<B>)
 auto operator||(A&&, B&&) {
     static_assert(!a_limited_operation<A> && !a_limited_operation<B>,
-                  "pawl: || and && of awaitable_operators take coroutines: give the operations on "
-                  "both sides timeout(5s, use_awaitable)");
+                  "pawl: || and && of awaitable_operators need coroutines: pass timeout(5s, "
+                  "use_awaitable) to the operations on both sides");
     return boost::asio::async_initiate<const boost::asio::deferred_t&, void()>(
         no_operation(), boost::asio::deferred);
 }
@@ -345,8 +360,8 @@ auto operator&&(A&& a, B&& b) {
     return std::forward<A>(a) || std::forward<B>(b);
 }
 
-/// The return_type of an async_result, if it has one: initiating functions that are declared with
-/// BOOST_ASIO_INITFN_RESULT_TYPE, as those of beast::ssl_stream are, ask for it.
+/// The return_type of an async_result, if it has one. Initiating functions declared with
+/// BOOST_ASIO_INITFN_RESULT_TYPE need it, such as those of beast::ssl_stream.
 template <class Result>
 struct return_type_of {};
 
@@ -358,7 +373,7 @@ struct return_type_of<Result> {
 
 } // namespace pawl::detail
 
-/// The operation's own completion signatures become those that Report says.
+/// Report replaces the operation's completion signatures.
 template <class Token, class Limit, class Report, class... Signatures>
 class boost::asio::async_result<pawl::detail::limited_token<Token, Limit, Report>, Signatures...>
     : public pawl::detail::return_type_of<boost::asio::async_result<
@@ -402,6 +417,22 @@ public:
         return boost::asio::async_result<token<Initiation>, Signatures...>::initiate(
             std::forward<Initiation>(initiation), token<Initiation>{{}, raw.limit, raw.type},
             std::forward<Args>(args)...);
+    }
+};
+
+/// A slot that is bound outside replaces the limit's slot, so the limit could not end the operation.
+template <class Token, class Slot, class Signature>
+    requires pawl::detail::is_limited<Token>
+class boost::asio::async_result<boost::asio::cancellation_slot_binder<Token, Slot>, Signature> {
+    static_assert(!pawl::detail::is_limited<Token>,
+                  "pawl: bind the cancellation slot inside the limit: "
+                  "timeout(5s, bind_cancellation_slot(slot, token))");
+
+public:
+    template <class Initiation, class Binder, class... Args>
+    static auto initiate(Initiation&& initiation, Binder&& binder, Args&&... args) {
+        return boost::asio::async_result<Token, Signature>::initiate(
+            std::forward<Initiation>(initiation), binder.get(), std::forward<Args>(args)...);
     }
 };
 

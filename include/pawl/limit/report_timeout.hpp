@@ -3,14 +3,14 @@
 
 /// @file
 /// Purpose
-///   How a timeout is told apart from a cancellation: what the handler of an operation under
-///   pawl::timeout is told.
+///   The result for the handler of an operation under pawl::timeout, which tells an expired limit
+///   from a cancellation.
 #ifndef PAWL_LIMIT_REPORT_TIMEOUT_HPP
 #define PAWL_LIMIT_REPORT_TIMEOUT_HPP
 
+#include <pawl/limit/limited_coroutine.hpp>
 #include <pawl/limit/limited_operation.hpp>
-
-#include <pawl/wait/post_result.hpp>
+#include <pawl/limit/post_result.hpp>
 
 #include <pawl/error.hpp>
 
@@ -28,7 +28,7 @@
 
 namespace pawl::detail {
 
-/// The operation says that it was cancelled.
+/// Whether the operation reports a cancellation.
 [[nodiscard]] inline bool is_cancellation(const boost::system::error_code& ec) noexcept {
     return ec == boost::system::errc::operation_canceled ||
            ec == boost::asio::experimental::error::channel_cancelled;
@@ -41,7 +41,7 @@ namespace pawl::detail {
         return is_cancellation(error.code());
     } catch (const std::system_error& error) {
         return error.code() == std::errc::operation_canceled;
-    } catch (const boost::asio::multiple_exceptions& error) { // of awaitable_operators
+    } catch (const boost::asio::multiple_exceptions& error) { // thrown by awaitable_operators
         return is_cancellation(error.first_exception());
     } catch (...) {
         return false;
@@ -52,7 +52,7 @@ namespace pawl::detail {
     return std::make_exception_ptr(boost::system::system_error(ec));
 }
 
-/// `error` with which the operation ended, or `code` if that is why.
+/// Replaces the error of the operation by `code`, if the operation was cancelled.
 inline void replace(boost::system::error_code& error, const boost::system::error_code& code) {
     if (is_cancellation(error))
         error = code;
@@ -68,7 +68,7 @@ inline constexpr bool is_error = std::is_same_v<std::decay_t<T>, boost::system::
 
 template <class Signature>
 struct timeout_signature;
-/// What as_tuple makes of results that begin with an error.
+/// The result type of as_tuple for results that begin with an error.
 template <class... Args>
 inline constexpr bool are_a_tuple = false;
 template <class First, class... Rest>
@@ -87,8 +87,8 @@ struct timeout_signature<R(First, Rest...)> {
     using type = R(First, Rest...);
 };
 
-/// A limit that was reached is an error of its own.
-struct report_timeout {
+/// An expired limit has an error of its own.
+struct report_timeout : limits_coroutines {
     template <class Signature>
     using signature = typename timeout_signature<Signature>::type;
 
@@ -107,10 +107,11 @@ struct report_timeout {
                            std::forward<Args>(args)...);
     }
 
-    /// The time was up before the operation could be started. As with an operation that fails at once,
-    /// the hand-over is through the I/O object's executor: that of the handler may be the system's,
-    /// as within an async_compose that has no I/O objects, and to post to that is another thread.
-    /// @param ex that of the handler, for want of an I/O object.
+    /// The time was up before the operation could start. As for an operation that fails at once,
+    /// the hand-over goes through the I/O object's executor. The handler's executor may be the
+    /// system executor, as within an async_compose without I/O objects; posting there would switch
+    /// threads.
+    /// @param ex the handler's executor, used without an I/O object.
     template <class Signature, class Executor, class Fallback, class Handler>
     static void post_failure([[maybe_unused]] const Executor& ex,
                              [[maybe_unused]] const Fallback& fallback, Handler&& handler) {
@@ -132,8 +133,8 @@ private:
     template <class R, class First, class... Rest>
     struct failure<R(First, Rest...)> {
         static_assert((std::is_default_constructible_v<std::decay_t<Rest>> && ...),
-                      "pawl: the results of an operation that is not even started must be default "
-                      "constructible");
+                      "pawl: timeout_at may not start the operation, so the results must be "
+                      "default constructible");
 
         template <class Executor, class Handler>
             requires requires(const Executor& ex, void (*function)()) {

@@ -8,17 +8,17 @@
 /// Model
 ///   front block --> ... --> back block, to which push() appends
 ///
-///   A block that was emptied is kept as the spare one, and used for the next that is needed. So a queue
-///   that is emptied as fast as it is filled does not allocate, and stays in the cache; and what a burst
-///   has taken is given back.
+///   One emptied block is kept as a spare and used for the next block needed. So a queue that is
+///   emptied as fast as it is filled neither allocates nor leaves the cache, and the memory of a
+///   burst is freed.
 ///
 /// Threads
-///   push() is called under the owner's lock, by any thread; take() by one thread at a time, without
-///   it, for what it has seen in pushed(). So it reads no place that is being written to.
+///   push(): any thread, under the owner's lock. take(): one thread at a time, without the lock,
+///   for functions that pushed() shows. So it never reads a place that is being written.
 ///
 /// Cost
-///   push(): O(1), one block for each 64 functions if there is no spare one. Nothing that stands in the
-///   queue is moved. take(): O(1).
+///   push(): O(1), and one block per 64 functions if there is no spare. Functions in the queue are
+///   never moved. take(): O(1).
 #ifndef PAWL_QUEUE_FUNCTION_QUEUE_HPP
 #define PAWL_QUEUE_FUNCTION_QUEUE_HPP
 
@@ -31,13 +31,11 @@
 
 namespace pawl::detail {
 
-/// @tparam BlockLength functions in a block: few in tests.
+/// @tparam BlockLength functions per block; small in tests.
 template <std::size_t BlockLength = 64>
 class function_queue {
 public:
-    function_queue() = default;
-    function_queue(const function_queue&) = delete;
-    function_queue& operator=(const function_queue&) = delete;
+    function_queue& operator=(function_queue&&) = delete;
     /// Destroys the functions, in order.
     ~function_queue() {
         clear();
@@ -45,12 +43,12 @@ public:
         delete spare_.load(std::memory_order_relaxed);
     }
 
-    /// @throws std::bad_alloc, with `f` as it was.
+    /// @throws std::bad_alloc, with `f` unchanged.
     void push(queued_function&& f) {
         if (!back_) {
             front_ = back_ = new block;
         } else if (back_at_ == BlockLength) {
-            // acquire: whoever has emptied it does not read it any more.
+            // acquire: its former reader has finished with it.
             block* added = spare_.exchange(nullptr, std::memory_order_acquire);
             if (!added)
                 added = new block;
@@ -59,33 +57,33 @@ public:
             back_at_ = 0;
         }
         back_->functions[back_at_++] = std::move(f);
-        // release: for take(), which reads what was written.
+        // release: for take(), which reads the function.
         pushed_.store(pushed_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     }
 
-    /// How many there have been. From any thread.
+    /// Number of functions pushed so far. From any thread.
     [[nodiscard]] std::uint64_t pushed() const noexcept {
         return pushed_.load(std::memory_order_acquire);
     }
-    /// How many were taken. From any thread.
+    /// Number of functions taken so far. From any thread.
     [[nodiscard]] std::uint64_t taken() const noexcept {
         return taken_.load(std::memory_order_seq_cst);
     }
-    /// How many are there.
+    /// Number of functions in the queue.
     [[nodiscard]] std::size_t size() const noexcept {
-        // In this order: what is there was not all taken then.
+        // In this order: pushed() counts at least those that taken() counts.
         const std::uint64_t gone = taken();
         return static_cast<std::size_t>(pushed() - gone);
     }
 
-    /// The next one.
-    /// @pre this thread has seen that size() is not 0.
+    /// Takes the next function.
+    /// @pre this thread has seen size() != 0.
     [[nodiscard]] queued_function take() noexcept {
         if (front_at_ == BlockLength) {
             block* const emptied = std::exchange(front_, front_->next);
             front_at_ = 0;
             block* none = nullptr;
-            // release: the block is not read any more.
+            // release: this thread no longer reads the block.
             if (!spare_.compare_exchange_strong(none, emptied, std::memory_order_release,
                                                 std::memory_order_relaxed))
                 delete emptied;
@@ -95,13 +93,13 @@ public:
         return std::move(front_->functions[front_at_++]);
     }
 
-    /// From now on the one that takes looks whether it has taken the last one. Who calls this looks at
-    /// size() then: so one of the two sees that nothing is there.
+    /// From now on, the thread that takes checks whether it took the last function. The caller looks at
+    /// size() next, so at least one of the two sees an empty queue.
     void watch() noexcept { watched_.store(true, std::memory_order_seq_cst); }
-    /// Whether somebody has called watch().
+    /// Whether watch() was called.
     [[nodiscard]] bool watched() const noexcept { return watched_.load(std::memory_order_seq_cst); }
 
-    /// Destroys them. @pre as for take(), and nobody pushes.
+    /// Destroys the functions. @pre as for take(), and no push() runs.
     void clear() noexcept {
         while (size() != 0)
             (void)take();
@@ -115,12 +113,12 @@ private:
         block* next = nullptr;
     };
 
-    // Of those that push.
+    // Written by push().
     block* back_ = nullptr;
     std::size_t back_at_ = 0;
     std::atomic<std::uint64_t> pushed_{0};
 
-    // Of the one that takes. A line of its own, or else each push waits for it.
+    // Written by take(). On a cache line of its own; otherwise each push would wait for it.
     alignas(cache_line) block* front_ = nullptr;
     std::size_t front_at_ = 0;
     std::atomic<std::uint64_t> taken_{0};

@@ -3,47 +3,50 @@
 
 /// @file
 /// Purpose
-///   The events of a queue and the timers that make them. It outlives the queue while a timer's
-///   handle, or a wait of a timer, holds on to it.
+///   The events of a queue and the timers that make them. It outlives the queue while the handle of
+///   a timer, or the wait of a timer, refers to it.
 ///
 /// Model
 ///   executor --push--> functions_ --.
 ///                                   +--take, by the host, in the order of the pushes--> invoke
 ///   timers ----emit--> events_ -----'
 ///
-///   A function is taken without the lock (function_queue.hpp says why). An event of a timer is taken
-///   under it, since destroy() must find out whether the timer's function runs.
+///   A function is taken without the lock (function_queue.hpp explains why this is safe). The event
+///   of a timer is taken under the lock, because destroy() must know whether the timer's function
+///   runs.
 ///
-///   Who runs the timers' context? If the queue was given one, somebody else does. Otherwise it has
-///   one of its own, and a thread that calls in runs it: as the leader, of which there is one.
+///   If the queue was given a context, the program runs it. Otherwise the queue has its own
+///   context. A thread that calls the queue then runs it as the leader; there is at most one
+///   leader.
 ///
 /// Invariants
-///   I1  No foreign code runs under the lock: no function is invoked, moved or destroyed, and no clock
-///       is read.
-///   I2  Who finds the queue empty under the lock, and would be told of the next event, clears filled_.
-///       The push that finds it cleared sets it, and wakes all who sleep.
+///   - No foreign code runs under the lock: no function is invoked, moved or destroyed, and no
+///     clock is read.
+///   - A thread that finds the queue empty under the lock, and wants to learn of the next event,
+///     clears filled_. The push that finds it cleared sets it and wakes all sleepers.
 ///
 /// Threads
-///   All members may be called from any thread, but events are processed by one at a time.
+///   All members may be called from any thread; one thread at a time processes events.
 ///
 /// Cost
-///   A push: one lock. An event of a timer: two. A function that is taken: none. No allocation but for
-///   growth of the buffer, which doubles, and for functions: a block for each 64 that wait, and one for
-///   each that is beyond 40 bytes.
+///   A push takes one lock, an event of a timer takes two, and taking a function none. Allocations:
+///   the growth of the buffer, which doubles; a block per 64 waiting functions; and a block per
+///   function of more than 40 bytes.
 #ifndef PAWL_QUEUE_QUEUE_CORE_HPP
 #define PAWL_QUEUE_QUEUE_CORE_HPP
 
+#include <pawl/event_queue_options.hpp>
+
 #include <pawl/queue/function_queue.hpp>
-#include <pawl/queue/queue_options.hpp>
 #include <pawl/queue/queue_timer.hpp>
 #include <pawl/queue/queued_function.hpp>
 #include <pawl/queue/ready_descriptor.hpp>
 #include <pawl/queue/ready_waits.hpp>
 #include <pawl/queue/timer_events.hpp>
 
-#include <pawl/service/interval_grid.hpp>
-#include <pawl/service/saturating.hpp>
 #include <pawl/service/timer_service.hpp>
+
+#include <pawl/time/saturating.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/error.hpp>
@@ -68,9 +71,7 @@
 #include <thread>
 #include <utility>
 
-namespace pawl {
-
-namespace detail {
+namespace pawl::detail {
 
 template <class Clock, class WaitTraits>
 class queue_core : public std::enable_shared_from_this<queue_core<Clock, WaitTraits>> {
@@ -83,31 +84,30 @@ public:
     using real_time = std::chrono::steady_clock::time_point;
     static constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
 
-    /// A queue that keeps its timers itself.
+    /// A queue that keeps its own timers.
     explicit queue_core(const event_queue_options& o)
         : options_(checked(o)), own_(std::make_unique<boost::asio::io_context>(1)),
           work_(std::in_place, own_->get_executor()), executor_(own_->get_executor()) {}
 
-    /// A queue whose timers are kept in the context of `ex`.
+    /// A queue with its timers in the context of `ex`.
     queue_core(const boost::asio::any_io_executor& ex, const event_queue_options& o)
         : options_(checked(o)), executor_(ex) {}
 
-    queue_core(const queue_core&) = delete;
-    queue_core& operator=(const queue_core&) = delete;
+    queue_core& operator=(queue_core&&) = delete;
 
     [[nodiscard]] const event_queue_options& options() const noexcept { return options_; }
     [[nodiscard]] const boost::asio::any_io_executor& executor() const noexcept {
         return executor_;
     }
 
-    /// The queue is destroyed. Threads that wait are sent away.
+    /// The queue is destroyed. Waiting threads leave with an exception.
     void close() noexcept {
         {
             std::unique_lock lock(mutex_);
             closed_ = true;
             wake_leader();
             there_.notify_all();
-            // A function of this queue may destroy it, but nobody else while one runs.
+            // A function of this queue may destroy it. No other thread may while a function runs.
             left_.wait(lock, [this] {
                 const std::thread::id processor = processor_;
                 return inside_ == 0 &&
@@ -117,12 +117,12 @@ public:
             descriptor_.reset();
         }
         bury();
-        functions_.clear(); // nothing is pushed any more
+        functions_.clear(); // no more pushes
         waits_.clear();
         watched_ = false;
         if (leader_ == leading::nobody)
             close_own();
-        // otherwise a handler that this thread runs has destroyed the queue
+        // otherwise a handler run by this thread has destroyed the queue
     }
 
     // --- for the executor ----------------------------------------------------------------------
@@ -131,23 +131,21 @@ public:
     template <class F>
     void execute(F&& f) {
         queued_function function(std::forward<F>(f));
-        std::shared_ptr<queue_core> keep; // the function may destroy the queue, before this returns
-        wakes wake = 0;
-        {
-            const std::scoped_lock lock(mutex_);
+        std::shared_ptr<queue_core> keep; // the function may destroy the queue before this returns
+        change([&]() -> wakes {
             if (closed_)
-                return; // as an execution context that was shut down
+                return 0; // as an execution context after its shutdown
             functions_.push(std::move(function));
-            wake = count_up();
+            const wakes wake = count_up();
             if (wake != 0)
                 keep = this->shared_from_this();
-        }
-        wake_up(wake);
+            return wake;
+        });
     }
 
     // --- for timers ----------------------------------------------------------------------------
 
-    /// @throws std::bad_alloc, with nothing left of it.
+    /// @throws std::bad_alloc, with nothing left behind.
     template <class F>
     timer_ptr once(const time_point& due, F&& f) {
         const timer_ptr t = make(std::forward<F>(f));
@@ -155,7 +153,8 @@ public:
         start(t, due);
         return t;
     }
-    /// @throws std::bad_alloc, std::invalid_argument if the period is not positive, with nothing left.
+    /// @throws std::bad_alloc; std::invalid_argument if the period is not positive. Nothing is left
+    ///     behind.
     template <class F>
     timer_ptr every(const time_point& first, const duration& period, missed_tick_policy policy,
                     F&& f) {
@@ -165,24 +164,22 @@ public:
         return t;
     }
 
-    /// No event of `t` is emitted any more but the last one, which is now.
+    /// Makes `t` emit its last event now, and nothing after it.
     /// @return whether it was armed.
     bool disarm(timer_type& t) {
-        wakes wake = 0;
-        {
-            const std::scoped_lock lock(mutex_);
-            if (t.phase != phase::armed)
-                return false;
-            wake = push_last(t);
-        }
-        wake_up(wake);
-        stop_wait(t);
-        return true;
+        bool armed = false;
+        change([&] {
+            armed = t.phase == phase::armed;
+            return armed ? push_last(t) : 0;
+        });
+        if (armed)
+            stop_wait(t);
+        return armed;
     }
 
-    /// disarm(), and what is in the queue of `t` is skipped. Then waits until its function does not
-    /// run, unless it is the function that calls.
-    /// @return whether that has come before `until`.
+    /// disarm(), and discards the events of `t` in the queue. Then waits until its function does
+    /// not run, unless that function is the caller.
+    /// @return whether the function ended before `until`.
     bool destroy(timer_type& t, const std::optional<real_time>& until) {
         const auto self = std::this_thread::get_id();
         bool drops = false;
@@ -221,22 +218,16 @@ public:
         const time_point now = Clock::now();
         std::optional<time_point> next;
         bool crowded = false;
-        wakes wake = 0;
-        {
-            const std::scoped_lock lock(mutex_);
+        change([&]() -> wakes {
             if (t.phase != phase::armed)
-                return;
-            if (ec) {
-                wake = push_last(t); // somebody has let all timers of its context go
-            } else {
-                events_.unpark(
-                    t); // by expire_all(), which lets go of those that wait for room as well
-                next = events_.emit(t, functions_.pushed(), now, true);
-                wake = count_up();
-                crowded = t.crowded;
-            }
-        }
-        wake_up(wake);
+                return 0;
+            if (ec)
+                return push_last(t); // the program cancelled all timers of the context
+            events_.unpark(t);       // by expire_all(), which also ends waits for room
+            next = events_.emit(t, functions_.pushed(), now, true);
+            crowded = t.crowded;
+            return count_up();
+        });
         if (crowded)
             (void)arm_or_park(t, std::nullopt);
         else if (next)
@@ -245,27 +236,20 @@ public:
 
     /// The wait of `t` was destroyed with its context.
     void wait_destroyed(timer_type& t) noexcept {
-        wakes wake = 0;
-        {
-            const std::scoped_lock lock(mutex_);
-            if (t.phase != phase::armed)
-                return;
-            wake = push_last(t);
-        }
-        wake_up(wake);
+        change([&] { return t.phase == phase::armed ? push_last(t) : 0; });
     }
 
     // --- for the host --------------------------------------------------------------------------
 
-    /// Handles events that are there now, at most `most`.
-    /// @return how many it has handled.
-    /// @throws std::logic_error if events are being processed; what a function throws.
+    /// Handles at most `most` of the present events.
+    /// @return the number of handled events.
+    /// @throws std::logic_error if events are being processed; and what a function throws.
     std::size_t process(std::size_t most) {
         const auto keep = this->shared_from_this(); // a function may destroy the queue
         if (processor_.load() == std::thread::id())
-            collect(); // handlers of async_wait() that it runs may process events themselves
+            collect(); // runs handlers of async_wait(), which may process events
         const processing entered(*this);
-        // In this order: an event that goes before one of those functions is seen, too.
+        // In this order, so that an event before one of those functions is seen, too.
         marks end{0, functions_.pushed()};
         if (!events_.idle())
             end = unpark();
@@ -282,32 +266,32 @@ public:
         return count;
     }
 
-    /// Events that will be handled.
+    /// Number of events that will be handled.
     [[nodiscard]] std::size_t pending() {
         collect();
         const std::scoped_lock lock(mutex_);
         return events_.pending() + functions_.size();
     }
-    /// All events.
+    /// Number of all events.
     [[nodiscard]] std::size_t inqueue() {
         collect();
         const std::scoped_lock lock(mutex_);
         return there();
     }
-    /// Ticks that were dropped because the queue was full.
+    /// Number of ticks dropped because the queue was full.
     [[nodiscard]] std::uint64_t dropped() const {
         const std::scoped_lock lock(mutex_);
         return events_.dropped();
     }
-    /// Timers that have not ended.
+    /// Number of timers that have not ended.
     [[nodiscard]] std::size_t timers() const {
         const std::scoped_lock lock(mutex_);
         return events_.timers();
     }
 
-    /// Blocks until an event is there, or until `until`.
-    /// @return whether one is.
-    /// @throws boost::system::system_error if the queue is destroyed meanwhile.
+    /// Blocks until there is an event, or until `until`.
+    /// @return whether there is an event.
+    /// @throws boost::system::system_error if the queue is destroyed.
     bool wait(const std::optional<real_time>& until) {
         const auto keep = this->shared_from_this();
         if (functions_.size() == 0 && events_.idle())
@@ -331,8 +315,8 @@ public:
                 return true;
             if (leader_ != leading::nobody && leader_thread_ == std::this_thread::get_id())
                 throw std::logic_error(
-                    "pawl: wait() on an event queue within a handler that this queue "
-                    "runs itself: return from the handler first");
+                    "pawl: wait() on an event queue, called in a handler that this "
+                    "queue runs itself: return from the handler first");
             if (until && std::chrono::steady_clock::now() >= *until) {
                 if (!own_ || std::exchange(looked, true))
                     return false;
@@ -342,7 +326,7 @@ public:
                 continue;
             }
             filled_ = false;
-            if (events_.has_room_for_parked()) // there was no memory for the wait of a timer
+            if (events_.has_room_for_parked()) // lack of memory parked a timer
                 there_.wait_for(lock, std::chrono::milliseconds(10));
             else if (own_ && leader_ == leading::nobody)
                 lead(lock, until);
@@ -380,7 +364,7 @@ public:
         return fd;
     }
 
-    /// Starts a wait that ends when an event is there.
+    /// Starts a wait that ends when there is an event.
     template <class Handler>
     void async_wait(Handler&& handler) {
         waits_.start(executor_, std::forward<Handler>(handler), [this] {
@@ -396,32 +380,32 @@ private:
     using events_type = timer_events<Clock, WaitTraits>;
     using taken_event = typename events_type::taken_event;
 
-    /// How much there had been at a time.
+    /// The numbers of functions and slots pushed by some moment.
     struct marks {
         std::uint64_t events;
         std::uint64_t functions;
     };
 
-    /// Whom to tell, after the lock, that something is there: bits.
+    /// Bits: which waiters to notify after the lock is released.
     using wakes = unsigned;
     static constexpr wakes sleepers = 1;
     static constexpr wakes waits = 2; ///< of async_wait()
 
     enum class leading : unsigned char {
         nobody,
-        sleeps,  ///< until something is there, or due
-        collects ///< what is due
+        sleeps,  ///< until there is an event, or a timer is due
+        collects ///< runs what is due
     };
 
     static const event_queue_options& checked(const event_queue_options& o) {
         if (o.capacity == 0)
             throw std::invalid_argument(
-                "pawl: event_queue_options::capacity of 0: must be 1 at least");
+                "pawl: event_queue_options::capacity is 0; it must be at least 1");
         if (o.overflow != overflow_policy::block && o.overflow != overflow_policy::drop_oldest &&
             o.overflow != overflow_policy::coalesce)
-            throw std::invalid_argument("pawl: event_queue_options::overflow of " +
+            throw std::invalid_argument("pawl: event_queue_options::overflow is " +
                                         std::to_string(static_cast<int>(o.overflow)) +
-                                        ": there is no such policy");
+                                        "; there is no such policy");
         return o;
     }
 
@@ -429,7 +413,7 @@ private:
 
     [[nodiscard]] std::size_t there() const noexcept { return events_.size() + functions_.size(); }
 
-    /// There may be more events. @return whom to tell.
+    /// There may be more events. @return the waiters to notify.
     [[nodiscard]] wakes count_up() noexcept {
         if (filled_ || there() == 0)
             return 0;
@@ -439,12 +423,12 @@ private:
         wake_leader();
         return (inside_ != 0 ? sleepers : 0) | (notifies_ ? waits : 0);
     }
-    /// Under the lock: later it might stop another one, who does not sleep.
+    /// Under the lock: later it might stop the next leader, who is not asleep.
     void wake_leader() noexcept {
         if (leader_ == leading::sleeps)
             own_->stop();
     }
-    /// There may be fewer events. @return whom to tell.
+    /// There may be fewer events. @return the waiters to notify.
     [[nodiscard]] wakes counted_down() noexcept {
         if (!functions_.watched() || there() != 0)
             return 0;
@@ -479,22 +463,20 @@ private:
         try {
             arm(*t, due);
         } catch (...) {
-            wakes wake = 0;
-            {
-                const std::scoped_lock lock(mutex_);
+            change([&] {
                 if (t->phase != phase::ended)
                     events_.kill(*t);
-                wake = counted_down();
                 events_.unlist_if_over(*t);
-            }
-            wake_up(wake);
+                return counted_down();
+            });
             bury();
             throw;
         }
     }
 
     /// @throws what the start of a wait throws; std::bad_alloc.
-    /// @param due nothing where another thread may arm it as well: then what holds now decides.
+    /// @param due the due time; empty if another thread may also arm the timer: the present due
+    ///     time is then used.
     void arm(timer_type& t, std::optional<time_point> due) {
         bool refused = false;
         {
@@ -519,7 +501,7 @@ private:
             wait_destroyed(t);
         watch_deadline();
     }
-    /// In want of memory it is tried again when the host comes. @return whether that was not so.
+    /// Without memory, parks the timer until the host's next call. @return whether it was armed.
     [[nodiscard]] bool arm_or_park(timer_type& t, const std::optional<time_point>& due) {
         try {
             arm(t, due);
@@ -532,8 +514,8 @@ private:
         }
     }
 
-    /// A timer that waits for room waits for the end of time. So it is work of its context (P9), and is
-    /// told of the context's end.
+    /// A timer that waits for room waits until the end of time. So it counts as work of its context
+    /// (P9 of doc/guarantees.md), and learns of the context's end.
     [[nodiscard]] time_point due_now(timer_type& t) {
         const std::scoped_lock lock(mutex_);
         if (t.parked.is_linked())
@@ -549,8 +531,8 @@ private:
         watch_deadline();
     }
 
-    /// Timers that wait for room go on, if there is some.
-    /// @return how much there has been, when that was done.
+    /// Resumes timers that wait for room, if there is some.
+    /// @return the counts at that moment.
     marks unpark() {
         for (;;) {
             {
@@ -580,20 +562,20 @@ private:
     [[nodiscard]] marks marks_now() const noexcept {
         return {events_.pushed(), functions_.pushed()};
     }
-    /// After events were taken, or a timer was destroyed.
+    /// Called after events were taken, or a timer was destroyed.
     void clean_up() {
         (void)unpark();
         bury();
     }
 
-    /// Lets go of timers that are over. What close() has ended may be let go by a function that is
-    /// destroyed meanwhile.
+    /// Releases ended timers. Destroying a function may release further ones, which close() has
+    /// ended.
     void bury() noexcept {
         while (const timer_ptr t = next_over()) {
             if (!closed_)
                 continue;
             stop_wait(*t);
-            if (t->runner == std::thread::id()) // otherwise it is destroyed when it returns
+            if (t->runner == std::thread::id()) // otherwise destroyed when it returns
                 t->drop();
         }
     }
@@ -604,7 +586,7 @@ private:
 
     // --- processing ---------------------------------------------------------------------------
 
-    /// Events are processed by this thread, while it lives.
+    /// Marks this thread as the one that processes events, during its lifetime.
     class processing {
     public:
         explicit processing(queue_core& core) : core_(core) {
@@ -612,13 +594,12 @@ private:
             std::thread::id other;
             if (!core.processor_.compare_exchange_strong(other, self))
                 throw std::logic_error(
-                    other == self ? "pawl: process_events() within a function that it has called: "
-                                    "return from that first"
-                                  : "pawl: process_events() while another thread processes events "
-                                    "of the queue: only one may at a time");
+                    other == self ? "pawl: process_events() called by one of its own functions: "
+                                    "return from that function first"
+                                  : "pawl: process_events() called while another thread processes "
+                                    "events of the queue: only one may at a time");
         }
-        processing(const processing&) = delete;
-        processing& operator=(const processing&) = delete;
+        processing& operator=(processing&&) = delete;
         ~processing() {
             core_.processor_ = std::thread::id();
             if (!core_.closed_)
@@ -631,18 +612,16 @@ private:
         queue_core& core_;
     };
 
-    /// Takes the first event of a timer, and runs its function.
-    /// @return whether something may be left.
-    bool take(const marks& end, std::size_t& handled) {
+    /// Takes the first event of a timer, and runs its function. Not inlined into process(), which
+    /// handles functions without it.
+    /// @return whether there may be more.
+    PAWL_DETAIL_NOINLINE bool take(const marks& end, std::size_t& handled) {
         std::optional<taken_event> taken;
-        wakes wake = 0;
-        {
-            const std::scoped_lock lock(mutex_);
+        change([&] {
             taken = events_.take(end.events, functions_.taken());
-            wake = counted_down();
             leftovers_ = events_.has_leftovers();
-        }
-        wake_up(wake);
+            return counted_down();
+        });
         try {
             if (taken)
                 run(*taken, handled);
@@ -665,18 +644,12 @@ private:
     /// Runs the next function.
     void run_function() {
         queued_function f = functions_.take();
-        if (functions_.watched() && functions_.size() == 0) {
-            wakes wake = 0;
-            {
-                const std::scoped_lock lock(mutex_);
-                wake = counted_down();
-            }
-            wake_up(wake);
-        }
+        if (functions_.watched() && functions_.size() == 0)
+            change([this] { return counted_down(); });
         f();
     }
 
-    /// The function of a timer has returned, or thrown.
+    /// The function of a timer has returned or thrown.
     struct run_end {
         queue_core& core;
         timer_type& timer;
@@ -687,7 +660,7 @@ private:
             core.look_for_leftovers();
         }
     };
-    /// The function of `t` does not run any more, if the timer has not ended.
+    /// If the timer has not ended, its function no longer runs.
     [[nodiscard]] bool goes_on(timer_type& t) noexcept {
         const std::scoped_lock lock(mutex_);
         if (t.phase == phase::ended)
@@ -696,7 +669,8 @@ private:
         left_.notify_all();
         return true;
     }
-    /// Whoever waits in destroy() finds the function destroyed. @pre this thread runs `t`.
+    /// A thread that waits in destroy() will find the function destroyed. @pre this thread runs
+    /// `t`.
     void end_run(timer_type& t) noexcept {
         t.drop();
         const std::scoped_lock lock(mutex_);
@@ -715,7 +689,7 @@ private:
 
     // --- waiting ------------------------------------------------------------------------------
 
-    /// A thread is in wait(), with the lock.
+    /// A thread in wait(), holding the lock.
     struct inside {
         queue_core& core;
         std::unique_lock<std::mutex>& lock;
@@ -726,8 +700,8 @@ private:
             core.leave_inside();
         }
     };
-    /// What follows, to sleep and to be woken, costs both threads more than this does. So a host that
-    /// is faster than those who push finds several events, and sleeps less often.
+    /// Sleeping and waking would cost both threads more than this pause. A host that is faster than
+    /// its producers then finds several events, and sleeps less often.
     static void pause(const std::optional<real_time>& until) noexcept {
         real_time end = std::chrono::steady_clock::now() + std::chrono::microseconds(5);
         if (until && *until < end)
@@ -740,17 +714,16 @@ private:
             left_.notify_all();
     }
 
-    /// This thread runs the timers' context, as the only one that does.
+    /// This thread runs the timers' context; no other thread does.
     class leadership {
     public:
-        /// @pre the lock is held, and nobody leads. It is not held by this object.
+        /// @pre the lock is held, and there is no leader. This object does not hold the lock.
         leadership(queue_core& core, leading how) noexcept : core_(core) {
             core.leader_ = how;
             core.leader_thread_ = std::this_thread::get_id();
             core.own_->restart();
         }
-        leadership(const leadership&) = delete;
-        leadership& operator=(const leadership&) = delete;
+        leadership& operator=(leadership&&) = delete;
         ~leadership() {
             const std::scoped_lock lock(core_.mutex_);
             core_.leader_ = leading::nobody;
@@ -776,7 +749,7 @@ private:
         lock.lock();
     }
 
-    /// Has the queue's own timers look at their clock.
+    /// Makes the queue's own timers read their clock.
     void collect() {
         if (!own_)
             return;
@@ -785,9 +758,9 @@ private:
         {
             const std::scoped_lock lock(mutex_);
             if (leader_ != leading::nobody || closed_)
-                return; // another thread sees to it, or this one does
+                return; // another thread does it, or this one already is
             mine.emplace(*this, leading::collects);
-            most = 64 + 2 * events_.timers(); // a unit for each, and those around them
+            most = 64 + 2 * events_.timers(); // one unit per timer, plus some
         }
         while (most != 0 && own_->poll_one() != 0)
             --most;
@@ -797,10 +770,21 @@ private:
         else
             watch_deadline(most == 0);
     }
-    /// With the waits of timers, which hold on to this object.
+    /// Destroys the own context with the waits of timers, which refer to this object.
     void close_own() noexcept {
         work_.reset();
         own_.reset();
+    }
+
+    /// Changes the queue under the lock, then wakes the waiters that `f` returns.
+    template <class F>
+    void change(F f) {
+        wakes wake = 0;
+        {
+            const std::scoped_lock lock(mutex_);
+            wake = f();
+        }
+        wake_up(wake);
     }
 
     void wake_up(wakes w) {
@@ -816,15 +800,15 @@ private:
 
     // --- the descriptor -----------------------------------------------------------------------
 
-    /// Whether the clock says how long to sleep. A manual one does not.
+    /// Whether the clock tells how long to sleep. A manual clock does not.
     [[nodiscard]] static bool follows_real_time() {
         const auto second = std::chrono::ceil<duration>(std::chrono::seconds(1));
         const auto sleep = WaitTraits::to_wait_duration(second);
         return duration::zero() < sleep && sleep <= second;
     }
 
-    /// The descriptor becomes readable when the queue's own timers are to look at their clock.
-    /// @param now there is more to do for them already.
+    /// Makes the descriptor readable when the queue's own timers must read their clock.
+    /// @param now they must do so already.
     void watch_deadline(bool now = false) {
         if (!watched_)
             return;
@@ -844,32 +828,30 @@ private:
     }
 
     const event_queue_options options_;
-    std::unique_ptr<boost::asio::io_context> own_; ///< unless somebody else runs a context
+    std::unique_ptr<boost::asio::io_context> own_; ///< none if the program runs a context
     std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> work_;
-    boost::asio::any_io_executor executor_; ///< of the timers
+    boost::asio::any_io_executor executor_; ///< executor of the timers
 
     mutable std::mutex mutex_;
-    std::condition_variable there_; ///< something is there
+    std::condition_variable there_; ///< there is an event
     std::condition_variable left_;  ///< a function has returned, or a thread has left
     function_queue<> functions_;
     events_type events_{options_};
-    bool filled_ = false; ///< see I2
+    bool filled_ = false; ///< see the second invariant
     std::optional<ready_descriptor> descriptor_;
-    std::size_t inside_ = 0; ///< threads that wait
+    std::size_t inside_ = 0; ///< threads in wait()
     leading leader_ = leading::nobody;
     std::thread::id leader_thread_;
-    bool notifies_ = false;  ///< somebody has called async_wait()
-    bool leftovers_ = false; ///< of the thread that processes: a timer may be parked, or over
-    std::atomic<std::thread::id> processor_{}; ///< the thread that processes
+    bool notifies_ = false;  ///< async_wait() was called
+    bool leftovers_ = false; ///< for the processing thread: a timer may be parked or over
+    std::atomic<std::thread::id> processor_{}; ///< the processing thread
     std::atomic<bool> closed_{false};
-    std::atomic<bool> watched_{false}; ///< descriptor_ is there, and the timers are the queue's own
+    std::atomic<bool> watched_{false}; ///< descriptor_ exists, and the queue keeps its own timers
 
     ready_waits waits_;
-    std::mutex watch_mutex_; ///< before mutex_
+    std::mutex watch_mutex_; ///< locked before mutex_
 };
 
-} // namespace detail
-
-} // namespace pawl
+} // namespace pawl::detail
 
 #endif // PAWL_QUEUE_QUEUE_CORE_HPP

@@ -3,26 +3,27 @@
 
 /// @file
 /// Purpose
-///   One timer of an event queue: its schedule, its function, and what is in the queue of it.
+///   One timer of an event queue: its schedule, its function, and its events in the queue.
 ///
 /// Model
 ///   armed --disarm()--> ending --last event is taken--> ended
-///     `--------- one-off is emitted ----^                 ^
+///     `------ one-off is emitted -------^                 ^
 ///     `--------------------- destroy() -------------------'
-///   `ending` is the mark MFD of luamockit, and the last event carries its MOD: no event of the timer
-///   comes behind it. Events that are in the queue before keep what they were when they were emitted.
+///   `ending` is luamockit's MFD mark ("marked for destruction"). The last event carries its MOD
+///   mark ("mark of destruction"): no event of the timer follows it. Earlier events in the queue do
+///   not change.
 ///
 /// Threads
-///   All members but `phase` and `wait` are guarded by the lock of the queue. `wait`, which is a timer
-///   of Pawl's like any other, is guarded by `wait_mutex`. Where both are locked, that one is first.
+///   The lock of the queue guards all members except `phase` and `wait`. `wait`, an ordinary Pawl
+///   timer, is guarded by `wait_mutex`, which is locked before the queue's lock.
 #ifndef PAWL_QUEUE_QUEUE_TIMER_HPP
 #define PAWL_QUEUE_QUEUE_TIMER_HPP
 
 #include <pawl/basic_waitable_timer.hpp>
+#include <pawl/event_queue_options.hpp>
 
-#include <pawl/queue/queue_options.hpp>
+#include <pawl/interval/interval_grid.hpp>
 
-#include <pawl/service/interval_grid.hpp>
 #include <pawl/service/own_block.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -38,12 +39,9 @@
 #include <mutex>
 #include <optional>
 #include <thread>
-#include <type_traits>
 #include <utility>
 
-namespace pawl {
-
-namespace detail {
+namespace pawl::detail {
 
 template <class Clock, class WaitTraits>
 class queue_core;
@@ -61,11 +59,10 @@ struct queue_timer : std::enable_shared_from_this<queue_timer<Clock, WaitTraits>
 
     queue_timer(std::shared_ptr<core_type> c, const boost::asio::any_io_executor& ex)
         : core(std::move(c)), wait(ex) {}
-    queue_timer(const queue_timer&) = delete;
-    queue_timer& operator=(const queue_timer&) = delete;
+    queue_timer& operator=(queue_timer&&) = delete;
     virtual ~queue_timer() = default;
 
-    /// Calls the function. @pre it has not been dropped.
+    /// Calls the function. @pre it was not destroyed.
     virtual void invoke(const event_type& event) = 0;
     /// Destroys the function.
     virtual void drop() noexcept = 0;
@@ -73,24 +70,24 @@ struct queue_timer : std::enable_shared_from_this<queue_timer<Clock, WaitTraits>
     const std::shared_ptr<core_type> core;
 
     std::atomic<phase_type> phase{phase_type::armed}; ///< written under the lock of the queue
-    std::optional<interval_grid<Clock>> grid;         ///< of an interval
-    time_point due{};                                 ///< of a one-off
-    std::thread::id runner;            ///< the thread that runs its function, or destroys it
-    std::size_t slots = 0;             ///< of the queue that are, or were, its events
-    std::size_t ticks = 0;             ///< among them, to be handled
-    bool last_counts = false;          ///< the last one is to be handled
+    std::optional<interval_grid<Clock>> grid;         ///< for an interval
+    time_point due{};                                 ///< for a one-off
+    std::thread::id runner;            ///< the thread that runs or destroys its function
+    std::size_t slots = 0;             ///< slots with its events, dropped ones included
+    std::size_t ticks = 0;             ///< of these, ticks to be handled
+    bool last_counts = false;          ///< the last event will be handled
     std::uint64_t owed = 0;            ///< ticks that the next event stands for
-    std::shared_ptr<queue_timer> self; ///< while it is listed
-    bool over = false;                 ///< it is listed to be let go
+    std::shared_ptr<queue_timer> self; ///< while listed
+    bool over = false;                 ///< in the list of timers to release
     boost::intrusive::list_member_hook<> listed;
-    boost::intrusive::list_member_hook<> parked; ///< it waits for room
+    boost::intrusive::list_member_hook<> parked; ///< while it waits for room
     bool crowded = false;                        ///< it has waited for room
 
     std::mutex wait_mutex;
     wait_type wait;
     bool starting = false; ///< a wait is being started
-    bool refused = false;  ///< it was destroyed meanwhile
-    block_type block;      ///< of that wait
+    bool refused = false;  ///< the timer was destroyed in the meantime
+    block_type block;      ///< memory of that wait
 };
 
 template <class Clock, class WaitTraits, class Function>
@@ -115,7 +112,7 @@ private:
     std::optional<Function> function_;
 };
 
-/// What a timer waits with. Destroyed without having been called, its context is gone.
+/// The handler of a timer's wait. If it is destroyed uncalled, its context is gone.
 template <class Clock, class WaitTraits>
 class queue_wait_handler {
     using timer = queue_timer<Clock, WaitTraits>;
@@ -147,8 +144,6 @@ private:
     typename timer::block_type* block_;
 };
 
-} // namespace detail
-
-} // namespace pawl
+} // namespace pawl::detail
 
 #endif // PAWL_QUEUE_QUEUE_TIMER_HPP

@@ -3,13 +3,13 @@
 
 /// @file
 /// Purpose
-///   A function that waits in a queue: any callable that can be moved, invoked once or destroyed.
+///   A queued function: any callable that can be moved, to be invoked once or destroyed.
 ///
 /// Cost
-///   What fits into 40 bytes and is trivially copyable, such as a lambda with a few references, stands
-///   in the object itself. Anything else takes a block, of those that threads keep
-///   (wait/wait_allocator.hpp) if it is not too large. So to move the object calls nothing of the
-///   function's: it may be done under a lock.
+///   A trivially copyable function of at most 40 bytes, such as a lambda with a few references, is
+///   stored inline. Any other one takes a block, from the threads' cache (wait/wait_allocator.hpp)
+///   if it is small enough. So moving the object calls nothing of the function, and is allowed
+///   under a lock.
 #ifndef PAWL_QUEUE_QUEUED_FUNCTION_HPP
 #define PAWL_QUEUE_QUEUED_FUNCTION_HPP
 
@@ -26,7 +26,7 @@ namespace pawl::detail {
 
 class queued_function {
 public:
-    /// None, as after a move.
+    /// An empty object, as after a move.
     queued_function() noexcept = default;
     /// @throws std::bad_alloc, and what the function's own constructor throws.
     template <class F>
@@ -38,9 +38,7 @@ public:
             does_ = &here<function>;
         } else {
             allocated_block<function, wait_allocator<function>> memory{wait_allocator<function>()};
-            ::new (static_cast<void*>(room_))
-                function*(::new (memory.address()) function(std::forward<F>(f)));
-            memory.release();
+            ::new (static_cast<void*>(room_)) function*(memory.make(std::forward<F>(f)));
             does_ = &elsewhere<function>;
         }
     }
@@ -62,11 +60,11 @@ public:
             does_->destroy(room_);
     }
 
-    /// @pre it has not been moved from.
+    /// @pre it was not moved from.
     void operator()() { does_->invoke(room_); }
 
 private:
-    static constexpr std::size_t room_bytes = 40; ///< a slot of a queue is a cache line then
+    static constexpr std::size_t room_bytes = 40; ///< makes a slot of a queue one cache line
 
     struct operations {
         void (*invoke)(void*);
@@ -81,7 +79,7 @@ private:
     static constexpr operations here{[](void* room) { std::move (*static_cast<F*>(room))(); },
                                      [](void*) noexcept {}};
 
-    /// The room has a pointer to the function.
+    /// The storage has a pointer to the function.
     template <class F>
     static constexpr operations elsewhere{
         [](void* room) { std::move (**static_cast<F**>(room))(); },

@@ -3,22 +3,21 @@
 
 /// @file
 /// Purpose
-///   A file descriptor that a foreign event loop can poll: readable while something is there.
+///   A file descriptor for a foreign event loop to poll: readable while there is an event.
 ///
 /// Model
-///   An eventfd, or a pipe where there is none. Windows has nothing of the kind that could be polled beside sockets: there
-///   it cannot be made. For a queue that keeps its own timers the time of the
-///   next one makes it readable, too: then it is an epoll descriptor of an eventfd and a timerfd.
+///   An eventfd, or a pipe where that does not exist. With an alarm, for a queue that keeps its own
+///   timers: an epoll descriptor of an eventfd and a timerfd. Windows has no descriptor that can be
+///   polled together with sockets; there the constructor fails.
 ///
 /// Threads
-///   None of its own: the owner's lock guards it.
+///   The owner's lock guards it.
 #ifndef PAWL_QUEUE_READY_DESCRIPTOR_HPP
 #define PAWL_QUEUE_READY_DESCRIPTOR_HPP
 
 #include <pawl/config.hpp>
 
 #include <boost/asio/error.hpp>
-#include <boost/system/error_code.hpp>
 #include <boost/system/system_error.hpp>
 
 #if PAWL_DETAIL_POSIX
@@ -40,9 +39,9 @@ namespace pawl::detail {
 
 class ready_descriptor {
 public:
-    /// @param with_alarm that alarm_after() will be called.
-    /// @throws boost::system::system_error if the system gives no more descriptors, or has none that
-    ///         can do that.
+    /// @param with_alarm whether alarm_after() will be called.
+    /// @throws boost::system::system_error if the system has no more descriptors, or no suitable
+    ///     kind.
     explicit ready_descriptor(bool with_alarm) {
         try {
             open(with_alarm);
@@ -51,14 +50,13 @@ public:
             throw;
         }
     }
-    ready_descriptor(const ready_descriptor&) = delete;
-    ready_descriptor& operator=(const ready_descriptor&) = delete;
+    ready_descriptor& operator=(ready_descriptor&&) = delete;
     ~ready_descriptor() { close(); }
 
-    /// What is polled. It stays this object's.
+    /// The descriptor to poll. This object owns it.
     [[nodiscard]] int get() const noexcept { return outer_ != none ? outer_ : reading_; }
 
-    /// Something is there.
+    /// There is an event.
     void set() noexcept {
         if (is_set_)
             return;
@@ -70,7 +68,7 @@ public:
             ;
 #endif
     }
-    /// Nothing is there.
+    /// There is no event.
     void clear() noexcept {
         if (!is_set_)
             return;
@@ -82,9 +80,9 @@ public:
 #endif
     }
 
-    /// It becomes readable when `d` is over, or at once if that is not positive, until the next call.
-    /// Never for the longest duration.
-    /// @pre made for that.
+    /// Makes the descriptor readable after `d`, at once if `d` is not positive, and never for the
+    /// longest duration. Replaces the last call.
+    /// @pre constructed with an alarm.
     void alarm_after([[maybe_unused]] std::chrono::nanoseconds d) noexcept {
 #if defined(__linux__)
         constexpr std::int64_t second = 1'000'000'000;

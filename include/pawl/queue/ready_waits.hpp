@@ -3,12 +3,12 @@
 
 /// @file
 /// Purpose
-///   Asynchronous waits that end when something is there.
+///   Asynchronous waits that end when there is an event.
 ///
 /// Model
-///   Each is a wait on a timer of its own, due at no time; when something is there the timers are moved
-///   to the first time of all, and back when nothing is there any more. So a wait completes if something
-///   is there when its handler starts, and has the cancellation of any other wait.
+///   Each wait is on its own timer without a deadline. When there is an event, the timers are moved
+///   to the clock's first time point; when there is none again, they are moved back. So a wait
+///   completes if there is an event when its handler starts, and can be cancelled like any wait.
 ///
 /// Threads
 ///   All members may be called from any thread. The lock of this class is taken before the owner's.
@@ -27,11 +27,11 @@ namespace pawl::detail {
 class ready_waits {
 public:
     /// Starts a wait.
-    /// @param something says whether something is there, from now on, or tell() is called. Called with
-    ///        this object's lock.
+    /// @param something returns whether there is an event. From then on, tell() is called for
+    ///     changes. Runs under this object's lock.
     template <class Executor, class Handler, class Predicate>
     void start(const Executor& ex, Handler&& handler, Predicate something) {
-        // Before anybody else knows the timer, and so without a lock.
+        // No other thread knows the timer yet, so no lock is needed.
         timers mine;
         mine.emplace_back(ex, time::max());
         mine.back().async_wait(std::forward<Handler>(handler));
@@ -39,14 +39,14 @@ public:
         timers over;
         const std::scoped_lock order(mutex_);
         waiting_.splice(waiting_.end(), mine);
-        tell(something(), over); // which takes it out if expire_all() has ended it already
+        tell(something(), over); // takes it out if expire_all() has already ended it
         added.rearm_at(told());
-        // Where the queue is never empty, nobody is told that, and nobody taken out.
+        // Remove ended waits here: tell() may never come if the queue is never empty.
         while (waiting_.size() > 1 && waiting_.front().rearm_at(told()) == 0)
             over.splice(over.end(), waiting_, waiting_.begin());
     }
 
-    /// Something is there, or is not any more.
+    /// There is an event, or there no longer is one.
     template <class Predicate>
     void tell(Predicate something) {
         timers over;
@@ -68,7 +68,7 @@ private:
     using time = timer::time_point;
     using timers = std::list<timer>;
 
-    /// @param over gets the timers of waits that have ended, to be destroyed without the lock.
+    /// @param over receives the timers of ended waits, to be destroyed without the lock.
     void tell(bool something, timers& over) {
         if (std::exchange(told_, something) == something)
             return;

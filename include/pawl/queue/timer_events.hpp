@@ -3,27 +3,29 @@
 
 /// @file
 /// Purpose
-///   The timers of an event queue, and the events that they have put into it.
+///   The timers of an event queue, and their events in it.
 ///
 /// Model
-///   The slots stand in the order in which they were pushed. A slot is dead when its timer was destroyed,
-///   or its event dropped: it counts no more, and is left out when it comes to the front, or by sweep().
-///   A slot knows how many functions were submitted before it, and so its place among them.
+///   Slots are in the order in which they were pushed. A slot is dead if its timer was destroyed or
+///   its event dropped. A dead slot does not count, and is removed when it reaches the front, or by
+///   sweep(). A slot stores how many functions were submitted before it, which gives its place
+///   among them.
 ///
 /// Invariants
-///   I1  There is room for the last event of each live timer: reserved_ slots beyond those in use.
-///   I2  A timer is listed while it is not ended, or its function runs, or a slot points at it.
+///   - There is room for the last event of each live timer: reserved_ slots beyond those in use.
+///   - A timer is listed while it has not ended, its function runs, or a slot points at it.
 ///
 /// Threads
-///   The owner's lock guards everything but functions_before() and idle().
+///   The owner's lock guards everything except functions_before() and idle().
 ///
 /// Cost
-///   O(1) each, amortised over growth, which doubles, and over sweeps, which follow as many deaths as
-///   there are slots to look at.
+///   O(1) each, amortised over growth, which doubles, and over sweeps. A sweep looks at n slots
+///   after n of them have died.
 #ifndef PAWL_QUEUE_TIMER_EVENTS_HPP
 #define PAWL_QUEUE_TIMER_EVENTS_HPP
 
-#include <pawl/queue/queue_options.hpp>
+#include <pawl/event_queue_options.hpp>
+
 #include <pawl/queue/queue_timer.hpp>
 
 #include <boost/circular_buffer.hpp>
@@ -38,7 +40,6 @@
 #include <new>
 #include <optional>
 #include <thread>
-#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -52,10 +53,10 @@ public:
     using event_type = basic_timer_event<Clock>;
     using time_point = typename Clock::time_point;
 
-    /// What was taken: nothing of a timer if `timer` is null.
+    /// A taken event; without a timer if `timer` is null.
     struct taken_event {
         timer_ptr timer;
-        std::optional<event_type> event; ///< to be handled
+        std::optional<event_type> event; ///< for events to be handled
     };
 
     /// @param o must outlive this object.
@@ -63,25 +64,26 @@ public:
 
     // --- counts --------------------------------------------------------------------------------
 
-    /// Events that are there.
+    /// Number of events.
     [[nodiscard]] std::size_t size() const noexcept { return live_; }
-    /// Among them, those that will be handled.
+    /// Number of events that will be handled.
     [[nodiscard]] std::size_t pending() const noexcept { return live_ - skipped_; }
-    /// Timers that have not ended.
+    /// Number of timers that have not ended.
     [[nodiscard]] std::size_t timers() const noexcept { return reserved_ + last_events_; }
     [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_; }
-    /// How many slots there have been.
+    /// Number of slots pushed so far.
     [[nodiscard]] std::uint64_t pushed() const noexcept { return pushed_; }
-    /// Whether there is no slot, and no timer that waits for room. From any thread.
+    /// Whether there is no slot and no timer that waits for room. From any thread.
     [[nodiscard]] bool idle() const noexcept { return idle_.load(std::memory_order_relaxed); }
-    /// So many functions go before the first slot; the largest number if there is none. From any thread.
+    /// Number of functions before the first slot; the largest number if there is no slot. From any
+    /// thread.
     [[nodiscard]] std::uint64_t functions_before() const noexcept {
         return functions_before_.load(std::memory_order_relaxed);
     }
 
     // --- the life of a timer -------------------------------------------------------------------
 
-    /// A timer is listed, and its last event has room.
+    /// Lists a timer, and reserves room for its last event.
     /// @throws std::bad_alloc, with nothing changed.
     void add(const timer_ptr& t) {
         make_room();
@@ -90,7 +92,7 @@ public:
         t->self = t;
     }
 
-    /// The last event of `t`. @pre it is armed.
+    /// Pushes the last event of `t`. @pre it is armed.
     void push_last(timer_type& t, std::uint64_t functions,
                    const std::optional<event_type>& event = {}) noexcept {
         skipped_ += !event;
@@ -102,11 +104,11 @@ public:
         push(t, functions, last{&t, event});
     }
 
-    /// Puts what is due into the queue.
+    /// Pushes the due ticks of `t`.
     /// @pre `t` is armed.
-    /// @param functions that were submitted so far.
-    /// @param woken that the timer's wait has ended, if the clock has not been set back since.
-    /// @return when its next tick is due, if it is to wait for that.
+    /// @param functions number of functions submitted so far.
+    /// @param woken whether the timer's wait has ended, and the clock was not set back since.
+    /// @return the due time of the next tick, if the timer must wait for it.
     [[nodiscard]] std::optional<time_point> emit(timer_type& t, std::uint64_t functions,
                                                  const time_point& now, bool woken) {
         if (!t.grid) {
@@ -138,7 +140,7 @@ public:
         return t.grid->scheduled().due;
     }
 
-    /// What is in the queue of `t`, or would come, counts no more. @pre it has not ended.
+    /// Discards the events of `t`, present and future. @pre it has not ended.
     void kill(timer_type& t) noexcept {
         if (t.phase == phase::armed) {
             --reserved_;
@@ -155,7 +157,7 @@ public:
         unpark(t);
         sweep_if_many();
     }
-    /// All timers end, and nothing is there.
+    /// Ends all timers and discards all events.
     void kill_all() noexcept {
         slots_.clear();
         parked_.clear();
@@ -168,7 +170,7 @@ public:
         over_.splice(over_.end(), timers_);
     }
 
-    /// The timer waits for room, or for memory. @pre it is armed.
+    /// The timer waits for room or for memory. @pre it is armed.
     void park(timer_type& t) noexcept {
         if (t.parked.is_linked())
             return;
@@ -176,7 +178,7 @@ public:
         parked_.push_back(t);
         note_first();
     }
-    /// It waits no more.
+    /// The timer no longer waits for room.
     void unpark(timer_type& t) noexcept {
         if (!t.parked.is_linked())
             return;
@@ -187,7 +189,7 @@ public:
     [[nodiscard]] bool has_room_for_parked() noexcept {
         return !parked_.empty() && has_room_for(parked_.front());
     }
-    /// Takes such a timer.
+    /// Takes a timer that waits for room.
     [[nodiscard]] timer_ptr take_parked() noexcept {
         if (!has_room_for_parked())
             return nullptr;
@@ -197,7 +199,7 @@ public:
         return t;
     }
 
-    /// The timer is let go, if it is over.
+    /// Moves the timer to the list of those to release, if it is over.
     void unlist_if_over(timer_type& t) noexcept {
         if (t.phase != phase::ended || t.slots != 0 || t.runner != std::thread::id() ||
             std::exchange(t.over, true))
@@ -213,15 +215,15 @@ public:
         over_.pop_front();
         return t;
     }
-    /// Whether a timer is parked, or over.
+    /// Whether a timer is parked or over.
     [[nodiscard]] bool has_leftovers() const noexcept { return !parked_.empty() || !over_.empty(); }
 
     // --- processing ----------------------------------------------------------------------------
 
-    /// Takes the first event, if its slot was pushed before slot number `end`, and no function goes
-    /// before it. This thread runs its timer.
-    /// @param functions that were taken so far.
-    /// @return nothing if there is none.
+    /// Takes the first event, if its slot was pushed before slot number `end` and no function
+    /// precedes it. This thread becomes the runner of its timer.
+    /// @param functions number of functions taken so far.
+    /// @return empty if there is no such event.
     [[nodiscard]] std::optional<taken_event> take(std::uint64_t end,
                                                   std::uint64_t functions) noexcept {
         while (!slots_.empty() && is_dead(slots_.front())) {
@@ -254,29 +256,29 @@ public:
 
 private:
     using phase = typename timer_type::phase_type;
-    /// Ticks that one wait puts into the queue; if more are due, it waits again, so that others come
-    /// between.
+    /// Maximum number of ticks that one wait pushes. If more are due, the timer waits again, so
+    /// that other timers get their turn.
     static constexpr unsigned ticks_at_a_time = 64;
     struct tick {
         timer_type* timer;
         event_type event;
     };
-    /// The last event of a timer: of a one-off, to be handled; of another, only to be taken.
+    /// The last event of a timer. Handled for a one-off; only taken for an interval.
     struct last {
         timer_type* timer;
         std::optional<event_type> event;
     };
-    /// A tick that was dropped.
+    /// A dropped tick.
     struct dead {};
     struct slot {
         std::uint64_t number;
-        std::uint64_t functions; ///< that go before it
+        std::uint64_t functions; ///< submitted before it
         std::variant<tick, last, dead> what;
     };
 
     static_assert(sizeof(void*) != 8 || sizeof(typename Clock::duration) > 8 || sizeof(slot) <= 64);
 
-    /// Room for one slot more, beside what is reserved.
+    /// Makes room for one slot, beyond the reserved ones.
     /// @throws std::bad_alloc
     void make_room() {
         const auto needed = [this] { return slots_.size() + reserved_ + 1; };
@@ -292,7 +294,7 @@ private:
             return false;
         try {
             make_room();
-        } catch (const std::bad_alloc&) { // as if it was full
+        } catch (const std::bad_alloc&) { // as if the queue was full
             return false;
         }
         return true;
@@ -337,7 +339,7 @@ private:
         const tick* const x = std::get_if<tick>(&s.what);
         return x && x->timer->phase != phase::ended;
     }
-    /// The timer of an event that was not dropped.
+    /// The timer of an event, unless the event was dropped.
     [[nodiscard]] static timer_type* timer_of(const slot& s) noexcept {
         if (const tick* const x = std::get_if<tick>(&s.what))
             return x->timer;
@@ -349,7 +351,7 @@ private:
         return !t || t->phase == phase::ended;
     }
 
-    /// Takes dead slots away when they are most of all, so that each costs O(1).
+    /// Removes the dead slots if they are the majority, so that each costs O(1).
     void sweep_if_many() noexcept {
         if (dead_ > 64 && dead_ > slots_.size() / 2)
             sweep();
@@ -366,7 +368,7 @@ private:
         oldest_ = 0;
         note_first();
     }
-    /// A dead slot goes.
+    /// Removes a dead slot.
     void forget(const slot& s) noexcept {
         --dead_;
         if (timer_type* const t = timer_of(s)) {
@@ -375,15 +377,10 @@ private:
         }
     }
 
-    using timer_list = boost::intrusive::list<
+    template <auto Hook>
+    using list = boost::intrusive::list<
         timer_type,
-        boost::intrusive::member_hook<timer_type, boost::intrusive::list_member_hook<>,
-                                      &timer_type::listed>,
-        boost::intrusive::constant_time_size<false>>;
-    using parked_list = boost::intrusive::list<
-        timer_type,
-        boost::intrusive::member_hook<timer_type, boost::intrusive::list_member_hook<>,
-                                      &timer_type::parked>,
+        boost::intrusive::member_hook<timer_type, boost::intrusive::list_member_hook<>, Hook>,
         boost::intrusive::constant_time_size<false>>;
 
     const event_queue_options& options_;
@@ -391,17 +388,17 @@ private:
     std::uint64_t pushed_ = 0;
     std::atomic<bool> idle_{true};
     std::atomic<std::uint64_t> functions_before_{std::numeric_limits<std::uint64_t>::max()};
-    std::size_t live_ = 0;        ///< slots that count
-    std::size_t skipped_ = 0;     ///< of those, last events that nobody handles
-    std::size_t dead_ = 0;        ///< slots that do not count
-    std::size_t ticks_ = 0;       ///< live ones
-    std::size_t reserved_ = 0;    ///< timers whose last event is to come
-    std::size_t last_events_ = 0; ///< that are there
-    std::size_t oldest_ = 0;      ///< no live tick is before this slot
+    std::size_t live_ = 0;        ///< slots that are not dead
+    std::size_t skipped_ = 0;     ///< of these, last events that are not handled
+    std::size_t dead_ = 0;        ///< dead slots
+    std::size_t ticks_ = 0;       ///< live ticks
+    std::size_t reserved_ = 0;    ///< timers without their last event
+    std::size_t last_events_ = 0; ///< last events in the queue
+    std::size_t oldest_ = 0;      ///< no live tick precedes this slot
     std::uint64_t dropped_ = 0;
-    timer_list timers_;
-    timer_list over_;    ///< taken out of timers_, to be let go without the lock
-    parked_list parked_; ///< armed, without a wait, due
+    list<&timer_type::listed> timers_;
+    list<&timer_type::listed> over_;   ///< removed from timers_, to be released without the lock
+    list<&timer_type::parked> parked_; ///< armed, due, and without a wait
 };
 
 } // namespace pawl::detail

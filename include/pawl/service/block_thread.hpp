@@ -3,8 +3,8 @@
 
 /// @file
 /// Purpose
-///   `std::this_thread::sleep_for` without `<thread>`, which would add two percent to the time that
-///   it takes to compile a timer.
+///   `std::this_thread::sleep_for` without `<thread>`, which would add two percent to the compile
+///   time of a timer.
 #ifndef PAWL_SERVICE_BLOCK_THREAD_HPP
 #define PAWL_SERVICE_BLOCK_THREAD_HPP
 
@@ -20,12 +20,12 @@
 
 namespace pawl::detail {
 
-/// Blocks the thread for `d`, or less: for an hour at most, or until a signal arrives.
+/// Blocks the thread for `d` at most: it wakes up after an hour or when a signal arrives.
 template <class Rep, class Period>
 void block_thread(const std::chrono::duration<Rep, Period>& d) {
-    if (!(d > d.zero())) // NaN, too
+    if (!(d > d.zero())) // also true for NaN
         return;
-    // Compared as seconds: not every duration converts to nanoseconds without overflow.
+    // Compared as seconds: converting to nanoseconds could overflow.
     using seconds = std::chrono::duration<double>;
     constexpr std::chrono::nanoseconds longest = std::chrono::hours(1);
     const std::chrono::nanoseconds sleep =

@@ -3,36 +3,37 @@
 
 /// @file
 /// Purpose
-///   Gives a shard its hands: does what the shard says is to be done, and runs due waits, a bounded
-///   number per unit, on the executors of their handlers.
+///   Carries out what a shard asks for: queues units, sets the driver, and runs due waits on the
+///   executors of their handlers, a bounded number per unit.
 ///
 /// Model
-///   A unit takes a wait from the shard, queues its own successor if more are due, and then invokes
-///   the handler. So a handler that throws, that stops the context, or that blocks leaves nobody
-///   behind: another thread, or the same one later, runs the successor. With completions_per_turn
-///   above one a unit goes on itself, and a handler that blocks holds up the rest of its turn.
+///   A unit takes a wait from the shard, queues its successor if more waits are due, and then
+///   invokes the handler. So a handler that throws, blocks or stops the context strands no other
+///   wait: another thread, or the same one later, runs the successor. With completions_per_turn > 1
+///   a unit runs several waits, and a handler that blocks delays the rest of its turn.
 ///
 /// Invariants
-///   I1  No lock of ours is held while a handler is invoked, moved or destroyed, or an executor is
-///       used.
+///   - Unlocked-call invariant: no lock of Pawl is held while a handler is invoked, moved or
+///     destroyed, or while an executor is used (P5).
 ///
 /// Cost
-///   A unit is queued with memory that the dispatcher owns. Nothing here allocates, save for what
-///   the executor of a handler does.
+///   A unit is queued in memory that the shard owns. Nothing here allocates, except what the
+///   executor of a handler allocates.
 #ifndef PAWL_SERVICE_DISPATCHER_HPP
 #define PAWL_SERVICE_DISPATCHER_HPP
 
 #include <pawl/service/block_thread.hpp>
 #include <pawl/service/native_executor.hpp>
 #include <pawl/service/observer.hpp>
-#include <pawl/service/on_backend.hpp>
 #include <pawl/service/processors.hpp>
-#include <pawl/service/saturating.hpp>
 #include <pawl/service/shard.hpp>
+#include <pawl/service/wait_ledger.hpp>
 
+#include <pawl/time/saturating.hpp>
 #include <pawl/time/tick.hpp>
 
 #include <pawl/config.hpp>
+#include <pawl/on_backend.hpp>
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/execution_context.hpp>
@@ -71,10 +72,9 @@ public:
                const time::tick_scale<Clock>& scale)
         : context_(context), wakeup_(w), scale_(scale), shard_(o, current_tick(), this, this),
           per_turn_(o.completions_per_turn), rings_(o) {}
-    dispatcher(const dispatcher&) = delete;
-    dispatcher& operator=(const dispatcher&) = delete;
+    dispatcher& operator=(dispatcher&&) = delete;
 
-    /// A clock that stands, or that may be set, before its epoch needs ticks there.
+    /// A clock that reads, or may be set to, a time before its epoch needs ticks there.
     static time::tick_origin origin_of_ticks() {
         return !Clock::is_steady || Clock::now() < time_point() ? time::tick_origin::least
                                                                 : time::tick_origin::epoch;
@@ -91,17 +91,19 @@ public:
 
     [[nodiscard]] const delay_table<backend>& rings() const noexcept { return rings_; }
 
-    /// A timer with the executor `ex` is made.
+    /// A timer with executor `ex` was made.
     template <class Executor>
     void attach(const Executor& ex) {
         wakeup_.attach(ex);
     }
 
-    /// The tick that has begun.
+    /// The current tick.
     [[nodiscard]] time::tick current_tick() const { return scale_.floor(Clock::now()); }
 
-    /// Where a timer is filed that expires at `t`, when `left` has passed.
-    /// @param overdue that was in the past when it was set, and is.
+    /// The deadline under which to file a timer.
+    /// @param t the expiry.
+    /// @param overdue `t` had passed when it was set, and still has.
+    /// @param left the time until `t`. Used by rings only.
     [[nodiscard]] deadline deadline_of(const time_point& t, bool overdue,
                                        [[maybe_unused]] duration left) const {
         const time::tick due = overdue ? scale_.floor(t) : scale_.ceil(t);
@@ -115,15 +117,17 @@ public:
 
     // --- timers -------------------------------------------------------------------------------
 
-    /// Starts a wait; takes ownership of it.
-    /// The timer, and this, may be gone when it returns.
-    /// @param users of this dispatcher that come with it: the timer, if it is not yet one, and a limit.
+    /// Starts a wait and takes ownership of it. On return the timer and this dispatcher may be
+    /// gone.
+    /// @param users how many users of the shard come with the wait: the timer if it is not one yet,
+    ///         and a limit.
     void start(timer_core& timer, wait_operation& op, deadline due, unsigned users) {
         typename shard::template result<bool> started;
         try {
             started = shard_.start(timer, op, due, users);
         } catch (...) {
-            drop(op);
+            wait_ledger::unlink_slot(op);
+            op.destroy();
             throw;
         }
         if (!started.value) {
@@ -132,9 +136,9 @@ public:
             return;
         }
         carry_out(started.todo, [&] {
-            // No wake-up, no wait. If somebody has come by and taken it nevertheless, all is well.
-            // The timer is still there: only the first arming by this service can lack memory, and
-            // nothing completes waits before.
+            // Without a wake-up the wait must not stay. If another thread has taken it in the
+            // meantime, all is well. The timer still exists: only the first arming by this service
+            // can run out of memory, and no wait completes before that.
             auto [withdrawn, todo] = shard_.withdraw(timer, op);
             carry_out(todo);
             if (withdrawn)
@@ -143,30 +147,22 @@ public:
         });
     }
 
-    /// Ends a held wait, whose limit is a user.
-    /// @return true if it is the caller's alone; false if its carrier will come.
-    [[nodiscard]] bool leave(wait_operation& op) {
-        auto [withdrawn, todo] = shard_.withdraw(op, true);
-        carry_out(todo);
-        return withdrawn;
-    }
+    /// Ends a held wait, whose limit is a user of the shard.
+    /// @return true if the caller owns the wait; false if its carrier will come.
+    [[nodiscard]] bool leave(wait_operation& op) { return carry_out(shard_.withdraw(op, true)); }
 
     /// Ends a held wait together with its timer.
-    /// @return as above.
+    /// @return as the other leave().
     [[nodiscard]] bool leave(timer_core& timer, wait_operation& op) {
-        auto [withdrawn, todo] = shard_.leave(timer, op);
-        carry_out(todo);
-        return withdrawn;
+        return carry_out(shard_.leave(timer, op));
     }
 
     /// Cancels waits.
     std::size_t cancel(timer_core& timer, std::size_t limit) {
-        auto [count, todo] = shard_.cancel(timer, limit);
-        carry_out(todo);
-        return count;
+        return carry_out(shard_.cancel(timer, limit));
     }
 
-    /// Moves the deadline of pending waits to `due`, or leaves it as it was, at `old()`.
+    /// Moves the deadline of pending waits to `due`. On failure restores `old()`.
     template <class Old>
     std::size_t rearm(timer_core& timer, deadline due, Old old) {
         auto [count, refused, todo] = shard_.rearm(timer, due);
@@ -176,7 +172,7 @@ public:
                                                   "pawl: the ring of the new delay is full");
         }
         carry_out(todo, [&] {
-            // The driver still keeps the old deadline; waits that were due are due again.
+            // The driver is still set for the old deadline. Waits that were due become due again.
             auto again = shard_.rearm(timer, old()).todo;
             carry_out(again);
             drop_arming(again);
@@ -190,30 +186,23 @@ public:
     void move(timer_core& from, timer_core& to) noexcept { shard_.move(from, to); }
 
     /// The timer is going away.
-    void release(timer_core& timer) {
-        auto todo = shard_.release(timer);
-        carry_out(todo);
-    }
+    void release(timer_core& timer) { carry_out(shard_.release(timer)); }
 
     // --- expiry -------------------------------------------------------------------------------
 
-    /// Collects what is due at `now`. The runners are queued; to set the driver is left to the caller,
-    /// and to run a turn() if it has become a runner.
-    /// @throws std::bad_alloc with the driver set to try again.
+    /// Collects what is due at `now` and queues the runners. The caller sets the driver, and calls
+    /// turn() if it has become a runner.
+    /// @throws std::bad_alloc after setting the driver to try again.
     [[nodiscard]] auto collect(time::tick now, looker who) {
         auto found = look(now, who);
         go_on(found.todo);
         return found;
     }
 
-    /// The driver has been set, or could not be.
-    void unpin() {
-        auto todo = shard_.unpin();
-        if (!todo.empty())
-            go_on(todo);
-    }
+    /// The caller has set the driver, or failed to.
+    void unpin() { carry_out(shard_.unpin()); }
 
-    /// Instead of turn(): leaves it to a unit that is queued.
+    /// Instead of turn(): leaves the waits to a queued unit.
     void give_up_turn() { turn_end(*this, nullptr); }
 
     std::size_t expire_all(const boost::system::error_code& ec, wait_ending how) {
@@ -228,45 +217,36 @@ public:
 
     // --- the end ------------------------------------------------------------------------------
 
-    /// Destroys, or delivers, every wait.
+    /// Destroys or delivers every wait.
     void shutdown(shutdown_policy policy) {
-        // relaxed: whoever parks after close() sees it, by the lock of the shard
+        // relaxed: the shard's lock orders it for a carrier that parks after close()
         delivers_.store(policy == shutdown_policy::deliver, std::memory_order_relaxed);
         shard_.close();
-        // A wait may have been run by another thread, and have ended the context, before the call
-        // that started it has returned. None of these waits for a handler.
+        // The thread that started a wait may still be on its way here while another thread has run
+        // that wait and ended the context. None of these threads waits for a handler.
         while (!shard_.all_have_left())
             block_thread(std::chrono::microseconds(10));
         empty(policy);
     }
 
-    /// The service is going away.
-    void release() {
-        auto todo = shard_.release();
-        carry_out(todo);
-    }
+    /// The service is being destroyed.
+    void release() { carry_out(shard_.release()); }
 
     // --- wait_host ----------------------------------------------------------------------------
 
     bool arrive(wait_operation& op) noexcept override {
         note_time_if_watched();
-        auto [owned, todo] = shard_.arrive(op);
-        carry_out(todo);
-        return owned;
+        return carry_out(shard_.arrive(op));
     }
 
     bool park(wait_operation& op) noexcept override {
         note_time_if_watched();
-        auto [parked, todo] = shard_.park(op, timer_event_kind::started);
-        carry_out(todo);
-        return parked;
+        return carry_out(shard_.park(op, timer_event_kind::started));
     }
 
     bool arrive_or_park(wait_operation& op) override {
         note_time_if_watched();
-        auto [owned, todo] = shard_.arrive_or_park(op);
-        carry_out(todo);
-        return owned;
+        return carry_out(shard_.arrive_or_park(op));
     }
 
     void abandon(wait_operation& op) noexcept override {
@@ -280,15 +260,9 @@ public:
         carry_out(todo);
     }
 
-    void cancel(slot_link& link) override {
-        auto todo = shard_.cancel(link);
-        carry_out(todo);
-    }
+    void cancel(slot_link& link) override { carry_out(shard_.cancel(link)); }
 
-    void forget(slot_link& link) noexcept override {
-        auto todo = shard_.forget(link);
-        carry_out(todo);
-    }
+    void forget(slot_link& link) noexcept override { carry_out(shard_.forget(link)); }
 
     // --- observed_shard -----------------------------------------------------------------------
 
@@ -326,7 +300,8 @@ public:
     }
 
     bool driver_stays(bool counted) noexcept override {
-        // Counted it may be a moment earlier: until then the driver is not set for shards that are quiet.
+        // counted_by() may lag behind `counted`. Until it catches up, the driver is not left set
+        // for quiet shards.
         return counted && wakeup::driver_stays && wakeup_.counted_by();
     }
 
@@ -346,8 +321,8 @@ private:
         }
     }
 
-    /// Ends every wait of a closed shard. Handlers that are destroyed here may destroy timers and
-    /// start other waits: those end in the same loop, and not by recursion.
+    /// Ends every wait of a closed shard. Handlers destroyed here may destroy timers and start
+    /// waits; those end in the same loop, not by recursion.
     void empty(shutdown_policy policy) {
         if (!shard_.begin_draining())
             return;
@@ -378,11 +353,11 @@ private:
             return look_after_set_backs(who);
     }
 
-    /// For clocks that can be set back: has the shard follow.
+    /// For clocks that can be set back: the shard follows.
     /// @throws std::bad_alloc
     [[nodiscard]] auto look_after_set_backs(looker who) {
         for (;;) {
-            // In this order: a reading that is older than another thread's is no set-back.
+            // Read in this order: a reading older than that of another thread is not a set-back.
             const auto seen = shard_.seen();
             const time_point t = Clock::now();
             const time::tick now = scale_.floor(t);
@@ -399,24 +374,15 @@ private:
         }
     }
 
-    /// Destroys a wait that never got into the shard.
-    void drop(wait_operation& op) noexcept {
-        if (slot_link* const link = op.slot())
-            link->unlink();
-        op.destroy();
-    }
-
     /// Ends a turn in which a handler has thrown.
     class turn_end {
     public:
         turn_end(dispatcher& d, runner_token* token) noexcept : d_(&d), token_(token) {}
-        turn_end(const turn_end&) = delete;
-        turn_end& operator=(const turn_end&) = delete;
+        turn_end& operator=(turn_end&&) = delete;
         ~turn_end() {
             if (!d_)
                 return;
-            auto todo = d_->shard_.retire(token_);
-            d_->carry_out(todo);
+            d_->carry_out(d_->shard_.retire(token_));
             d_->wakeup_.unit_ends();
         }
         void dismiss() noexcept { d_ = nullptr; }
@@ -454,12 +420,12 @@ private:
         }
     }
 
-    /// Has the time of what starts now, and wakes the readers that sleep.
+    /// Reads the time for the events of this turn, and wakes sleeping readers.
     PAWL_DETAIL_COLD void begin_watched_turn() {
         if (shard_observer* const observer = shard_.begin_turn(read_clock()))
             observer->tell();
     }
-    /// A carrier has come.
+    /// A carrier has arrived.
     void note_time_if_watched() {
         if (shard_.watched()) [[unlikely]]
             shard_.now_is(read_clock());
@@ -467,13 +433,19 @@ private:
 
     // --- commitments --------------------------------------------------------------------------
 
-    /// Does what a call of the shard has left to be done. If that is nothing, this may be gone.
+    /// Carries out a commitment. Unless it is empty, this dispatcher may be gone afterwards.
     void carry_out(commitment& todo) {
         if (!todo.empty())
             go_on(todo);
     }
+    void carry_out(commitment&& todo) { carry_out(todo); }
+    template <class Result>
+    auto carry_out(Result&& done) -> decltype(done.value) {
+        carry_out(done.todo);
+        return done.value;
+    }
 
-    /// @param no_memory what happens if the driver cannot be set; returns whether to throw.
+    /// @param no_memory called if the driver cannot be set; returns whether to rethrow.
     template <class NoMemory>
     void carry_out(commitment& todo, NoMemory no_memory) {
         if (todo.empty())
@@ -492,7 +464,7 @@ private:
         drop_arming(todo);
     }
 
-    /// All but to set the driver.
+    /// Everything except setting the driver.
     PAWL_DETAIL_NOINLINE void go_on(commitment& todo) {
         if (todo.runners)
             enqueue(std::exchange(todo.runners, nullptr));
@@ -504,7 +476,7 @@ private:
             delete this;
     }
 
-    /// The driver has been set, or need not be: this may be gone.
+    /// The driver is set, or need not be. This dispatcher may be gone afterwards.
     void drop_arming(commitment& todo) {
         if (todo.pinned)
             unpin();
@@ -513,7 +485,7 @@ private:
     void enqueue(runner_token* list) {
         const native_context* const native = wakeup_.native();
         while (list) {
-            // It may run before enqueue() returns.
+            // The unit may run before enqueue() returns.
             runner_token& token = *std::exchange(list, list->next);
             if (native) {
                 native->enqueue(context_, token);
@@ -524,12 +496,12 @@ private:
         }
     }
 
-    boost::asio::execution_context& context_; ///< not touched once the shard is closed
-    wakeup& wakeup_;                          ///< likewise
+    boost::asio::execution_context& context_; ///< not used once the shard is closed
+    wakeup& wakeup_;                          ///< not used once the shard is closed
     const time::tick_scale<Clock> scale_;
     shard shard_;
     const unsigned per_turn_;
-    std::atomic<bool> delivers_{false}; ///< the context has gone, and its handlers are invoked
+    std::atomic<bool> delivers_{false}; ///< handlers are invoked although the context is gone
     [[no_unique_address]] const delay_table<backend> rings_;
 };
 

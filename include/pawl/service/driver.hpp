@@ -3,44 +3,49 @@
 
 /// @file
 /// Purpose
-///   The one system timer of a service: wakes it at the earliest tick that any shard has asked for.
+///   The one system timer of a service. It wakes the service at the earliest tick that any shard
+///   has asked for.
 ///
 /// Model
-///   A boost::asio::basic_waitable_timer on an executor of our own that runs its handler where the
-///   context completes it. That takes public API only, works on every execution context, and leaves
-///   fork and platform to Asio. It is a timer on the clock of the service (driver_clock.hpp): one that
-///   is set, or moved by a test, and wait traits that shorten the sleep have Asio look early, and
-///   complete nothing. Moving a deadline later, or cancelling the earliest wait, costs no
-///   system call, at the price of a wake-up that finds nothing. For an earlier deadline the timer
-///   is cancelled: its handler then looks at all shards, and sets the timer anew.
+///   A boost::asio::basic_waitable_timer on an executor that runs the handler inline, where the
+///   context completes the wait. This uses public API only, works with every execution context, and
+///   leaves fork and platform to Asio. The timer uses the clock and the wait traits of the service
+///   (driver_clock.hpp): if the clock is set or moved, or if the traits shorten the sleep, Asio
+///   polls, without running a handler.
 ///
-///     event   from          to       effect                             who
-///     arm     off           set      the Asio timer is set              whoever has a deadline
-///     arm     set           hurries  if the deadline is earlier: it is  the same
-///                                    cancelled
-///     hurry   off           set      for at once                        wakeup::kick()
-///     hurry   set           hurries  it is cancelled                    that, and wakeup::rest()
-///     wake    set, hurries  off      on_wake(): the shards are looked   its handler
-///                                    at
-///   What is not in the table changes nothing, and neither does an arm that comes too late: if no shard
-///   is busy any more, and nothing but a shard that goes quiet would end the wait. There is no state for a driver that nobody needs: it
-///   stays set, wakes up once, and finds nothing.
+///   Moving a deadline later, or cancelling the earliest wait, costs no system call but one wake-up
+///   that finds nothing. For an earlier deadline the Asio timer is cancelled; its handler then
+///   looks at all shards and sets the timer again.
+///
+///     event   from          to       effect                             caller
+///     arm     off           set      the Asio timer is set              a thread with a deadline
+///     arm     set           hurries  if the deadline is earlier: the    the same
+///                                    Asio timer is cancelled
+///     hurry   off           set      the Asio timer is set, due now     wakeup::kick()
+///     hurry   set           hurries  the Asio timer is cancelled        kick(), wakeup::rest()
+///     wake    set, hurries  off      on_wake() looks at the shards      the Asio handler
+///
+///   Any other event changes nothing. Neither does an arm() that comes too late, when no shard is
+///   busy any more: the wait would never be ended. An idle driver has no state of its own: it stays
+///   armed but uncounted, wakes up once, and finds nothing.
 ///
 /// Invariants
-///   I1  At most one handler is on its way, from schedule() to on_wake(). So it does not matter
-///       that cancelling an Asio timer does not recall a handler that is queued already.
-///   I2  Whoever finds a handler on its way that was cancelled, or that expires early enough, need
-///       do no more: it will look at all shards, and what was done before that happens before it.
-///   I3  While its wait is uncounted, the context counts one unit of work less than Asio has told it
-///       of, if Asio has told it of the wait at all (native_context::counts_timers). on_wake() makes up
-///       for it before Asio, at the end of the handler, counts that handler off; shutdown(), before Asio
-///       destroys the handler.
+///   - One-handler invariant: at most one handler is on its way, from schedule() to on_wake(). So
+///     it does not matter that cancelling an Asio timer does not recall a handler that is already
+///     queued.
+///   - Covered-deadline invariant: a thread that finds a handler on its way that was cancelled, or
+///     that comes early enough, need do nothing. The handler will look at all shards, and happens
+///     after the thread's changes.
+///   - Uncounted-wait invariant: while the driver's wait is uncounted, the context counts one unit
+///     of work less than Asio has reported, if Asio reports timers at all
+///     (native_context::counts_timers). on_wake() restores the count before Asio counts the handler
+///     off; shutdown(), before Asio destroys the handler.
 ///
 /// Threads
-///   All members may be called from any thread; never under the lock of a shard.
+///   All members may be called from any thread, but never under the lock of a shard.
 ///
 /// Cost
-///   Nothing here allocates, except that Asio does when a context sets its first timer.
+///   No allocation, except that Asio allocates when a context sets its first timer.
 #ifndef PAWL_SERVICE_DRIVER_HPP
 #define PAWL_SERVICE_DRIVER_HPP
 
@@ -65,7 +70,7 @@
 
 namespace pawl::detail {
 
-/// Runs functions where it is called: in the thread that completes the driver's wait.
+/// Runs functions inline: in the thread that completes the driver's wait.
 class inline_executor {
 public:
     explicit inline_executor(boost::asio::execution_context& context) noexcept
@@ -88,10 +93,10 @@ private:
     boost::asio::execution_context* context_;
 };
 
-/// @tparam Target has `void wake()`, which is called when the driver has woken up, and is off; and,
-///                asked under the driver's lock, in this order, `any_busy()`, whether it is needed, and
-///                `counted_by()`: what counts work, but not that of the driver; null if the driver's is
-///                counted.
+/// @tparam Target must have:
+/// - `void wake()`, called when the driver has woken up and is off;
+/// - `any_busy()`, then `counted_by()`, both called under the driver's lock: whether the driver is
+///   needed, and what counts work in place of the driver (null if the driver's wait is counted).
 template <class Clock, class WaitTraits, class Target>
 class driver {
     static constexpr bool steady = keeps_time<Clock, WaitTraits>;
@@ -103,17 +108,17 @@ public:
     driver(boost::asio::execution_context& context, Target& target, bool locking)
         : mutex_(locking), context_(context), target_(target), block_(new block),
           timer_(inline_executor(context)) {}
-    driver(const driver&) = delete;
-    driver& operator=(const driver&) = delete;
+    driver& operator=(driver&&) = delete;
 
-    /// The driver of a shard that goes quiet may stay set. Another clock may leap meanwhile, of which
-    /// Asio's sleep knows nothing, and traits that shorten the sleep would have Asio look for nobody.
+    /// Whether the driver may stay set when a shard goes quiet. Not for other clocks: they may leap
+    /// while Asio sleeps; and if traits shorten the sleep, Asio would poll for nothing.
     static constexpr bool stays_set = steady;
 
-    /// Wakes up at `at`, when tick `t` begins, unless it does so at `t` or earlier already.
-    /// @throws std::bad_alloc with nothing changed, if it is the first call.
+    /// Wakes up at `at`, the start of tick `t`, or earlier.
+    /// @throws std::bad_alloc with nothing changed, in the first call only.
     void arm(time::tick t, const typename Clock::time_point& at) {
-        // A clock that was moved may have passed the time for which Asio sleeps, which does not know.
+        // The clock may have been moved past the time for which Asio sleeps, and Asio does not
+        // know.
         const bool overdue = !steady && !(Clock::now() < at);
         const std::scoped_lock lock(mutex_);
         if (state_ != state::off) {
@@ -121,13 +126,14 @@ public:
                 cancel();
             return;
         }
-        // Asked here: who sets these answers comes to the driver afterwards, and finds it off or set. In
-        // this order: a shard that went quiet and relies on a driver that stays set did so when the
-        // context counted already (I2 of wakeup_state.hpp).
+        // Asked under the lock: a thread that changes these answers calls the driver afterwards,
+        // and finds it off or set. Asked in this order: a shard that went quiet and relies on a
+        // driver that stays set did so when the context already counted work (driver-set invariant
+        // of wakeup_state.hpp).
         const bool needed = target_.any_busy();
         const native_context* const uncounted = target_.counted_by();
         if (!needed && !(uncounted && stays_set))
-            return; // the shard that needed it has come to rest() meanwhile
+            return; // meanwhile the shard that needed it has called rest()
         if constexpr (steady)
             schedule(t, at, uncounted);
         else
@@ -143,17 +149,19 @@ public:
             cancel();
     }
 
-    /// Wakes up in a moment, or earlier: a thread is about to hurry it. The context counts that.
+    /// Wakes up in a moment at the latest: another thread is about to hurry the driver. The context
+    /// counts this wait.
     void linger() {
         const std::scoped_lock lock(mutex_);
         if (state_ == state::off)
             schedule(time::tick{}, a_moment_from_now(), nullptr);
     }
 
-    /// A shard has gone quiet. Ends a wait that the context counts, or that has Asio look at a clock
-    /// again and again, if no other one is busy; has another wait not relied on (see stays_set).
+    /// A shard has gone quiet. If no other shard is busy, ends a wait that the context counts or
+    /// for which Asio polls. Any other wait stays set but is no longer relied on (see stays_set).
     void rest() {
-        const bool seldom = wait_traits::look_seldom(); // calls a user's traits: unlocked
+        const bool seldom =
+            wait_traits::look_seldom(); // calls the user's traits: not under the lock
         const std::scoped_lock lock(mutex_);
         if (state_ != state::set)
             return;
@@ -163,31 +171,31 @@ public:
             cancel();
     }
 
-    /// The context counts work for the shards from now on: a wait that it counts has to end.
+    /// From now on the context counts work for the shards: ends a wait that it counts.
     void end_counted() {
         const std::scoped_lock lock(mutex_);
         if (state_ == state::set && !uncounted_)
             cancel();
     }
 
-    /// The context shuts down, and nobody needs the driver any more. Contexts of a user's own have a
-    /// thread of Asio's, which is still there when Asio's reactor, without a lock, takes back the waits
-    /// of all timers (Boost 1.81, 1.90): it must not find ours.
+    /// The context shuts down. A user-defined context has a thread of Asio's that still runs while
+    /// Asio's reactor takes back the waits of all timers, without a lock (Boost 1.81, 1.90): it
+    /// must not find the driver's.
     ///
-    /// The context counts the wait again (I3). On Windows the destructor of an io_context takes operations from
-    /// its queue and destroys them until it counts no work: with one unit too few it leaves one behind, and with
-    /// one too many it waits for ever.
+    /// Counts the wait again (uncounted-wait invariant). On Windows the destructor of io_context
+    /// destroys queued operations until no work is counted: with one unit too few it leaves one
+    /// behind, with one too many it waits for ever.
     void shutdown() {
         const std::scoped_lock lock(mutex_);
         if (state_ != state::off && uncounted_ && uncounted_->counts_timers)
             uncounted_->work_started(context_);
         uncounted_ = nullptr;
-        timer_.cancel(); // and does not get up: the destructor of the context's class is over
+        timer_.cancel(); // not waking: the destructor of the context's class has run
     }
 
 private:
-    /// Long enough for another thread to come to the end of what it does, without spinning. Any
-    /// other clock may stand still.
+    /// Long enough for another thread to finish its call, without spinning. Other clocks may stand
+    /// still, so for them: now.
     static typename clock::time_point a_moment_from_now() {
         if constexpr (steady)
             return clock::now() + std::chrono::microseconds(50);
@@ -195,12 +203,12 @@ private:
             return clock::time_point::min();
     }
 
-    /// Memory for the one wait on timer_ (I1). Asio frees it before it invokes the handler. A
-    /// service that is made while its context is shut down dies before the scheduler that then
-    /// still holds the wait: whoever of driver and wait goes last deletes the block.
+    /// Memory for the one wait on timer_ (one-handler invariant). Asio frees it before it invokes
+    /// the handler. A service made while its context shuts down dies before the scheduler, which
+    /// still holds the wait: the last of driver and wait deletes the block.
     struct block {
-        bool owned = true; ///< the driver is there
-        bool used = false; ///< the wait is there
+        bool owned = true; ///< by the driver
+        bool used = false; ///< by the wait
         alignas(std::max_align_t) std::byte memory[192];
     };
 
@@ -264,14 +272,14 @@ private:
         armed_at_ = t;
         state_ = state::set;
         uncounted_ = native;
-        // The caller is in a unit, or pinned: it is not the last work of the context.
+        // The caller is in a unit, or pinned: this is not the last work of the context.
         if (native && native->counts_timers)
             native->work_finished(context_);
     }
 
     void cancel() {
         if (armed_at_ == time::tick{})
-            return; // it was before, or is due at once
+            return; // already cancelled, or due now
         state_ = state::hurries;
         armed_at_ = time::tick{};
         timer_.cancel();
@@ -289,16 +297,16 @@ private:
 
     enum class state {
         off,     ///< no handler is on its way
-        set,     ///< one is, for armed_at_
-        hurries, ///< one is, and comes as soon as the context can
+        set,     ///< one is on its way, for armed_at_
+        hurries, ///< one is on its way, as soon as the context can
     };
 
     optional_mutex<> mutex_;
     boost::asio::execution_context& context_;
     Target& target_;
     state state_ = state::off;
-    const native_context* uncounted_ = nullptr; ///< the wait is no work of the context (I3)
-    time::tick armed_at_; ///< tick 0: as soon as the context can, or in a moment
+    const native_context* uncounted_ = nullptr; ///< non-null: the context does not count the wait
+    time::tick armed_at_;                       ///< tick 0: now, or in a moment
     std::unique_ptr<block, leave_block> block_;
     boost::asio::basic_waitable_timer<clock, wait_traits, inline_executor> timer_;
 };

@@ -3,17 +3,18 @@
 
 /// @file
 /// Purpose
-///   The clock and the wait traits with which a driver waits on an Asio timer: those of its service.
-///   So Asio looks at a clock that is moved, or set, as often as for a timer of its own. A look that
-///   comes early completes nothing and is no unit of the context.
+///   The clock and the wait traits of the driver's Asio timer: those of its service. Asio polls a
+///   clock that may be moved or set as often as it does for its own timers. A poll that is early
+///   completes nothing, and is not a unit of the context.
 ///
 /// Threads
-///   Asio calls both under the lock of its reactor, as it does for its own timers.
+///   Asio calls both under the lock of its reactor, as for its own timers.
 #ifndef PAWL_SERVICE_DRIVER_CLOCK_HPP
 #define PAWL_SERVICE_DRIVER_CLOCK_HPP
 
+#include <pawl/on_backend.hpp>
+
 #include <pawl/service/latest_now.hpp>
-#include <pawl/service/on_backend.hpp>
 
 #include <boost/asio/wait_traits.hpp>
 
@@ -25,15 +26,14 @@
 
 namespace pawl::detail {
 
-/// Whether `Clock` is the plain steady clock, or reads it, with wait traits that do not shorten the
-/// sleep.
+/// Whether `Clock` tells steady time, and the wait traits do not shorten the sleep.
 template <class Clock, class WaitTraits>
 inline constexpr bool keeps_time =
     tells_steady_time<Clock> &&
     std::is_same_v<typename backend_choice<WaitTraits>::traits, boost::asio::wait_traits<Clock>>;
 
-/// `Clock`, with time points that Asio can subtract from each other: signed. It stops before max(),
-/// which is never.
+/// `Clock` with signed time points, which Asio can subtract. now() stays below max(), which means
+/// never.
 template <class Clock>
 class driver_clock {
     using source = typename Clock::duration;
@@ -53,7 +53,7 @@ public:
         return std::min(at(Clock::now()), time_point(last));
     }
 
-    /// The time at which `Clock` reads `t`.
+    /// Converts a time point of `Clock`.
     static time_point at(const typename Clock::time_point& t) {
         if (t == Clock::time_point::max())
             return time_point::max();
@@ -67,17 +67,17 @@ public:
     }
 };
 
-/// Wait traits of their own give the drivers of one kind of service, of which a context has one, a
-/// timer queue of their own: only the first arming of it can lack memory.
+/// A distinct traits type gives each kind of service its own timer queue in Asio. A context has one
+/// service of each kind, so only its first arming can run out of memory.
 template <class Clock, class WaitTraits>
 struct driver_wait_traits {
     using duration = typename driver_clock<Clock>::duration;
 
-    /// How long Asio may sleep if `left` is left.
+    /// How long Asio may sleep when `left` is left.
     static duration to_wait_duration(const duration& left) {
         using source = typename Clock::duration;
         if (!(left > duration::zero()))
-            return duration::zero(); // not a question for traits, which need not look at it
+            return duration::zero(); // the traits are not asked
         const source asked = left < source::max()
                                  ? source(static_cast<typename source::rep>(left.count()))
                                  : source::max();
@@ -88,11 +88,11 @@ struct driver_wait_traits {
                                : longest;
     }
 
-    /// The traits do not shorten the sleep: a timer that is not needed may stay set.
+    /// Whether the traits do not shorten the sleep, so that an unneeded timer may stay set.
     static bool look_seldom() { return to_wait_duration(duration::max()) == longest; }
 
 private:
-    // A clock that can jump is looked at every second; any other is, by Asio, every five minutes.
+    // A clock that can jump is polled every second; Asio polls any other every five minutes.
     static constexpr duration longest = std::chrono::ceil<duration>(
         Clock::is_steady ? std::chrono::seconds(3600) : std::chrono::seconds(1));
 };

@@ -6,18 +6,18 @@
 ///   FIFO of the waits that are due or cancelled and whose handlers have not begun.
 ///
 /// Model
-///   A chain of circular buffers of fixed size. Room is added when a wait is started, one buffer at
-///   a time and outside the lock, so that neither an expiry nor a cancel allocates or fails, and so
-///   that no growth copies a million pointers under the lock. Pointers in a circular buffer, rather
-///   than waits linked into a list, let the consumer prefetch the waits ahead of it. The buffers are
-///   not boost::circular_buffer: with its header come Boost.Preprocessor and Boost's concept checks,
-///   which cost more to compile than all of this library.
+///   A chain of circular buffers of fixed size. Starting a wait adds room, one buffer at a time and
+///   outside the lock. So an expiry or a cancel neither allocates nor fails, and growing never
+///   copies a million pointers under the lock. The queue stores pointers instead of linking the
+///   waits, so that the consumer can prefetch the waits ahead. It does not use
+///   boost::circular_buffer, whose header takes longer to compile than the rest of the library.
 ///
 /// Invariants
-///   I1  Room for every live wait: a wait has at most one entry (wait_state.hpp, I1).
+///   - Room invariant: there is room for every live wait. A wait has at most one entry (one-carrier
+///     invariant of wait_state.hpp).
 ///
 /// Cost
-///   O(1) each; 8 bytes per wait that was ever outstanding at the same time.
+///   O(1) per call; 8 bytes per wait of the largest number that were outstanding at once.
 #ifndef PAWL_SERVICE_DUE_QUEUE_HPP
 #define PAWL_SERVICE_DUE_QUEUE_HPP
 
@@ -31,7 +31,7 @@
 
 namespace pawl::detail {
 
-/// A wait in the due queue.
+/// An entry of the due queue: a wait, and whether its cancel is only noted.
 class due_entry {
 public:
     due_entry() = default;
@@ -44,8 +44,8 @@ public:
         return *reinterpret_cast<wait_operation*>(word_ & ~std::uintptr_t{1});
     }
 
-    /// The wait was cancelled, but is not told yet: it is armed, and nothing but this entry points
-    /// at it. Whoever takes the entry makes that transition. So a cancel need not fetch the wait.
+    /// The cancel is only noted: the wait is still `armed`, and reachable from this entry only.
+    /// Taking the entry makes the transition. So a cancel need not fetch the wait.
     [[nodiscard]] bool cancelled() const noexcept { return (word_ & 1) != 0; }
 
 private:
@@ -54,9 +54,9 @@ private:
 
 class due_queue {
 public:
-    static constexpr std::size_t length = 512;
+    static constexpr std::size_t length = 64;
 
-    /// A circular buffer of fixed size. The positions count on without end.
+    /// A circular buffer of fixed size. Positions are never reset.
     struct segment {
         static_assert((length & (length - 1)) == 0, "positions wrap by a mask");
 
@@ -67,13 +67,12 @@ public:
 
         std::size_t begin = 0;
         std::size_t end = 0;
-        segment* next = nullptr; ///< owned, like the first one by the queue
+        segment* next = nullptr; ///< owned by this segment; the queue owns the first
         due_entry ring[length];
     };
 
     due_queue() : head_(new segment), tail_(head_), last_(head_) {}
-    due_queue(const due_queue&) = delete;
-    due_queue& operator=(const due_queue&) = delete;
+    due_queue& operator=(due_queue&&) = delete;
     ~due_queue() {
         while (head_)
             delete std::exchange(head_, head_->next);
@@ -82,7 +81,7 @@ public:
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
-    /// True if `waits` entries are sure to fit. The first segment may be used up in part.
+    /// Whether `waits` entries fit in any case. The first segment may be partly used up.
     [[nodiscard]] bool has_room_for(std::size_t waits) const noexcept {
         return waits <= (segments_ - 1) * length || (segments_ == 1 && waits <= length);
     }
@@ -111,7 +110,8 @@ public:
         segment& head = *head_;
         const due_entry entry = head.at(head.begin++);
         --size_;
-        // The waits ahead lie anywhere in memory. Two cache lines hold one with a small handler.
+        // The waits ahead are scattered in memory. Two cache lines hold a wait with a small
+        // handler.
         if (constexpr std::size_t ahead = 4; head.size() > ahead) {
             const char* soon =
                 reinterpret_cast<const char*>(&head.at(head.begin + ahead).operation());
@@ -121,7 +121,7 @@ public:
         return entry;
     }
 
-    /// For all entries, in order.
+    /// Calls `f` for all entries, in order.
     template <class Function>
     void for_each(Function f) const {
         for (segment* s = head_; s != tail_->next; s = s->next) {
@@ -142,10 +142,10 @@ private:
         append(used);
     }
 
-    // Not by unique_ptr, which takes as long to compile as the whole queue.
+    // Not a unique_ptr, which takes as long to compile as the whole queue.
     segment* head_;
     segment* tail_; ///< the segment that is being filled
-    segment* last_; ///< the end of the chain; the segments behind the tail are empty
+    segment* last_; ///< end of the chain; segments after the tail are empty
     std::size_t segments_ = 1;
     std::size_t size_ = 0;
 };

@@ -3,27 +3,31 @@
 
 /// @file
 /// Purpose
-///   Files the timers of a shard in its time structure. A wheel takes any timer; for a set of rings
-///   see ring_filing.hpp, which those who use none need not compile.
+///   Files the timers of a shard in its time structure. This header is for wheels, which take any
+///   timer; ring_filing.hpp is for rings, and costs nothing unless it is included.
 ///
 /// Threads
-///   Guarded by the lock of the shard.
+///   Guarded by the shard's lock.
 ///
 /// Cost
-///   O(1), but for make_room(), which moves all timers once.
+///   O(1), except make_room(), which moves all timers once when a wheel grows.
 #ifndef PAWL_SERVICE_FILING_HPP
 #define PAWL_SERVICE_FILING_HPP
 
-#include <pawl/service/options.hpp>
+#include <pawl/service/optional_mutex.hpp>
 #include <pawl/service/wait_ledger.hpp>
 
 #include <pawl/time/backend.hpp>
 #include <pawl/time/tick.hpp>
 
+#include <pawl/config.hpp>
+#include <pawl/options.hpp>
+
 #include <algorithm>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
-#include <utility>
+#include <mutex>
 
 namespace pawl::time {
 
@@ -39,28 +43,22 @@ concept ring_backend = std::same_as<Backend, time::timeout_rings>;
 template <class Backend>
 concept any_backend = time::backend<Backend> || ring_backend<Backend>;
 
-/// A reading of a clock, as a number that compares as the reading does.
+/// A reading of a clock as an integer with the same order.
 enum class clock_reading : std::uint64_t {};
 
-/// When a timer is due whose clock may be set back.
+/// The deadline of a timer on a clock that may be set back.
 struct settable_deadline {
     time::tick due;
-    /// The expiry, if it had passed, so that `due` is the tick in which it lies, not the next one.
-    /// Then it is due no more if the clock is set back to before it, be it in that tick.
+    /// The expiry, if it had passed when it was set. `due` is then the tick that contains it, not
+    /// the next one; and setting the clock back to before the expiry makes the timer wait again,
+    /// even within that tick.
     clock_reading passed{};
 };
 
-/// It becomes another one when it has a crowd, and says when: time::growing_wheel.
-template <class Backend>
-concept growing_backend = requires(Backend& b) {
-    { b.wants_to_grow() } noexcept -> std::same_as<bool>;
-    b.grow(Backend::make_room());
-};
-
-/// What became of a timer that was to be filed.
+/// The result of filing a timer.
 struct filed {
-    time::tick wake = time::tick::never(); ///< when the driver has to come for it
-    bool done = false;                     ///< it has its place
+    time::tick wake = time::tick::never(); ///< when the driver must wake the shard
+    bool done = false;                     ///< the timer is filed
 };
 
 /// The filing of a wheel.
@@ -78,7 +76,7 @@ public:
     [[nodiscard]] Backend& backend() noexcept { return backend_; }
     [[nodiscard]] const Backend& backend() const noexcept { return backend_; }
 
-    /// Files a timer, unless it is filed already for its other waits.
+    /// Files a timer, unless it is already filed for other waits.
     /// @param alone it has no other armed waits.
     filed file(timer_core& timer, deadline due, bool alone) noexcept {
         if (!timer.filed())
@@ -88,9 +86,10 @@ public:
         return {due, true};
     }
 
-    /// Files a timer with all its waits.
+    /// Files a timer again, for all its waits.
     filed file_anew(timer_core& timer, deadline due) noexcept {
-        // In this order: a timer with an armed wait is filed, and its links need not be looked at.
+        // Checked in this order: a timer with an armed wait is filed, and its links need not be
+        // read.
         if (wait_ledger::sure_of_one(timer) || timer.filed())
             backend_.rearm(timer, due);
         else
@@ -112,14 +111,14 @@ public:
         return place;
     }
 
-    /// The latest expiry of a filed timer whose tick was rounded down since it had passed: while the
-    /// clock reads less, it was set back. May be that of a timer that is not filed any more.
+    /// The latest expiry among filed timers whose tick was rounded down because it had passed. A
+    /// clock that reads less was set back. The timer may no longer be filed.
     [[nodiscard]] clock_reading passed() const noexcept { return passed_; }
-    /// All that is due at a reading that is no earlier has been handed out.
+    /// Everything due at such a reading has been handed out.
     void forget_passed() noexcept { passed_ = {}; }
 
-    /// The clock was set back, to tick `now` or before what had passed. All that is filed goes to
-    /// `all`.
+    /// The clock was set back, to tick `now` or to before `passed()`. Moves everything that is
+    /// filed to `all`.
     void set_back(tick now, clock_reading reading, typename Backend::detached& all) noexcept {
         backend_.detach_all(all);
         backend_.rewind(std::min(now, backend_.now()));
@@ -128,7 +127,7 @@ public:
             forget_passed();
     }
 
-    /// Files a timer that set_back() has taken.
+    /// Files a timer that set_back() has detached.
     void refile(time::timer_node& node) noexcept {
         if (lies_ahead_ && (node.user() & rounded_down) != 0) {
             node.set_user(0, rounded_down);
@@ -142,25 +141,27 @@ public:
         return false;
     }
 
-    /// Has the wheel grow, if it wants to and there is memory. That is allocated with `lock` released.
-    /// @return true if the lock was released: look again.
-    template <class Lock>
-        requires growing_backend<Backend>
-    [[nodiscard]] bool make_room(Lock& lock) {
-        if (!backend_.wants_to_grow())
+    /// Makes room for `timers` timers. Allocates with `mutex` unlocked.
+    /// @return true if it was unlocked: check again.
+    /// @throws std::bad_alloc
+    template <class Mutex>
+    [[nodiscard]] bool make_room(Mutex& mutex, std::size_t timers) {
+        if constexpr (time::reserving_backend<Backend>)
+            return !backend_.has_room_for(timers) && add_room(mutex);
+        else
             return false;
-        lock.unlock();
-        auto room = Backend::make_room();
-        lock.lock();
-        if (backend_.wants_to_grow())
-            backend_.grow(std::move(room));
-        lock.unlock(); // if it does not want to any more, the room is freed here
-        room.reset();
-        lock.lock();
-        return true;
+    }
+    /// The same for a time when all timers are detached.
+    template <class Mutex>
+    [[nodiscard]] bool make_room_to_detach(Mutex& mutex, std::size_t timers) {
+        if constexpr (time::reserving_backend<Backend>)
+            return !backend_.has_room_to_detach(timers) && add_room(mutex);
+        else
+            return false;
     }
 
-    /// Lets go of some timer. @return false if there is none.
+    /// Unfiles some timer.
+    /// @return false if there is none.
     [[nodiscard]] bool take_any(time::timer_node*& node) noexcept {
         node = backend_.any();
         if (node)
@@ -168,7 +169,8 @@ public:
         return node != nullptr;
     }
 
-    /// Lets go of a timer of a set. @return false if none is left.
+    /// Unfiles a timer of a set.
+    /// @return false if none is left.
     [[nodiscard]] static bool pop(typename Backend::detached& set,
                                   time::timer_node*& node) noexcept {
         node = set.pop();
@@ -176,9 +178,19 @@ public:
     }
 
 private:
-    /// A bit of timer_node::user, besides those of the ledger: filed by the tick in which its
-    /// expiry lies, which is later than the begin of that tick.
+    /// A bit of timer_node::user, next to those of the ledger: the timer is filed under the tick
+    /// that contains its expiry, rounded down.
     static constexpr unsigned rounded_down = 4;
+
+    template <class Mutex>
+    PAWL_DETAIL_NOINLINE bool add_room(Mutex& mutex) {
+        const std::size_t size = backend_.next_room_part();
+        const unlocked meanwhile(mutex);
+        typename Backend::room_part part(size); // if another thread was faster, freed unlocked
+        const std::scoped_lock lock(mutex);
+        backend_.add_room(part);
+        return true;
+    }
 
     void note(timer_core& timer, const settable_deadline& when) noexcept {
         timer.set_user(when.passed != clock_reading{} ? rounded_down : 0, rounded_down);
@@ -187,10 +199,10 @@ private:
 
     Backend backend_;
     clock_reading passed_{};
-    bool lies_ahead_ = false; ///< some of what had passed, for what set_back() has taken
+    bool lies_ahead_ = false; ///< some expiries that had passed lie ahead again
 };
 
-/// What a service knows of delays besides: nothing, unless it has rings.
+/// The table of delays of a service. Empty unless the backend is rings.
 template <any_backend Backend>
 struct delay_table {
     explicit delay_table(const options&) noexcept {}

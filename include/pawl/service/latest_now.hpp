@@ -3,16 +3,16 @@
 
 /// @file
 /// Purpose
-///   The time of a clock from above. That is enough where an expiry is set a duration from now: the
-///   wait is not early, and late by what the bound is off. Whether an expiry has come is judged by the
-///   clock itself, `Clock::now()`.
+///   An upper bound of a clock's time, for expiries that are set relative to now. Such a wait is
+///   never early, and late by the error of the bound. Whether an expiry has come is decided by
+///   `Clock::now()`.
 ///
 /// Cost
-///   A reading of the clock, or what a clock such as coarse_clock has instead.
+///   One clock reading, or whatever a clock such as coarse_clock offers instead.
 #ifndef PAWL_SERVICE_LATEST_NOW_HPP
 #define PAWL_SERVICE_LATEST_NOW_HPP
 
-#include <pawl/service/saturating.hpp>
+#include <pawl/time/saturating.hpp>
 
 #include <chrono>
 #include <concepts>
@@ -20,13 +20,13 @@
 
 namespace pawl::detail {
 
-/// A clock that has a cheaper reading than now(), which is not before it.
+/// A clock with a cheaper reading that is never before now().
 template <class Clock>
 concept has_latest_now = requires {
     { Clock::latest_now() } -> std::same_as<typename Clock::time_point>;
 };
 
-/// At least what `Clock::now()` said before the call.
+/// A time no earlier than `Clock::now()` before the call.
 template <class Clock>
 [[nodiscard]] typename Clock::time_point latest_now() {
     if constexpr (has_latest_now<Clock>)
@@ -35,13 +35,13 @@ template <class Clock>
         return Clock::now();
 }
 
-/// `d` from now, saturating, and not before that. Exact, if `d` is zero or less: then it has passed.
+/// `d` from now, saturating, or a little later. Exact if `d` is not positive: that time has passed.
 template <class Clock>
 [[nodiscard]] typename Clock::time_point sum_from_now(const typename Clock::duration& d) {
     return saturating_sum(d > Clock::duration::zero() ? latest_now<Clock>() : Clock::now(), d);
 }
 
-/// Whether `Clock::now()` is that of the steady clock. Specialised for clocks that are no other.
+/// Whether `Clock::now()` is the time of the steady clock. Specialised for clocks that wrap it.
 template <class Clock>
 inline constexpr bool tells_steady_time = std::is_same_v<Clock, std::chrono::steady_clock>;
 

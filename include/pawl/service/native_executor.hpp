@@ -3,16 +3,16 @@
 
 /// @file
 /// Purpose
-///   Finds the native executor of an execution context behind the executors that users hand over,
-///   so that units can be queued on the context itself and handlers that belong to it run without a
-///   detour.
+///   Finds the native executor of an execution context behind a user's executor. With it, units are
+///   queued directly on the context, and handlers that belong to the context run without a
+///   hand-over.
 ///
 /// Model
-///   An `execution_context&` gives no executor, and cannot be told of work. io_context, thread_pool
-///   and system_context have one; it is looked for in the executor of a timer, inside strands and
-///   inside any_io_executor.
-///   Where none is found (an executor type of the user's own), the service queues its units through
-///   its driver (driver.hpp), and handlers are dispatched: slower, and right all the same.
+///   An `execution_context&` has no executor, and cannot be told of outstanding work. io_context,
+///   thread_pool and system_context have native executors; they are found in the executor of a
+///   timer, also inside strands and inside any_io_executor. If none is found (a user-defined
+///   executor type), the service queues its units through its driver (driver.hpp) and dispatches
+///   handlers: slower, with the same results.
 #ifndef PAWL_SERVICE_NATIVE_EXECUTOR_HPP
 #define PAWL_SERVICE_NATIVE_EXECUTOR_HPP
 
@@ -36,7 +36,7 @@
 
 namespace pawl::detail {
 
-/// The execution context of any executor, of the property kind or of the Networking TS kind.
+/// The execution context of an executor, with properties or of the Networking TS.
 template <class Executor>
 [[nodiscard]] boost::asio::execution_context& context_of(const Executor& ex) {
     if constexpr (boost::asio::can_query_v<const Executor&, boost::asio::execution::context_t>)
@@ -45,31 +45,32 @@ template <class Executor>
         return ex.context();
 }
 
-/// The unit itself. Destroyed unrun when its context is shut down; the shard is closed by then.
+/// The queued unit. Destroyed without being run when its context shuts down; the shard is closed by
+/// then.
 struct runner {
     runner_token* token;
 
     void operator()() const { token->host->run(*token); }
 };
 
-/// What can be done with a context whose type is known.
+/// Operations on a context of known type.
 struct native_context {
     /// Queues a unit.
     void (*enqueue)(boost::asio::execution_context&, runner_token&);
-    /// Whether this thread runs the context. Null, as the next two are, where that is not known.
+    /// Whether this thread runs the context. Null if unknown, as are the next two.
     bool (*runs_here)(boost::asio::execution_context&);
-    /// Tell the context of work, besides what it counts itself.
+    /// Report outstanding work to the context, in addition to what Asio reports.
     void (*work_started)(boost::asio::execution_context&);
     void (*work_finished)(boost::asio::execution_context&);
-    /// A timer of Asio that is set is work of the context. Not on Windows, but for io_context: other
-    /// contexts get an I/O completion port of their own there, which counts it, and has a thread.
+    /// Whether the context counts a set Asio timer as work. On Windows only io_context does: other
+    /// contexts use a separate I/O completion port, which counts it and has a thread.
     bool counts_timers;
 };
 
 template <class Executor>
 void enqueue(const Executor& ex, runner_token& token) {
     namespace execution = boost::asio::execution;
-    // Not as a continuation: that would wait for the end of the handler that runs now.
+    // Not as a continuation, which would wait for the current handler to end.
     boost::asio::prefer(
         boost::asio::require(ex, execution::blocking.never),
         execution::allocator(own_block_allocator<void, runner_token::block_type>(token.block)))
@@ -84,7 +85,7 @@ void enqueue_on(boost::asio::execution_context& context, runner_token& token) {
         enqueue(static_cast<Context&>(context).get_executor(), token);
 }
 
-/// Not system_context, which does not count, nor any without the executors of the Networking TS.
+/// Contexts that count work through a Networking TS executor. system_context does not count.
 template <class Context>
 concept counts_work = requires(Context& context) {
     context.get_executor().running_in_this_thread();
@@ -116,8 +117,8 @@ template <class Context>
 template <class Context>
 inline constexpr native_context native_context_for = native_context_of<Context>();
 
-/// `Executor` is `Inner` with a default completion token, as Asio's as_default_on() makes it, and nothing
-/// else.
+/// Whether `Executor` is exactly `Inner` with a default completion token, as made by
+/// as_default_on().
 template <class Executor, class Inner>
 concept defaults_on =
     requires {
@@ -127,12 +128,12 @@ concept defaults_on =
         Executor,
         typename Executor::default_completion_token_type::template executor_with_default<Inner>>;
 
-/// What can be done with `context`, or nullptr if its native executor is not found in `ex`.
+/// The operations on `context`; nullptr if its native executor is not found in `ex`.
 template <class Executor>
 [[nodiscard]] const native_context* find_native(const Executor& ex,
                                                 const boost::asio::execution_context& context) {
     using namespace boost::asio;
-    // Compared, because the inner executor of a user's type may belong anywhere.
+    // Compared, because a user-defined executor may wrap an executor of another context.
     const auto here = [&](const native_context& native) {
         return &context_of(ex) == &context ? &native : nullptr;
     };
@@ -170,8 +171,8 @@ template <class Executor>
     }
 }
 
-/// True if a handler whose associated executor is `ex` may be invoked by the thread that runs
-/// `context`, as dispatch() through `ex` would do.
+/// Whether the thread that runs `context` may invoke a handler with associated executor `ex`, as
+/// dispatch() on `ex` would.
 template <class Executor>
 [[nodiscard]] bool runs_natively(const Executor& ex,
                                  const boost::asio::execution_context& context) noexcept {

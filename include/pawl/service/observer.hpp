@@ -3,27 +3,30 @@
 
 /// @file
 /// Purpose
-///   What a shard shows to readers of events and to statistics: its counts, which it always keeps, and,
-///   while it is watched, each thing that happens to a timer. Interfaces only, so that unused features
-///   cost no compile time.
+///   The interface between a shard and its observers (event readers and statistics): counts, which
+///   a shard always keeps; and, while it is watched, each event of a timer. Interfaces only: unused
+///   features cost no compile time.
 ///
 /// Model
-///   timer_service --visit--> observed_shard --note--> shard_observer, one for each shard
-///        ^                                                 ^
-///   service_registry <--watch-- context_watcher --makes----+
+///     timer_service --visit--> observed_shard --note--> shard_observer, one for each shard
+///          ^                                                 ^
+///     service_registry <--watch-- context_watcher --makes----+
 ///
 /// Threads
-///   What is called under the lock of a shard says so. It must neither block nor throw nor call
-///   anything of a user's.
+///   Functions that are called under the shard's lock are marked. They must not block, throw, or
+///   call user code.
 ///
 /// Cost
-///   A shard that is not watched pays one instruction for each count, and nothing else.
+///   An unwatched shard pays one instruction per count.
 #ifndef PAWL_SERVICE_OBSERVER_HPP
 #define PAWL_SERVICE_OBSERVER_HPP
+
+#include <pawl/timer_event_kind.hpp>
 
 #include <pawl/service/optional_mutex.hpp>
 #include <pawl/service/spin_mutex.hpp>
 
+#include <pawl/wait/timer_core.hpp>
 #include <pawl/wait/wait_operation.hpp>
 
 #include <pawl/time/tick.hpp>
@@ -32,34 +35,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <utility>
 
-namespace pawl {
+namespace pawl::detail {
 
-/// What can happen to a timer. See pawl::timer_event.
-enum class timer_event_kind : std::uint8_t {
-    armed,   ///< a wait was started
-    moved,   ///< the deadline of its waits was moved by a re-arm
-    due,     ///< waits have fallen due; their handlers are queued
-    started, ///< the handler of a wait that had fallen due is about to be invoked
-    cancelled, ///< waits were ended by a cancel, a new expiry, a destruction, a slot or expire_all(), or
-               ///< refused by a full ring
-    overflowed, ///< a full ring had no room for its waits: they are refused, or have fallen due early
-    shut_down, ///< waits were ended because a context was destroyed: theirs, or that of their handler
-};
-
-/// How many values timer_event_kind has.
-inline constexpr std::size_t timer_event_kinds = 7;
-
-namespace detail {
-
-/// A reading of the clock: a tick, and how far that has come.
+/// A reading of the clock: a tick, and the time since it began.
 struct moment {
     time::tick tick;
     std::chrono::nanoseconds past;
 };
 
-/// What has happened in a shard since it was made. Only the first three ever fall.
+/// Counts of a shard since it was made. Only the first three can decrease.
 struct shard_counts {
     std::uint64_t pending = 0;     ///< waits whose handlers have not begun
     std::uint64_t armed = 0;       ///< of those, waits for their deadline
@@ -72,50 +57,50 @@ struct shard_counts {
     std::uint64_t level_moves = 0; ///< timers that were moved to a lower level of a wheel
 };
 
-/// What has happened to a timer.
+/// An event of a timer.
 struct happening {
     timer_event_kind what;
     const timer_core* timer;
     time::tick due;        ///< of the timer
-    std::size_t waits = 1; ///< of the timer that it is about
-    time::tick now{};      ///< if it is `due`
+    std::size_t waits = 1; ///< how many waits of the timer it is about
+    time::tick now{};      ///< set if `what` is `due`
 };
 
-/// Notes what happens in one shard. But for what says otherwise, called under its lock.
+/// Receives the events of one shard. Called under its lock, except where noted.
 class shard_observer {
 public:
-    /// @return whether a reader sleeps that has to be told: see tell().
+    /// @return whether a sleeping reader must be woken: see tell().
     virtual bool note(const happening& h) noexcept = 0;
 
-    /// A turn of the context begins, and a reader sleeps: shows what was noted to the readers.
+    /// A turn of the context begins while a reader sleeps: publishes the noted events.
     virtual void publish() noexcept = 0;
 
-    /// A timer with a name may have moved to another address.
+    /// A named timer may have moved to another address.
     virtual void moved(const timer_core& from, const timer_core& to) noexcept = 0;
-    /// A timer with a name may be destroyed.
+    /// A named timer may be about to be destroyed.
     virtual void gone(const timer_core& timer) noexcept = 0;
 
-    /// Before what follows: the clock was read.
+    /// The time of the events that follow.
     virtual void now_is(const moment& now) noexcept = 0;
-    /// Wakes the readers that sleep until something happens. Not under a lock.
+    /// Wakes sleeping readers. Not called under a lock.
     virtual void tell() = 0;
 
-    /// Whether handlers are to be timed.
+    /// Whether to measure handlers.
     [[nodiscard]] virtual bool times_handlers() const noexcept = 0;
-    /// A handler took so long. Not under a lock.
+    /// The duration of a handler. Not called under a lock.
     virtual void handler_took(std::chrono::nanoseconds time) noexcept = 0;
-    /// Keeps it alive beyond its context.
+    /// Shared ownership, which may outlive the context.
     [[nodiscard]] virtual std::shared_ptr<shard_observer> share() noexcept = 0;
 
 protected:
     ~shard_observer() = default;
 };
 
-/// Stands for a wait that has begun: completes it, and tells how long its handler has taken. There is one
-/// in each thread, since a thread completes a wait before it takes another.
+/// Proxy for a wait that has begun: completes it, and reports how long its handler has taken. One
+/// per thread suffices: a thread completes a wait before it takes the next.
 class timed_wait final : public wait_operation {
 public:
-    /// @param op has begun, and is direct.
+    /// @param op has begun and is direct.
     [[nodiscard]] static wait_operation& instead_of(wait_operation& op, shard_observer& observer) {
         static thread_local timed_wait instance;
         instance.op_ = &op;
@@ -124,9 +109,9 @@ public:
     }
 
 private:
-    timed_wait() noexcept : wait_operation(&perform, true, kind::slotless) {}
+    timed_wait() noexcept : wait_operation(&perform, true) {}
 
-    /// Tells, also if the handler throws.
+    /// Reports even if the handler throws.
     struct stopwatch {
         const std::shared_ptr<shard_observer> observer; // the handler may outlive its context
         const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
@@ -136,7 +121,8 @@ private:
 
     static void perform(wait_operation& base, action what, wait_host*) {
         auto& self = static_cast<timed_wait&>(base);
-        wait_operation& op = *self.op_; // the handler may run the context, and this be used again
+        wait_operation& op =
+            *self.op_; // a copy: the handler may run the context, which reuses this
         if (what == action::destroy)
             return op.destroy();
         const stopwatch time{self.observer_->share()};
@@ -147,22 +133,23 @@ private:
     shard_observer* observer_ = nullptr;
 };
 
-/// A shard, seen by those who look.
+/// A shard as seen by observers.
 class observed_shard {
 public:
     using lock_type = optional_mutex<spin_mutex>;
 
-    /// Its lock.
+    /// The shard's lock.
     [[nodiscard]] virtual lock_type& mutex() noexcept = 0;
 
     // --- under its lock -----------------------------------------------------------------------
 
-    /// From now on `observer` is told what happens, if it is not null.
-    /// @param watched of each event. @param named of timers that move or go.
+    /// Sets the observer; null: none.
+    /// @param watched report every event.
+    /// @param named report named timers that move or go.
     virtual void observe(shard_observer* observer, bool watched, bool named) noexcept = 0;
     [[nodiscard]] virtual shard_counts counts() const noexcept = 0;
-    /// Adds the number of timers on each level to `levels`, which is long enough; nothing for a
-    /// structure without levels.
+    /// Adds the number of timers on each level to `levels`, which has levels() elements. Does
+    /// nothing for a structure without levels.
     virtual void count_levels(std::size_t* levels) const noexcept = 0;
 
     // --- from any thread ----------------------------------------------------------------------
@@ -176,20 +163,19 @@ protected:
     ~observed_shard() = default;
 };
 
-/// Is told which shards a context has. Made for the first reader, name or measurement.
+/// Learns which shards a context has. Made for the first reader, name or measurement.
 class context_watcher {
 public:
-    /// A shard is there, until it is given to remove(). Not under its lock.
+    /// A shard exists, until remove(). Not called under its lock.
     /// @throws std::bad_alloc with nothing changed.
     virtual void add(observed_shard& shard) = 0;
-    /// A shard is closed. Not under its lock.
+    /// A shard is closed. Not called under its lock.
     virtual void remove(observed_shard& shard) noexcept = 0;
 
 protected:
     ~context_watcher() = default;
 };
 
-} // namespace detail
-} // namespace pawl
+} // namespace pawl::detail
 
 #endif // PAWL_SERVICE_OBSERVER_HPP

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: BSL-1.0
 
 /// @file
-/// A mutex that a context for one thread switches off, and that a process of one thread does not
-/// pay for.
+/// A mutex that single-threaded contexts switch off, and that costs nothing while the process has
+/// one thread.
 #ifndef PAWL_SERVICE_OPTIONAL_MUTEX_HPP
 #define PAWL_SERVICE_OPTIONAL_MUTEX_HPP
 
@@ -18,8 +18,8 @@
 
 namespace pawl::detail {
 
-/// True if the process is sure to have one thread. Then no other can appear while a lock of ours is
-/// held: no foreign code runs under it.
+/// Whether the process certainly has one thread; may return false negatives. While one of our locks
+/// is held this cannot change, because no foreign code runs under it.
 [[nodiscard]] inline bool single_threaded() noexcept {
 #if __has_include(<sys/single_threaded.h>)
     return __libc_single_threaded;
@@ -28,10 +28,10 @@ namespace pawl::detail {
 #endif
 }
 
-/// `Mutex`, where it is needed.
+/// A `Mutex` that locks only if needed.
 ///
-/// Where it is switched off, it notices threads that should not be there: one that locks it while
-/// another one runs a unit() of the context. It looks if PAWL_ASSERT does.
+/// If it is disabled, it detects misuse: a thread that locks it while another runs a unit() of the
+/// context. The check is a PAWL_ASSERT.
 template <class Mutex = std::mutex>
 class optional_mutex {
 public:
@@ -52,16 +52,16 @@ public:
         }
     }
 
-    /// spin_mutex::give_way()
+    /// See spin_mutex::give_way().
     void give_way() const noexcept {
         if (enabled_)
             mutex_.give_way();
     }
 
-    /// By the thread that has locked it: it excludes another thread.
+    /// Called by the thread that has locked it: whether other threads are excluded.
     [[nodiscard]] bool held() const noexcept { return locked_; }
 
-    /// While it lives, its thread runs the context.
+    /// Marks the thread as running the context.
     class unit {
     public:
         explicit unit(optional_mutex& m) noexcept : mutex_(m.enabled_ ? nullptr : &m) {
@@ -71,8 +71,7 @@ public:
             before_ = mutex_->runs_.load(std::memory_order_relaxed);
             mutex_->runs_.store(this_thread(), std::memory_order_relaxed);
         }
-        unit(const unit&) = delete;
-        unit& operator=(const unit&) = delete;
+        unit& operator=(unit&&) = delete;
         ~unit() {
             if (mutex_)
                 mutex_->runs_.store(before_, std::memory_order_relaxed);
@@ -80,7 +79,7 @@ public:
 
     private:
         optional_mutex* const mutex_;
-        const void* before_ = nullptr; ///< the same thread, in a handler that runs the context
+        const void* before_ = nullptr; ///< this thread, if a handler runs the context
     };
 
 private:
@@ -98,8 +97,20 @@ private:
 
     Mutex mutex_;
     const bool enabled_;
-    bool locked_ = false;                    ///< what unlock() has to undo; guarded by the mutex
-    std::atomic<const void*> runs_{nullptr}; ///< the thread, if it is not enabled
+    bool locked_ = false;                    ///< whether unlock() must unlock mutex_; guarded by it
+    std::atomic<const void*> runs_{nullptr}; ///< the thread in a unit(), if disabled
+};
+
+/// Unlocks a mutex for its lifetime.
+template <class Mutex>
+class unlocked {
+public:
+    explicit unlocked(Mutex& m) : mutex_(m) { m.unlock(); }
+    unlocked& operator=(unlocked&&) = delete;
+    ~unlocked() { mutex_.lock(); } // does not throw: the thread does not hold it
+
+private:
+    Mutex& mutex_;
 };
 
 } // namespace pawl::detail

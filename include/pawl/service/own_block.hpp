@@ -3,7 +3,7 @@
 
 /// @file
 /// Purpose
-///   Memory that an object keeps for what Asio allocates on its behalf, one object at a time.
+///   A block of memory inside an object, for Asio's allocations on its behalf, one at a time.
 #ifndef PAWL_SERVICE_OWN_BLOCK_HPP
 #define PAWL_SERVICE_OWN_BLOCK_HPP
 
@@ -17,7 +17,7 @@ struct own_block {
     alignas(std::max_align_t) std::byte bytes[Size];
 };
 
-/// Gives out the block, which must be free, and the heap for what is larger.
+/// Allocates the block, which must be free; larger requests go to the heap.
 template <class T, class Block>
 class own_block_allocator {
 public:

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSL-1.0
 
 /// @file
-/// What is asked of the machine: how many processors it has, and what two of them should not share.
+/// Facts about the machine: the number of processors, and the size of a cache line.
 #ifndef PAWL_SERVICE_PROCESSORS_HPP
 #define PAWL_SERVICE_PROCESSORS_HPP
 
@@ -18,18 +18,18 @@
 
 namespace pawl::detail {
 
-/// What one thread writes and another one reads should be so far apart. Not
-/// std::hardware_destructive_interference_size, which changes with the flags of the compiler.
+/// Distance that avoids false sharing. Not std::hardware_destructive_interference_size, which
+/// depends on compiler flags.
 #if defined(__APPLE__) && defined(__aarch64__)
 inline constexpr std::size_t cache_line = 128;
 #else
 inline constexpr std::size_t cache_line = 64;
 #endif
 
-/// 0 if that is not known.
+/// The number of processors; 0 if unknown.
 [[nodiscard]] inline unsigned processors_online() noexcept {
 #if PAWL_DETAIL_POSIX
-    const long n = ::sysconf(_SC_NPROCESSORS_ONLN); // <thread> would cost time to compile
+    const long n = ::sysconf(_SC_NPROCESSORS_ONLN); // <thread> is slow to compile
     return n > 0 ? static_cast<unsigned>(n) : 0;
 #else
     return std::thread::hardware_concurrency();

@@ -3,19 +3,20 @@
 
 /// @file
 /// Purpose
-///   Files the timers of a shard in rings. They take timers of certain delays, and only so many: here
-///   is what happens when one is full.
+///   Files the timers of a shard in rings. Rings take timers with certain delays only, and have a
+///   capacity: this header decides what happens when a ring is full.
 ///
 /// Threads
-///   Guarded by the lock of the shard.
+///   Guarded by the shard's lock.
 ///
 /// Cost
-///   O(1); flushing ends one timer for each that is filed.
+///   O(1). With `flush_oldest`, filing a timer may end one other timer.
 #ifndef PAWL_SERVICE_RING_FILING_HPP
 #define PAWL_SERVICE_RING_FILING_HPP
 
+#include <pawl/options.hpp>
+
 #include <pawl/service/filing.hpp>
-#include <pawl/service/options.hpp>
 #include <pawl/service/ring_table.hpp>
 #include <pawl/service/wait_ledger.hpp>
 
@@ -41,23 +42,23 @@ public:
     [[nodiscard]] Backend& backend() noexcept { return backend_; }
     [[nodiscard]] const Backend& backend() const noexcept { return backend_; }
 
-    /// As above. Timers that are flushed are given to `flush`, which has their waits fall due.
-    /// Not done if the timer is overdue, or if its ring is full. It is filed nowhere then, unless it
-    /// is refused: then it is as it was.
+    /// filing::file() for rings. Flushed timers go to `flush`, which makes their waits due. Not
+    /// done if the timer is overdue or the ring is full: then it is not filed, except that a
+    /// refused timer keeps its place.
     template <class Flush>
     filed file(timer_core& timer, deadline due, bool alone, Flush flush) noexcept {
         if (timer.filed() && !alone)
-            return {backend_.next_wake(timer.slot()), true};
+            return {backend_.ring(timer.slot()).next_wake(), true};
         while (due.ring != deadline::overdue) {
             if (backend_.place(timer, due))
-                return {backend_.next_wake(due.ring), true};
-            timer_core* const oldest = static_cast<timer_core*>(backend_.oldest(due.ring));
+                return {backend_.ring(due.ring).next_wake(), true};
+            auto* const oldest = static_cast<timer_core*>(backend_.ring(due.ring).oldest());
             if (!oldest || when_full_ != ring_overflow::flush_oldest)
                 break;
             backend_.erase(*oldest);
             flush(*oldest);
         }
-        // Its place belongs to another deadline, which no later wait may inherit.
+        // Its place belongs to another deadline, which a later wait must not inherit.
         if (timer.filed() && !refuses(due))
             backend_.erase(timer);
         return {};
@@ -67,8 +68,8 @@ public:
     [[nodiscard]] static constexpr clock_reading passed() noexcept { return {}; }
     static constexpr void forget_passed() noexcept {}
 
-    /// As above, but what is let go of may be the place of a timer that was cancelled: then `node`
-    /// is null. One step of a bounded number.
+    /// filing::take_any() for rings. Each call handles one slot, which may be that of a cancelled
+    /// timer: then `node` is null.
     [[nodiscard]] bool take_any(time::timer_node*& node) noexcept {
         return backend_.take_any(node);
     }
@@ -77,7 +78,7 @@ public:
         return set.pop(node);
     }
 
-    /// What a timer is told that was not filed: no, or that it is due.
+    /// Whether a timer that was not filed is refused, or due.
     [[nodiscard]] bool refuses(deadline due) const noexcept {
         return due.ring != deadline::overdue && when_full_ != ring_overflow::expire_now;
     }
@@ -87,26 +88,31 @@ public:
         return ec;
     }
 
-    /// Has the ring drop what nobody waits for any more, or grow, if it is full. What grows is
-    /// allocated with `lock` released.
-    /// @return true if the lock was released: look again.
+    /// Makes room in a full ring: drops cancelled timers, or grows. Allocates with `lock` released.
+    /// @return true if the lock was released: check again.
     /// @throws std::bad_alloc
     template <class Lock>
     [[nodiscard]] bool make_room(Lock& lock, const timer_core& timer, deadline due) {
         while (due.ring != deadline::overdue && !backend_.has_room(timer, due.ring)) {
-            timer_core* const oldest = static_cast<timer_core*>(backend_.oldest(due.ring));
+            auto& ring = backend_.ring(due.ring);
+            auto* const oldest = static_cast<timer_core*>(ring.oldest());
             if (oldest && (!oldest->newest() || oldest == &timer)) {
                 backend_.erase(*oldest);
                 continue;
             }
-            if (when_full_ != ring_overflow::grow || !backend_.can_grow(due.ring))
+            if (when_full_ != ring_overflow::grow || !ring.can_grow())
                 break;
             lock.unlock();
-            auto room = backend_.prepare_growth(due.ring);
+            auto room = ring.prepare_growth();
             lock.lock();
-            backend_.grow(due.ring, std::move(room));
+            (void)ring.grow(std::move(room)); // false: there is room already
             return true;
         }
+        return false;
+    }
+
+    template <class Mutex>
+    [[nodiscard]] static constexpr bool make_room_to_detach(Mutex&, std::size_t) noexcept {
         return false;
     }
 
@@ -115,7 +121,7 @@ private:
     const ring_overflow when_full_;
 };
 
-/// Which ring serves which delay.
+/// The table of delays of a service with rings.
 template <ring_backend Backend>
 struct delay_table<Backend> : ring_table {
     using ring_table::ring_table;

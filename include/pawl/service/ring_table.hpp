@@ -3,17 +3,17 @@
 
 /// @file
 /// Purpose
-///   Which ring a delay belongs to, and what to say of one that has none.
+///   Maps a delay to its ring. A delay without a ring is an error with a clear text.
 ///
 /// Threads
-///   Never changes.
+///   Immutable.
 ///
 /// Cost
 ///   O(log n) for n rings.
 #ifndef PAWL_SERVICE_RING_TABLE_HPP
 #define PAWL_SERVICE_RING_TABLE_HPP
 
-#include <pawl/service/options.hpp>
+#include <pawl/options.hpp>
 
 #include <pawl/time/duration_text.hpp>
 #include <pawl/time/timeout_rings.hpp>
@@ -37,7 +37,7 @@ public:
         std::ranges::sort(rings_, {}, &ring_options::ring::delay);
     }
 
-    /// What the rings are made from, those with short delays first.
+    /// The shapes of the rings, shortest delay first.
     [[nodiscard]] std::vector<time::timeout_rings::shape> shapes() const {
         std::vector<time::timeout_rings::shape> all;
         for (const auto& r : rings_) {
@@ -49,15 +49,15 @@ public:
     }
 
     /// The ring with the shortest delay that is not less than `d`.
-    /// Precondition: there is one.
+    /// @pre there is one.
     [[nodiscard]] unsigned ring_for(nanoseconds d) const {
         const auto r = std::ranges::lower_bound(rings_, d, {}, &ring_options::ring::delay);
         PAWL_ASSERT(r != rings_.end());
         return static_cast<unsigned>(r - rings_.begin());
     }
 
-    /// @throws std::invalid_argument that names the delays there are, if no ring serves `d`. What
-    ///         has passed already needs no ring.
+    /// @throws std::invalid_argument that lists the configured delays, if no ring serves `d`. A
+    ///         delay that has passed needs no ring.
     void require(nanoseconds d) const {
         if (d <= nanoseconds::zero())
             return;
@@ -66,14 +66,14 @@ public:
             refuse(time::detail::text_of(d));
     }
 
-    /// @throws std::invalid_argument likewise, if no ring is that long.
+    /// @throws std::invalid_argument as require(), if no ring is long enough.
     void require_longest(nanoseconds d) const {
         if (d > nanoseconds::zero() && (rings_.empty() || rings_.back().delay < d))
             refuse(time::detail::text_of(d));
     }
 
-    /// @throws std::invalid_argument likewise, if no ring serves a delay within `min` .. `max`.
-    /// @return a delay that one serves, the longest of them; `max` if that has passed.
+    /// @throws std::invalid_argument as require(), if no ring serves a delay within `min` .. `max`.
+    /// @return the longest delay that a ring serves; `max` if that has passed.
     [[nodiscard]] nanoseconds within(nanoseconds min, nanoseconds max) const {
         if (max <= nanoseconds::zero())
             return max;

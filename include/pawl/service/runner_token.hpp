@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSL-1.0
 
 /// @file
-/// The units that a shard has queued on its context, without saying how.
+/// The units that a shard queues on its context, independent of how.
 #ifndef PAWL_SERVICE_RUNNER_TOKEN_HPP
 #define PAWL_SERVICE_RUNNER_TOKEN_HPP
 
@@ -12,14 +12,17 @@ namespace pawl::detail {
 
 class runner_host;
 
-/// The right to have one unit queued on the context, and the memory for it: queueing does not
-/// allocate.
+/// The right to queue one unit, with the memory for it: queueing does not allocate.
 struct runner_token {
+#if defined(_WIN32)
+    using block_type = own_block<96>; // Asio's operations begin with an OVERLAPPED
+#else
     using block_type = own_block<64>;
+#endif
 
     runner_host* host = nullptr;
     runner_token* next = nullptr;
-    block_type block; ///< free whenever the token is being queued
+    block_type block; ///< free when the token is queued
 };
 
 /// Runs a unit.

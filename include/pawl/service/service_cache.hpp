@@ -3,25 +3,26 @@
 
 /// @file
 /// Purpose
-///   Finds the dispatcher for a timer without Asio's search for the service, which takes the mutex of
-///   the context: each thread remembers, for each kind of service, the context that it used last.
+///   Finds the dispatcher for a timer without Asio's service lookup, which locks the context's
+///   mutex. Each thread caches, per kind of service, the context that it used last.
 ///
 /// Model
-///   service --owns--> life <--reads-- what a thread remembers
-///   A context that dies may leave its address to another one. So whoever remembers a service shares
-///   its `life`, which outlives it and says whether it is over.
+///     service --owns--> life <--reads-- cache of a thread
+///
+///   A new context may reuse the address of a dead one. So each cache shares the `life` of its
+///   service, which outlives the service and says whether it is over.
 ///
 /// Threads
-///   A thread reads and writes only what it remembers itself, and the two atomics of a life.
+///   A thread accesses only its own cache and the two atomics of a life.
 ///
 /// Cost
-///   A few reads if the thread uses one context; Asio's search each time if it takes turns. A life is
-///   8 bytes on the heap.
+///   A few loads if the thread uses one context; Asio's lookup each time if it alternates. A life
+///   is 8 bytes on the heap.
 ///
 /// Limits
-///   While the services of a context are being destroyed (not: shut down), no timer may be made in
-///   it. Asio loses a service that is made then, and never ends it.
-///   A shared library whose code has made timers stays loaded until those threads end.
+///   No timer may be made in a context while its services are being destroyed (as opposed to shut
+///   down): Asio loses a service that is made then, and never destroys it.
+///   A shared library that has made timers in a thread must stay loaded until that thread ends.
 #ifndef PAWL_SERVICE_SERVICE_CACHE_HPP
 #define PAWL_SERVICE_SERVICE_CACHE_HPP
 
@@ -33,10 +34,10 @@
 
 namespace pawl::detail {
 
-/// Whether a service is still there.
+/// Whether a service still exists.
 class service_life {
 public:
-    /// @return one that is shared by the caller.
+    /// @return a new life, shared by the caller.
     [[nodiscard]] static service_life& begin() { return *new service_life; }
 
     void share() noexcept { users_.fetch_add(1, std::memory_order_relaxed); }
@@ -45,11 +46,11 @@ public:
             delete this;
     }
 
-    /// The service is destroyed now.
+    /// The service is being destroyed.
     void end() noexcept { over_.store(true, std::memory_order_relaxed); }
 
-    /// relaxed: whoever may use the context that now has the address of a dead one, was told of it
-    /// after the end of that one's services.
+    /// relaxed: a thread that may use a context at a reused address learned of it after the
+    /// services of the dead context had ended.
     [[nodiscard]] bool over() const noexcept { return over_.load(std::memory_order_relaxed); }
 
 private:
@@ -60,15 +61,15 @@ private:
     std::atomic<bool> over_{false};
 };
 
-/// @tparam Service has a `service_life& life()`, and a `dispatcher& enter()` for a thread that comes.
+/// @tparam Service has `service_life& life()`, and `dispatcher& enter()`, called on a miss.
 template <class Service>
 class service_cache {
 public:
     using dispatcher = typename Service::dispatcher;
 
     /// The dispatcher of this thread in the service of `context`.
-    // Not inlined: a coroutine may go on in another thread, and compilers keep the address of a
-    // thread's variable in a register.
+    // Not inlined: a coroutine may resume in another thread, and compilers cache the address of a
+    // thread_local variable in a register.
     [[nodiscard]] PAWL_DETAIL_NOINLINE static dispatcher&
     find(boost::asio::execution_context& context) {
         const memory& m = memory_;
@@ -80,10 +81,10 @@ private:
         const boost::asio::execution_context* context = nullptr;
         dispatcher* home = nullptr;
         service_life* life = nullptr; ///< shared, unless null
-        bool closed = false;          ///< the thread ends
+        bool closed = false;          ///< the thread is ending
     };
 
-    /// From its destruction on the thread remembers nothing any more.
+    /// Its destruction disables the cache of the thread.
     struct at_thread_end {
         void touch() const noexcept {}
         ~at_thread_end() {
@@ -111,7 +112,7 @@ private:
         memory_ = {};
     }
 
-    // constinit, and destroyed by nobody: so it is read without asking whether it is there.
+    // constinit and trivially destructible: an access needs no initialisation check.
     static inline constinit thread_local memory memory_{};
 };
 

@@ -3,8 +3,8 @@
 
 /// @file
 /// Purpose
-///   Knows the timer services of a context: each clock has its own, and expire_all() is for all of
-///   them.
+///   The list of timer services of a context, one per clock. Used by functions for all of them,
+///   such as expire_all().
 ///
 /// Threads
 ///   All members may be called from any thread.
@@ -30,7 +30,7 @@
 
 namespace PAWL_DETAIL_DETAIL_BUILD {
 
-/// A timer service of any clock.
+/// A timer service, whatever its clock.
 class registered_service {
 public:
     virtual std::size_t expire_all(const boost::system::error_code& ec, wait_ending how) = 0;
@@ -39,20 +39,20 @@ public:
     virtual void time_goes_on() = 0;
 #endif
 
-    /// Tells `watcher` of every shard, and of those that will be added.
+    /// Reports every shard to `watcher`, now and when it is added.
     virtual void watch(const std::shared_ptr<context_watcher>& watcher) = 0;
 
-    /// What statistics tell of a service, besides its shards.
+    /// Facts about a service for statistics.
     struct description {
         const char* clock;
         const char* backend;
-        std::uint64_t wake_ups; ///< of the driver
+        std::uint64_t wake_ups; ///< by the driver
     };
     [[nodiscard]] virtual description describe() const noexcept = 0;
-    /// The shards. Those that are added meanwhile may be left out.
+    /// The shards. May miss one that is being added.
     [[nodiscard]] virtual std::vector<observed_shard*> observed_shards() const = 0;
 
-    /// The address of something that each clock has its own of. Not typeid: -fno-rtti is in use.
+    /// An address that identifies the clock. Not typeid: some users compile with -fno-rtti.
     [[nodiscard]] virtual const void* clock() const noexcept = 0;
 
 protected:
@@ -61,30 +61,30 @@ protected:
 private:
     friend class service_registry;
 
-    registered_service* next_ = nullptr; ///< that was added before
+    registered_service* next_ = nullptr; ///< the one added before
     bool added_ = false;
 };
 
-/// A timer service of this clock, on whatever backend.
+/// A timer service of this clock, on any backend.
 template <class Clock>
 class registered_service_on : public registered_service {
 public:
     /// A lower bound for the time of the next expiry; time_point::max() if no wait is armed.
     [[nodiscard]] virtual typename Clock::time_point next_wake() const = 0;
 
-    /// Waits whose handlers have not begun although their deadlines have passed.
+    /// Waits that are due and whose handlers have not begun.
     [[nodiscard]] virtual std::size_t due_count() const = 0;
 
     [[nodiscard]] const void* clock() const noexcept final { return &clock_tag; }
 
-    static inline char clock_tag = 0; // not const: equal constants may be folded
+    static inline char clock_tag = 0; // not const: constants may be merged
 
 protected:
     ~registered_service_on() override = default;
 };
 
-/// The timer services of one context. A service adds itself when its first timer is made, not when
-/// it is constructed: Asio may construct two at a time and destroy one.
+/// The timer services of one context. A service registers when its first timer is made, not when it
+/// is constructed: Asio may construct two at once and destroy one.
 class service_registry final : public boost::asio::execution_context::service {
 public:
     using key_type = service_registry;
@@ -94,7 +94,7 @@ public:
     explicit service_registry(boost::asio::execution_context& context)
         : boost::asio::execution_context::service(context) {}
 
-    /// @throws std::bad_alloc if `s` is not watched: then it is to be added again.
+    /// @throws std::bad_alloc if `s` could not be watched; call add() again.
     void add(registered_service& s) {
         std::shared_ptr<context_watcher> watcher;
         {
@@ -110,7 +110,7 @@ public:
             s.watch(watcher);
     }
 
-    /// From now on `watcher` is told of every shard of each service, once.
+    /// Reports every shard of each service to `watcher` once, from now on.
     void watch(const std::shared_ptr<context_watcher>& watcher) {
         {
             const std::scoped_lock lock(mutex_);
@@ -128,7 +128,7 @@ public:
             *link = s.next_;
     }
 
-    /// Calls `f` for every service, with no lock held: services live as long as the context.
+    /// Calls `f` for every service, without a lock: services live as long as the context.
     template <class Function>
     void for_each(Function f) {
         registered_service* s = nullptr;

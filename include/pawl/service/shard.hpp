@@ -3,53 +3,57 @@
 
 /// @file
 /// Purpose
-///   One lock, one time structure, one due queue: everything that happens to the timers of one
-///   shard, as calls that return what the caller has to do next. No clock, no executor, no Asio:
-///   tested without an io_context. What happens to many timers at once is in shard_base.hpp.
+///   One lock, one time structure, one due queue: everything that happens to single timers of one
+///   shard, as calls that return what the caller must do next. No clock, no executor, no Asio:
+///   tested without an io_context. What happens to many timers at once is in shard_base.hpp, which
+///   also has the data.
 ///
 /// Model
-///   start --> time structure --expire--> due queue --take--> handler
-///                  |                        ^
-///                  +------- cancel ---------+
-///   The due queue is drained by runners (runner_pool.hpp). Every call returns a commitment: which
-///   more have to be queued, and whether the driver has to be set. What keeps the context at work
-///   until that is done stands in wakeup_state.hpp.
+///     start --> time structure --expire--> due queue --take--> handler
+///                    |                        ^
+///                    +------- cancel ---------+
+///
+///   Runners drain the due queue (runner_pool.hpp). Every call returns a commitment: which runners
+///   to queue, and whether to set the driver. wakeup_state.hpp keeps the context at work until that
+///   is done.
 ///
 /// Invariants
-///   I1  There are enough runners whenever the lock is free: nothing that is due is forgotten.
-///   I2  A timer with an armed wait is filed, with the due tick of its expiry. A timer may stay
-///       filed when its waits are gone (cancel does not touch the time structure); then it is
-///       dropped, or moved to its new due tick, when the time structure comes across it.
-///   I3  I1 and I2 of wakeup_state.hpp.
-///   I4  Nothing that the shard calls under its lock is foreign code (P5).
-///   I5  The shard is alive while users_ > 0: its service, every timer that ever waited, every
-///       carrier, every limit on a timer of the caller's.
+///   - Runner invariant: whenever the lock is free, there are enough runners for all that is due.
+///     Nothing due is forgotten.
+///   - Filing invariant: a timer with an armed wait is filed under the due tick of its expiry. A
+///     timer may stay filed after its waits are gone, since cancel does not touch the time
+///     structure; when the time structure comes across it, it is dropped, or filed under its new
+///     due tick.
+///   - Wake-up invariants: the busy invariant and the driver-set invariant of wakeup_state.hpp.
+///   - Foreign-code invariant: nothing that is called under the lock is foreign code (P5).
+///   - User invariant: the shard lives while users_ > 0. Users are its service, every timer that
+///     ever waited, every carrier, every cancellation slot, and every limit on a timer of the
+///     caller. So at most users_ timers are filed, and the time structure has room for as many as
+///     there were users at the last start.
 ///
 /// Threads
-///   Every call locks, but for leave() and busy(). Timers are shared with the expiry side only through
-///   their timer_core.
+///   Every call locks, except leave() and busy(). Expiry reaches a timer through its timer_core
+///   only.
 ///
 /// Cost
-///   start, re-arm, cancel of one wait: O(1) under the lock, but for the one start with which a wheel
-///   grows. collect: at most batch_limit timers.
+///   start, re-arm, cancel of one wait: O(1) under the lock. collect: at most batch_limit timers.
 #ifndef PAWL_SERVICE_SHARD_HPP
 #define PAWL_SERVICE_SHARD_HPP
 
 #include <pawl/service/filing.hpp>
-#include <pawl/service/options.hpp>
 #include <pawl/service/runner_pool.hpp>
 #include <pawl/service/shard_base.hpp>
 #include <pawl/service/wait_ledger.hpp>
 #include <pawl/service/wakeup_state.hpp>
 
+#include <pawl/time/invariant_check.hpp>
 #include <pawl/time/tick.hpp>
 
 #include <pawl/config.hpp>
+#include <pawl/options.hpp>
 
 #include <cstddef>
 #include <mutex>
-#include <stdexcept>
-#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -64,23 +68,25 @@ public:
     using typename base::tick;
     using deadline = typename filing<Backend>::deadline;
 
-    /// A number, and what is left to be done.
+    /// A value, and what the caller must do next.
     template <class T>
     struct result {
         T value{};
         commitment todo{};
     };
 
-    /// @param host runs the runners. @param work the context; both null for a shard without one.
+    /// @param host runs the runners.
+    /// @param work the context. Both are null for a shard without one.
     shard(const options& o, tick now, runner_host* host = nullptr, work_host* work = nullptr)
         : base(o, now, host, work) {}
 
     // --- timers -------------------------------------------------------------------------------
 
-    /// Starts a wait of `timer`, whose expiry is `due`: a deadline, or a settable_deadline. So many
-    /// `users` come with it: the timer if it is not yet one, and a limit that is going to
-    /// withdraw() it. The wait may be over at once if a ring has no room.
-    /// @return false if the shard is closed: the wait is left to end_draining(), and the caller is
+    /// Starts a wait of `timer`. With a full ring it may be over at once.
+    /// @param due the expiry: a deadline, or a settable_deadline.
+    /// @param users how many users come with the wait: the timer if it is not one yet, and a limit
+    ///         that will withdraw() it.
+    /// @return false if the shard is closed: end_draining() will return the wait, and the caller is
     ///         a user.
     /// @throws std::bad_alloc with nothing changed.
     template <class Deadline = deadline>
@@ -88,10 +94,10 @@ public:
                                      unsigned users) {
         result<bool> out{true};
         std::unique_lock lock(mutex_);
-        users_ += users; // also if this fails: the handler may own the timer, and die with it
+        users_ += users; // even if this fails: the handler may own the timer
         do {
-            while (!waits_.has_room_for_one_more())
-                make_due_room(lock);
+            while (!has_room_for_one_more())
+                make_wait_room();
         } while (!(timer.filed() && timer.newest()) && make_filing_room(lock, timer, due));
         if (attention_ != 0) [[unlikely]] {
             if (closed()) {
@@ -108,21 +114,21 @@ public:
         return out;
     }
 
-    /// Takes back a wait that was just started, if nobody has had it since: its driver could not be
-    /// set. The caller is pinned, or the only thread.
-    /// @return true if the caller owns the wait again.
+    /// Takes back a wait that was just started, because its driver could not be set. The caller is
+    /// pinned, or the only thread.
+    /// @return true if the caller owns the wait again; false if it has become due.
     [[nodiscard]] result<bool> withdraw(const timer_core& timer, wait_operation& op) noexcept {
         result<bool> out;
         const std::scoped_lock lock(mutex_);
         out.value = waits_.withdraw(timer, op);
         if (attention_ != 0 && out.value) [[unlikely]]
             note({timer_event_kind::cancelled, &timer, timer.due});
-        settle_outside(out.todo); // nothing, for one that is pinned: unpin() does it
+        settle_outside(out.todo); // no effect if pinned: unpin() does it
         return out;
     }
 
     /// Ends a held wait.
-    /// @param leaves a user leaves, too.
+    /// @param leaves drop one user as well.
     /// @return true if nothing here points at the wait any more; false if its carrier will come.
     [[nodiscard]] result<bool> withdraw(wait_operation& op, bool leaves = false) noexcept {
         result<bool> out;
@@ -134,7 +140,7 @@ public:
         return out;
     }
 
-    /// Ends a held wait together with its timer, which has no other.
+    /// Ends a held wait together with its timer, which has no other waits.
     /// @return as withdraw().
     [[nodiscard]] result<bool> leave(timer_core& timer, wait_operation& op) noexcept {
         result<bool> out;
@@ -145,7 +151,7 @@ public:
         return out;
     }
 
-    /// Cancels up to `limit` waits of `timer` that have not started, the oldest first.
+    /// Cancels up to `limit` waits of `timer` that have not begun, oldest first.
     /// @return how many.
     [[nodiscard]] result<std::size_t> cancel(timer_core& timer, std::size_t limit) noexcept {
         result<std::size_t> out;
@@ -157,7 +163,7 @@ public:
         return out;
     }
 
-    /// Cancels the wait that a cancellation slot belongs to, if it is still there.
+    /// Cancels the wait of a cancellation slot, if it still exists.
     commitment cancel(slot_link& link) noexcept {
         commitment out;
         const std::scoped_lock lock(mutex_);
@@ -171,7 +177,7 @@ public:
         return out;
     }
 
-    /// The handler in a cancellation slot is going away.
+    /// The handler in a cancellation slot is being destroyed.
     commitment forget(slot_link& link) noexcept {
         commitment out;
         const std::scoped_lock lock(mutex_);
@@ -183,12 +189,12 @@ public:
 
     struct rearmed {
         std::size_t count = 0; ///< waits of the timer
-        bool refused = false;  ///< its ring has no room: nothing was moved
+        bool refused = false;  ///< its ring is full: nothing was moved
         commitment todo{};
     };
 
-    /// Moves the deadline of every wait of `timer` that has not started.
-    /// @throws std::bad_alloc with nothing changed, if a ring has to grow.
+    /// Moves the deadline of every wait of `timer` that has not begun.
+    /// @throws std::bad_alloc with nothing changed, if a ring must grow.
     template <class Deadline = deadline>
     [[nodiscard]] rearmed rearm(timer_core& timer, Deadline due) noexcept(!ring_backend<Backend>) {
         rearmed out;
@@ -207,13 +213,13 @@ public:
         return out;
     }
 
-    /// The driver could not be set: let the next start try again.
+    /// The driver could not be set: the next start will try again.
     void arm_failed() noexcept {
         const std::scoped_lock lock(mutex_);
         wakeup_.will_not_look();
     }
 
-    /// The caller, which was pinned, has set the driver, or has failed to.
+    /// The pinned caller has set the driver, or failed to.
     commitment unpin() noexcept {
         commitment out;
         const std::scoped_lock lock(mutex_);
@@ -233,7 +239,7 @@ public:
         to.for_each_wait([&](wait_operation& op) { op.set_owner(&to); });
     }
 
-    /// The timer is going away, and has no waits.
+    /// The timer is being destroyed, and has no waits.
     commitment release(timer_core& timer) noexcept {
         commitment out;
         const std::scoped_lock lock(mutex_);
@@ -246,15 +252,15 @@ public:
 
     struct taken {
         wait_operation* op = nullptr; ///< complete this wait, or hand it over
-        bool behind = false;          ///< nothing was done: collect() first, then try again
-        bool retired = false;         ///< the caller is no runner any more
+        bool behind = false;          ///< nothing was taken: collect(), then try again
+        bool retired = false;         ///< the caller is no longer a runner
         commitment todo{};
     };
 
-    /// Takes the next wait that is due. If it is the `last` one of the caller's turn, or if there
-    /// is none, the caller ceases to be a runner, and others go on instead.
+    /// Takes the next wait that is due. If it is the `last` of the caller's turn, or there is none,
+    /// the caller ceases to be a runner, and other runners take over.
     /// @param up_to_date the caller has just called collect().
-    // Inlined into the one loop that runs everything; compilers think it too large for that.
+    // Forced inline: called by the one loop that runs everything, but over the compilers' size limit.
     [[nodiscard]] PAWL_DETAIL_ALWAYS_INLINE taken take(runner_token* token, bool last,
                                                        bool up_to_date) noexcept {
         taken out;
@@ -262,8 +268,8 @@ public:
         if (waits_.due() != 0) {
             out.op = waits_.take();
             if (out.op && out.op->state.phase() != wait_phase::started)
-                ++users_;                     // the carrier that the caller is about to send
-            last = last || waits_.due() == 0; // what falls due during the handler is for others
+                ++users_;                     // the carrier that the caller will send
+            last = last || waits_.due() == 0; // other runners take what becomes due meanwhile
         } else {
             out.behind = backlog_ && !up_to_date;
             last = !out.behind;
@@ -276,7 +282,8 @@ public:
         return out;
     }
 
-    /// The caller, which was queued with `token` if that is not null, ceases to be a runner.
+    /// The caller ceases to be a runner. `token` is the token it was queued with; nullptr if it was
+    /// not queued.
     commitment retire(runner_token* token) noexcept {
         commitment out;
         const std::scoped_lock lock(mutex_);
@@ -284,7 +291,7 @@ public:
         return out;
     }
 
-    /// Gives back a runner that is not going to be queued: the driver comes in its place.
+    /// Gives back a runner that will not be queued: the driver comes instead.
     void unclaim(runner_token& token) noexcept {
         const std::scoped_lock lock(mutex_);
         runners_.retire(&token);
@@ -292,13 +299,13 @@ public:
 
     // --- the context --------------------------------------------------------------------------
 
-    /// A guard for a unit, which notices other threads where locks are switched off.
+    /// A guard for a unit, which detects other threads where locking is disabled.
     [[nodiscard]] auto run_unit() noexcept { return typename lock_type::unit(mutex_); }
 
-    /// The commitment has been carried out, if it says `entered`.
+    /// A commitment with `entered` has been carried out.
     void leave() noexcept { wakeup_.leave(); }
 
-    /// Whether threads have left that were to carry out what this shard has asked for.
+    /// Whether all threads that carry out commitments of this shard have finished.
     [[nodiscard]] bool all_have_left() noexcept {
         const std::scoped_lock lock(mutex_);
         return wakeup_.all_have_left();
@@ -310,7 +317,8 @@ public:
         wakeup_.count();
     }
 
-    /// It is closed, and empty. @return wakeup_state::end()
+    /// The shard is closed and empty.
+    /// @return wakeup_state::end()
     [[nodiscard]] bool end_work() noexcept {
         const std::scoped_lock lock(mutex_);
         return wakeup_.end();
@@ -332,8 +340,8 @@ public:
         return out;
     }
 
-    /// wait_host::park(); what a carrier does that is destroyed, too.
-    /// @param what becomes of a wait that is not parked.
+    /// wait_host::park(). Also called by a carrier that is destroyed.
+    /// @param what the event to note if the wait is not parked.
     /// @return false if the caller owns the wait.
     [[nodiscard]] result<bool> park(wait_operation& op, timer_event_kind what) noexcept {
         result<bool> out;
@@ -353,17 +361,17 @@ public:
         if (out.value)
             note_arrival(op, timer_event_kind::started, out.todo);
         drop_user(out.todo);
-        PAWL_ASSERT(!out.todo.last); // in a unit, the service is one
+        PAWL_ASSERT(!out.todo.last); // in a unit, so the service is a user
         return out;
     }
 
-    /// A timer that has not waited is known from here on, until release().
+    /// Counts a timer that has not waited as a user, until release().
     void enroll() noexcept {
         const std::scoped_lock lock(mutex_);
         ++users_;
     }
 
-    /// The service is going away.
+    /// The service is being destroyed.
     commitment release() noexcept {
         commitment out;
         const std::scoped_lock lock(mutex_);
@@ -373,8 +381,8 @@ public:
 
     // --- for tests and for clocks under control -----------------------------------------------
 
-    /// Waits that are due or cancelled and whose handlers have not begun, the handed over ones not
-    /// counted. O(1) for each.
+    /// Waits that are due or cancelled and whose handlers have not begun, excluding those handed
+    /// over. O(1) for each.
     [[nodiscard]] std::size_t due_count() noexcept {
         const std::scoped_lock lock(mutex_);
         return waits_.ready();
@@ -385,7 +393,7 @@ public:
         return waits_.armed();
     }
 
-    /// Lower bound of the next tick at which anything is due.
+    /// A lower bound of the next tick at which anything is due.
     [[nodiscard]] tick next_wake() noexcept {
         const std::scoped_lock lock(mutex_);
         return waits_.armed() != 0 ? files_.backend().next_wake() : tick::never();
@@ -395,16 +403,15 @@ public:
     void invariant() {
         const std::scoped_lock lock(mutex_);
         files_.backend().invariant();
-        if (runners_.wants_more(waits_.due(), backlog_) && !closed())
-            throw std::logic_error("shard: I1: " + std::to_string(runners_.count()) +
-                                   " runners for " + std::to_string(waits_.due()) + " entries");
-        if (waits_.armed() > waits_.live())
-            throw std::logic_error("shard: armed " + std::to_string(waits_.armed()) + " of " +
-                                   std::to_string(waits_.live()));
-        if (wakeup_.busy() != (active() || wakeup_.pinned()) && !closed())
-            throw std::logic_error("shard: I3: busy is " + std::to_string(wakeup_.busy()) + ", " +
-                                   std::to_string(waits_.armed()) + " armed, " +
-                                   std::to_string(runners_.count()) + " runners");
+        const time::detail::invariant_check require{"shard"};
+        require(closed() || !runners_.wants_more(waits_.due(), backlog_),
+                "runner invariant: too few runners",
+                {{"runners", runners_.count()}, {"entries", waits_.due()}});
+        require(waits_.armed() <= waits_.live(), "more waits are armed than there are",
+                {{"armed", waits_.armed()}, {"live", waits_.live()}});
+        require(
+            closed() || wakeup_.busy() == (active() || wakeup_.pinned()), "busy invariant",
+            {{"busy", wakeup_.busy()}, {"armed", waits_.armed()}, {"runners", runners_.count()}});
     }
 
 private:
@@ -432,7 +439,7 @@ private:
     using base::waits_;
     using base::wakeup_;
 
-    /// Files a timer whose wait begins.
+    /// start() without the checks.
     template <class Deadline>
     PAWL_DETAIL_ALWAYS_INLINE void start_locked(timer_core& timer, wait_operation& op,
                                                 const Deadline& due, commitment& out) noexcept {
@@ -448,7 +455,7 @@ private:
         if constexpr (ring_backend<Backend>) {
             if (!place.done)
                 finish_unfiled(timer, due);
-            settle_outside(out); // another timer may have made room
+            settle_outside(out); // other timers may have been made due
         }
     }
 
@@ -456,7 +463,7 @@ private:
         return wait_ledger::sure_of_one(timer) || timer.newest() != nullptr;
     }
 
-    // Out of line, so that the path of a shard that is not watched stays short.
+    // Out of line, which keeps the path of an unwatched shard short.
     template <class Deadline>
     PAWL_DETAIL_COLD void start_observed(timer_core& timer, wait_operation& op, const Deadline& due,
                                          commitment& out) noexcept {
@@ -492,32 +499,45 @@ private:
         if constexpr (ring_backend<Backend>) {
             if (!place.done)
                 finish_unfiled(timer, due);
-            settle_outside(out.todo); // another timer may have made room
+            settle_outside(out.todo); // other timers may have been made due
         }
     }
 
+    [[nodiscard]] bool has_room_for_one_more() const noexcept {
+        const std::size_t waits = waits_.live() + 1;
+        return waits_.has_room_for(waits) && runners_.has_room_for(waits);
+    }
+
     /// Releases the lock for a while.
-    PAWL_DETAIL_NOINLINE void make_due_room(std::unique_lock<lock_type>& lock) {
-        lock.unlock();
-        auto* const room = new due_queue::segment;
-        lock.lock(); // does not throw: it is no lock that a thread could hold twice
-        waits_.add_room(*room);
+    PAWL_DETAIL_NOINLINE void make_wait_room() {
+        if (!waits_.has_room_for(waits_.live() + 1))
+            add_room<due_queue::segment>(waits_);
+        else
+            add_room<runner_pool::part>(runners_);
+    }
+    /// If two threads add room at the same time, there is more than needed.
+    template <class Room, class To>
+    void add_room(To& to) {
+        Room* room = nullptr;
+        {
+            const unlocked meanwhile(mutex_);
+            room = new Room;
+        }
+        to.add_room(*room);
     }
 
     /// @return true if the lock was released.
     template <class Deadline>
-    [[nodiscard]] bool make_filing_room(std::unique_lock<lock_type>& lock,
+    [[nodiscard]] bool make_filing_room([[maybe_unused]] std::unique_lock<lock_type>& lock,
                                         [[maybe_unused]] const timer_core& timer,
                                         [[maybe_unused]] const Deadline& due) {
         if constexpr (ring_backend<Backend>)
             return !closed() && files_.make_room(lock, timer, due);
-        else if constexpr (growing_backend<Backend>)
-            return !closed() && files_.make_room(lock);
         else
-            return false;
+            return !closed() && files_.make_room(mutex_, users_);
     }
 
-    /// Files a timer whose wait begins. To that end a ring may have others fall due.
+    /// Files a timer for a new wait. A full ring may make other timers due.
     template <class Deadline>
     PAWL_DETAIL_ALWAYS_INLINE filed file(timer_core& timer, const Deadline& due,
                                          bool alone) noexcept {
@@ -526,7 +546,7 @@ private:
         else
             return files_.file(timer, due, alone);
     }
-    /// The same for one with all its waits.
+    /// The same for a timer with all its waits.
     template <class Deadline>
     PAWL_DETAIL_ALWAYS_INLINE filed file_anew(timer_core& timer, const Deadline& due) noexcept {
         if constexpr (ring_backend<Backend>)
@@ -539,7 +559,7 @@ private:
         waits_.fall_due(timer);
     }
 
-    /// A ring had no room for the waits of `timer`, or they are due at once.
+    /// The ring was full, or the timer is overdue.
     template <class Deadline>
     void finish_unfiled(timer_core& timer, const Deadline& due) noexcept {
         if (due.ring != due.overdue)
@@ -549,11 +569,11 @@ private:
         if (files_.refuses(due)) {
             (void)finish(timer_event_kind::cancelled, timer, files_.refusal(), wait_ending::early);
         } else {
-            timer.due = due.due; // it is not filed; those who look ask
+            timer.due = due.due; // not filed, but observers read it
             waits_.fall_due(timer);
         }
     }
-    /// A ring has no room for the armed waits of `timer`, which is due at `due`.
+    /// Counts and notes that a full ring refused the armed waits of `timer`, or made them due.
     void overflow(const timer_core& timer, tick due) noexcept {
         const std::size_t count = wait_ledger::armed_of(timer);
         overflowed_ += count;
@@ -577,7 +597,7 @@ private:
     }
 
     /// A turn has taken a wait, or none.
-    /// @return what is to be completed in its place.
+    /// @return what to complete in its place.
     [[nodiscard]] PAWL_DETAIL_COLD wait_operation* note_taken(wait_operation* op) noexcept {
         if (!op || (attention_ & base::is_watched) == 0 || op->state.phase() != wait_phase::started)
             return op;

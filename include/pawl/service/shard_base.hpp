@@ -3,34 +3,32 @@
 
 /// @file
 /// Purpose
-///   What happens to many timers of a shard at once, a batch for each time that the lock is held: they
-///   fall due, their clock is set back, all of them end. And the parts of a shard, which shard.hpp
-///   has for single timers.
-///
-/// Model
-///   See shard.hpp.
+///   The data of a shard, and what happens to many of its timers at once: they become due, their
+///   clock is set back, or all of them end. shard.hpp has the calls for single timers, the model
+///   and the invariants.
 ///
 /// Threads
-///   Every public call locks.
+///   Every public call locks. mutex_ guards everything in the shard: time structure, due queue,
+///   runners, wake-up state, and the states and lists of all its waits. Exceptions: the two atomics
+///   watched_ and turns_count_, wait_ledger::armed(), wakeup_state::busy() and leave().
 ///
 /// Cost
-///   At most batch_limit timers for each time that the lock is held (P6).
+///   At most batch_limit timers per lock acquisition (P6).
 #ifndef PAWL_SERVICE_SHARD_BASE_HPP
 #define PAWL_SERVICE_SHARD_BASE_HPP
 
 #include <pawl/service/filing.hpp>
 #include <pawl/service/observer.hpp>
 #include <pawl/service/optional_mutex.hpp>
-#include <pawl/service/options.hpp>
 #include <pawl/service/runner_pool.hpp>
 #include <pawl/service/spin_mutex.hpp>
 #include <pawl/service/wait_ledger.hpp>
 #include <pawl/service/wakeup_state.hpp>
 
-#include <pawl/time/fixed_array.hpp>
 #include <pawl/time/tick.hpp>
 
 #include <pawl/config.hpp>
+#include <pawl/options.hpp>
 
 #include <boost/system/error_code.hpp>
 
@@ -39,6 +37,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <utility>
 
 namespace pawl::detail {
@@ -48,30 +47,29 @@ class shard_base {
 public:
     using tick = time::tick;
 
-    /// Held for a bounded time, and over nothing foreign.
+    /// Held for a bounded time. No foreign code runs under it.
     using lock_type = optional_mutex<spin_mutex>;
 
-    shard_base(const shard_base&) = delete;
-    shard_base& operator=(const shard_base&) = delete;
+    shard_base& operator=(shard_base&&) = delete;
 
     // --- expiry -------------------------------------------------------------------------------
 
     struct collected {
-        bool claimed = false; ///< the caller is a runner
+        bool claimed = false; ///< the caller has become a runner
         std::size_t fallen_due = 0;
         commitment todo{};
     };
 
-    /// Who looks at the clock.
+    /// The kind of caller of collect().
     enum class looker {
-        runner,  ///< a unit that offers to take() what it finds
-        covered, ///< a unit, or a thread that is pinned in another shard
-        outside, ///< is pinned, if it has to set the driver
+        runner,  ///< in a unit; offers to become a runner
+        covered, ///< in a unit, or pinned in another shard
+        outside, ///< elsewhere; gets pinned if it must set the driver
     };
 
     /// Moves at most one batch of timers that are due at `now` into the due queue.
-    /// @param set_backs what seen() said before the clock was read.
-    /// @param reading what was read, of a clock that may be set back.
+    /// @param set_backs what seen() returned before the clock was read.
+    /// @param reading the reading, of a clock that may be set back.
     [[nodiscard]] collected collect(tick now, unsigned set_backs, looker who,
                                     clock_reading reading = latest) {
         collected out;
@@ -80,13 +78,13 @@ public:
             return out;
         const std::size_t armed = waits_.armed();
         if (set_backs != set_backs_ || reading < files_.passed() || set_aside_) {
-            // `now` was read before the clock was set back: look again. Or set_back() files timers
-            // anew, in any order: nothing is due, and the driver comes again and again meanwhile.
+            // `now` was read before the clock was set back: look again. Or set_back() is filing
+            // timers again, in any order: nothing is due, and the driver polls until that is done.
             look_at(tick{}, who, out.todo);
         } else {
             expire(now);
             if (backlog_)
-                wakeup_.will_look_at(tick{}); // runners see to it; no start needs to set the driver
+                wakeup_.will_look_at(tick{}); // runners go on; no start needs to set the driver
             else if (waits_.armed() != 0)
                 look_at(files_.backend().next_wake(), who, out.todo);
             else
@@ -99,34 +97,34 @@ public:
         return out;
     }
 
-    /// The time structure has seen a later time than `now`, or what had passed has not passed at
-    /// `reading`: the clock was set back. Files everything anew, in steps.
+    /// The clock was set back: the time structure has seen a later time than `now`, or an expiry
+    /// that had passed lies ahead at `reading`. Files everything again, in batches.
     void set_back(tick now, clock_reading reading = latest) {
         auto all = std::make_unique<typename Backend::detached>(files_.backend());
         {
             const std::scoped_lock lock(mutex_);
-            if (set_aside_ || (!(now < files_.backend().now()) && !(reading < files_.passed())))
-                return; // another thread has noticed
+            do {
+                if (set_aside_ || (!(now < files_.backend().now()) && !(reading < files_.passed())))
+                    return; // another thread has handled it
+            } while (files_.make_room_to_detach(mutex_, users_));
             files_.set_back(now, reading, *all);
             ++set_backs_;
             set_aside_ = std::move(all);
         }
         in_batches(
             [&] {
-                time::timer_node* const node = set_aside_->pop();
-                if (node)
-                    files_.refile(*node);
-                else
+                const bool more = refile_one();
+                if (!more)
                     all = std::move(set_aside_);
-                return node != nullptr;
+                return more;
             },
-            [&] { wakeup_.will_look_at(tick{}); }, // the caller collects next, which sets it right
+            [&] { wakeup_.will_look_at(tick{}); }, // the caller collects next
             [] {});
     }
 
     struct sight {
-        tick now;             ///< the latest time that the time structure has seen
-        clock_reading passed; ///< the latest expiry of which it was told that it has passed
+        tick now;             ///< the position of the time structure
+        clock_reading passed; ///< the latest expiry filed as passed
         unsigned set_backs = 0;
     };
 
@@ -138,53 +136,53 @@ public:
     // --- all at once --------------------------------------------------------------------------
 
     /// Ends every armed wait with `ec`.
-    /// @param carry_out called after each batch, unlocked, with a commitment. @param how limits are
-    ///                  reached, or called off.
+    /// @param carry_out called after each batch, unlocked, with a commitment.
+    /// @param how whether limits count as reached, or as cancelled.
     /// @return how many.
     /// @throws std::bad_alloc with nothing changed.
     template <class Function>
     std::size_t expire_all(const boost::system::error_code& ec, Function carry_out,
                            wait_ending how = wait_ending::early) {
         typename Backend::detached all(files_.backend());
+        {
+            const std::scoped_lock lock(mutex_);
+            do {
+                // Otherwise set_back() would file them behind our back.
+                for (std::size_t n = 1; refile_one(); ++n) {
+                    if (n % batch_ == 0) {
+                        const unlocked meanwhile(mutex_);
+                        mutex_.give_way();
+                    }
+                }
+            } while (files_.make_room_to_detach(mutex_, users_));
+            files_.backend().detach_all(all);
+        }
         std::size_t count = 0;
         commitment todo;
-        bool detach = true;
-        bool again = false; // set_back() files timers behind our back
-        bool through = false;
         in_batches(
             [&] {
-                if (std::exchange(detach, false)) {
-                    files_.backend().detach_all(all);
-                    again = through = false;
-                }
-                again = again || set_aside_ != nullptr;
                 time::timer_node* node = nullptr;
-                if (through ||
-                    !(files_.pop(all, node) || (set_aside_ && files_.pop(*set_aside_, node))))
-                    through = true;
-                else if (node)
+                if (!files_.pop(all, node))
+                    return false;
+                if (node)
                     count += finish(timer_event_kind::cancelled, *node, ec, how);
-                return again || !through;
+                return true;
             },
-            [&] {
-                detach = through;
-                settle_outside(todo);
-            },
-            [&] { carry_out(std::exchange(todo, {})); });
+            [&] { settle_outside(todo); }, [&] { carry_out(std::exchange(todo, {})); });
         return count;
     }
 
     // --- the end ------------------------------------------------------------------------------
 
-    /// From now on nothing starts and nothing falls due.
+    /// From now on no wait starts or becomes due.
     void close() noexcept {
         const std::scoped_lock lock(mutex_);
         attention_ |= is_closed;
     }
 
-    /// After close(): hands the waits that nobody will run to `end`, unlocked, in chains linked by
-    /// `next`. Waits whose carriers are on their way to another context are not among them.
-    /// @return true if there were any: `end` may have made more.
+    /// After close(): passes the remaining waits to `end`, unlocked, in chains linked by `next`.
+    /// Excludes waits whose carriers are on their way to another context.
+    /// @return true if there were any: `end` may have started more.
     template <class End>
     [[nodiscard]] bool drain(End end) {
         bool any = false;
@@ -217,21 +215,21 @@ public:
         return any;
     }
 
-    /// Whoever gets true drains the shard; the others leave it to that one.
+    /// Returns true to one thread, which must drain the shard.
     [[nodiscard]] bool begin_draining() noexcept {
         const std::scoped_lock lock(mutex_);
         return !std::exchange(draining_, true);
     }
 
-    /// @return waits that were started after close(), linked by `next`, for the caller to destroy;
-    ///         nullptr if there are none, and draining has ended.
+    /// @return waits started after close(), linked by `next`, for the caller to destroy; nullptr if
+    ///         there are none, and draining has ended.
     [[nodiscard]] wait_operation* end_draining() noexcept {
         const std::scoped_lock lock(mutex_);
         draining_ = late_ != nullptr;
         return std::exchange(late_, nullptr);
     }
 
-    // --- those who look -----------------------------------------------------------------------
+    // --- observers ----------------------------------------------------------------------------
 
     [[nodiscard]] lock_type& mutex() noexcept { return mutex_; }
 
@@ -240,22 +238,23 @@ public:
         observer_ = observer;
         attention_ = static_cast<unsigned char>(
             (attention_ & is_closed) | (watched ? is_watched : 0) | (named ? has_names : 0));
-        watched_.store(watched, std::memory_order_relaxed); // whoever sees it late looks late
+        watched_.store(watched, std::memory_order_relaxed); // a late reader is harmless
         must_tell_ = must_tell_ && watched;
         turns_count_.store(watched && waits_.due() != 0, std::memory_order_relaxed);
     }
 
-    /// Whether each event is noted. relaxed, and without the lock: it may be out of date.
+    /// Whether events are noted. relaxed, without the lock: may be out of date.
     [[nodiscard]] bool watched() const noexcept { return watched_.load(std::memory_order_relaxed); }
 
-    /// Whether a turn has to call begin_turn(): a reader sleeps, or a wait that has expired may start.
-    /// relaxed, and without the lock: as watched().
+    /// Whether a turn must call begin_turn(): a reader sleeps, or an expired wait may start.
+    /// relaxed, without the lock: may be out of date.
     [[nodiscard]] bool turns_count() const noexcept {
         return turns_count_.load(std::memory_order_relaxed);
     }
 
-    /// A turn begins at `now`: if readers sleep, shows them what was noted.
-    /// @return null, unless some sleep: then the caller, which is in a unit, has it tell() them.
+    /// A turn begins at `now`. If readers sleep, publishes what was noted.
+    /// @return the observer on which the caller, in a unit, must call tell(); null if no reader
+    ///         sleeps.
     [[nodiscard]] shard_observer* begin_turn(const moment& now) noexcept {
         const std::scoped_lock lock(mutex_);
         if ((attention_ & is_watched) == 0 || closed())
@@ -269,7 +268,7 @@ public:
         return observer_;
     }
 
-    /// A carrier has come at `now`.
+    /// A carrier has arrived at `now`.
     void now_is(const moment& now) noexcept {
         const std::scoped_lock lock(mutex_);
         if ((attention_ & is_watched) != 0)
@@ -307,7 +306,10 @@ public:
 protected:
     shard_base(const options& o, tick now, runner_host* host, work_host* work)
         : mutex_(o.locking), files_(o, now), runners_(o.completions_per_turn, host), wakeup_(work),
-          batch_(o.batch_limit), found_(o.batch_limit) {}
+          batch_(o.batch_limit) {
+        if (batch_ > most_on_stack)
+            found_ = std::make_unique<time::timer_node*[]>(batch_);
+    }
     ~shard_base() = default;
 
     /// A timer was filed whose waits need the driver at `due`.
@@ -317,14 +319,14 @@ protected:
         if (mutex_.held())
             wakeup_.arm_pinned(due, out);
         else
-            wakeup_.arm(due, out); // and no other thread that might be in the way
+            wakeup_.arm(due, out); // there is no other thread
     }
 
     [[nodiscard]] bool active() const noexcept {
         return waits_.armed() != 0 || runners_.count() != 0;
     }
 
-    /// Waits, a runner or a pin may have ended.
+    /// Waits, a runner or a pin may have ended: claims runners, or lets the shard go quiet.
     void settle(commitment& out) noexcept {
         if (attention_ != 0) [[unlikely]] {
             if (closed())
@@ -337,11 +339,11 @@ protected:
             runners_.claim_one_more(out.runners);
     }
 
-    /// The same, for a thread that may be anywhere.
+    /// settle() for a thread that may be outside a unit.
     void settle_outside(commitment& out) noexcept {
         settle(out);
-        // Without a lock there is no other thread that could end the context meanwhile; and work is
-        // given back in a unit.
+        // Without a lock no other thread can end the context meanwhile. Work is given back in units
+        // only.
         if ((out.runners || (out.rest && !out.give_back)) && mutex_.held())
             wakeup_.enter(out);
     }
@@ -350,8 +352,8 @@ protected:
 
     [[nodiscard]] bool closed() const noexcept { return (attention_ & is_closed) != 0; }
 
-    /// If a reader has to be told, that is left to a unit, which settle() sends.
-    // Not inlined: in most programs nobody looks.
+    /// Notes an event. If a reader must be woken, settle() sends a unit to do it.
+    // Cold: most programs have no observers.
     PAWL_DETAIL_COLD void note(const happening& h) noexcept {
         if ((attention_ & is_watched) == 0 || h.waits == 0)
             return;
@@ -368,7 +370,8 @@ protected:
             observer_->gone(timer);
     }
 
-    /// Ends the armed waits of a timer. @return how many.
+    /// Ends the armed waits of a timer.
+    /// @return how many.
     std::size_t finish(timer_event_kind what, time::timer_node& node,
                        const boost::system::error_code& ec, wait_ending how) noexcept {
         auto& timer = static_cast<timer_core&>(node);
@@ -378,8 +381,7 @@ protected:
         return count;
     }
 
-    // The bits of attention_: why a call may have to do more than it does in most cases. A call looks
-    // once, whatever it is.
+    // Bits of attention_: reasons to leave the fast path. One test per call covers all.
     static constexpr unsigned char is_closed = 1;
     static constexpr unsigned char is_watched = 2;
     static constexpr unsigned char has_names = 4;
@@ -389,22 +391,23 @@ protected:
     wait_ledger waits_;
     runner_pool runners_; ///< units that drain the due queue
     wakeup_state wakeup_;
-    std::size_t users_ = 1;  ///< I5; the service is the first
+    std::size_t users_ = 1;  ///< see the user invariant of shard.hpp; the service is the first
     bool backlog_ = false;   ///< expire() stopped at its limit
-    bool must_tell_ = false; ///< a reader sleeps, and there is something for it
+    bool must_tell_ = false; ///< a reader sleeps, and an event is waiting for it
     unsigned char attention_ = 0;
-    std::atomic<bool> watched_{false}; ///< as attention_ says, for those who ask without the lock
+    std::atomic<bool> watched_{false}; ///< is_watched, readable without the lock
     std::atomic<bool> turns_count_{false};
     shard_observer* observer_ = nullptr;
-    std::uint64_t moved_ = 0;        ///< waits, by re-arms
-    std::uint64_t overflowed_ = 0;   ///< waits, of a full ring
+    std::uint64_t moved_ = 0;        ///< waits moved by re-arms
+    std::uint64_t overflowed_ = 0;   ///< waits that met a full ring
     wait_operation* late_ = nullptr; ///< started after close()
 
 private:
-    static constexpr clock_reading latest{~std::uint64_t{0}}; ///< of a clock that is never set back
+    static constexpr clock_reading latest{
+        ~std::uint64_t{0}}; ///< for clocks that are never set back
 
-    /// Calls `step` until it returns false, at most batch_limit times for each time that the lock is
-    /// held; then `end`, still locked, and `after`, unlocked.
+    /// Calls `step` until it returns false, at most batch_limit times per lock acquisition; after
+    /// each batch `end`, still locked, then `after`, unlocked.
     template <class Step, class End, class After>
     void in_batches(Step step, End end, After after) {
         for (bool more = true; more;) {
@@ -419,6 +422,19 @@ private:
         }
     }
 
+    /// Files one timer that set_back() has detached.
+    /// @return false if there is none.
+    [[nodiscard]] bool refile_one() noexcept {
+        if constexpr (!ring_backend<Backend>) {
+            time::timer_node* const node = set_aside_ ? set_aside_->pop() : nullptr;
+            if (node)
+                files_.refile(*node);
+            return node != nullptr;
+        } else {
+            return false; // clocks of rings are never set back
+        }
+    }
+
     void look_at(tick t, looker who, commitment& out) noexcept {
         wakeup_.will_look_at(t);
         if (who == looker::outside && mutex_.held())
@@ -428,30 +444,35 @@ private:
     }
 
     void expire(tick now) noexcept {
-        const auto [emitted, more] = files_.backend().expire(now, found_);
+        time::timer_node* few[most_on_stack];
+        const std::span<time::timer_node*> found(found_ ? found_.get() : few, batch_);
+        const auto [emitted, more] = files_.backend().expire(now, found);
         backlog_ = more;
         if (!more)
             files_.forget_passed();
         if (attention_ != 0) [[unlikely]]
-            note_due(now, emitted);
+            note_due(now, found.first(emitted));
         for (std::size_t i = 0; i < emitted; ++i) {
-            // The timers were just written; their waits lie anywhere in memory.
+            // The timers are in the cache; their waits are scattered in memory.
             if (constexpr std::size_t ahead = 6; i + ahead < emitted)
-                static_cast<timer_core*>(found_[i + ahead])->prefetch_wait();
-            waits_.fall_due(static_cast<timer_core&>(*found_[i]));
+                static_cast<timer_core*>(found[i + ahead])->prefetch_wait();
+            waits_.fall_due(static_cast<timer_core&>(*found[i]));
         }
     }
 
-    PAWL_DETAIL_COLD void note_due(tick now, std::size_t emitted) noexcept {
-        for (std::size_t i = 0; i < emitted; ++i) {
-            const auto& timer = static_cast<const timer_core&>(*found_[i]);
+    PAWL_DETAIL_COLD void note_due(tick now, std::span<time::timer_node*> found) noexcept {
+        for (const time::timer_node* const node : found) {
+            const auto& timer = static_cast<const timer_core&>(*node);
             note({timer_event_kind::due, &timer, timer.due, wait_ledger::armed_of(timer), now});
         }
     }
 
+    /// 2 KB of pointers: the default of batch_limit.
+    static constexpr std::size_t most_on_stack = 256;
+
     const std::size_t batch_;
-    time::detail::fixed_array<time::timer_node*> found_;    ///< of one batch
-    std::unique_ptr<typename Backend::detached> set_aside_; ///< what set_back() has yet to file
+    std::unique_ptr<time::timer_node*[]> found_; ///< the timers of one batch that is larger
+    std::unique_ptr<typename Backend::detached> set_aside_; ///< what set_back() must still file
     unsigned set_backs_ = 0;
     bool draining_ = false;
 };

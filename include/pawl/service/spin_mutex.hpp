@@ -3,23 +3,23 @@
 
 /// @file
 /// Purpose
-///   A mutex for a shard, which is held for a bounded number of steps in which nothing foreign runs.
+///   The mutex of a shard. It is held for a bounded number of steps, and no foreign code runs under
+///   it.
 ///
 /// Model
-///   One word, taken by an exchange and released by a plain store: one locked instruction for both,
-///   where std::mutex takes two. The store tells nobody, so that whoever waits looks: first spinning,
-///   then yielding, which lets a holder of the same processor get on, then sleeping, which lets one of
-///   lower priority get on.
+///   One word, taken by an exchange and released by a plain store: one locked instruction per lock
+///   and unlock, where std::mutex takes two. The store wakes no thread, so a waiter polls. It first
+///   spins; then yields, which lets a holder on the same processor run; then sleeps, which lets a
+///   holder of lower priority run.
 ///
-///   Nobody is next in line. A thread that takes the lock again and again leaves a moment between,
-///   by give_way(), if somebody waits.
+///   The lock is not fair. A thread that takes it again and again calls give_way() in between.
 ///
 /// Threads
 ///   Any. Not recursive.
 ///
 /// Cost
-///   8 bytes. The longest wait is a few holds, unless the holder does not run; then up to a millisecond
-///   or two longer than that.
+///   8 bytes. The longest wait is a few holds, plus one or two milliseconds if the holder is
+///   descheduled.
 #ifndef PAWL_SERVICE_SPIN_MUTEX_HPP
 #define PAWL_SERVICE_SPIN_MUTEX_HPP
 
@@ -34,18 +34,17 @@
 #include <sched.h>
 #endif
 
-/// For tests that count holds.
+/// Hooks for tests that count acquisitions, and that come between two of them.
 #ifndef PAWL_DETAIL_LOCK_TAKEN
 #define PAWL_DETAIL_LOCK_TAKEN() static_cast<void>(0)
+#define PAWL_DETAIL_LOCK_GIVES_WAY() static_cast<void>(0)
 #endif
 
 namespace pawl::detail {
 
 class spin_mutex {
 public:
-    spin_mutex() noexcept = default;
-    spin_mutex(const spin_mutex&) = delete;
-    spin_mutex& operator=(const spin_mutex&) = delete;
+    spin_mutex& operator=(spin_mutex&&) = delete;
 
     void lock() noexcept {
         if (!try_lock())
@@ -61,10 +60,11 @@ public:
 
     void unlock() noexcept { held_.store(false, std::memory_order_release); }
 
-    /// For a thread that has just unlocked it and is about to lock it again: lets another one in, if
-    /// there is one that looks. Bounded.
+    /// For a thread that has just unlocked the mutex and will lock it again: lets a polling thread
+    /// in. Bounded.
     void give_way() const noexcept {
-        // relaxed: nothing is read because of it.
+        PAWL_DETAIL_LOCK_GIVES_WAY();
+        // relaxed: guards no data.
         for (unsigned n = 0; n < looks && waiting_.load(std::memory_order_relaxed) != 0 &&
                              !held_.load(std::memory_order_relaxed);
              ++n)
@@ -72,9 +72,9 @@ public:
     }
 
 private:
-    // Some microseconds, which is longer than most holds; then a millisecond or so, which is longer than
-    // a batch takes whose timers are in no cache. Not shorter: to sleep for 50 microseconds took a
-    // virtual machine up to a millisecond, in which the lock was free many times.
+    // Spins for some microseconds, longer than most holds; then yields for about a millisecond,
+    // longer than a batch of uncached timers takes. Not less: on a virtual machine a sleep of 50 us
+    // took up to a millisecond, during which the lock was free many times.
     static constexpr unsigned looks = 128;
     static constexpr unsigned yields = 2048;
 
@@ -87,7 +87,7 @@ private:
                 yield();
             else
                 block_thread(std::chrono::microseconds(50));
-            // Looked at before it is taken: the exchange would take its cache line from the holder.
+            // Read before the exchange, which would take the cache line from the holder.
             if (!held_.load(std::memory_order_relaxed) && try_lock())
                 break;
         }

@@ -3,17 +3,16 @@
 
 /// @file
 /// Purpose
-///   The clock of all that is on the steady clock unless the user says otherwise. It is
-///   std::chrono::steady_clock itself, or pawl::virtual_clock in a build with PAWL_VIRTUAL_TIME.
+///   The default clock of timers: std::chrono::steady_clock, or pawl::virtual_clock in a build with
+///   PAWL_VIRTUAL_TIME.
 ///
 /// Cost
-///   None: these are other names of the same types.
+///   None: these are aliases.
 #ifndef PAWL_SERVICE_STEADY_CLOCK_HPP
 #define PAWL_SERVICE_STEADY_CLOCK_HPP
 
-#include <pawl/service/virtual_clock.hpp>
-
 #include <pawl/config.hpp>
+#include <pawl/virtual_clock.hpp>
 
 #include <chrono>
 #include <type_traits>
@@ -23,22 +22,22 @@ namespace pawl::detail {
 #ifdef PAWL_VIRTUAL_TIME
 using steady_clock = virtual_clock;
 
-/// What keeps the time that is given as a point in time of `Clock`.
+/// The clock that a timer uses for time points of `Clock`.
 template <class Clock>
 using clock_behind =
     std::conditional_t<std::is_same_v<Clock, std::chrono::steady_clock>, virtual_clock, Clock>;
 
-/// Whether a sleep of real time may end before or after that of the clock.
+/// Whether the clock may pass at another rate than real time.
 template <class Clock>
 inline constexpr bool can_stand = std::is_base_of_v<virtual_clock, Clock>;
 #else
 using steady_clock = std::chrono::steady_clock;
 
-/// What keeps the time that is given as a point in time of `Clock`.
+/// The clock that a timer uses for time points of `Clock`.
 template <class Clock>
 using clock_behind = Clock;
 
-/// Whether a sleep of real time may end before or after that of the clock.
+/// Whether the clock may pass at another rate than real time.
 template <class Clock>
 inline constexpr bool can_stand = false;
 #endif

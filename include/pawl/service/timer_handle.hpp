@@ -3,12 +3,13 @@
 
 /// @file
 /// Purpose
-///   What a timer object consists of, apart from its executor: the part in the shard, the way to
-///   that shard, and the expiry.
+///   The contents of a timer object except its executor: its part in the shard, the way to that
+///   shard, and the expiry.
 ///
 /// Threads
-///   Used by one thread at a time, as the timer is, but for cancel(), cancel_one() and expiry(): what they
-///   read besides the timer_core is atomic. The timer_core is shared with the expiry side, too.
+///   Used by one thread at a time, like the timer, except cancel(), cancel_one() and expiry().
+///   Besides the timer_core, these read atomics only. The timer_core is shared with the expiry
+///   side, under the shard's lock.
 ///
 /// Cost
 ///   56 bytes. A timer that never waited takes no lock.
@@ -16,13 +17,13 @@
 #define PAWL_SERVICE_TIMER_HANDLE_HPP
 
 #include <pawl/service/latest_now.hpp>
-#include <pawl/service/saturating.hpp>
 #include <pawl/service/service_cache.hpp>
 #include <pawl/service/timer_service.hpp>
 
 #include <pawl/wait/wait_handler.hpp>
 
 #include <pawl/time/duration_text.hpp>
+#include <pawl/time/saturating.hpp>
 #include <pawl/time/slack.hpp>
 
 #include <pawl/config.hpp>
@@ -40,8 +41,8 @@
 
 namespace pawl::detail {
 
-/// A word that one thread writes, and reads as it likes, while others may load() it. relaxed: what it is
-/// for is guarded otherwise. What is no single word, or where there is no std::atomic_ref, is not shared.
+/// A word that one thread writes and reads freely, while others may load() it. relaxed: it guards
+/// no data. Not shared if T is larger than a word, or without std::atomic_ref.
 template <class T>
 class shared_word {
     static constexpr bool one_word = std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(void*);
@@ -82,7 +83,7 @@ class timer_handle {
                   "rings need a steady clock that counts in nanoseconds");
 
 public:
-    /// @param native as rebind() finds out. Matters for async_wait() only.
+    /// @param native what rebind() would find. Used by async_wait() only.
     template <class Executor>
     timer_handle(const Executor& ex, bool native)
         : home_(service_cache<service>::find(context_of(ex))) {
@@ -105,7 +106,7 @@ public:
 
     ~timer_handle() { leave(); }
 
-    /// The timer has another executor from now on, of the same context.
+    /// The timer gets another executor of the same context.
     template <class Executor>
     void rebind(const Executor& ex) noexcept {
         home_.set_native(runs_natively(ex, home_.get().context()));
@@ -116,7 +117,8 @@ public:
     std::size_t cancel() { return cancel(all); }
     std::size_t cancel_one() { return cancel(1); }
 
-    /// Cancels all waits, then sets the expiry. @return how many were cancelled.
+    /// Cancels all waits, then sets the expiry.
+    /// @return how many were cancelled.
     std::size_t expires_at(const time_point& t) {
         prefetch_waits();
         return restart(at(t));
@@ -136,14 +138,14 @@ public:
         return rearm(within(min, max));
     }
 
-    /// @throws std::invalid_argument as expires_after() and expires_at() would, with nothing changed.
+    /// @throws std::invalid_argument as expires_after() and expires_at(), with nothing changed.
     void check_after(const duration& d) const { require(d); }
     void check_at(const time_point& t) const {
         if constexpr (on_rings)
             require(saturating_difference(t, Clock::now()));
     }
 
-    /// What expires_within() would set.
+    /// The expiry that expires_within() would set.
     [[nodiscard]] time_point expiry_within(const duration& min, const duration& max) const {
         return within(min, max).expiry;
     }
@@ -152,8 +154,8 @@ public:
     template <class Handler, class Executor>
     void async_wait(Handler&& handler, const Executor& timer_executor) {
         if constexpr (on_rings) {
-            // The expiry of a timer that was never set has passed, but on a clock that stands before
-            // its epoch: there no ring may be long enough.
+            // A timer whose expiry was never set is overdue, unless its clock reads a time before
+            // the epoch: then there may be no ring that is long enough.
             if (expiry_ == time_point())
                 home_.get().rings().require_longest(saturating_difference(expiry_, Clock::now()));
         }
@@ -183,20 +185,21 @@ public:
     [[nodiscard]] dispatcher& home() const noexcept { return home_.get(); }
     [[nodiscard]] const timer_core& core() const noexcept { return core_; }
 
-    /// The shard knows the timer from here on, though it has not waited.
+    /// Registers the timer with the shard before its first wait.
     void enroll() noexcept {
         if (!home_.used())
             home_.get().state().enroll();
         home_.set_used(true);
     }
 
-    /// Starts a wait whose memory the caller keeps.
-    /// @param users of the shard that come with it, besides the timer. They stay if this throws.
-    /// @throws std::bad_alloc after the wait was told that it is destroyed.
+    /// Starts a wait whose memory the caller owns.
+    /// @param users how many users of the shard come with it, besides the timer. They stay if this
+    ///         throws.
+    /// @throws std::bad_alloc after wait_destroyed() was called.
     void wait(wait_operation& op, unsigned users = 0) { start(home_.get(), op, users); }
 
-    /// Ends such a wait, the only one, and leaves the shard.
-    /// @return true if the wait is the caller's again; false if its carrier will come.
+    /// Ends such a wait, which must be the only one, and leaves the shard.
+    /// @return true if the caller owns the wait again; false if its carrier will come.
     [[nodiscard]] bool leave(wait_operation& op) {
         home_.set_used(false);
         return home_.get().leave(core_, op);
@@ -205,7 +208,7 @@ public:
 private:
     static constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
 
-    /// The dispatcher of the timer, and three facts that only the timer's own thread writes.
+    /// The dispatcher of the timer, plus three flags. Written by the timer's own thread only.
     class tagged_dispatcher {
     public:
         explicit tagged_dispatcher(dispatcher& d) noexcept
@@ -216,23 +219,24 @@ private:
         [[nodiscard]] dispatcher& get() const noexcept {
             return *reinterpret_cast<dispatcher*>(word() & ~bits);
         }
-        /// For any thread: the dispatcher, or nullptr while the timer is not known there.
+        /// May be called by any thread. The dispatcher; nullptr while the shard does not know the
+        /// timer.
         [[nodiscard]] dispatcher* get_if_used() const noexcept {
             const std::uintptr_t word = shared_word(word_).load();
             return (word & used_bit) != 0 ? reinterpret_cast<dispatcher*>(word & ~bits) : nullptr;
         }
         void set(dispatcher& d) noexcept { store(reinterpret_cast<std::uintptr_t>(&d)); }
 
-        /// The timer is known to its shard: it has waited.
+        /// Whether the shard knows the timer: it has waited.
         [[nodiscard]] bool used() const noexcept { return word() & used_bit; }
         void set_used(bool on) noexcept { set(used_bit, on); }
 
-        /// The expiry had passed when it was set, so that its tick is rounded down: such a wait is
-        /// due at the next wake-up, not at the end of the tick.
+        /// Whether the expiry had passed when it was set. Its tick is then rounded down: the wait
+        /// is due at the next wake-up, not at the end of the tick.
         [[nodiscard]] bool overdue() const noexcept { return word() & overdue_bit; }
         void set_overdue(bool on) noexcept { set(overdue_bit, on); }
 
-        /// The executor of the timer is the native one of its context.
+        /// Whether the executor of the timer is the native one of its context.
         [[nodiscard]] bool native() const noexcept { return word() & native_bit; }
         void set_native(bool on) noexcept { set(native_bit, on); }
 
@@ -256,16 +260,17 @@ private:
     }
 
     [[nodiscard]] deadline due() const {
-        // What is left decides, not the delay that was asked for: it may be a while since.
+        // The remaining time decides, not the original delay: the expiry may have been set a while
+        // ago.
         auto left = duration::zero();
         if constexpr (on_rings)
             left = home_.overdue() ? left : saturating_difference(expiry_, Clock::now());
         return due(expiry_, home_.overdue(), left);
     }
 
-    /// @param left until `t`. Matters for rings only.
+    /// @param left the time until `t`. Used by rings only.
     [[nodiscard]] deadline due(const time_point& t, bool overdue, const duration& left) const {
-        if constexpr (!Clock::is_steady) // it may have been set back since
+        if constexpr (!Clock::is_steady) // the clock may have been set back
             overdue = overdue && !(Clock::now() < t);
         return home_.get().deadline_of(t, overdue, left);
     }
@@ -274,7 +279,8 @@ private:
         const deadline when = due();
         users += home_.used() ? 0U : 1U;
         home_.set_used(true);
-        // From here on the wait may complete in another thread, and its handler destroy the timer.
+        // From here on the wait may complete in another thread, and its handler may destroy the
+        // timer.
         d.start(core_, op, when, users);
     }
 
@@ -283,28 +289,28 @@ private:
         return d ? d->cancel(core_, limit) : 0;
     }
 
-    /// What a cancel needs, besides what prefetch_timer() asks for.
+    /// Prefetches what a cancel needs in addition to prefetch_timer().
     void prefetch_waits() const noexcept {
         prefetch_to_write(reinterpret_cast<const char*>(&core_ + 1) - 1);
     }
-    /// Reading a clock takes some time, in which the cache lines arrive that a re-arm needs.
+    /// Prefetches what a re-arm needs, while the clock is being read.
     void prefetch_timer() const noexcept {
         prefetch_to_write(&home_);
-        prefetch_to_write(&core_.due + 1); // the order: most often in the same line
+        prefetch_to_write(&core_.due + 1); // the order; usually the same cache line
     }
     [[nodiscard]] time_point read_clock() const {
         prefetch_timer();
         return Clock::now();
     }
-    /// What a delay is counted from. One that is over already is over by the clock itself. And a ring
-    /// is for the delay that the clock says is left when the wait is started.
+    /// The start of a delay. Uses the clock itself for a delay that has passed, and for rings,
+    /// which are chosen by the remaining time.
     [[nodiscard]] time_point begin_of(const duration& d) const {
         if (on_rings || d <= duration::zero())
             return read_clock();
         prefetch_timer();
         return latest_now<Clock>();
     }
-    /// Until `t`; exact, if that is zero or less.
+    /// The time until `t`, or a little less. Exact if it is not positive.
     [[nodiscard]] duration left_until(const time_point& t) const {
         if constexpr (has_latest_now<Clock> && !on_rings) {
             prefetch_timer();
@@ -314,10 +320,10 @@ private:
         return saturating_difference(t, read_clock());
     }
 
-    /// An expiry that is to be set.
+    /// An expiry to be set.
     struct choice {
         time_point expiry;
-        duration left; ///< until then
+        duration left; ///< the time until then
         [[nodiscard]] bool overdue() const noexcept { return left <= duration::zero(); }
     };
 
@@ -332,7 +338,7 @@ private:
         return {saturating_sum(begin_of(d), d), d};
     }
 
-    /// The best time between `min` and `max` from now.
+    /// The best expiry between `min` and `max` from now.
     [[nodiscard]] choice within(const duration& min, const duration& max) const {
         if (max < min)
             throw std::invalid_argument("pawl: a range of " + time::detail::text_of(min) + " .. " +
@@ -355,7 +361,7 @@ private:
         }
     }
 
-    /// @throws std::invalid_argument if there are rings, and none for this delay.
+    /// @throws std::invalid_argument if the backend is rings, and none serves this delay.
     void require([[maybe_unused]] const duration& d) const {
         if constexpr (on_rings)
             home_.get().rings().require(d);
@@ -381,7 +387,7 @@ private:
         shared_word(expiry_).store(c.expiry);
     }
 
-    /// @pre this timer is at home where `other` is, and has no waits.
+    /// @pre both timers have the same dispatcher, and this one has no waits.
     void adopt(timer_handle& other) {
         if (other.home_.used())
             home_.get().move(other.core_, core_);
@@ -401,13 +407,13 @@ private:
         home_.set_used(false);
     }
 
-    // In this order: what a re-arm needs are the first 32 bytes.
+    // In this order: a re-arm needs the first 32 bytes only.
     tagged_dispatcher home_;
     time_point expiry_{};
     timer_core core_;
 };
 
-/// What other public objects need of a timer.
+/// Access to the handle of a timer, for other public objects.
 struct timer_access {
     template <class Timer>
     [[nodiscard]] static auto& handle(Timer& timer) noexcept {

@@ -3,10 +3,11 @@
 
 /// @file
 /// Purpose
-///   The service of one clock in one execution context: its options, and which thread has which shard.
+///   The service of one clock in one execution context: its options, and the assignment of threads
+///   to shards.
 ///
 /// Model
-///   timer --start--> dispatcher --> shard --arm--> driver --wake--> shard --due--> unit --> handler
+///     timer --start--> dispatcher --> shard --arm--> driver --wake--> shard --due--> unit --> handler
 ///
 /// Threads
 ///   Made once per context by use_service or make_service. All members may be called from any
@@ -14,9 +15,10 @@
 #ifndef PAWL_SERVICE_TIMER_SERVICE_HPP
 #define PAWL_SERVICE_TIMER_SERVICE_HPP
 
+#include <pawl/on_backend.hpp>
+#include <pawl/options.hpp>
+
 #include <pawl/service/dispatcher.hpp>
-#include <pawl/service/on_backend.hpp>
-#include <pawl/service/options.hpp>
 #include <pawl/service/service_cache.hpp>
 #include <pawl/service/service_registry.hpp>
 #include <pawl/service/steady_clock.hpp>
@@ -35,14 +37,11 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
-#include <type_traits>
 #include <vector>
 
-namespace pawl {
+namespace pawl::detail {
 
-namespace detail {
-
-/// What statistics call a clock.
+/// The name of a clock in statistics.
 template <class Clock>
 inline constexpr const char* clock_name = Clock::is_steady ? "steady" : "settable";
 template <>
@@ -55,7 +54,7 @@ template <class Clock>
     }
 inline constexpr const char* clock_name<Clock> = Clock::label;
 
-/// What statistics call a time structure.
+/// The name of a time structure in statistics.
 template <class Backend>
 inline constexpr const char* backend_name = "custom";
 template <class Backend>
@@ -64,42 +63,42 @@ template <class Backend>
     }
 inline constexpr const char* backend_name<Backend> = Backend::label;
 
-/// Timers that serve those who look are not looked at.
+/// Whether the timers serve observers themselves, and are not observed.
 template <class WaitTraits>
 inline constexpr bool unobserved = requires { typename WaitTraits::is_unobserved; };
 
-} // namespace detail
-} // namespace pawl
+} // namespace pawl::detail
 
 namespace PAWL_DETAIL_BUILD {
 
 /// The timer service of one clock in one execution context.
 ///
-/// Users need it only to set options: see make_timer_service(). It is made with default options
-/// when the first timer of that clock is made in the context.
+/// Users need it only to set options: see make_timer_service(). The first timer of a clock in a
+/// context makes it with default options.
 template <class Clock, class WaitTraits = boost::asio::wait_traits<Clock>>
 class timer_service final : public boost::asio::execution_context::service,
                             public detail::registered_service_on<Clock> {
 public:
-    using key_type = timer_service; ///< What Asio finds it by.
+    using key_type = timer_service; ///< The key under which Asio finds it.
     using backend = typename detail::backend_choice<WaitTraits>::backend; ///< The time structure.
     using dispatcher =
         detail::dispatcher<Clock, WaitTraits>;     ///< What serves the timers of a shard.
     using time_point = typename Clock::time_point; ///< That of the clock.
     using duration = typename Clock::duration;     ///< That of the clock.
 
-    static inline boost::asio::execution_context::id id; ///< What Asio finds it by.
+    static inline boost::asio::execution_context::id id; ///< The id under which Asio finds it.
 
-    /// With the default options, and the clock's own precision where it has a `default_precision`.
+    /// Uses default options, with the precision of `Clock::default_precision` if there is one.
     explicit timer_service(boost::asio::execution_context& context)
         : timer_service(context, default_options()) {}
 
     /// @throws std::invalid_argument if an option is out of range; the text names it.
     timer_service(boost::asio::execution_context& context, const options& o)
-        : boost::asio::execution_context::service(context), options_(validated(o)),
+        : boost::asio::execution_context::service(context), options_(detail::validated(o)),
           wakeup_(context, options_),
           registry_(boost::asio::use_service<detail::service_registry>(context)) {
-        // So that strands are shut down after this service, and handlers that they hold are invoked.
+        // Makes the strand service now, so that it shuts down after this service, and handlers that
+        // strands hold are invoked.
         if (o.on_shutdown == shutdown_policy::deliver)
             (void)boost::asio::strand<detail::inline_executor>(detail::inline_executor(context));
     }
@@ -107,16 +106,16 @@ public:
     ~timer_service() {
         life_->end();
         registry_.remove(*this);
-        shutdown(); // a service that was made while its context shut down has not been told
+        shutdown(); // not yet called if the service was made during the shutdown
     }
 
-    /// For those that remember this service.
+    /// Shared by threads that cache this service.
     [[nodiscard]] detail::service_life& life() noexcept { return *life_; }
 
     /// The options in force.
     [[nodiscard]] const options& settings() const noexcept { return options_; }
 
-    /// The dispatcher for the timers that are made by this thread.
+    /// The dispatcher for timers made by this thread.
     [[nodiscard]] dispatcher& enter() {
         if (!registered_.load(std::memory_order_acquire)) { // pairs with the release below
             registry_.add(*this);
@@ -125,7 +124,8 @@ public:
         return options_.shards == 1 ? *shards()[0] : seat_of_this_thread();
     }
 
-    /// Completes every pending wait with `ec`; limits are reached, or lifted. @return how many.
+    /// Completes every pending wait with `ec`; limits count as reached, or as cancelled.
+    /// @return how many waits.
     std::size_t expire_all(const boost::system::error_code& ec,
                            detail::wait_ending how = detail::wait_ending::early) override {
         std::size_t count = 0;
@@ -134,28 +134,28 @@ public:
         return count;
     }
 
-    /// Looks at the clock now. For clocks that are moved by hand.
-    /// @return how many waits have fallen due.
+    /// Reads the clock now. For clocks that are moved by hand.
+    /// @return how many waits have become due.
     std::size_t clock_moved() override { return wakeup_.look(); }
 
 #ifdef PAWL_VIRTUAL_TIME
-    /// Time goes on: the driver has to find out for how long it may sleep.
+    /// The clock runs again: the driver must recompute its sleep.
     void time_goes_on() override {
         if (next_wake() != time_point::max())
             wakeup_.kick();
     }
 #endif
 
-    /// For those who look: see pawl::event_feed and pawl::stats().
+    /// For observers: see pawl::event_feed and pawl::stats().
     void watch(const std::shared_ptr<detail::context_watcher>& watcher) override {
         if constexpr (!detail::unobserved<WaitTraits>)
             wakeup_.watch(watcher);
     }
-    /// Names of the clock and of the time structure, and a count.
+    /// The names of the clock and the time structure, and the number of wake-ups.
     [[nodiscard]] detail::registered_service::description describe() const noexcept override {
         return {detail::clock_name<Clock>, detail::backend_name<backend>, wakeup_.wake_ups()};
     }
-    /// The shards that there are.
+    /// The existing shards.
     [[nodiscard]] std::vector<detail::observed_shard*> observed_shards() const override {
         if constexpr (detail::unobserved<WaitTraits>)
             return {};
@@ -171,8 +171,8 @@ public:
         return shards()[0]->scale().time_of(next);
     }
 
-    /// How many waits are due or cancelled and have not begun their handlers, without those that
-    /// have been handed to their executors.
+    /// How many waits are due or cancelled and have not begun their handlers, excluding those
+    /// handed to their executors.
     [[nodiscard]] std::size_t due_count() const override {
         std::size_t count = 0;
         for (dispatcher* d : shards())
@@ -192,11 +192,6 @@ private:
         return o;
     }
 
-    static const options& validated(const options& o) {
-        detail::validate(o);
-        return o;
-    }
-
     void shutdown() override { wakeup_.shutdown(); }
 
     struct seat {
@@ -204,10 +199,10 @@ private:
         dispatcher* taken;
     };
 
-    /// Threads take shards in turn, in the order in which they make their first timers.
+    /// Assigns shards to threads round robin, in the order of their first timers.
     dispatcher& seat_of_this_thread() {
-        static thread_local const char here = 0; // what a thread is known by while it lives
-        // relaxed: nothing is read because of it.
+        static thread_local const char here = 0; // its address identifies the thread
+        // relaxed: guards no data.
         const char* first = nullptr;
         if (first_.compare_exchange_strong(first, &here, std::memory_order_relaxed) ||
             first == &here)
@@ -229,45 +224,10 @@ private:
     detail::service_registry& registry_;
     std::atomic<bool> registered_{false};
     std::mutex seats_mutex_;
-    std::atomic<const char*> first_{nullptr}; ///< the thread in the first shard
-    std::vector<seat> seats_;                 ///< the others, with more than one shard
+    std::atomic<const char*> first_{nullptr}; ///< the thread of the first shard
+    std::vector<seat> seats_;                 ///< the other threads, with several shards
 };
 
 } // namespace PAWL_DETAIL_BUILD
-
-namespace pawl {
-
-namespace detail {
-
-/// The service of a timer type, or that of the timers on a clock with its usual traits.
-template <class ClockOrTimer>
-struct service_of {
-    using type = timer_service<clock_behind<ClockOrTimer>>;
-};
-
-template <class Timer>
-    requires requires { typename Timer::traits_type; }
-struct service_of<Timer> {
-    using type = timer_service<typename Timer::clock_type, typename Timer::traits_type>;
-};
-
-} // namespace detail
-
-/// Makes a timer service in `context` with options of the caller's.
-///
-/// @tparam ClockOrTimer the type of the timers that it is for, or, for those on the default backend,
-///                      just their clock.
-/// @throws boost::asio::service_already_exists if the context has it already: call this before the
-///         first such timer is made.
-/// @throws std::invalid_argument if an option is out of range; the text names it, its value and the
-///         range.
-/// @par Thread safety
-/// May be called from any thread; one of several concurrent calls succeeds.
-template <class ClockOrTimer = detail::steady_clock>
-void make_timer_service(boost::asio::execution_context& context, const options& o) {
-    boost::asio::make_service<typename detail::service_of<ClockOrTimer>::type>(context, o);
-}
-
-} // namespace pawl
 
 #endif // PAWL_SERVICE_TIMER_SERVICE_HPP

@@ -3,12 +3,13 @@
 
 /// @file
 /// Purpose
-///   All execution contexts of the process that have timers, for pawl::virtual_time. Empty in a build
+///   The list of all execution contexts with timers, for pawl::virtual_time. Empty in a build
 ///   without PAWL_VIRTUAL_TIME.
 ///
 /// Threads
-///   A context that is in the list does not destroy a timer service: its shutdown takes it out first, and
-///   waits for whoever walks the list. So nothing that leads to a shutdown may happen under its lock.
+///   A context in the list does not destroy a timer service: its shutdown first removes it, and
+///   waits for a thread that walks the list. So nothing that leads to a shutdown may happen under
+///   the list's lock.
 #ifndef PAWL_SERVICE_VIRTUAL_CONTEXTS_HPP
 #define PAWL_SERVICE_VIRTUAL_CONTEXTS_HPP
 
@@ -17,6 +18,7 @@
 #ifdef PAWL_VIRTUAL_TIME
 
 #include <mutex>
+#include <vector>
 
 namespace PAWL_DETAIL_DETAIL_BUILD {
 
@@ -24,53 +26,44 @@ class service_registry;
 
 class virtual_contexts {
 public:
-    /// The place of a context in the list.
+    /// The entry of a context: until leave(), or its own end.
     class entry {
     public:
-        explicit entry(service_registry& registry) : registry_(registry) {
+        explicit entry(service_registry& registry) : registry_(&registry) {
             list& l = the();
             const std::scoped_lock lock(l.mutex);
-            next_ = l.newest;
-            l.newest = this;
+            l.registries.push_back(registry_);
         }
-        entry(const entry&) = delete;
-        entry& operator=(const entry&) = delete;
+        entry& operator=(entry&&) = delete;
         ~entry() { leave(); }
 
         void leave() noexcept {
             list& l = the();
             const std::scoped_lock lock(l.mutex);
-            entry** link = &l.newest;
-            while (*link && *link != this)
-                link = &(*link)->next_;
-            if (*link)
-                *link = next_;
+            std::erase(l.registries, registry_);
         }
 
     private:
-        friend class virtual_contexts;
-
-        service_registry& registry_;
-        entry* next_ = nullptr;
+        service_registry* const registry_;
     };
 
-    /// Calls `f` for the registry of each context, under the lock of the list.
+    /// Calls `f` for the registry of each context, under the list's lock.
     template <class Function>
     static void for_each(Function f) {
         list& l = the();
         const std::scoped_lock lock(l.mutex);
-        for (entry* e = l.newest; e; e = e->next_)
-            f(e->registry_);
+        for (service_registry* const r : l.registries)
+            f(*r);
     }
 
 private:
     struct list {
         std::mutex mutex;
-        entry* newest = nullptr;
+        std::vector<service_registry*> registries;
     };
 
     static list& the() {
-        static list& l = *new list; // for contexts that outlive main(), too
+        static list& l = *new list; // leaked, for contexts that outlive main()
         return l;
     }
 };

@@ -3,18 +3,17 @@
 
 /// @file
 /// Purpose
-///   The waits of a shard: how many there are, and every transition of wait_state.hpp together with
-///   the lists that go with it, which are that of the timer, the due queue, and the link to a
-///   cancellation slot.
+///   The waits of a shard: their counts, and every transition of wait_state.hpp together with the
+///   lists that it changes (the waits of a timer, the due queue, the link to a cancellation slot).
 ///
 /// Invariants
-///   I1  armed() <= live(). live() is the number of waits that have not begun, and there is room in
-///       the due queue for each of them.
-///   I2  Two bits of timer_node::user say what is known of the waits of a timer without looking at
-///       them. They may know less than is true.
+///   - Live-count invariant: armed() <= live(), where live() counts the waits that have not begun.
+///     The due queue has room for each of them.
+///   - Hint invariant: two bits of timer_node::user summarise the waits of a timer, so that these
+///     need not be read. A set bit is reliable; a clear bit carries no information.
 ///
 /// Threads
-///   Guarded by the lock of the shard, all but armed().
+///   Guarded by the shard's lock, except armed().
 ///
 /// Cost
 ///   O(1) for one wait; no call allocates.
@@ -23,7 +22,8 @@
 
 #include <pawl/service/due_queue.hpp>
 
-#include <pawl/wait/wait_operation.hpp>
+#include <pawl/wait/slot_link.hpp>
+#include <pawl/wait/timer_core.hpp>
 
 #include <boost/asio/error.hpp>
 
@@ -42,11 +42,11 @@ public:
 
     /// Waits that have not begun.
     [[nodiscard]] std::size_t live() const noexcept { return live_; }
-    /// Those among them that wait for a deadline. May be asked without the lock.
+    /// How many of those are armed. May be called without the lock.
     [[nodiscard]] std::size_t armed() const noexcept {
-        return armed_.load(std::memory_order_relaxed); // without that lock: see shard::need()
+        return armed_.load(std::memory_order_relaxed); // relaxed: a count only
     }
-    /// Waits that there have ever been. Each is live, has expired, or has ended otherwise.
+    /// Waits ever started. Each is live, has expired, or has ended otherwise.
     [[nodiscard]] std::uint64_t started() const noexcept { return started_; }
     /// Waits that have begun with success.
     [[nodiscard]] std::uint64_t expired() const noexcept { return expired_; }
@@ -54,7 +54,7 @@ public:
     /// Entries of the due queue.
     [[nodiscard]] std::size_t due() const noexcept { return due_.size(); }
 
-    /// How many of those are due or cancelled, and not pulled back. O(due())
+    /// How many of the entries are due or cancelled, not pulled back. O(due())
     [[nodiscard]] std::size_t ready() const noexcept {
         std::size_t count = 0;
         due_.for_each([&](due_entry e) {
@@ -63,14 +63,15 @@ public:
         return count;
     }
 
-    [[nodiscard]] bool has_room_for_one_more() const noexcept {
-        return due_.has_room_for(live_ + 1);
+    [[nodiscard]] bool has_room_for(std::size_t waits) const noexcept {
+        return due_.has_room_for(waits);
     }
     /// Takes ownership.
     void add_room(due_queue::segment& room) noexcept { due_.add_room(room); }
 
-    /// idle -> armed. @pre there is room.
-    /// @return true if `op` is the one wait of `timer`.
+    /// idle -> armed.
+    /// @pre there is room.
+    /// @return true if `op` is the only wait of `timer`.
     bool start(timer_core& timer, wait_operation& op) noexcept {
         op.state.arm();
         const bool alone = !timer.newest();
@@ -82,7 +83,8 @@ public:
         return alone;
     }
 
-    /// Takes back a wait that was just started, if nobody has had it since.
+    /// Takes back a wait that was just started.
+    /// @return false if it has become due, or is no longer the newest.
     [[nodiscard]] bool withdraw(const timer_core& timer, wait_operation& op) noexcept {
         if (timer.newest() != &op || op.state.phase() != wait_phase::armed)
             return false;
@@ -93,7 +95,7 @@ public:
         return true;
     }
 
-    /// Ends a held wait without a word to anybody, if it has no carrier; cancels it otherwise.
+    /// Ends a held wait: silently if it has no carrier, otherwise by a cancel.
     /// @return true if nothing here points at it any more; false if its carrier will come.
     [[nodiscard]] bool withdraw(wait_operation& op) noexcept {
         if (op.state.withdraw()) {
@@ -112,7 +114,7 @@ public:
     std::size_t cancel(timer_core& timer, std::size_t limit) noexcept {
         std::size_t count = 0;
         if ((timer.user() & known) == (one_armed | unobserved) && limit != 0) {
-            due_.push(due_entry(*timer.newest(), true)); // the wait itself is not looked at
+            due_.push(due_entry(*timer.newest(), true)); // the wait itself is not read
             timer.set_newest(nullptr);
             timer.set_user(0, known);
             take_armed(1);
@@ -133,7 +135,8 @@ public:
         op.set_result(ec, how);
     }
 
-    /// Ends the armed waits of a timer with `ec`. @return how many.
+    /// Ends the armed waits of a timer with `ec`.
+    /// @return how many.
     std::size_t finish(timer_core& timer, const boost::system::error_code& ec,
                        wait_ending how) noexcept {
         std::size_t count = 0;
@@ -146,13 +149,13 @@ public:
         return count;
     }
 
-    /// `timer` has one wait, and that is armed. No is no answer: it may be so.
+    /// Whether `timer` has exactly one wait, which is armed. May return false negatives.
     [[nodiscard]] static bool sure_of_one(const timer_core& timer) noexcept {
         return (timer.user() & one_armed) != 0;
     }
 
-    /// due -> armed for the waits of `timer` that are due.
-    /// @return how many waits of `timer` are armed then.
+    /// due -> armed for the due waits of `timer`.
+    /// @return how many waits of `timer` are now armed.
     std::size_t pull_back(timer_core& timer) noexcept {
         if (sure_of_one(timer))
             return 1;
@@ -168,7 +171,7 @@ public:
         return count;
     }
 
-    /// armed -> due for the waits of `timer`.
+    /// armed -> due for the armed waits of `timer`.
     void fall_due(timer_core& timer) noexcept {
         timer.set_user(0, known);
         timer.for_each_wait([&](wait_operation& op) {
@@ -181,22 +184,22 @@ public:
     }
 
     /// Takes the first entry of the due queue.
-    /// @return its wait, which the caller owns if it has begun, or has to hand over if not; nullptr
+    /// @return its wait: the caller owns it if it has begun, otherwise must hand it over. nullptr
     ///         if it was pulled back.
     [[nodiscard]] wait_operation* take() noexcept {
         wait_operation& op = next();
         return op.direct() || op.state.phase() == wait_phase::armed ? arrive_or_park(op) : &op;
     }
 
-    /// take() for a wait that nobody will hand over: the caller owns it.
+    /// take() without a hand-over: the caller owns the wait.
     [[nodiscard]] wait_operation* take_over() noexcept { return arrive_or_park(next()); }
 
-    /// due, cancelled -> started, for a carrier.
-    /// @return true if the caller owns the wait now; false if it was pulled back.
+    /// due, cancelled -> started, for a carrier: wait_state::arrive() decides.
+    /// @return true if the caller now owns the wait; false if it was pulled back.
     [[nodiscard]] bool arrive(wait_operation& op) noexcept {
         if (!op.state.arrive())
             return false;
-        // Nobody may find it any more.
+        // Unreachable from slot and timer from here on.
         unlink_slot(op);
         if (op.owner()) {
             detach(op);
@@ -206,12 +209,12 @@ public:
         return true;
     }
 
-    /// arrive(), or the end of the carrier of a wait that was pulled back.
+    /// arrive(); if the wait was pulled back, ends its carrier.
     /// @return the wait, which the caller owns, or nullptr.
     [[nodiscard]] wait_operation* arrive_or_park(wait_operation& op) noexcept {
         if (arrive(op))
             return &op;
-        op.state.park(); // its timer is filed again
+        op.state.park(); // its timer is filed
         return nullptr;
     }
 
@@ -223,22 +226,15 @@ public:
         return count;
     }
 
-    /// How many waits of `timer` are armed or due. O(waits)
-    [[nodiscard]] static std::size_t waits_of(const timer_core& timer) noexcept {
-        std::size_t count = 0;
-        timer.for_each_wait([&](const wait_operation&) { ++count; });
-        return count;
-    }
-
     static void unlink_slot(wait_operation& op) noexcept {
         if (slot_link* const link = op.slot())
             link->unlink();
     }
 
 private:
-    static constexpr unsigned one_armed = 1;  ///< it has one wait, and that is armed
-    static constexpr unsigned unobserved = 2; ///< nothing but the timer points at that wait
-    static constexpr unsigned known = 3;      ///< these bits; one more is the filing's
+    static constexpr unsigned one_armed = 1;  ///< exactly one wait, and it is armed
+    static constexpr unsigned unobserved = 2; ///< only the timer points at that wait
+    static constexpr unsigned known = 3;      ///< both bits; the filing uses another
 
     static void detach(wait_operation& op) noexcept {
         timer_core& timer = op.timer();
@@ -251,14 +247,14 @@ private:
         wait_operation& op = entry.operation();
         if (entry.cancelled()) {
             const bool carrier = op.state.cancel();
-            PAWL_ASSERT(carrier); // it is this entry
+            PAWL_ASSERT(carrier); // the carrier is this entry
             (void)carrier;
             op.set_result(aborted());
         }
         return op;
     }
 
-    // Under the lock: no other thread writes it meanwhile.
+    // Written under the lock only, so no read-modify-write is needed.
     void add_armed(std::size_t n) noexcept { armed_.store(armed() + n, std::memory_order_relaxed); }
     void take_armed(std::size_t n) noexcept {
         armed_.store(armed() - n, std::memory_order_relaxed);

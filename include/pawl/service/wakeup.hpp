@@ -3,27 +3,29 @@
 
 /// @file
 /// Purpose
-///   What the shards of a service share: the driver that wakes them, and the context that is told
-///   whether they are busy (wakeup_state.hpp).
+///   What the shards of a service share: the driver that wakes them, and the outstanding work of
+///   the context (wakeup_state.hpp).
 ///
 /// Model
-///   dispatcher --arm, kick, rest--> driver --wake--> collect in all shards --> the driver is set anew
+///     dispatcher --arm, kick, rest--> driver --wake--> collect in all shards, then set the driver
 ///
-///   A context that can be told of work counts one unit for each busy shard, and none for the driver.
-///   One that cannot, since its type is not known or since it has no such executors, counts the
-///   driver's wait, as Asio does. There the driver is set while any shard is busy: if nothing is armed,
-///   for a moment, until the thread that has claimed a runner has come to kick().
+///   A context that can be told of work counts one unit per busy shard, and none for the driver. If
+///   the type of the context is unknown, or has no suitable executor, the context counts the
+///   driver's wait, as Asio does. There the driver is set while any shard is busy. If nothing is
+///   armed, it is set for a moment from now, until the thread that has claimed a runner calls
+///   kick().
 ///
 /// Threads
 ///   All members may be called from any thread.
 #ifndef PAWL_SERVICE_WAKEUP_HPP
 #define PAWL_SERVICE_WAKEUP_HPP
 
+#include <pawl/options.hpp>
+
 #include <pawl/service/dispatcher.hpp>
 #include <pawl/service/driver.hpp>
 #include <pawl/service/native_executor.hpp>
 #include <pawl/service/observer.hpp>
-#include <pawl/service/options.hpp>
 #include <pawl/service/processors.hpp>
 
 #include <pawl/time/fixed_array.hpp>
@@ -49,20 +51,20 @@ public:
     /// @param o outlives this.
     wakeup(boost::asio::execution_context& context, const options& o)
         : context_(context), options_(o), scale_(o.precision, dispatcher::origin_of_ticks()),
-          driver_(context, *this, o.locking), shards_(o.shards != 0 ? o.shards : processors()) {
+          driver_(context, *this, o.locking),
+          shards_(o.shards != 0 ? o.shards : std::clamp(processors_online(), 1U, most_shards)) {
         do
             shards_.push_back(new dispatcher(context, *this, o, scale_));
         while (shards_.size() < o.shards);
     }
-    wakeup(const wakeup&) = delete;
-    wakeup& operator=(const wakeup&) = delete;
+    wakeup& operator=(wakeup&&) = delete;
 
     // --- the shards ---------------------------------------------------------------------------
 
-    /// Those that there are. May be called while another thread adds one.
+    /// The existing shards. May be called while another thread adds one.
     [[nodiscard]] const auto& shards() const noexcept { return shards_; }
 
-    /// The shard for the thread that comes as number `n`: a new one, if there may be more.
+    /// The shard for the `n`-th thread: a new one, if the limit allows.
     dispatcher& shard_for(std::size_t n) {
         const std::scoped_lock lock(growth_);
         if (n >= shards_.size() && shards_.size() < shards_.most() && !closed_) {
@@ -81,7 +83,8 @@ public:
 
     // --- the context --------------------------------------------------------------------------
 
-    /// A timer with the executor `ex` is made. Its native executor, once found, serves all.
+    /// A timer with executor `ex` was made. Its native executor, once found, serves the whole
+    /// service.
     template <class Executor>
     void attach(const Executor& ex) {
         // relaxed: every thread finds the same constant.
@@ -90,19 +93,19 @@ public:
         const native_context* const native = find_native(ex, context_);
         if (!native)
             return;
-        // A shard that is added afterwards finds it, too.
+        // A shard that is added later finds it, too.
         const std::scoped_lock lock(growth_);
         if (native_.exchange(native, std::memory_order_relaxed) || !native->work_started)
             return;
-        // From here on shards that begin are counted. Then those that had begun; then the driver is not
-        // needed any more.
+        // From here on a shard that becomes busy is counted. Next, count those that were busy; then
+        // the driver need not be counted.
         for (dispatcher* s : shards_)
             s->state().count_work();
         counts_work_.store(true, std::memory_order_release);
         driver_.end_counted();
     }
 
-    /// What can be done with the context, or nullptr if that is not known.
+    /// The operations on the context; nullptr if unknown.
     [[nodiscard]] const native_context* native() const noexcept {
         return native_.load(std::memory_order_relaxed);
     }
@@ -112,7 +115,7 @@ public:
 
     // --- what shards ask for ------------------------------------------------------------------
 
-    /// Has the driver wake all shards at `t`, or earlier. The caller is in a unit, or pinned.
+    /// Sets the driver to wake all shards at `t` or earlier. The caller is in a unit, or pinned.
     /// @throws std::bad_alloc. The next start in any shard tries again.
     void arm(time::tick t) {
         try {
@@ -124,7 +127,7 @@ public:
         }
     }
 
-    /// Has the driver wake all shards as soon as the context can.
+    /// Wakes all shards as soon as the context can.
     void kick() { driver_.hurry(); }
 
     /// A shard has gone quiet.
@@ -136,24 +139,25 @@ public:
             native()->work_finished(context_);
     }
 
-    /// Looks at the clock now, and collects what is due in all shards; not in a unit.
-    /// @return how many waits have fallen due.
+    /// Reads the clock and collects what is due in all shards. The caller is not in a unit.
+    /// @return how many waits have become due.
     std::size_t look() {
         collected found;
         collect(looker::outside, found);
         return found.count;
     }
 
-    /// A unit is about to end, or to run a last handler. Threads may be on their way with a wait that
-    /// it has found pulled back: where the context counts nothing but the driver, that has to be set.
+    /// A unit is about to end, or to run its last handler. Other threads may be on their way with a
+    /// wait that the unit found pulled back. If the context counts only the driver, the driver must
+    /// be set meanwhile.
     void unit_ends() {
         if (!counts_work_.load(std::memory_order_relaxed) && anybody_comes())
             driver_.linger();
     }
 
-    // --- those who look -----------------------------------------------------------------------
+    // --- observers ----------------------------------------------------------------------------
 
-    /// Tells `watcher` of every shard from now on. Does nothing if it is told already.
+    /// Reports every shard to `watcher` from now on. Idempotent.
     void watch(const std::shared_ptr<context_watcher>& watcher) {
         const std::scoped_lock lock(growth_);
         if (watcher_ || closed_)
@@ -171,7 +175,7 @@ public:
     // --- the driver ---------------------------------------------------------------------------
 
     void wake() {
-        // relaxed, and no addition in one: the driver comes once at a time.
+        // relaxed, no read-modify-write: at most one driver handler runs.
         wake_ups_.store(wake_ups() + 1, std::memory_order_relaxed);
         collected found;
         try {
@@ -182,15 +186,16 @@ public:
             throw;
         }
         unit_ends();
-        // The driver is set again, and a unit is queued for every other wait. So this wake-up may
-        // be a unit itself: a lone expiry costs one, as with Asio.
+        // The driver is set again, and a unit is queued for every other wait. So this wake-up can
+        // be a unit itself: a lone expiry costs one unit, as with Asio.
         if (found.claimed)
             found.claimed->turn();
     }
 
-    /// What counts work for the shards, so that the driver's is not counted; null if nothing does.
+    /// The context that counts work for the shards, so that the driver's wait is uncounted; null if
+    /// the context counts none.
     [[nodiscard]] const native_context* counted_by() const noexcept {
-        // acquire: the work of the shards was counted before.
+        // acquire: pairs with the release in attach(): the work of the shards is counted.
         return counts_work_.load(std::memory_order_acquire) ? native() : nullptr;
     }
 
@@ -229,11 +234,10 @@ private:
         dispatcher* claimed = nullptr; ///< the caller must run a turn of it
     };
 
-    /// Collects what is due in all shards, then sets the driver: once, for the earliest of them. Set
-    /// for one shard after the other it would be cancelled for each that comes earlier, and wake up
-    /// for nothing.
-    /// @throws std::bad_alloc when the other shards have been served, if one lacks memory to follow
-    ///         its clock.
+    /// Collects what is due in all shards, then sets the driver once, for the earliest. Setting it
+    /// shard by shard would cancel it repeatedly and cause empty wake-ups.
+    /// @throws std::bad_alloc if a shard lacks memory to follow its clock; the others have been
+    ///         served.
     void collect(looker who, collected& out) {
         const time::tick now = scale_.floor(Clock::now());
         dispatcher* pinned = nullptr;
@@ -268,13 +272,13 @@ private:
             std::rethrow_exception(failure);
     }
 
-    /// Threads are on their way to the driver, or to the queue of the context.
+    /// Whether threads are on their way to the driver, or to the queue of the context.
     [[nodiscard]] bool anybody_comes() const {
         return !std::all_of(shards_.begin(), shards_.end(),
                             [](dispatcher* s) { return s->state().all_have_left(); });
     }
 
-    /// A list that others may walk while it grows.
+    /// A list that other threads may walk while it grows.
     class shard_list {
     public:
         explicit shard_list(std::size_t most) : shards_(most) {}
@@ -290,7 +294,7 @@ private:
         }
 
         [[nodiscard]] std::size_t most() const noexcept { return shards_.size(); }
-        /// acquire: the shards are there.
+        /// acquire: pairs with push_back().
         [[nodiscard]] std::size_t size() const noexcept {
             return size_.load(std::memory_order_acquire);
         }
@@ -303,18 +307,14 @@ private:
         std::atomic<std::size_t> size_{0};
     };
 
-    static unsigned processors() noexcept {
-        return std::clamp(processors_online(), 1U, most_shards);
-    }
-
     boost::asio::execution_context& context_;
     const options& options_;
-    const time::tick_scale<Clock> scale_; ///< that of each shard
+    const time::tick_scale<Clock> scale_; ///< the same for each shard
     std::atomic<const native_context*> native_{nullptr};
-    std::atomic<bool> counts_work_{false}; ///< for each busy shard, and not for the driver
+    std::atomic<bool> counts_work_{false}; ///< per busy shard, not for the driver
     driver driver_;
     shard_list shards_;
-    std::mutex growth_; ///< held while a shard is added, or native_ becomes known
+    std::mutex growth_; ///< held while a shard is added, or native_ is set
     bool closed_ = false;
     std::shared_ptr<context_watcher> watcher_; ///< null while nothing is watched
     std::atomic<std::uint64_t> wake_ups_{0};

@@ -3,42 +3,42 @@
 
 /// @file
 /// Purpose
-///   What keeps a context at work for its timers, and lets it go (P9): the part of it that each shard
-///   has, and every change of that. wakeup.hpp is the part that they share.
+///   Why run() returns (P9): this part of each shard keeps run() from returning while timers need
+///   it, and lets it return afterwards. wakeup.hpp is the part that all shards share.
 ///
 /// Model
-///   A shard is busy while it has armed waits, or runners that are queued or run, or pins; else it
-///   is quiet. While it is busy, the context counts one unit of outstanding work for it. The wait of
-///   the driver, which wakes the shards, counts for nothing.
+///   A shard is busy while it has armed waits, runners (queued or running), or pins; otherwise it
+///   is quiet. While it is busy, the context counts one unit of outstanding work for it. The wait
+///   of the driver, which wakes the shards, is uncounted.
 ///
-///     event    from   to     effect                                who
-///     begin    quiet  busy   work is counted                       a start, a re-arm, a look at the
-///                                                                  clock that stops halfway
-///     pin      busy   busy   keeps it busy until the driver is set  those two, and a look at the
-///                                                                  clock, if they have to set it
-///     settle   busy   busy   none: something is armed, claimed,    whatever ends a wait, a runner
-///                            or pinned                             or a pin
-///     settle   busy   quiet  work is given back                    the same, in a unit
-///     settle   busy   busy   a runner is claimed                   the same, elsewhere
-///     end      busy   quiet  work is given back                    wakeup::shutdown()
+///     event    from   to     effect                                 caller
+///     begin    quiet  busy   work is counted                        a start, a re-arm, a collect that
+///                                                                   stops halfway
+///     pin      busy   busy   stays busy until the driver is set     the same, and any other collect,
+///                                                                   if they must set the driver
+///     settle   busy   busy   none: something is armed, claimed      the end of a wait, a runner
+///                            or pinned                              or a pin
+///     settle   busy   quiet  work is given back                     the same, in a unit
+///     settle   busy   busy   a runner is claimed                    the same, elsewhere
+///     end      busy   quiet  work is given back                     wakeup::shutdown()
 ///
-///   The unit in which work is given back is counted itself. So the count of the context cannot
-///   become zero there, which would stop the context: for good, even if the next wait is started
-///   before run() is called. Elsewhere it might; therefore a unit is sent to do it.
+///   Work is given back in a unit only. That unit itself is counted, so the context's count cannot
+///   become zero there, which would stop the context for good, even if another wait is started
+///   before run() is called. In any other thread it could, so a unit is queued to do it.
 ///
-///   Between the lock and the queueing of a runner, or the setting of the driver, nothing has to be
-///   looked after: the claimed runner, or the pin, keeps the shard busy.
+///   Between unlocking and queueing a runner, or setting the driver, the claimed runner or the pin
+///   keeps the shard busy.
 ///
 /// Invariants
-///   I1  Whenever the lock is free, the shard is busy if and only if waits are armed, runners claimed
-///       or pins there are.
-///   I2  The driver is set for wake or earlier, or hurries; or a thread that is pinned is going to set
-///       it; or a unit that is queued or runs is going to collect. That holds for a quiet shard, too, if
-///       the driver stays set (work_host::driver_stays): a start that is not earlier need not ask for
-///       it. Otherwise its next start sets the driver.
+///   - Busy invariant: whenever the lock is free, the shard is busy if and only if it has armed
+///     waits, claimed runners or pins.
+///   - Driver-set invariant: the driver is set for wake_ or earlier, or hurries; or a pinned thread
+///     is about to set it; or a unit that is queued or running will collect. This holds for a quiet
+///     shard, too, if the driver stays set (work_host::driver_stays): a start that is not earlier
+///     need not set it. Otherwise the next start sets the driver.
 ///
 /// Threads
-///   Guarded by the lock of the shard, but for leave(), busy() and what they change.
+///   Guarded by the shard's lock, except leave(), busy() and the fields that they access.
 ///
 /// Cost
 ///   Plain words. leave() is one locked instruction.
@@ -52,11 +52,10 @@
 #include <pawl/config.hpp>
 
 #include <atomic>
-#include <cstddef>
 
 namespace pawl::detail {
 
-/// What a call of a shard leaves to be done when its lock has been released.
+/// What the caller of a shard must do once the lock is released.
 struct [[nodiscard]] commitment {
     commitment() = default;
     commitment(commitment&&) = default;
@@ -66,27 +65,26 @@ struct [[nodiscard]] commitment {
 
     runner_token* runners = nullptr; ///< queue these, linked by `next`
     time::tick wake = time::tick::never();
-    bool arm = false;       ///< have the driver wake the shards at `wake` or earlier
-    bool pinned = false;    ///< after that call shard::unpin(), also if it has failed
+    bool arm = false;       ///< set the driver for `wake`
+    bool pinned = false;    ///< after that, even if it failed, call shard::unpin()
     bool rest = false;      ///< the shard is quiet: see wakeup::rest()
-    bool give_back = false; ///< and the context counts work for it
-    bool entered = false;   ///< after all of that, call wakeup_state::leave()
-    bool last = false;      ///< nobody uses the shard any more: delete it
+    bool give_back = false; ///< the context counts work for it
+    bool entered = false;   ///< after `runners` and `rest`, call wakeup_state::leave()
+    bool last = false;      ///< the last user has left: delete the shard
 };
 
-/// What the shard asks under its lock. None of it blocks, or calls anything of a user's.
+/// What the shard asks of its context, under its lock. Must not block or call user code.
 class work_host {
 public:
     /// Counts one unit of outstanding work.
     /// @return false if the context cannot be told of work.
     virtual bool work_started() noexcept = 0;
 
-    /// Whether a shard that is quiet may be left to wakeup::rest() in this thread, here and now; if
-    /// not, a unit has to be sent.
-    /// @param counted work is counted for it.
+    /// Whether this thread may call wakeup::rest() for a quiet shard; if not, a unit is sent.
+    /// @param counted work is counted for the shard.
     virtual bool may_rest_here(bool counted) noexcept = 0;
 
-    /// The driver stays set when a shard goes quiet.
+    /// Whether the driver stays set when a shard goes quiet.
     /// @param counted as above.
     virtual bool driver_stays(bool counted) noexcept = 0;
 
@@ -100,19 +98,20 @@ public:
     /// @param host null for a shard without a context.
     explicit wakeup_state(work_host* host) noexcept : host_(host) {}
 
-    /// The driver, or a unit, sees to the shard at `t`: nobody need set it for what is not earlier.
+    /// The driver or a unit will look at the shard at `t`: a start that is not earlier need not set
+    /// the driver.
     void will_look_at(time::tick t) noexcept {
         wake_ = t;
         looked_at_ = true;
     }
 
-    /// Nobody looks: the next start has to set the driver.
+    /// Nothing will look at the shard: the next start must set the driver.
     void will_not_look() noexcept {
         wake_ = time::tick::never();
-        looked_at_ = false; // not even then
+        looked_at_ = false; // not even at never()
     }
 
-    /// A wait is armed, or a runner claimed.
+    /// A wait is about to be armed, or a runner claimed.
     PAWL_DETAIL_ALWAYS_INLINE void begin() noexcept {
         if (!busy()) [[unlikely]] {
             counted_ = host_ && host_->work_started();
@@ -120,20 +119,20 @@ public:
         }
     }
 
-    /// Whether somebody who arms a wait that is due at `t` has to set the driver. A thread that is
-    /// about to set it may fail, and takes back only its own wait: it is not relied on.
+    /// Whether a thread that arms a wait for `t` must set the driver. It does not rely on a pinned
+    /// thread, which may fail to set it and then takes back only its own wait.
     [[nodiscard]] bool must_arm(time::tick t) const noexcept {
         return t < wake_ || !looked_at_ || pins_ != 0;
     }
 
-    /// The driver has to be set for `t`, by a thread in a unit, or by the only thread.
+    /// The caller must set the driver for `t`. It is in a unit, or is the only thread.
     void arm(time::tick t, commitment& out) noexcept {
         will_look_at(t);
         out.arm = true;
         out.wake = t;
     }
 
-    /// The same, for a thread that may be anywhere.
+    /// The same, for a thread that may be anywhere: it is pinned.
     void arm_pinned(time::tick t, commitment& out) noexcept {
         arm(t < wake_ ? t : wake_, out);
         if (!out.pinned)
@@ -148,10 +147,10 @@ public:
 
     /// Something may have ended.
     /// @param active waits are armed, or runners claimed.
-    /// @return true if a runner has to be claimed.
+    /// @return true if the caller must claim a runner.
     [[nodiscard]] bool settle(bool active, commitment& out) noexcept {
         if (active) [[likely]] {
-            begin(); // a runner may have been claimed for timers whose waits are gone
+            begin(); // a claimed runner may be for timers without waits
             return false;
         }
         if (pins_ != 0 || !busy())
@@ -160,7 +159,7 @@ public:
             return true;
         if (host_ && !host_->driver_stays(counted_))
             will_not_look();
-        // release: who finds it quiet finds what it was told of the driver, too.
+        // release: a thread that finds the shard quiet also sees what the driver was told.
         busy_.store(false, std::memory_order_release);
         out.rest = true;
         out.give_back = counted_;
@@ -173,8 +172,9 @@ public:
             counted_ = host_->work_started();
     }
 
-    /// The shard is closed: nothing begins or ends here any more, and the runners are destroyed unrun.
-    /// @return true if the context counts work for it, which has to be given back.
+    /// The shard is closed: nothing begins or ends any more, and runners are destroyed without
+    /// being run.
+    /// @return true if the context counts work for it, which the caller must give back.
     [[nodiscard]] bool end() noexcept {
         // relaxed: no other thread uses a context that shuts down.
         const bool give_back = busy() && counted_;
@@ -182,27 +182,27 @@ public:
         return give_back;
     }
 
-    /// The caller is going to use the context, which must not end before it has called leave().
+    /// The caller will use the context, which must not end before the caller has called leave().
     void enter(commitment& out) noexcept {
         entered_ += !out.entered;
         out.entered = true;
     }
-    /// release: whoever finds everybody gone sees what they did.
+    /// release: pairs with the acquire in all_have_left().
     void leave() noexcept { left_.fetch_add(1, std::memory_order_release); }
 
-    /// Nobody uses the context because of what this shard has asked for.
+    /// No thread still uses the context on behalf of this shard.
     [[nodiscard]] bool all_have_left() const noexcept {
         return pins_ == 0 && entered_ == left_.load(std::memory_order_acquire);
     }
 
-    /// May be asked without the lock.
+    /// May be called without the lock.
     [[nodiscard]] bool busy() const noexcept { return busy_.load(std::memory_order_acquire); }
 
     [[nodiscard]] bool pinned() const noexcept { return pins_ != 0; }
 
 private:
     work_host* const host_;
-    time::tick wake_ = time::tick::never(); ///< I2
+    time::tick wake_ = time::tick::never(); ///< see the driver-set invariant
     bool looked_at_ = false;
     unsigned pins_ = 0; ///< threads that are about to set the driver
     std::atomic<bool> busy_{false};

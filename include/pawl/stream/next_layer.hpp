@@ -1,9 +1,8 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-/// @file
-/// What a pawl::timeout_stream asks of the layer below it, beyond reading and writing: how to find
-/// the lowest layer, to close it, to cancel what is pending on it, and to see whether it is open.
+/// @file Functions that a pawl::timeout_stream needs for the layer below, besides reading and
+/// writing: find the lowest layer, close it, cancel its operations, and query whether it is open.
 #ifndef PAWL_STREAM_NEXT_LAYER_HPP
 #define PAWL_STREAM_NEXT_LAYER_HPP
 
@@ -21,11 +20,11 @@ namespace pawl::detail {
 template <class Protocol, class Executor>
 void match_socket(const boost::asio::basic_stream_socket<Protocol, Executor>&);
 
-/// A layer that is a socket, or derived from one.
+/// A socket, or a class derived from one.
 template <class Layer>
 concept socket_layer = requires(const Layer& layer) { match_socket(layer); };
 
-/// The types that come with a socket; another layer has placeholders.
+/// The types of a socket; placeholders for any other layer.
 template <class Layer>
 struct socket_types {
     struct protocol {};
@@ -37,11 +36,11 @@ struct socket_types<Layer> {
     using endpoint = typename Layer::endpoint_type;
 };
 
-/// What a connect may try in turn.
+/// A range of endpoints to try in turn.
 template <class Endpoints>
 concept endpoint_range = static_cast<bool>(boost::asio::is_endpoint_sequence<Endpoints>::value);
 
-/// What says which of these it may try. (The old form of Asio, with iterators, is not supported.)
+/// A condition on endpoints. (Asio's old form with iterators is not supported.)
 template <class Condition, class Endpoints>
 concept endpoint_condition =
     endpoint_range<Endpoints> &&
@@ -49,7 +48,7 @@ concept endpoint_condition =
         { c(ec, *e.begin()) } -> std::convertible_to<bool>;
     };
 
-/// The same for endpoints between two iterators.
+/// A condition on endpoints between two iterators.
 template <class Condition, class Iterator>
 concept iterator_condition =
     !endpoint_range<Iterator> &&
@@ -57,7 +56,7 @@ concept iterator_condition =
         { c(ec, *i) } -> std::convertible_to<bool>;
     };
 
-/// The layer at the bottom of `layer`, which may be that layer itself.
+/// The lowest layer of `layer`, possibly `layer` itself.
 template <class Layer>
 [[nodiscard]] auto& lowest_layer(Layer& layer) noexcept {
     if constexpr (socket_layer<Layer>)
@@ -75,7 +74,7 @@ using lowest_layer_of = std::remove_reference_t<decltype(lowest_layer(std::declv
 
 namespace closing {
 
-using boost::beast::beast_close_socket; // and what argument-dependent lookup finds
+using boost::beast::beast_close_socket; // and overloads found by argument-dependent lookup
 
 template <class Layer>
 concept by_beast = requires(Layer& layer) { beast_close_socket(layer); };

@@ -3,34 +3,34 @@
 
 /// @file
 /// Purpose
-///   What a pawl::timeout_stream shares with its operations: the next layer, the limits, and the one
-///   timer that watches them.
+///   The state that a pawl::timeout_stream shares with its operations: the next layer, the limits,
+///   and the one timer for all of them.
 ///
 /// Model
-///   A deadline is there, or not, as the table says. One wait is pending at most, and not for longer
-///   than until the earliest deadline. A deadline that is earlier than that moves the wait. One that
-///   goes, or moves later, is left to look(), which runs when the wait is over, ends what has
-///   expired, and waits until what is the earliest then.
+///   The table says when a deadline exists. At most one wait is pending, and it ends no later than
+///   the earliest deadline. An earlier deadline moves the wait. A deadline that disappears or moves
+///   later leaves the wait alone; look() deals with it at the end of the wait. look() ends what has
+///   expired, and waits for the earliest deadline then.
 ///
-///     deadline       is there while                              moves
-///     read, write    such an operation is pending, not ended     -
+///     deadline       exists while                               moves
+///     read, write    such an operation is pending, not ended    -
 ///     (a connect is both at once; its handshake limit is the deadline of the write)
-///     total          one of these is there                       by expires_at()
-///     handshake      a guard lives, until it has expired         -
-///     idle           a limit is set, the layer is open, and      when bytes move
+///     total          a read or write is pending, not ended      by expires_at()
+///     handshake      a guard lives, until it has expired        -
+///     idle           a limit is set, the layer is open, and     when bytes move
 ///                    it has not expired
 ///
 /// Invariants
-///   1. If waiting_, the wait is pending or its handler on its way, and timer_.expiry() <= earliest().
-///      Otherwise there is no deadline, or close() was called.
-///   2. `ended` only while `pending`.
+///   - With waiting_, the wait is pending or its handler queued, and timer_.expiry() <= earliest().
+///     Without it, there is no deadline, or close() was called.
+///   - `ended` implies `pending`.
 ///
 /// Threads
-///   One at a time: in the executor of the layer.
+///   One at a time: the executor of the layer.
 ///
 /// Cost
 ///   An operation reads the clock at its start if it has a limit, and at its end if bytes moved and
-///   idleness is limited. The wait is touched only for a deadline that is earlier than all others.
+///   there is an idle limit. Only a deadline earlier than all others touches the wait.
 #ifndef PAWL_STREAM_STREAM_IMPL_HPP
 #define PAWL_STREAM_STREAM_IMPL_HPP
 
@@ -38,12 +38,13 @@
 
 #include <pawl/basic_waitable_timer.hpp>
 #include <pawl/error.hpp>
+#include <pawl/stream_limits.hpp>
 
 #include <pawl/stream/next_layer.hpp>
-#include <pawl/stream/stream_limits.hpp>
 
 #include <pawl/service/latest_now.hpp>
-#include <pawl/service/saturating.hpp>
+
+#include <pawl/time/saturating.hpp>
 
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/cancellation_type.hpp>
@@ -112,8 +113,8 @@ public:
 
     // ---- operations -----------------------------------------------------------------------------
 
-    /// A read or a write is to be started.
-    /// @return an error if it must not be, and is to be told so.
+    /// A read or a write is about to start.
+    /// @return the error to report if it must not start.
     [[nodiscard]] error_code begin(direction d) {
         PAWL_ASSERT(!at(d).pending); // one read and one write at a time
         if (closed_by_limit_ && !open())
@@ -135,10 +136,11 @@ public:
         return {};
     }
 
-    /// A read or a write of no byte is to be started. It is not watched, and may be one of several.
-    /// @return an error if it must not be, because a limit has expired, and is to be told so.
+    /// A read or a write of zero bytes is about to start. It has no limit, and several may be
+    /// pending.
+    /// @return the error to report if it must not start because a limit has expired.
     [[nodiscard]] error_code begin_empty(direction d) {
-        if (at(d).pending) // ssl::stream does so
+        if (at(d).pending) // ssl::stream does this
             return {};
         if (limits_everything() && everything_expired(Clock::now()))
             end_all();
@@ -147,7 +149,7 @@ public:
         return report();
     }
 
-    /// It has completed. @return what it is to be told.
+    /// The operation has completed. @return the error to report.
     [[nodiscard]] error_code finish(direction d, const error_code& ec, std::size_t size) {
         moved(size);
         const bool ended = at(d).ended;
@@ -155,7 +157,7 @@ public:
         return ec && ended ? report() : ec;
     }
 
-    /// It will never complete.
+    /// The operation will never complete.
     void abandon(direction d) noexcept { at(d).pending = at(d).ended = false; }
 
     [[nodiscard]] error_code begin_connect() {
@@ -186,13 +188,13 @@ public:
             abandon(d);
     }
 
-    /// The layer is connected: it idles until bytes move.
+    /// The layer is connected; idle time counts from now.
     void connected() {
         if (limits_.idle != none)
             begin_idling(latest_now<Clock>());
     }
 
-    /// So many bytes have moved.
+    /// `size` bytes have moved.
     std::size_t moved(std::size_t size) {
         if (size != 0 && idling_)
             moved_ = latest_now<Clock>();
@@ -201,15 +203,15 @@ public:
 
     // ---- cancellation ---------------------------------------------------------------------------
 
-    /// What ends the operation of that direction, to be given to the layer.
+    /// The slot for the layer, through which a limit ends the operation of that direction.
     [[nodiscard]] boost::asio::cancellation_slot slot(direction d) noexcept {
         return at(d).signal.slot();
     }
 
-    /// Tells the operations of one direction apart.
+    /// A number that distinguishes the operations of one direction.
     [[nodiscard]] std::uint32_t number(direction d) const noexcept { return at(d).number; }
 
-    /// Somebody cancels that operation, which may be over.
+    /// Cancels that operation, unless it is over.
     void cancel(direction d, std::uint32_t number, boost::asio::cancellation_type_t type) {
         if (at(d).pending && at(d).number == number)
             at(d).signal.emit(type);
@@ -229,7 +231,7 @@ public:
         shut();
     }
 
-    /// Nothing is limited until an operation is started or a limit is set.
+    /// No limit applies until an operation starts or a limit is set.
     void stop_watching() {
         idling_ = false;
         if (std::exchange(waiting_, false)) {
@@ -243,16 +245,16 @@ private:
     static constexpr time_point never = time_point::max();
     static constexpr std::array both{direction::read, direction::write};
 
-    /// The read or the write that is pending, if any.
+    /// The pending read or write, if any.
     struct operation {
         time_point deadline;
         boost::asio::cancellation_signal signal;
         std::uint32_t number = 0;
         bool pending = false;
-        bool ended = false; ///< by a limit: a failure is reported as that
+        bool ended = false; ///< by a limit: a failure is reported as that limit
     };
 
-    /// The handler of the wait. It does not keep the stream.
+    /// The handler of the wait. It does not keep the stream alive.
     struct watcher {
         std::weak_ptr<stream_impl> impl;
         std::uint32_t number;
@@ -294,7 +296,7 @@ private:
         return boost::beast::error::timeout;
     }
 
-    /// Whether there is a limit that refuses new operations when it has expired.
+    /// Whether there is a limit whose expiry rejects new operations.
     [[nodiscard]] bool limits_everything() const noexcept {
         return total_ != never || handshaking_;
     }
@@ -302,10 +304,10 @@ private:
         return total_ <= now || (handshaking_ && (handshake_expired_ || handshake_ <= now));
     }
 
-    /// When an operation is started.
-    /// @param limits there are limits that begin with it.
+    /// The start time of an operation.
+    /// @param limits whether limits begin with it.
     [[nodiscard]] time_point time_of_start(bool limits) const {
-        if (limits_everything()) // which may have expired: that is judged by the clock itself
+        if (limits_everything()) // these may have expired, so read the exact clock
             return Clock::now();
         return limits ? latest_now<Clock>() : time_point{};
     }
@@ -327,7 +329,7 @@ private:
 
     // ---- watching -------------------------------------------------------------------------------
 
-    /// Whether the operation has a deadline, be it never.
+    /// Whether the operation may have a deadline.
     [[nodiscard]] bool limited(direction d) const noexcept { return at(d).pending && !at(d).ended; }
 
     [[nodiscard]] time_point earliest() const noexcept {
@@ -353,7 +355,7 @@ private:
             stop_watching();
     }
 
-    /// Sees to it that look() comes at `t`, or before.
+    /// Makes look() run at `t` or earlier.
     void watch_until(const time_point& t) {
         if (t == never || (waiting_ && timer_.expiry() <= t))
             return;
@@ -366,11 +368,11 @@ private:
         }
     }
 
-    /// The wait is over: ends what has expired, and waits for what has not.
+    /// The wait is over: ends what has expired, and waits for the rest.
     void look(const error_code& ec) {
         waiting_ = false;
         const time_point now = Clock::now();
-        // Before its time a wait is ended by expire_all() only.
+        // Only expire_all() ends a wait early.
         const bool hurry = ec || (Clock::is_steady && now < timer_.expiry());
         const auto due = [&](const time_point& t) { return t <= now || (hurry && t != never); };
 
@@ -396,9 +398,9 @@ private:
 
     /// @return whether there is anything to end.
     bool expire_idle(const time_point& now, bool hurry) {
-        moved_ = now; // for what follows a cancellation
+        moved_ = now; // for operations started after a cancellation
         const bool busy = at(direction::read).pending || at(direction::write).pending;
-        idling_ = busy && !hurry; // until the next operation, which is told if nobody else is
+        idling_ = busy && !hurry; // off: until the next operation, which reports it
         idle_expired_ = !busy && open();
         return busy || idle_expired_;
     }
@@ -423,7 +425,7 @@ private:
             if (at(d).ended)
                 at(d).signal.emit(boost::asio::cancellation_type::terminal);
         }
-        // What runs on the layer itself, such as its handshake, is not known here.
+        // Operations directly on the layer, such as its handshake, are unknown here.
         if constexpr (can_cancel_lowest<NextLayer>)
             cancel_lowest(layer_);
     }
@@ -439,17 +441,17 @@ private:
     std::array<operation, 2> operations_{};
     time_point total_ = never;
     time_point handshake_{};
-    time_point moved_{}; ///< when bytes moved last, while idling_
+    time_point moved_{}; ///< last time bytes moved, while idling_
     stream_limits limits_;
-    std::uint32_t wait_number_ = 0; ///< the handlers of other waits are stale
+    std::uint32_t wait_number_ = 0; ///< handlers of other waits are stale
     bool waiting_ = false;
     bool connecting_ = false;
     bool handshaking_ = false;
-    bool handshake_expired_ = false; ///< perhaps early, by expire_all()
+    bool handshake_expired_ = false; ///< possibly early, by expire_all()
     bool idling_ = false;
-    bool idle_expired_ = false; ///< and the next operation has to be told
+    bool idle_expired_ = false; ///< to be reported by the next operation
     bool closed_by_limit_ = false;
-    bool closed_ = false; ///< for layers that do not say whether they are open
+    bool closed_ = false; ///< for layers without is_open()
 };
 
 } // namespace pawl::detail

@@ -3,28 +3,28 @@
 
 /// @file
 /// Purpose
-///   One operation on a pawl::timeout_stream: what is given to the next layer in the place of the
-///   completion handler, and how it is started.
+///   One operation on a pawl::timeout_stream: its start, and the handler that the next layer gets
+///   in place of the completion handler.
 ///
 /// Model
-///   The handler's allocator, executor and so on are passed on to the layer; its cancellation slot is
-///   not. The layer gets one that belongs to the stream, so that a limit can end this operation and
-///   no other, and the handler's slot forwards to it.
-///   It can be copied if the handler can. Copies are one operation: what is called after another one
-///   does nothing.
+///   The layer sees the handler's allocator, executor and other associations, but not its
+///   cancellation slot. It gets a slot of the stream instead, so that a limit can end this
+///   operation and no other. The handler's slot forwards to it.
+///   It is copyable if the handler is. Copies are one operation: only the first call has an effect.
 ///
 /// Cost
-///   A handler and three words. No allocation, unless it is refused.
+///   A handler and three words. No allocation, unless the operation is rejected.
 #ifndef PAWL_STREAM_STREAM_OPERATION_HPP
 #define PAWL_STREAM_STREAM_OPERATION_HPP
 
 #include <pawl/stream/stream_impl.hpp>
 
+#include <pawl/limit/post_result.hpp>
+
 #include <pawl/wait/claim.hpp>
-#include <pawl/wait/post_result.hpp>
+#include <pawl/wait/handler_wrapper.hpp>
 
 #include <boost/asio/associated_cancellation_slot.hpp>
-#include <boost/asio/associator.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/connect.hpp>
@@ -40,7 +40,7 @@
 
 namespace pawl::detail {
 
-/// What the cancellation slot of a handler does. It may be emitted when the operation is long over.
+/// The handler in the cancellation slot. The signal may be emitted after the operation has ended.
 template <class Impl>
 class forward_cancellation {
 public:
@@ -58,23 +58,24 @@ private:
     direction direction_;
 };
 
-/// A connect is cancelled as a write is.
+/// A connect is cancelled like a write.
 enum class operation_kind : std::uint8_t { read, write, connect };
 
 template <operation_kind Kind>
 inline constexpr direction direction_of =
     Kind == operation_kind::read ? direction::read : direction::write;
 
-/// What an operation has a claim on that limits do not concern.
+/// The claim of an operation without limits.
 inline constexpr std::max_align_t no_limits{};
 
-/// The completion handler that the next layer gets. It keeps what it needs of the stream.
+/// The completion handler for the next layer. It keeps the parts of the stream that it needs alive.
 template <class Impl, operation_kind Kind, class Handler>
 class stream_operation {
 public:
     using cancellation_slot_type = boost::asio::cancellation_slot;
+    using pawl_wrapped_handler = Handler;
 
-    /// Limits do not concern it until begin().
+    /// No limit applies until begin().
     template <class Handler1>
     stream_operation(const std::shared_ptr<Impl>& impl, Handler1&& handler)
         : handler_(std::forward<Handler1>(handler)), impl_(impl) {}
@@ -94,8 +95,8 @@ public:
         });
     }
 
-    /// Its limits begin, and the slot of the handler is connected.
-    /// @return an error if it must not be started.
+    /// Starts its limits and connects the slot of the handler.
+    /// @return an error if it must not start.
     [[nodiscard]] boost::system::error_code begin() {
         boost::system::error_code ec;
         if constexpr (connects)
@@ -111,7 +112,7 @@ public:
         return ec;
     }
 
-    /// Has the handler told that the operation was not started.
+    /// Reports to the handler that the operation was not started.
     template <class... Results>
     void refuse(Results... results) {
         detail::post_result(impl_->get_executor(), std::move(handler_), std::move(results)...);
@@ -144,7 +145,6 @@ public:
         return impl_->slot(direction_of<Kind>);
     }
 
-    /// For associator.
     const Handler& handler() const noexcept { return handler_; }
 
     friend bool asio_handler_is_continuation(stream_operation* self) {
@@ -157,7 +157,7 @@ private:
 
     Handler handler_;
     std::shared_ptr<Impl> impl_;
-    claim<const void> limits_{&no_limits}; ///< on *impl_ while it is limited
+    claim<const void> limits_{&no_limits}; ///< on *impl_ while it has limits
 };
 
 template <class Buffers>
@@ -184,7 +184,7 @@ void start_transfer(const std::shared_ptr<Impl>& impl, Handler&& handler, const 
 }
 
 /// @param start   `start(layer, operation)` starts the connect of the layer.
-/// @param results what the handler gets beside the error if that is not started.
+/// @param results the results beside the error, for a connect that is not started.
 template <class Impl, class Handler, class Start, class... Results>
 void start_connect(const std::shared_ptr<Impl>& impl, Handler&& handler, Start start,
                    Results... results) {
@@ -195,7 +195,7 @@ void start_connect(const std::shared_ptr<Impl>& impl, Handler&& handler, Start s
     start(impl->layer(), std::move(operation));
 }
 
-/// The condition of a connect that has none.
+/// The condition of a connect without one.
 struct any_endpoint {
     template <class Endpoint>
     bool operator()(const boost::system::error_code&, const Endpoint&) const noexcept {
@@ -204,21 +204,5 @@ struct any_endpoint {
 };
 
 } // namespace pawl::detail
-
-/// Allocator, executor and whatever else a handler may have.
-template <template <class, class> class Associator, class Impl, pawl::detail::operation_kind Kind,
-          class Handler, class Default>
-struct boost::asio::associator<Associator, pawl::detail::stream_operation<Impl, Kind, Handler>,
-                               Default> : Associator<Handler, Default> {
-    using operation = pawl::detail::stream_operation<Impl, Kind, Handler>;
-
-    static typename Associator<Handler, Default>::type get(const operation& op) noexcept {
-        return Associator<Handler, Default>::get(op.handler());
-    }
-    static auto get(const operation& op, const Default& d) noexcept
-        -> decltype(Associator<Handler, Default>::get(op.handler(), d)) {
-        return Associator<Handler, Default>::get(op.handler(), d);
-    }
-};
 
 #endif // PAWL_STREAM_STREAM_OPERATION_HPP

@@ -3,15 +3,15 @@
 
 /// @file
 /// Purpose
-///   How a pawl::timeout_stream holds its state: a std::shared_ptr that still leads to the state when it
-///   was moved from, since the executor of such a stream may be asked for.
+///   How a pawl::timeout_stream holds its state: a std::shared_ptr that still reaches the state
+///   after a move, because the executor of a moved-from stream may be queried.
 ///
 /// Model
-///   Both pointers share the state then. That which was moved from has a mark in it, and owns nothing
-///   else: who has it neither closes nor uses the stream.
+///   After a move both pointers share the state. The moved-from one is marked: its holder neither
+///   closes nor uses the stream.
 ///
 /// Cost
-///   A std::shared_ptr. A move counts one owner more.
+///   A std::shared_ptr. A move adds one owner.
 #ifndef PAWL_STREAM_STREAM_OWNER_HPP
 #define PAWL_STREAM_STREAM_OWNER_HPP
 
@@ -36,10 +36,10 @@ public:
     }
     ~stream_owner() = default;
 
-    /// False if it was moved from.
+    /// False after a move from this object.
     [[nodiscard]] explicit operator bool() const noexcept { return (word() & moved_from) == 0; }
 
-    /// @pre it was not moved from. The same holds for owned().
+    /// @pre not moved from. The same holds for owned().
     [[nodiscard]] Impl* operator->() const noexcept {
         PAWL_ASSERT(*this);
         return impl_.get();
@@ -49,7 +49,7 @@ public:
         return impl_;
     }
 
-    /// Of a stream that was moved from, too.
+    /// The state, also after a move from this object.
     [[nodiscard]] Impl& state() const noexcept {
         return *reinterpret_cast<Impl*>(word() & ~moved_from);
     }

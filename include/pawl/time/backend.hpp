@@ -1,96 +1,95 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 /// @file
-/// pawl::time::backend, what the service asks of a time structure.
-
-// Purpose
-//   What the service asks of a time structure, and what each call promises. The hierarchical wheel
-//   is one; the conformance tests run the same suite over every one and over a slow ordered map.
-//   Rings take fixed delays only, and are no backend in this sense (timeout_rings.hpp): of that suite
-//   they are asked what holds for them, too.
-//
-// Model
-//   A backend files nodes by the tick at which they are due and hands them out when that tick has
-//   come. It has a position, now(), that only expire() moves forward. It reads no clock.
-//
-// Invariants
-//   B1  Never early: expire(t) emits no node with due > max(t, now()).
-//   B2  Exactly once: a filed node is emitted, erased, or popped from a detached set, once.
-//   B3  Order: by due tick; within one tick in the order in which insert() or rearm() filed them.
-//       A node that is filed when its tick has already been reached (due <= now()) is due at
-//       now(). A single call of expire() sorts such late-comers by due tick as well, as long as
-//       they fit into the room that it was given.
-//   B4  Bounded: expire() handles no more nodes than it was given room for, and may be continued at
-//       any later time; every other call is correct in between.
-//
-// Threads
-//   None of its own. The owner serialises all calls, those on a detached set included. Only the
-//   constructor of a detached set may run beside other calls.
-//
-// Cost
-//   All calls but expire(), detach_all() and invariant() are O(1); nothing but constructors and
-//   invariant() allocates.
-
+/// pawl::time::backend, the concept of a time structure.
+///
+/// Purpose
+///   The requirements of the service on a time structure, and the promises of each call. One
+///   conformance suite runs over every backend, and over a slow ordered map. Rings take fixed
+///   delays only and do not model this concept (timeout_rings.hpp); the suite checks them as far as
+///   it applies.
+///
+/// Model
+///   A backend files nodes under the tick at which they are due, and hands them out once that tick
+///   has come. Its position, now(), is moved forward by expire() only. It reads no clock.
+///
+/// Promises
+///   - Never early: expire(t) emits no node with due > max(t, now()).
+///   - Exactly once: a filed node is emitted, erased, or popped from a detached set, exactly once.
+///   - Order: by due tick; within one tick, in the order of insert() or rearm(). A node that is
+///     filed late, with due <= now(), counts as due at now(). A single call of expire() sorts late
+///     nodes by due tick as well, if they fit into the given room.
+///   - Bounded: expire() handles at most as many nodes as it was given room for, and may be
+///     continued at any later time. All other calls are correct in between.
+///
+/// Threads
+///   None. The owner serialises all calls, including those on a detached set. Only the constructor
+///   of a detached set may run concurrently.
+///
+/// Cost
+///   All calls are O(1), except expire(), detach_all() and invariant(). Only constructors and
+///   invariant() allocate. A backend that needs memory for nodes is given it: reserving_backend.
 #ifndef PAWL_TIME_BACKEND_HPP
 #define PAWL_TIME_BACKEND_HPP
 
-#include <pawl/time/fixed_array.hpp>
 #include <pawl/time/geometry.hpp>
 #include <pawl/time/tick.hpp>
 #include <pawl/time/timer_node.hpp>
 
 #include <concepts>
 #include <cstddef>
+#include <span>
 #include <type_traits>
 
 namespace pawl::time {
 
 /// What expire() did.
 struct expire_result {
-    /// So many nodes were written to the front of the given room.
+    /// How many nodes were written to the front of the given room.
     std::size_t emitted = 0;
-    /// Work at or before the given tick is left: call again.
+    /// Work up to the given tick is left: call again.
     bool more = false;
 };
 
-/// A structure that files timer nodes by their due ticks. In all calls:
+/// A structure that files timer nodes under their due ticks. Calls:
 ///
-/// - `b.insert(node, due)` files a node with a new start order. `due <= b.now()`: at the next
-///   expire. `due == tick::never()`: filed, never emitted. Precondition: `!node.filed()`.
-/// - `b.refile(node)` is insert() that keeps the node's due tick and its start order. B3 holds for
-///   it unless expire() was left incomplete: then what is due already is in order by itself.
-/// - `b.erase(node)` lets go of a node. Precondition: filed here or in a set detached from here.
-/// - `b.rearm(node, due)` is erase() followed by insert(), and cheaper, above all when `due` is
-///   later than before. A node of a detached set returns to the backend.
-///   Precondition: filed here or in a set detached from here.
-/// - `b.move_node(from, to)` puts `to` in the place of `from`, all its fields included; `from` is
-///   then as if default constructed. Works for a node that is not filed, too.
-///   Precondition: `!to.filed()`.
-/// - `b.expire(now, out)` moves the position towards `now` (a `now` before the position is taken as
-///   the position) and writes the nodes that are due, unfiled, to the front of `out`, any contiguous
-///   range. It handles at most `std::size(out)` nodes, those that it only moves included, and at
-///   least one if there is one to handle and any room. A node that it hands out keeps `due`,
-///   `order` and `user`.
-/// - `b.now()` is the position: no node with an earlier due tick has yet to come, except those that
-///   were filed too late for it.
-/// - `b.size()` counts the filed nodes, without those of detached sets; `b.empty()`.
-/// - `b.next_wake()` is a tick before which expire() has nothing to emit: exact for a node that is
-///   alone, unless the last expire() was left incomplete; never() only if no node will ever be due.
-/// - `b.any()` is some filed node; nullptr if there is none. For emptying without allocating.
-/// - `typename B::detached set(b)` makes room for all the nodes that b will ever hold; may throw
-///   std::bad_alloc, so that the rest cannot fail.
-/// - `b.detach_all(set)` empties the backend into the set. The nodes are still filed.
-///   Preconditions: the set was made for this backend, is empty, and is emptied, by calling pop()
-///   until it answers nullptr, before the backend is destroyed and before it is filled again.
-/// - `set.pop()` lets go of a node and returns it, roughly ascending in due; nullptr: none is left.
-/// - `b.rewind(now)` sets the position, backward as well. Precondition: `b.empty()`.
+/// - `b.insert(node, due)` files a node with a new start order. If `due <= b.now()`, the next
+///   expire() emits it; if `due == tick::never()`, none does. Preconditions: `!node.filed()`; a
+///   reserving_backend has room.
+/// - `b.refile(node)` is insert() that keeps the node's due tick and start order. The order promise
+///   holds for it, unless expire() was left incomplete: then the nodes that are already due are
+///   ordered among themselves.
+/// - `b.erase(node)` unfiles a node. Precondition: filed here, or in a set detached from here.
+/// - `b.rearm(node, due)` is erase() followed by insert(), and cheaper, above all if `due` is later
+///   than before. A node of a detached set returns to the backend. Precondition: as erase().
+/// - `b.move_node(from, to)` moves all fields of `from` to `to`, including its place; `from` is
+///   then as if default constructed. `from` need not be filed. Precondition: `!to.filed()`.
+/// - `b.expire(now, out)` moves the position towards `now` (at least the current position) and
+///   writes the due nodes, unfiled, to the front of `out`. It handles at most `out.size()` nodes, including
+///   those that it only moves; and at least one, if there is one and any room. An emitted node keeps `due`, `order` and `user`.
+/// - `b.now()` is the position. Every node with an earlier due tick has been emitted, unless it was
+///   filed late.
+/// - `b.size()` counts the filed nodes, excluding detached sets; `b.empty()`.
+/// - `b.next_wake()` is a lower bound of the tick at which expire() emits something. It is exact
+///   for a single node, unless the last expire() was left incomplete. It is never() only if no node
+///   will ever be due.
+/// - `b.any()` is some filed node; nullptr if there is none. For emptying a backend without
+///   allocating.
+/// - `typename B::detached set(b)` allocates room for all nodes that `b` will ever hold, so that
+///   nothing after it can fail. May throw std::bad_alloc.
+/// - `b.detach_all(set)` moves all nodes to the set. They are still filed. Preconditions: the set
+///   was made for this backend and is empty. Postcondition for the owner: pop the set until it
+///   returns nullptr, before it is filled again and before the backend is destroyed.
+/// - `set.pop()` unfiles a node and returns it, roughly in ascending order of due; nullptr if none
+///   is left.
+/// - `b.rewind(now)` sets the position, which may go backwards. Precondition: `b.empty()`.
 /// - `b.invariant()` checks everything that can be checked. Throws std::logic_error.
 template <class B>
 concept backend = std::is_constructible_v<B, const geometry&, tick> && !std::copyable<B> &&
                   std::is_constructible_v<typename B::detached, const B&> &&
                   requires(B& b, const B& c, timer_node& node, tick when,
-                           detail::fixed_array<timer_node*>& out, typename B::detached& set) {
+                           std::span<timer_node*> out, typename B::detached& set) {
                       { b.insert(node, when) } noexcept -> std::same_as<void>;
                       { b.refile(node) } noexcept -> std::same_as<void>;
                       { b.erase(node) } noexcept -> std::same_as<void>;
@@ -108,6 +107,26 @@ concept backend = std::is_constructible_v<B, const geometry&, tick> && !std::cop
                       { c.invariant() } -> std::same_as<void>;
                   };
 
+/// A backend that needs memory for the nodes filed in it and in sets detached from it. None of its
+/// calls allocates: the owner provides the memory, and chooses where to allocate it.
+///
+/// - `b.has_room_for(n)`: whether `n` nodes may be filed. Stays true until more are filed or a set
+///   is detached.
+/// - `b.has_room_to_detach(n)`: the same for the time after detach_all(), whose precondition it is.
+/// - `typename B::room_part part(b.next_room_part())` allocates. May throw std::bad_alloc. May run
+///   concurrently with other calls once the size is known.
+/// - `b.add_room(part)` takes the part over, unless another one was added since the size was read.
+///   Repeat until the queries above are true.
+template <class B>
+concept reserving_backend =
+    backend<B> && std::is_constructible_v<typename B::room_part, std::size_t> &&
+    requires(B& b, const B& c, std::size_t nodes, typename B::room_part& part) {
+        { c.has_room_for(nodes) } noexcept -> std::same_as<bool>;
+        { c.has_room_to_detach(nodes) } noexcept -> std::same_as<bool>;
+        { c.next_room_part() } noexcept -> std::same_as<std::size_t>;
+        { b.add_room(part) } noexcept -> std::same_as<void>;
+    };
+
 } // namespace pawl::time
 
-#endif
+#endif // PAWL_TIME_BACKEND_HPP

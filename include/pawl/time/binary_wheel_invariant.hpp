@@ -1,91 +1,100 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
-// Purpose
-//   binary_wheel::invariant(): visits every node and every bin, and says with all operands which
-//   invariant does not hold. For tests and for a debugger; O(size).
-
+/// @file
+/// Purpose
+///   binary_wheel::invariant(): checks every node and every bin. For tests and for a debugger; O(size).
 #ifndef PAWL_TIME_BINARY_WHEEL_INVARIANT_HPP
 #define PAWL_TIME_BINARY_WHEEL_INVARIANT_HPP
 
-#include <pawl/time/binary_wheel.hpp>
+#include <pawl/time/bit_bins.hpp>
+#include <pawl/time/invariant_check.hpp>
+#include <pawl/time/tick.hpp>
+#include <pawl/time/timer_node.hpp>
 
 #include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
-#include <stdexcept>
-#include <string>
-#include <utility>
 
-namespace pawl::time {
+namespace pawl::time::detail {
 
-inline void binary_wheel::invariant() const {
-    bin_type bin = present;
-    std::size_t total = 0;
+struct binary_wheel_invariant {
+    template <class Wheel>
+    static void check(const Wheel& wheel) {
+        const invariant_check require{"binary_wheel"};
+        const bit_bins& time = wheel.time();
+        const bit_bins& stage = wheel.stage();
+        const tick now = wheel.now();
+        auto bin = Wheel::present;
+        std::size_t total = 0;
 
-    const auto require =
-        [&](bool holds, const char* what,
-            std::initializer_list<std::pair<const char*, std::uint64_t>> operands) {
-            if (holds)
-                return;
-            std::string message = std::string("pawl: binary_wheel: ") + what;
-            message.append(": bin = ").append(std::to_string(bin));
-            for (const auto& [name, value] : operands)
-                message.append(", ").append(name).append(" = ").append(std::to_string(value));
-            throw std::logic_error(message);
+        const auto check_node = [&](const timer_node& node, timer_node* const& pointer) {
+            const std::uint64_t due = node.due.count();
+            require(node.link == &pointer,
+                    "back-link invariant: a node is not linked to what points at it",
+                    {{"bin", bin}, {"due", due}});
+            require(Wheel::bin_of(node) == bin && wheel.is_here(node),
+                    "bin-name invariant: a node names another bin",
+                    {{"bin", bin},
+                     {"node.slot", node.slot()},
+                     {"epoch", wheel.epochs_.present()},
+                     {"due", due}});
+            // Ends a circular list.
+            require(++total <= wheel.size_,
+                    "bin-name invariant: there are more nodes than the size",
+                    {{"bin", bin}, {"size", wheel.size_}});
+            if (bin == Wheel::parked) {
+                require(node.due == tick::never(),
+                        "bin-name invariant: a parked node has a due tick", {{"due", due}});
+            } else if (bin >= Wheel::first_of_time) {
+                const tick begin = wheel.begin(bin);
+                require(
+                    begin <= std::max(node.due, now),
+                    "bin-begin invariant: a node is due before its bin begins",
+                    {{"bin", bin}, {"begin", begin.count()}, {"due", due}, {"now", now.count()}});
+                require(bin % 64 >= time.below || due >= time.least,
+                        "least-key invariant: a node is due before the earliest",
+                        {{"bin", bin}, {"least", time.least}, {"due", due}});
+            } else if (bin >= Wheel::first_of_stage) {
+                const std::uint64_t sequence = wheel.starts_.of(node);
+                require(sequence >= stage.begin(bin % 64) || bin % 64 == stage.entered(),
+                        "bin-begin invariant: a node in the stage is older than its bin",
+                        {{"bin", bin}, {"begin", stage.begin(bin % 64)}, {"sequence", sequence}});
+                require(bin % 64 >= stage.below || sequence >= stage.least,
+                        "least-key invariant: a node in the stage is older than the oldest",
+                        {{"bin", bin}, {"least", stage.least}, {"sequence", sequence}});
+            }
         };
 
-    const auto check_node = [&](const timer_node& node, timer_node* const& pointer) {
-        require(node.link == &pointer, "N1, N2: a node is not linked to what points at it",
-                {{"due", node.due.count()}});
-        require(bin_of(node) == bin && is_here(node), "X1: a node names another bin",
-                {{"node.slot", node.slot()}, {"epoch", epoch_}, {"due", node.due.count()}});
-        // A list that runs in a circle would not end.
-        require(++total <= size_, "X1: there are more nodes than the size", {{"size", size_}});
-        if (bin == parked) {
-            require(node.due == tick::never(), "X1: a parked node has a due tick",
-                    {{"due", node.due.count()}});
-        } else if (bin >= first_of_time) {
-            require(
-                begin(bin) <= std::max(node.due, now()), "X3: a node is due before its bin begins",
-                {{"begin", begin(bin).count()}, {"due", node.due.count()}, {"now", now().count()}});
-            require(bin % 64 >= time().below || node.due.count() >= time().least,
-                    "G4: a node is due before the earliest",
-                    {{"least", time().least}, {"due", node.due.count()}});
-        } else if (bin >= first_of_stage) {
-            require(sequence(node) >= stage().begin(bin % 64) || bin % 64 == stage().entered(),
-                    "X3: a node in the stage is older than its bin",
-                    {{"begin", stage().begin(bin % 64)}, {"sequence", sequence(node)}});
-            require(bin % 64 >= stage().below || sequence(node) >= stage().least,
-                    "G4: a node in the stage is older than the oldest",
-                    {{"least", stage().least}, {"sequence", sequence(node)}});
+        for (; bin <= Wheel::parked; ++bin) {
+            const bool occupied = (wheel.words_[bin / 64].occupied >> (bin % 64) & 1) != 0;
+            require(occupied == (wheel.head(bin) != nullptr),
+                    "bin-name invariant: the occupancy set is wrong",
+                    {{"bin", bin}, {"occupied", occupied}});
+            for (timer_node* const* at = &wheel.heads_[bin - Wheel::present]; *at;
+                 at = &(*at)->next)
+                check_node(**at, *at);
         }
-    };
+        require(total == wheel.size_, "bin-name invariant: the size is not the number of nodes",
+                {{"nodes", total}, {"size", wheel.size_}});
 
-    for (; bin <= parked; ++bin) {
-        const bool occupied = (words_[bin / 64].occupied >> (bin % 64) & 1) != 0;
-        require(occupied == (head(bin) != nullptr), "X1: the occupancy set is wrong",
-                {{"occupied", occupied}});
-        for (timer_node* const* at = &heads_[bin - present]; *at != nullptr; at = &(*at)->next)
-            check_node(**at, *at);
+        for (const bit_bins& bins : wheel.words_) {
+            require(std::popcount(bins.occupied & bins.position) <= 1,
+                    "one-entered invariant: two bins are entered",
+                    {{"occupied", bins.occupied}, {"position", bins.position}});
+        }
+        require(stage.position != Wheel::closed || stage.occupied == 0,
+                "stage invariant: the stage is occupied, but not open",
+                {{"occupied", stage.occupied}});
+        require(stage.position == Wheel::closed || time.entered() == bit_bins::none,
+                "stage invariant: the stage is open, and a bin of time is entered",
+                {{"now", now.count()}});
+        require(wheel.asked_ >= now, "target invariant: the position is beyond what was asked for",
+                {{"asked", wheel.asked_.count()}, {"now", now.count()}});
     }
-    require(total == size_, "X1: the size is not the number of nodes",
-            {{"nodes", total}, {"size", size_}});
+};
 
-    for (const detail::bit_bins& bins : words_) {
-        require(std::popcount(bins.occupied & bins.position) <= 1, "X2: two bins are entered",
-                {{"occupied", bins.occupied}, {"position", bins.position}});
-    }
-    require(stage().position != closed || stage().occupied == 0,
-            "X4: the stage is occupied, but not open", {{"occupied", stage().occupied}});
-    require(stage().position == closed || time().entered() == detail::bit_bins::none,
-            "X4: the stage is open, and a bin of time is entered", {{"now", now().count()}});
-    require(asked_ >= now(), "X5: the position is beyond what was asked for",
-            {{"asked", asked_.count()}, {"now", now().count()}});
-}
+} // namespace pawl::time::detail
 
-} // namespace pawl::time
-
-#endif
+#endif // PAWL_TIME_BINARY_WHEEL_INVARIANT_HPP

@@ -1,63 +1,71 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
-// Purpose
-//   A monotonic radix structure: nodes filed by a key that never lies before a position, and taken
-//   out in ascending order of their keys while the position follows. The hierarchical wheel is made
-//   of two: one keyed by due ticks, one by start sequences. What a node's key is, only they know.
-//
-// Model
-//   geometry.hpp says which slot a key has seen from the position. With enter(), the position moves
-//   into the lowest occupied slot. At level 0 all keys in it are the position: they can be taken
-//   out. At a level above, its nodes are filed anew, and land below, since they agree with the
-//   position in that slot's digit. Until this entered slot is empty, nothing is taken out below.
-//
-// Invariants
-//   D1  A slot is in the occupancy set exactly if it is not empty.
-//   D2  Nothing is in a slot before the position's own, apart from the entered one.
-//   D3  A node in a slot that is not the entered one has a key that is not before that slot begins.
-//
-// Cost
-//   push and erase O(1). A node whose key stays is moved at most once for each level.
-
+/// @file
+/// Purpose
+///   A monotone radix structure: nodes are filed under a key that is never before a position, and
+///   taken out in ascending order of keys while the position follows. The hierarchical wheel has
+///   two: one keyed by due ticks, one by start sequences. Only the wheel knows the key of a node.
+///
+/// Model
+///   geometry.hpp gives the slot of a key, seen from the position. enter() moves the position into
+///   the lowest occupied slot. At level 0, all keys in it equal the position and can be taken out.
+///   At a higher level, its nodes are filed again, in lower slots, since they agree with the
+///   position in that slot's digit. Until the entered slot is empty, nothing below is taken out.
+///
+/// Invariants
+///   - Occupancy invariant: a slot is in the occupancy set, and has a list of the pool, if and only
+///     if it is not empty.
+///   - No-slot-behind invariant: no slot before that of the position is occupied, except the
+///     entered one.
+///   - Slot-begin invariant: a node in a slot other than the entered one has a key that is not
+///     before the start of the slot.
+///
+/// Cost
+///   push and erase O(1). A node whose key stays is moved at most once per level.
 #ifndef PAWL_TIME_DIGIT_SLOTS_HPP
 #define PAWL_TIME_DIGIT_SLOTS_HPP
 
-#include <pawl/time/fixed_array.hpp>
 #include <pawl/time/geometry.hpp>
-#include <pawl/time/occupancy.hpp>
+#include <pawl/time/list_pool.hpp>
 #include <pawl/time/striped_list.hpp>
 
-#include <cassert>
+#include <pawl/config.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <utility>
 
 namespace pawl::time::detail {
 
+/// @tparam Shape geometry, or a reference to one that is shared: it takes as much memory as all else here.
+template <class Shape = geometry>
 class digit_slots {
 public:
     using key_type = std::uint64_t;
     using slot_type = std::uint32_t;
 
-    static constexpr slot_type none = occupancy::none;
+    static constexpr slot_type none = slot_lists::none;
 
-    digit_slots(const geometry& shape, key_type position)
-        : shape_(shape), position_(position), occupied_(shape.slots()), lists_(shape.slots()) {}
+    /// @param lists  has a list for each slot that will be occupied, plus one.
+    digit_slots(const geometry& shape, key_type position, list_pool& lists)
+        : shape_(shape), position_(position), slots_(shape.slots()), pool_(lists) {}
 
     [[nodiscard]] const geometry& shape() const noexcept { return shape_; }
     [[nodiscard]] key_type position() const noexcept { return position_; }
+    /// The list of an occupied slot.
     [[nodiscard]] const striped_list& operator[](slot_type slot) const noexcept {
-        return lists_[slot];
+        return slots_.list(pool_, slot);
     }
-    [[nodiscard]] bool occupied(slot_type slot) const noexcept { return occupied_.test(slot); }
+    [[nodiscard]] bool occupied(slot_type slot) const noexcept { return slots_.occupied(slot); }
 
-    /// The slot of a key. Precondition: key >= position().
+    /// The slot of a key.
+    /// @pre key >= position()
     [[nodiscard]] slot_type slot_of(key_type key) const noexcept {
-        assert(key >= position_);
+        PAWL_ASSERT(key >= position_);
         return shape_.slot(key, position_);
     }
-    /// The smallest key of a slot that is not before the position's own.
+    /// The smallest key of a slot. The slot must not be before that of the position.
     [[nodiscard]] key_type begin(slot_type slot) const noexcept {
         return shape_.begin(slot, position_);
     }
@@ -66,79 +74,78 @@ public:
         return shape_.last(slot, position_);
     }
 
-    /// The slot above level 0 that the position has entered and that still has nodes; none.
+    /// The slot above level 0 that the position has entered and that is not yet empty; none.
     [[nodiscard]] slot_type entered() const noexcept {
-        return entered_ != none && !lists_[entered_].empty() ? entered_ : none;
+        return entered_ != none && occupied(entered_) ? entered_ : none;
     }
     /// The lowest occupied slot, which holds the smallest keys; none.
-    [[nodiscard]] slot_type first() const noexcept { return occupied_.first(); }
+    [[nodiscard]] slot_type first() const noexcept { return slots_.first(); }
     /// The lowest occupied slot above another one; none.
-    [[nodiscard]] slot_type after(slot_type slot) const noexcept { return occupied_.after(slot); }
+    [[nodiscard]] slot_type after(slot_type slot) const noexcept { return slots_.after(slot); }
 
-    /// Moves the position over empty slots. Preconditions: entered() == none, and no occupied slot
-    /// begins at or before `key`.
+    /// Moves the position over empty slots.
+    /// @pre entered() == none, and no occupied slot begins at or before `key`.
     void advance(key_type key) noexcept {
-        assert(entered() == none);
+        PAWL_ASSERT(entered() == none);
         position_ = key;
-        entered_ = none; // that slot is ahead again, a round later
+        entered_ = none; // that slot is reused in the next round
     }
 
     /// Moves the position into the lowest occupied slot.
-    ///
-    /// Preconditions: slot == first(), entered() == none, begin(slot) <= key <= last(slot), and no
-    /// node in it has a smaller key.
+    /// @pre slot == first(), entered() == none, begin(slot) <= key <= last(slot), and no node in it
+    /// has a smaller key.
     void enter(slot_type slot, key_type key) noexcept {
-        assert(slot == first() && entered() == none);
-        assert(begin(slot) <= key && key <= last(slot));
+        PAWL_ASSERT(slot == first() && entered() == none);
+        PAWL_ASSERT(begin(slot) <= key && key <= last(slot));
         position_ = key;
         entered_ = slot < shape_.slots(0) ? none : slot;
     }
 
-    /// Starts anew at any position. Precondition: first() == none.
+    /// Restarts at any position.
+    /// @pre first() == none
     void restart(key_type position) noexcept {
-        assert(first() == none);
+        PAWL_ASSERT(first() == none);
         position_ = position;
         entered_ = none;
     }
 
     void push(slot_type slot, timer_node& node, std::uint64_t sequence) noexcept {
-        if (lists_[slot].empty())
-            occupied_.set(slot);
-        lists_[slot].push(node, sequence);
+        slots_.push(pool_, slot, node, sequence);
     }
 
-    void erase(slot_type slot, timer_node& node) noexcept {
-        lists_[slot].erase(node);
-        if (lists_[slot].empty())
-            occupied_.reset(slot);
-    }
+    void erase(slot_type slot, timer_node& node) noexcept { slots_.erase(pool_, slot, node); }
 
-    /// striped_list::walk for one slot. The sink may push to any other one.
+    /// striped_list::walk() for one slot. The sink may push to any other slot.
     template <class Sink>
     void walk(slot_type slot, std::size_t limit, Sink&& sink) noexcept {
-        lists_[slot].walk(limit, std::forward<Sink>(sink));
-        if (lists_[slot].empty())
-            occupied_.reset(slot);
+        slots_.walk(pool_, slot, limit, std::forward<Sink>(sink));
     }
 
-    /// Leaves all lists to `spare` in exchange for its empty ones. Precondition: same size.
-    ///
-    /// O(1): the heads stay where they are, so that no node notices.
-    void swap_lists(fixed_array<striped_list>& spare) noexcept {
-        assert(spare.size() == lists_.size());
-        lists_.swap(spare);
-        occupied_.clear();
+    /// walk() for all slots, the highest first.
+    template <class Sink>
+    void walk_all(Sink&& sink) noexcept {
+        for (slot_type slot = shape_.slots(); slot-- != 0;) {
+            if (occupied(slot))
+                walk(slot, (*this)[slot].count(), sink);
+        }
+        entered_ = none;
+    }
+
+    /// Exchanges all slots with the empty ones of `spare`. O(1)
+    /// @pre same size
+    void swap_slots(slot_lists& spare) noexcept {
+        slots_.swap(spare);
         entered_ = none;
     }
 
 private:
-    geometry shape_;
+    Shape shape_;
     key_type position_;
     slot_type entered_ = none;
-    occupancy occupied_;
-    fixed_array<striped_list> lists_;
+    slot_lists slots_;
+    list_pool& pool_;
 };
 
 } // namespace pawl::time::detail
 
-#endif
+#endif // PAWL_TIME_DIGIT_SLOTS_HPP

@@ -3,7 +3,7 @@
 
 /// @file
 /// Purpose
-///   Durations in the texts of exceptions, as a reader would write them.
+///   Durations in the texts of exceptions, in readable units.
 #ifndef PAWL_TIME_DURATION_TEXT_HPP
 #define PAWL_TIME_DURATION_TEXT_HPP
 
@@ -16,8 +16,8 @@
 
 namespace pawl::time::detail {
 
-/// Exact, in the largest unit up to the second that gives a whole number: `90 s`, `1500 ms`. What
-/// nanoseconds cannot say is counted in units of its clock.
+/// Exact, in the largest unit up to the second that gives a whole number: `90 s`, `1500 ms`. Values
+/// that nanoseconds cannot express are given in the units of the clock.
 template <class Rep, class Period>
 std::string text_of(const std::chrono::duration<Rep, Period>& d) {
     constexpr std::int64_t second = std::nano::den;

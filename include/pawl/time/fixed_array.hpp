@@ -1,13 +1,13 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
-// Purpose
-//   An array on the heap whose size is set once.
-//
-// Cost
-//   Compiles in a fifth of the time of a std::vector. Every program that includes a timer pays for
-//   it once for each type of element.
-
+/// @file
+/// Purpose
+///   A heap array whose size is fixed at construction.
+///
+/// Cost
+///   Compiles in a fifth of the time of a std::vector, once per element type in every program that
+///   includes a timer.
 #ifndef PAWL_TIME_FIXED_ARRAY_HPP
 #define PAWL_TIME_FIXED_ARRAY_HPP
 
@@ -20,18 +20,14 @@ class fixed_array {
 public:
     /// `size` elements, value-initialised.
     explicit fixed_array(std::size_t size) : data_(new T[size]()), size_(size) {}
-    fixed_array(const fixed_array&) = delete;
-    fixed_array& operator=(const fixed_array&) = delete;
+    fixed_array& operator=(fixed_array&&) = delete;
     ~fixed_array() { delete[] data_; }
 
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
-    [[nodiscard]] T* data() noexcept { return data_; }
     [[nodiscard]] T& operator[](std::size_t i) noexcept { return data_[i]; }
     [[nodiscard]] const T& operator[](std::size_t i) const noexcept { return data_[i]; }
-    [[nodiscard]] T* begin() noexcept { return data_; }
-    [[nodiscard]] T* end() noexcept { return data_ + size_; }
 
-    /// Exchanges the elements with those of an array of the same size, without moving any.
+    /// Exchanges the elements with those of an array of the same size, by pointer.
     void swap(fixed_array& other) noexcept {
         T* const mine = data_;
         data_ = other.data_;
@@ -45,4 +41,4 @@ private:
 
 } // namespace pawl::time::detail
 
-#endif
+#endif // PAWL_TIME_FIXED_ARRAY_HPP

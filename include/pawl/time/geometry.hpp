@@ -1,38 +1,34 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 /// @file
-/// pawl::time::geometry, which cuts a key into the levels and slots of a wheel.
-
-// Purpose
-//   Cuts a key into digits and says which slot a key belongs to: the arithmetic of a wheel, without
-//   the wheel. A key is a tick, or any other number that is handed out in ascending order.
-//
-// Model
-//   The key's bits are cut into digits, the lowest being level 0. A level of b bits has 2^b slots.
-//   Seen from a position p, a key k >= p is filed by the highest digit in which it differs from p:
-//   that digit's level, that digit's value. k == p is filed at level 0.
-//
-//       bits {4,4,4}, p = 0x123         level 2        level 1        level 0
-//         k = 0x123 -> level 0 slot 3    p.:1           p.:2           p.:3
-//         k = 0x12b -> level 0 slot b                                 k: b
-//         k = 0x1f0 -> level 1 slot f                   k: f
-//         k = 0x900 -> level 2 slot 9    k: 9
-//
-//   The textbook chooses the lowest level whose reach covers k - p. Its levels overlap: an early
-//   started timer may wait in level 1 while a later one for the same tick goes to level 0 and
-//   overtakes it. Here equal keys are always in the same slot.
-//
-// Invariants
-//   G1  Slots are numbered level by level. Seen from p, only p's own slot of level 0 and slots with
-//       a digit above p's are used, and their numbers ascend as their keys do: the lowest occupied
-//       number holds the smallest key.
-//   G2  If p moves up to q, and no used slot begins in (p, q], then every key's slot is the same
-//       seen from q as seen from p.
-//
-// Cost
-//   One count of leading zeros and one 8-byte load per look-up.
-
+/// pawl::time::geometry: the arithmetic of a wheel, without the wheel. Cuts a key into digits, and
+/// maps it to a slot. A key is a tick, or any other number that is processed in ascending order.
+///
+/// Model
+///   The bits of a key are cut into digits; the lowest digit is level 0. A level of b bits has 2^b
+///   slots. Seen from a position p, a key k >= p is filed by the highest digit in which it differs
+///   from p: the level of that digit, the slot of its value. k == p is filed at level 0.
+///
+///       bits {4,4,4}, p = 0x123         level 2        level 1        level 0
+///         k = 0x123 -> level 0 slot 3    p.:1           p.:2           p.:3
+///         k = 0x12b -> level 0 slot b                                 k: b
+///         k = 0x1f0 -> level 1 slot f                   k: f
+///         k = 0x900 -> level 2 slot 9    k: 9
+///
+///   The textbook chooses the lowest level whose reach covers k - p. Its levels overlap: a timer
+///   that was started early may wait in level 1 while a later one for the same tick goes to level 0
+///   and overtakes it. Here equal keys are always in the same slot.
+///
+/// Invariants
+///   - Ascending-slots invariant: slots are numbered level by level. Seen from p, the used slots
+///     are p's own slot of level 0 and slots with a digit above p's; their numbers ascend with
+///     their keys. So the lowest occupied number holds the smallest key.
+///   - Stable-slot invariant: if p moves up to q, and no used slot begins in (p, q], then every key
+///     has the same slot seen from q as from p.
+///
+/// Cost
+///   A look-up is one count of leading zeros and one 8-byte load.
 #ifndef PAWL_TIME_GEOMETRY_HPP
 #define PAWL_TIME_GEOMETRY_HPP
 
@@ -49,7 +45,7 @@ namespace pawl::time {
 
 namespace detail {
 
-// Not constexpr: reached in constant evaluation, its name is in the compiler's diagnostic.
+// Not constexpr: in a constant expression the compiler's diagnostic then names it.
 [[noreturn]] inline void bad_geometry(const std::string& what) {
     throw std::invalid_argument("pawl: level_bits: " + what);
 }
@@ -69,17 +65,17 @@ public:
     /// Eleven levels of 6 bits.
     constexpr geometry() : geometry({6}) {}
 
-    /// Levels of the given bits, the lowest first.
+    /// Levels of the given bits, lowest first.
     ///
-    /// The last number is repeated until `width` bits are covered; the top level is trimmed to what
-    /// is left for it.
+    /// The last number is repeated until `width` bits are covered; the top level is trimmed to the
+    /// rest.
     ///
     /// Put the numbers in parentheses if a width follows: `geometry({6}, 44)`.
     ///
-    /// @param bits_per_level Each within 1 .. 12, at least one, none without a bit left for it.
-    /// @param width Bits of a key, within 1 .. 64.
-    /// @throws std::invalid_argument naming the option and its range. In a constant expression it
-    ///         does not compile.
+    /// @param bits_per_level At least one number, each 1 .. 12; each level must get a bit.
+    /// @param width Bits of a key, 1 .. 64.
+    /// @throws std::invalid_argument naming the option and its range. In a constant expression: a
+    ///         compile error.
     constexpr geometry(std::initializer_list<int> bits_per_level, int width = 64)
         : geometry(bits_per_level.begin(), bits_per_level.size(), width) {}
 
@@ -101,13 +97,13 @@ public:
     [[nodiscard]] constexpr std::uint32_t slots() const noexcept { return first_[levels_]; }
     /// Number of slots of one level.
     [[nodiscard]] constexpr std::uint32_t slots(std::size_t level) const noexcept {
-        return first_[level + 1] - first_[level];
+        return std::uint32_t{first_[level + 1]} - first_[level];
     }
     /// The number of the first slot of a level.
     [[nodiscard]] constexpr std::uint32_t first_slot(std::size_t level) const noexcept {
         return first_[level];
     }
-    /// How many keys share one slot of a level, as a power of two.
+    /// How many keys share a slot of a level, as a power of two.
     [[nodiscard]] constexpr int shift(std::size_t level) const noexcept { return shift_[level]; }
 
     /// The level of `key` seen from `position`.
@@ -116,14 +112,15 @@ public:
         return digit_at(key ^ position).level;
     }
 
-    /// The slot of `key` seen from `position`. Precondition: position <= key < 2^width().
+    /// The slot of `key` seen from `position`.
+    /// @pre position <= key < 2^width()
     [[nodiscard]] constexpr std::uint32_t slot(std::uint64_t key,
                                                std::uint64_t position) const noexcept {
         const digit d = digit_at(key ^ position);
         return d.first + (static_cast<std::uint32_t>(key >> d.shift) & d.mask);
     }
 
-    /// The level that a slot is of.
+    /// The level of a slot.
     [[nodiscard]] constexpr std::size_t level_of(std::uint32_t slot) const noexcept {
         std::size_t level = 0;
         while (slot >= first_[level + 1])
@@ -131,7 +128,7 @@ public:
         return level;
     }
 
-    /// The smallest key that belongs to `slot` seen from `position`.
+    /// The smallest key of `slot` seen from `position`.
     [[nodiscard]] constexpr std::uint64_t begin(std::uint32_t slot,
                                                 std::uint64_t position) const noexcept {
         const std::size_t level = level_of(slot);
@@ -139,7 +136,7 @@ public:
         return (position & ~reach) | (std::uint64_t{slot - first_[level]} << shift_[level]);
     }
 
-    /// The largest key that belongs to `slot` seen from `position`.
+    /// The largest key of `slot` seen from `position`.
     [[nodiscard]] constexpr std::uint64_t last(std::uint32_t slot,
                                                std::uint64_t position) const noexcept {
         return begin(slot, position) | low_bits(shift_[level_of(slot)]);
@@ -175,7 +172,7 @@ private:
     }
 
     struct digit {
-        std::uint32_t first; // the number of the first slot of its level
+        std::uint32_t first; // number of the first slot of its level
         std::uint16_t mask;  // its largest value
         std::uint8_t shift;  // its lowest bit
         std::uint8_t level;
@@ -185,7 +182,7 @@ private:
         return count >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
     }
 
-    /// The digit with the highest bit of `difference`; the lowest one if there is no difference.
+    /// The digit with the highest bit of `difference`; the lowest digit if that is 0.
     constexpr digit digit_at(std::uint64_t difference) const noexcept {
         return digit_of_bit_[static_cast<std::size_t>(63 - std::countl_zero(difference | 1))];
     }
@@ -195,15 +192,16 @@ private:
                       static_cast<std::uint8_t>(shift), static_cast<std::uint8_t>(levels_)};
         for (int bit = shift; bit != shift + bits; ++bit)
             digit_of_bit_[static_cast<std::size_t>(bit)] = d;
-        first_[levels_ + 1] = first_[levels_] + (std::uint32_t{1} << bits);
+        first_[levels_ + 1] =
+            static_cast<std::uint16_t>(first_[levels_] + (1U << bits)); // 20496 at most
         shift_[levels_] = static_cast<std::uint8_t>(shift);
         shift_[levels_ + 1] = static_cast<std::uint8_t>(shift + bits);
         ++levels_;
     }
 
-    // Plain arrays, here and in what else each program has to compile: a std::array is a class more.
+    // Plain arrays: std::array would be one more class to compile in every program.
     digit digit_of_bit_[64]{};
-    std::uint32_t first_[most_levels + 1]{};
+    std::uint16_t first_[most_levels + 1]{};
     std::uint8_t shift_[most_levels + 1]{};
     std::size_t levels_ = 0;
     int width_ = 64;
@@ -211,4 +209,4 @@ private:
 
 } // namespace pawl::time
 
-#endif
+#endif // PAWL_TIME_GEOMETRY_HPP

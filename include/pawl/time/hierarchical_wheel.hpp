@@ -1,183 +1,210 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 /// @file
 /// pawl::time::hierarchical_wheel, the default time structure.
-
-// Purpose
-//   The default backend: for thousands to millions of timers, most of which are moved or cancelled
-//   before they are due, on the whole range of 64-bit ticks. Where a few timers must cost a few
-//   bytes, it is the wrong one: the slots take 160 KB.
-//
-// Model
-//   Four places for a node:
-//
-//       time     digit_slots keyed by due tick; its position is now(). The slot at the position on
-//                level 0 is the present: all in it are due, unless re-armed since.
-//       stage    digit_slots keyed by start sequence. Opened only if more nodes are due at one tick
-//                than expire() has room for: unless they come in order, they are sorted here, in
-//                bounded steps, instead of in `out` at once. While it is open, whatever becomes
-//                due at now() goes here.
-//       parked   due never.
-//       a detached set
-//
-//   expire() repeats four steps, each in its turn only if those before it have nothing left to do:
-//   (1) file anew the nodes of the slot that the position has entered on a higher level, the
-//   cascade; (2) hand out the present, or move it to the stage; (3) hand out the lowest part of
-//   the stage that fits; (4) move the position to the next occupied slot that begins by then.
-//   Each of the steps can be left after any node.
-//
-//   Re-arming is lazy: a node whose slot begins at or before its new due tick stays there, and only
-//   its own fields are written. When the slot's time comes, the node is filed anew.
-//
-// Invariants (see invariant())
-//   W1  Every node is in the slot that its `slot` names; counts and occupancy agree with the lists.
-//   W2  A slot of `time` other than the entered one begins at or before max(due, now()) of each of
-//       its nodes, and lies ahead of the position. So none is missed, however it was re-armed.
-//   W3  If the stage is not open it is empty. While it is open, no node becomes due elsewhere: the
-//       present only shrinks, and the position rests.
-//   W4  A sequence is the number of a start, without end; a node keeps its low 44 bits, which are
-//       unambiguous for the last 2^44 starts. Sequences of filed nodes only grow.
-//   W5  All nodes on level 0 were pushed there after the last cascade began: the slot that is
-//       entered is the first, and those of level 0 come before it. So what is older there than
-//       that has the sequence with which it was pushed, and S4 holds for it.
-//
-// Threads
-//   None. The owner serialises calls. Constructing a detached set reads only what never changes.
-//
-// Cost
-//   insert, erase, rearm, move_node, next_wake O(1). expire: amortised O(levels) for each node, in
-//   practice two or three moves. detach_all O(slots / 64). Memory: 192 bytes for each slot, 656 of
-//   time and 176 of the stage by default, allocated once.
-
+///
+/// Purpose
+///   The default backend: for a few to millions of timers, most of which are moved or cancelled
+///   before they are due, on the full range of 64-bit ticks.
+///
+/// Model
+///   A node is in one of four places:
+///
+///       time     digit_slots keyed by due tick; its position is now(). The slot of the position on
+///                level 0 is the present: all its nodes are due, unless re-armed since.
+///       stage    tick_sorter.hpp. Used only if more nodes are due at one tick than expire() has
+///                room for: unless they come in order, they are sorted here, in bounded steps,
+///                instead of in `out` at once. While it is open, every node that becomes due at
+///                now() goes here.
+///       parked   due never.
+///       a detached set (detached_sets.hpp)
+///
+///   expire() repeats four steps; each runs only if the earlier ones have nothing left to do:
+///   1. cascade: file the nodes of the entered slot of a higher level again, in lower slots;
+///   2. hand out the present, or move it to the stage;
+///   3. hand out the lowest part of the stage that fits;
+///   4. move the position to the next occupied slot that begins by then.
+///   Each step can stop after any node.
+///
+///   Re-arming is lazy: a node stays in its slot if that begins at or before its new due tick; only
+///   the node's own fields are written. When the slot's time comes, the node is filed again.
+///
+///   A slot has a list of 192 bytes while it is occupied (list_pool.hpp). No call allocates, so no
+///   call may lack a list. The number of occupied slots is at most the number of nodes, and at most
+///   the number of slots. So before the owner files a node, it checks has_room_for(), and adds the
+///   missing lists. The slots of a detached set keep their lists until the set is empty, and a node
+///   that returns from it takes another; so each set counts as that many slots more.
+///
+/// Invariants (see invariant())
+///   - Slot-name invariant: every node is in the slot that its `slot` names; counts and occupancy
+///     agree with the lists.
+///   - Slot-begin invariant: a slot of `time` other than the entered one lies ahead of the
+///     position, and begins at or before max(due, now()) of each of its nodes. So no node is
+///     missed, however it was re-armed.
+///   - Stage invariant: a closed stage is empty. While it is open, no node becomes due elsewhere:
+///     the present only shrinks, and the position does not move.
+///   - Cascade-order invariant: all nodes on level 0 were pushed there after the last cascade
+///     began, because the entered slot was the first, and those of level 0 come before it. So a
+///     node there that is older than the cascade has the sequence with which it was pushed, and the
+///     ascending invariant of striped_list.hpp holds for it.
+///   - Lent-list invariant: the lent lists are those of the occupied slots, each of which has a
+///     node; during walk() there is one more.
+///
+/// Threads
+///   None. The owner serialises calls. The constructor of a detached set reads only immutable data.
+///
+/// Cost
+///   See the class. In practice expire moves a node two or three times.
+///   Memory: 3.4 KB, of which 2 KB are for the slots (656 of time and 176 of the stage by default),
+///   plus one list per node of the largest number of nodes so far, up to one per slot: 172 KB in
+///   all, or about twice that once a crowd was detached. Lists are kept.
 #ifndef PAWL_TIME_HIERARCHICAL_WHEEL_HPP
 #define PAWL_TIME_HIERARCHICAL_WHEEL_HPP
 
 #include <pawl/config.hpp>
 
 #include <pawl/time/backend.hpp>
+#include <pawl/time/detached_sets.hpp>
 #include <pawl/time/digit_slots.hpp>
-#include <pawl/time/fixed_array.hpp>
+#include <pawl/time/due_batch.hpp>
 #include <pawl/time/geometry.hpp>
+#include <pawl/time/hierarchical_wheel_invariant.hpp>
+#include <pawl/time/list_pool.hpp>
+#include <pawl/time/node_list.hpp>
+#include <pawl/time/start_sequence.hpp>
 #include <pawl/time/striped_list.hpp>
 #include <pawl/time/tick.hpp>
+#include <pawl/time/tick_sorter.hpp>
 #include <pawl/time/timer_node.hpp>
 
 #include <algorithm>
-#include <cassert>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
-#include <stdexcept>
-#include <string>
 
 namespace pawl::time {
 
 /// A hierarchical timing wheel. Models pawl::time::backend, where each call is described.
 ///
-/// The structure is that of Varghese and Lauck, "Hashed and hierarchical timing wheels" (SOSP 1987),
-/// except that it does not tick, that a node is filed by the highest digit in which its due tick
-/// differs from the position, and that a node which is moved later stays where it is until its slot
-/// is entered.
+/// The structure is that of Varghese and Lauck, "Hashed and hierarchical timing wheels" (SOSP
+/// 1987), with three differences: it does not tick; a node is filed by the highest digit in which
+/// its due tick differs from the position; and a node that is moved later stays where it is until
+/// its slot is entered.
 ///
 /// @par Thread safety
-/// The owner serialises all calls. The constructor of a detached set may run beside them.
+/// The owner serialises all calls. The constructor of a detached set may run concurrently.
 /// @par Complexity
 /// insert(), refile(), erase(), rearm(), move_node(), next_wake() and any() are O(1); expire() is
-/// amortised O(levels) for each node; detach_all() is O(slots / 64). Only constructors allocate.
+/// amortised O(levels) per node; detach_all() is O(1), unless some fifty sets are being drained.
+/// Only constructors and reserve() allocate.
 class hierarchical_wheel {
 public:
     static constexpr const char* label = "hierarchical_wheel"; ///< In statistics.
 
     class detached;
 
+    /// Room for nodes, not yet in a wheel. Its constructor takes a size, allocates, and may run
+    /// concurrently with other calls.
+    using room_part = detail::list_pool::part;
+
     /// An empty wheel whose position is `now`.
     explicit hierarchical_wheel(const geometry& shape = geometry{}, tick now = tick{})
-        : time_(shape, std::min(now, last_tick).count()), stage_(stage_shape(shape), 0),
-          parked_slot_(shape.slots()), slots_(shape.slots() + 1 + stage_.shape().slots()),
-          epochs_(std::min(most_epochs, loose_slot / slots_)) {
-        // 12 bits on each level, the most there can be, make 20673 slots.
-        assert(epochs_ >= 2);
-    }
+        : time_(shape, std::min(now, detail::last_tick).count(), pool_), stage_(pool_),
+          sets_(shape.slots(), pool_) {}
 
-    hierarchical_wheel(const hierarchical_wheel&) = delete;
-    hierarchical_wheel& operator=(const hierarchical_wheel&) = delete;
+    hierarchical_wheel& operator=(hierarchical_wheel&&) = delete;
 
-    /// The nodes must have been erased, or must not be used any more.
+    /// @pre every node was erased, or will not be used any more.
     ~hierarchical_wheel() = default;
 
-    /// The position: what was due before has been handed out, unless it was filed too late for that.
+    /// The position. Every node due before it has been handed out, unless it was filed late.
     [[nodiscard]] tick now() const noexcept { return tick{time_.position()}; }
-    /// How many nodes are filed, without those of detached sets.
+    /// How many nodes are filed, excluding detached sets.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     /// `size() == 0`
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
 
+    /// Whether `nodes` nodes may be filed, here and in detached sets together.
+    [[nodiscard]] bool has_room_for(std::size_t nodes) const noexcept { return has_room(nodes, 0); }
+    /// Whether `nodes` nodes may be filed after detach_all().
+    [[nodiscard]] bool has_room_to_detach(std::size_t nodes) const noexcept {
+        return has_room(nodes, 1);
+    }
+    /// The size of the next part for add_room().
+    [[nodiscard]] std::size_t next_room_part() const noexcept { return pool_.next_part(); }
+    /// Takes over a part. Does nothing if another part was added since the size was read.
+    void add_room(room_part& part) noexcept { pool_.add(part); }
+
+    /// Allocates until has_room_for(nodes).
+    /// @throws std::bad_alloc
+    void reserve(std::size_t nodes) {
+        while (!has_room_for(nodes))
+            add_room();
+    }
+    /// Allocates until has_room_to_detach(nodes).
+    /// @throws std::bad_alloc
+    void reserve_to_detach(std::size_t nodes) {
+        while (!has_room_to_detach(nodes))
+            add_room();
+    }
+
     /// Files a node with a new start order.
-    /// @pre `!node.filed()`
+    /// @pre `!node.filed()`, and there is room for it.
     void insert(timer_node& node, tick due) noexcept {
-        assert(!node.filed());
+        PAWL_ASSERT(!node.filed());
         node.due = due;
-        file(node, next_sequence_++);
+        file(node, starts_.next++);
         ++size_;
     }
 
     /// insert() that keeps the node's due tick and its start order.
-    /// @pre `!node.filed()`
+    /// @pre `!node.filed()`, and there is room for it.
     void refile(timer_node& node) noexcept {
-        assert(!node.filed());
-        file(node, sequence(node));
+        PAWL_ASSERT(!node.filed());
+        file(node, starts_.of(node));
         ++size_;
     }
 
-    /// Lets go of a node.
-    /// @pre It is filed here, or in a set that was detached from here.
+    /// Unfiles a node.
+    /// @pre it is filed here, or in a set that was detached from here.
     void erase(timer_node& node) noexcept {
-        assert(node.filed());
+        PAWL_ASSERT(node.filed());
         unfile(node);
     }
 
-    /// erase() and insert() in one, and cheaper: it writes nothing but `node`, and reads no other
-    /// node, if `due` is no earlier than before or the slot of the node begins by then.
-    /// @pre It is filed here, or in a set that was detached from here, which it leaves.
+    /// erase() and insert() in one, and cheaper: if `due` is no earlier than before, or the slot of
+    /// the node begins by then, only `node` is read and written.
+    /// @pre it is filed here, or in a set that was detached from here, which it leaves.
     void rearm(timer_node& node, tick due) noexcept {
-        assert(node.filed());
+        PAWL_ASSERT(node.filed());
         if (may_stay(node, due)) {
             node.due = due;
-            node.set_order(next_sequence_++);
+            node.set_order(starts_.next++);
             return;
         }
         unfile(node);
         insert(node, due);
     }
 
-    /// Puts `to` in the place of `from`, which is then as if default constructed.
+    /// Moves `from` to `to`, including its place; `from` is then as if default constructed.
     /// @pre `!to.filed()`
-    void move_node(timer_node& from, timer_node& to) noexcept {
-        assert(!to.filed());
-        to = from;
-        if (to.filed()) {
-            *to.link = &to;
-            if (to.next != nullptr)
-                to.next->link = &to.next;
-        }
-        from = timer_node{};
-    }
+    void move_node(timer_node& from, timer_node& to) noexcept { detail::move_node(from, to); }
 
-    /// Moves the position towards `now`, and writes the nodes that are due, unfiled, to the front of
-    /// `out`, a contiguous range. Handles at most as many nodes as that has room for, those that it
-    /// only moves included.
-    // A template, as are those that sort: who makes no timer need not compile them.
+    /// Moves the position towards `now`, and writes the due nodes, unfiled, to the front of `out`, a
+    /// contiguous range. Handles at most as many nodes as `out` has room for, including those that it
+    /// only moves.
+    // A template, as are the functions that sort: unused, they cost no compile time.
     template <class Nodes>
         requires requires(Nodes& out) {
             { std::data(out) } -> std::convertible_to<timer_node**>;
             std::size(out);
         }
     expire_result expire(tick now, Nodes&& out) noexcept {
-        const tick target = std::clamp(now, this->now(), last_tick);
-        batch work{std::data(out), std::size(out), std::size(out), 0};
+        const tick target = std::clamp(now, this->now(), detail::last_tick);
+        detail::due_batch work(std::data(out), std::size(out));
         for (;;) {
             if (const slot_type entered = cascade(); entered != none) {
                 if (work.left == 0)
@@ -191,7 +218,7 @@ public:
                 if (!hand_out_staged(first, work))
                     break;
             } else {
-                staging_ = false;
+                stage_.close();
                 if (!advance(target))
                     return {work.emitted, false};
             }
@@ -201,9 +228,10 @@ public:
 
     /// A tick before which expire() has nothing to emit.
     ///
-    /// now() if some of what is due then has not been handed out. If the first occupied slot holds few
-    /// nodes, their earliest due tick, but no later than the next slot begins: a timer that is alone,
-    /// or the first of a few, is waited for without a stop at each level, re-armed or not.
+    /// now() if some nodes due at now() have not been handed out. If the first occupied slot holds
+    /// few nodes, their earliest due tick, but no later than the start of the next slot. So a
+    /// single timer, or the first of a few, is waited for without a stop at each level, re-armed or
+    /// not.
     [[nodiscard]] tick next_wake() const noexcept {
         if (stage_.first() != none || cascade() != none)
             return now();
@@ -218,17 +246,17 @@ public:
         return second == none ? earliest : std::min(earliest, tick{time_.begin(second)});
     }
 
-    /// How often a node was moved to a lower level so far.
+    /// How often nodes were moved to a lower level.
     [[nodiscard]] std::uint64_t level_moves() const noexcept { return level_moves_; }
     /// Number of levels.
     [[nodiscard]] std::size_t levels() const noexcept { return time_.shape().levels(); }
-    /// Adds the number of nodes on each level to `counts[0]` to `counts[levels() - 1]`; those that are due
-    /// or parked are on none. O(slots)
+    /// Adds the number of nodes on each level to `counts[0]` .. `counts[levels() - 1]`. Due and
+    /// parked nodes are on no level. O(slots)
     void count_levels(std::size_t* counts) const noexcept {
         slot_type slot = 0;
         for (std::size_t level = 0; level != levels(); ++level)
             for (const slot_type end = slot + time_.shape().slots(level); slot != end; ++slot)
-                counts[level] += time_[slot].count();
+                counts[level] += time_.occupied(slot) ? time_[slot].count() : 0;
     }
 
     /// Some filed node; nullptr if there is none.
@@ -241,102 +269,72 @@ public:
     }
 
     /// Moves all nodes to a set, where they are still filed.
-    /// @pre The set was made for this wheel, and is empty.
+    /// @pre the set was made for this wheel and is empty, and there is room to detach.
     void detach_all(detached& set) noexcept;
 
-    /// Sets the position, backward as well.
+    /// Sets the position, which may go backwards.
     /// @pre `empty()`
     void rewind(tick now) noexcept {
-        assert(empty());
-        staging_ = false;
+        PAWL_ASSERT(empty());
+        stage_.close();
         stage_.restart(0);
-        time_.restart(std::min(now, last_tick).count());
-    }
-
-    /// Goes on where another wheel has come to, whose nodes are to be refiled here.
-    /// @param now The position of the other.
-    /// @param starts The number of its next start, of which a node keeps the low bits.
-    /// @pre `empty()`, and nothing was ever filed here.
-    void resume(tick now, std::uint64_t starts) noexcept {
-        rewind(now);
-        next_sequence_ = starts;
+        time_.restart(std::min(now, detail::last_tick).count());
     }
 
     /// Checks everything that can be checked. O(size() + slots).
     /// @throws std::logic_error naming the invariant that does not hold.
     template <class = void>
-    void invariant() const;
+    void invariant() const {
+        detail::hierarchical_wheel_invariant::check(*this);
+    }
 
 private:
-    using slot_type = detail::digit_slots::slot_type;
+    using slot_type = detail::slot_lists::slot_type;
     friend struct hierarchical_wheel_probe; // test/time/hierarchical_wheel_test.cpp
+    friend struct detail::hierarchical_wheel_invariant;
 
-    /// What is left of the room that the caller of expire() gave.
-    struct batch {
-        timer_node** out;
-        std::size_t room;
-        std::size_t left;
-        std::size_t emitted;
-    };
+    static constexpr slot_type none = detail::slot_lists::none;
 
-    static constexpr slot_type none = detail::digit_slots::none;
-
-    /// The position stops here, so that what is due never is never reached.
-    static constexpr tick last_tick{tick::never().count() - 1};
-
-    /// So many nodes of one slot are looked at to find the earliest: O(1), and misses overlap.
+    /// How many nodes of a slot are searched for the earliest: O(1), with overlapping cache misses.
     static constexpr std::uint32_t few = 8;
 
-    static constexpr std::uint64_t order_mask = (std::uint64_t{1} << timer_node::order_bits) - 1;
+    void add_room() {
+        room_part part(next_room_part());
+        add_room(part);
+    }
 
-    // `slot` of a node counts from base(): the slots of time, parked, the slots of the stage. 16
-    // bits hold that count several times over. Detaching all goes on to an unused range, the epoch,
-    // so that a detached node is known by its slot without having been visited.
-    static constexpr std::uint32_t loose_slot = 0xffff; // in a detached set, beyond all epochs
-    static constexpr std::uint32_t most_epochs = 64;    // bits of epochs_in_use_
-
-    /// Few slots, as it is seldom used; fewer still if there are few of time.
-    static geometry stage_shape(const geometry& time) {
-        return geometry({std::min(4, time.shift(1))}, timer_node::order_bits);
+    /// Whether there are lists for `nodes` nodes in the wheel, its sets, and `more` sets (lent-list
+    /// invariant).
+    [[nodiscard]] bool has_room(std::size_t nodes, std::uint32_t more) const noexcept {
+        const std::uint32_t lists = pool_.size();
+        // parked_ is a list of its own
+        return nodes < lists ||
+               (sets_.slots() - 1) * std::min(sets_.used() + more, sets_.most()) <= lists;
     }
 
     [[nodiscard]] slot_type cascade() const noexcept { return time_.entered(); }
-    [[nodiscard]] std::uint32_t base() const noexcept { return base_; }
-
     void name(timer_node& node, std::uint32_t slot, std::uint64_t number) noexcept {
-        node.set_order_and_slot(number, base() + slot);
+        node.set_order_and_slot(number, sets_.base() + slot);
     }
 
-    /// The whole number of a node's start.
-    [[nodiscard]] std::uint64_t sequence(const timer_node& node) const noexcept {
-        return next_sequence_ - ((next_sequence_ - node.order()) & order_mask);
-    }
-
-    /// Compares nodes by their starts.
+    /// Compares nodes by start.
     [[nodiscard]] auto in_start_order() const noexcept {
-        return
-            [this](const timer_node& a, const timer_node& b) { return sequence(a) < sequence(b); };
+        return [this](const timer_node& a, const timer_node& b) { return starts_.before(a, b); };
     }
 
-    /// The key of a node in the stage. One that is older than what has been handed out is next.
-    [[nodiscard]] std::uint64_t stage_key(std::uint64_t sequence) const noexcept {
-        const std::uint64_t key = sequence > stage_base_ ? sequence - stage_base_ : 0;
-        return std::clamp(key, stage_.position(), order_mask);
-    }
-
-    /// Puts an unlinked node where it belongs now.
-    /// @param number becomes sequence(node)
+    /// Files an unlinked node where it belongs now.
+    /// @param number becomes its sequence
     void file(timer_node& node, std::uint64_t number) noexcept {
         if (node.due > now()) {
             if (node.due == tick::never()) {
-                name(node, parked_slot_, number);
+                name(node, sets_.parked_slot(), number);
                 parked_.push(node, number);
             } else {
                 file_in_time(node, node.due.count(), number);
             }
-        } else if (staging_) {
-            const slot_type slot = stage_.slot_of(stage_key(number));
-            name(node, parked_slot_ + 1 + slot, number);
+        } else if (stage_.is_open()) {
+            const slot_type slot = stage_.slot_of(stage_.key(number));
+            name(node, sets_.parked_slot() + 1 + slot, number);
             stage_.push(slot, node, number);
         } else {
             file_in_time(node, time_.position(), number);
@@ -350,33 +348,34 @@ private:
     }
 
     void unfile(timer_node& node) noexcept {
-        const std::uint32_t slot = node.slot() - base(); // wraps for earlier epochs
-        if (slot < parked_slot_)
+        const std::uint32_t slot = node.slot() - sets_.base(); // wraps around for earlier epochs
+        if (slot < sets_.parked_slot())
             time_.erase(slot, node);
-        else if (slot == parked_slot_)
+        else if (slot == sets_.parked_slot())
             parked_.erase(node);
-        else if (slot < slots_)
-            stage_.erase(slot - parked_slot_ - 1, node);
+        else if (slot < sets_.slots())
+            stage_.erase(slot - sets_.parked_slot() - 1, node);
         else {
-            detail::unlink(node);
-            return; // was detached: not counted here
+            sets_.erase(node);
+            return; // not counted here
         }
         --size_;
     }
 
-    /// Whether a filed node may stay in its slot if it becomes due at `due`: W2.
+    /// Whether a filed node may stay in its slot with a new due tick (slot-begin invariant).
     [[nodiscard]] bool may_stay(const timer_node& node, tick due) const noexcept {
-        const std::uint32_t slot = node.slot() - base();
-        if (slot >= slots_)
+        const std::uint32_t slot = node.slot() - sets_.base();
+        if (slot >= sets_.slots())
             return false;
         if (due >= node.due)
             return true;
-        if (slot >= parked_slot_)
-            return slot != parked_slot_; // what is staged is looked at before the position moves
+        // Staged nodes are examined before the position moves.
+        if (slot >= sets_.parked_slot())
+            return slot != sets_.parked_slot();
         return time_.begin(slot) <= std::max(due, now()).count();
     }
 
-    /// The earliest due tick in a slot of few nodes.
+    /// The earliest due tick in a slot with few nodes.
     [[nodiscard]] tick earliest_in(slot_type slot) const noexcept {
         tick earliest = tick::never();
         time_[slot].for_each([&](const timer_node& node, timer_node* const&) {
@@ -385,15 +384,16 @@ private:
         return earliest;
     }
 
-    /// Step 4. Moves the position to the first occupied slot, or if none has begun, to `target`.
+    /// Step 4. Moves the position to the first occupied slot; to `target` if none has begun.
+    /// @return false if none has begun.
     bool advance(tick target) noexcept {
         const slot_type first = time_.first();
         if (first == none || time_.begin(first) > target.count()) {
             time_.advance(target.count());
             return false;
         }
-        // A few nodes are looked at first, in order to enter the slot no earlier than they need,
-        // which spares them the levels in between.
+        // With few nodes, enters the slot no earlier than they need, which skips the levels in
+        // between.
         std::uint64_t position = time_.begin(first);
         if (time_[first].count() <= few && first >= time_.shape().slots(0)) {
             const tick earliest = std::min(earliest_in(first), target);
@@ -401,47 +401,47 @@ private:
         }
         time_.enter(first, position);
         if (cascade() != none)
-            cascaded_at_ = next_sequence_;
+            cascaded_at_ = starts_.next;
         return true;
     }
 
-    /// Files nodes of a slot anew, as many as there is room for. @return how many.
-    std::size_t spread(detail::digit_slots& from, slot_type slot, batch& work) noexcept {
+    /// Files nodes of a slot again, as many as there is room for.
+    /// @return how many.
+    template <class Slots>
+    std::size_t spread(Slots& from, slot_type slot, detail::due_batch& work) noexcept {
         const std::size_t taken = std::min<std::size_t>(work.left, from[slot].count());
-        from.walk(slot, taken, [this](timer_node& node) { file(node, sequence(node)); });
+        from.walk(slot, taken, [this](timer_node& node) { file(node, starts_.of(node)); });
         work.left -= taken;
         return taken;
     }
 
-    /// Step 2. Whether expire() may go on.
+    /// Step 2.
+    /// @return whether expire() may go on.
     template <class = void>
-    bool hand_out_present(slot_type present, batch& work) noexcept {
+    bool hand_out_present(slot_type present, detail::due_batch& work) noexcept {
         const std::uint32_t count = time_[present].count();
-        if (!staging_ && count <= work.room) {
+        if (!stage_.is_open() && count <= work.room) {
             if (count > work.left)
-                return false; // fits into the next call as a whole
+                return false; // it fits into the next call as a whole
             gather(
                 time_, present, count, work,
                 [this](const timer_node& node) { return node.due <= now(); },
                 [this](const timer_node& a, const timer_node& b) {
-                    return a.due != b.due ? a.due < b.due : sequence(a) < sequence(b);
+                    return a.due != b.due ? a.due < b.due : starts_.before(a, b);
                 });
             return true;
         }
         if (work.left == 0)
             return false;
-        if (!staging_) {
-            staging_ = true;
-            stage_base_ = time_[present].least();
-            stage_.restart(0);
-        }
-        // An odd number of cascades leaves a slot in order. What was started since the last one
-        // began comes behind all others: W5.
+        if (!stage_.is_open())
+            stage_.open(time_[present].least());
+        // After an odd number of cascades a slot is in order. Nodes started since the last one
+        // began come after all others (cascade-order invariant).
         if (time_[present].ascends() && stage_.first() == none) {
             gather(
                 time_, present, std::min<std::size_t>(count, work.left), work,
                 [this](const timer_node& node) {
-                    return node.due <= now() && sequence(node) < cascaded_at_;
+                    return node.due <= now() && starts_.of(node) < cascaded_at_;
                 },
                 in_start_order());
             return true;
@@ -450,18 +450,13 @@ private:
         return true;
     }
 
-    /// Step 3. Whether expire() may go on.
+    /// Step 3.
+    /// @return whether expire() may go on.
     template <class = void>
-    bool hand_out_staged(slot_type first, batch& work) noexcept {
-        slot_type slot = stage_.entered();
-        if (slot == none) {
-            // Entering at the oldest node, not at the first key, spreads the rest widely.
-            slot = first;
-            stage_.enter(slot, std::clamp(stage_key(stage_[slot].least()), stage_.begin(slot),
-                                          stage_.last(slot)));
-        }
+    bool hand_out_staged(slot_type first, detail::due_batch& work) noexcept {
+        const slot_type slot = stage_.enter_lowest();
         const std::uint32_t count = stage_[slot].count();
-        const bool equal = slot < stage_.shape().slots(0); // sequences: any part may go
+        const bool equal = slot < stage_.shape().slots(0); // equal keys: any part may go
         if (equal || (slot == first && count <= work.room)) {
             if (work.left == 0 || (count > work.left && !equal))
                 return false;
@@ -469,7 +464,7 @@ private:
             gather(
                 stage_, slot, std::min<std::size_t>(count, work.left), work,
                 [this, last](const timer_node& node) {
-                    return node.due <= now() && stage_key(sequence(node)) <= last;
+                    return node.due <= now() && stage_.key(starts_.of(node)) <= last;
                 },
                 in_start_order());
             return true;
@@ -480,18 +475,18 @@ private:
         return true;
     }
 
-    /// Takes `count` nodes out of a slot, files anew those that `ready` refuses, since they have
-    /// been re-armed, and emits the others in order.
-    template <class Ready, class Before>
-    void gather(detail::digit_slots& from, slot_type slot, std::size_t count, batch& work,
+    /// Takes `count` nodes out of a slot. Those that `ready` rejects were re-armed and are filed
+    /// again; the others are emitted in order.
+    template <class Slots, class Ready, class Before>
+    void gather(Slots& from, slot_type slot, std::size_t count, detail::due_batch& work,
                 Ready ready, Before before) noexcept {
-        // Walked newest first, therefore filled from the back.
-        timer_node** const begin = work.out + work.emitted;
+        // Walked newest first, so filled from the back.
+        timer_node** const begin = work.end();
         timer_node** const end = begin + count;
         timer_node** filled = end;
         from.walk(slot, count, [&](timer_node& node) {
             if (!ready(node)) {
-                file(node, sequence(node));
+                file(node, starts_.of(node));
                 return;
             }
             node.next = nullptr;
@@ -501,130 +496,48 @@ private:
         const auto emitted = static_cast<std::size_t>(end - filled);
         if (filled != begin)
             std::memmove(begin, filled, emitted * sizeof *begin);
-        sort(begin, begin + emitted, before);
         work.left -= count;
-        work.emitted += emitted;
+        work.emit(emitted, before);
         size_ -= emitted;
     }
 
-    /// Sorts what is sorted already, in one direction or the other, unless there were re-arms,
-    /// erasures between pushes, or cascades among direct pushes.
-    template <class Iterator, class Before>
-    static void sort(Iterator begin, Iterator end, Before before) noexcept {
-        const auto by_address = [&](const timer_node* a, const timer_node* b) {
-            return before(*a, *b);
-        };
-        if (std::is_sorted(begin, end, by_address))
-            return;
-        std::reverse(begin, end);
-        if (!std::is_sorted(begin, end, by_address))
-            std::sort(begin, end, by_address);
-    }
-
-    detail::digit_slots time_;
-    detail::digit_slots stage_;
+    detail::list_pool pool_; ///< for time_, stage_, and all sets
+    detail::digit_slots<> time_;
+    detail::tick_sorter stage_;
+    detail::detached_sets sets_; ///< and the numbers of all slots
     detail::striped_list parked_;
 
     std::size_t size_ = 0;
     std::uint64_t level_moves_ = 0;
-    std::uint64_t next_sequence_ = std::uint64_t{1} << timer_node::order_bits; // never below: W4
-    std::uint64_t stage_base_ = 0;  // the sequence whose key in the stage is 0
-    std::uint64_t cascaded_at_ = 0; // next_sequence_ when the last cascade began: W5
-    bool staging_ = false;          // the stage is open: W3
-
-    std::uint32_t parked_slot_; // also the number of slots of time
-    std::uint32_t slots_;       // of an epoch
-    std::uint32_t epochs_;
-    std::uint32_t epoch_ = 0;
-    std::uint32_t base_ = 0;          // epoch_ * slots_
-    std::uint64_t epochs_in_use_ = 1; // by this wheel or a detached set
+    detail::start_sequence starts_;
+    std::uint64_t cascaded_at_ = 0; ///< starts_.next when the last cascade began
 };
 
-/// All nodes that a wheel had, on their way out.
-///
-/// Destroying it lets go of what is left in it.
-class hierarchical_wheel::detached {
+/// All nodes that a wheel had. Its destructor unfiles those that are left.
+class hierarchical_wheel::detached : detail::detached_sets::set {
 public:
-    /// Makes room for all that `wheel` will ever hold.
+    /// Allocates room for all nodes that `wheel` will ever hold: 2 KB by default.
     /// @throws std::bad_alloc
     explicit detached(const hierarchical_wheel& wheel) : detached(wheel.time_.shape()) {}
 
-    /// Makes room for all that a wheel of this shape will ever hold.
+    /// Allocates room for all nodes that a wheel of this shape will ever hold.
     /// @throws std::bad_alloc
-    explicit detached(const geometry& shape)
-        : time_(shape.slots()), stage_(stage_shape(shape).slots()) {}
+    explicit detached(const geometry& shape) : set(shape.slots()) {}
 
-    detached(const detached&) = delete;
-    detached& operator=(const detached&) = delete;
-
-    ~detached() {
-        while (pop() != nullptr) {
-        }
-    }
-
-    /// Lets go of one node and returns it; nullptr if none is left.
-    [[nodiscard]] timer_node* pop() noexcept {
-        // The stage is due at now(), parked never.
-        for (; wheel_ != nullptr && cursor_ != stage_.size() + time_.size() + 1; ++cursor_) {
-            if (timer_node* const node = list(cursor_).pop())
-                return node;
-        }
-        if (wheel_ != nullptr) {
-            wheel_->epochs_in_use_ &= ~epoch_;
-            wheel_ = nullptr;
-        }
-        return nullptr;
-    }
+    /// Unfiles a node and returns it; nullptr if none is left.
+    [[nodiscard]] timer_node* pop() noexcept { return set::pop(); }
 
 private:
     friend class hierarchical_wheel;
-
-    detail::striped_list& list(std::size_t index) noexcept {
-        if (index < stage_.size())
-            return stage_[index];
-        index -= stage_.size();
-        return index < time_.size() ? time_[index] : parked_;
-    }
-
-    detail::fixed_array<detail::striped_list> time_;
-    detail::fixed_array<detail::striped_list> stage_;
-    detail::striped_list parked_;
-    hierarchical_wheel* wheel_ = nullptr; // set while there may be nodes
-    std::uint64_t epoch_ = 0;             // the bit to give back, if any
-    std::size_t cursor_ = 0;
 };
 
 inline void hierarchical_wheel::detach_all(detached& set) noexcept {
-    assert(set.wheel_ == nullptr);
-    time_.swap_lists(set.time_);
-    stage_.swap_lists(set.stage_);
-    set.parked_.take(parked_);
-    set.wheel_ = this;
-    set.cursor_ = 0;
+    sets_.take(set, time_, stage_, parked_);
     size_ = 0;
-    staging_ = false;
+    stage_.close();
     stage_.restart(0);
-
-    std::uint32_t unused = 0;
-    while (unused != epochs_ && (epochs_in_use_ >> unused & 1) != 0)
-        ++unused;
-    if (unused != epochs_) {
-        set.epoch_ = std::uint64_t{1} << epoch_;
-        epoch_ = unused;
-        base_ = epoch_ * slots_;
-        epochs_in_use_ |= std::uint64_t{1} << epoch_;
-        return;
-    }
-    // More sets are being drained at once than there are epochs: keep ours, and mark every node.
-    set.epoch_ = 0;
-    for (std::size_t i = 0; i != set.stage_.size() + set.time_.size() + 1; ++i) {
-        set.list(i).for_each(
-            [](const timer_node&, timer_node* const& node) { node->set_slot(loose_slot); });
-    }
 }
 
 } // namespace pawl::time
 
-#include <pawl/time/hierarchical_wheel_invariant.hpp>
-
-#endif
+#endif // PAWL_TIME_HIERARCHICAL_WHEEL_HPP

@@ -1,17 +1,17 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
-// Purpose
-//   Numbers the intervals of one precision that follow a start, for a timing_wheel: which interval
-//   a time is in, and when an interval begins. tick.hpp counts from the epoch of a clock and rounds
-//   an expiry up; here interval 0 begins at a start of the user's, before the epoch or after it,
-//   and everything rounds down.
-//
-// Invariants
-//   I1  begin(number(t)) <= t, and less than one precision before it.
-//   I2  Exact on the whole range: from time_point::min() to max() are less than 2^64 units, and
-//       differences are computed modulo 2^64.
-
+/// @file
+/// Purpose
+///   Numbers the intervals of one precision from a start, for a timing_wheel: which interval
+///   contains a time, and when an interval begins. tick.hpp counts from the epoch of a clock and
+///   rounds an expiry up; here interval 0 begins at a start of the user's, before or after the
+///   epoch, and everything rounds down.
+///
+/// Invariants
+///   - begin(number(t)) <= t, by less than one precision.
+///   - Exact on the whole range: between time_point::min() and max() there are fewer than 2^64
+///     units, and differences are computed modulo 2^64.
 #ifndef PAWL_TIME_INTERVALS_HPP
 #define PAWL_TIME_INTERVALS_HPP
 
@@ -33,19 +33,21 @@ public:
     static_assert(std::is_integral_v<rep> && sizeof(rep) <= sizeof(std::uint64_t),
                   "pawl: a timing_wheel counts time in integers of up to 64 bits");
 
-    /// Precondition: precision > 0.
+    /// @pre precision > 0
     intervals(time_point start, duration precision) noexcept
         : start_(start), units_(static_cast<std::uint64_t>(precision.count())),
           last_(number(time_point::max())) {}
 
     [[nodiscard]] time_point start() const noexcept { return start_; }
 
-    /// The interval that `time` is in. Precondition: time >= start().
+    /// The interval that contains `time`.
+    /// @pre time >= start()
     [[nodiscard]] std::uint64_t number(time_point time) const noexcept {
         return (count(time) - count(start_)) / units_;
     }
 
-    /// The first time of interval `n`. Precondition: n <= last().
+    /// The first time of interval `n`.
+    /// @pre n <= last()
     [[nodiscard]] time_point begin(std::uint64_t n) const noexcept {
         return time_point{duration{static_cast<rep>(count(start_) + n * units_)}};
     }
@@ -64,10 +66,10 @@ private:
     }
 
     time_point start_;
-    std::uint64_t units_; // of an interval
+    std::uint64_t units_; ///< units per interval
     std::uint64_t last_;
 };
 
 } // namespace pawl::time::detail
 
-#endif
+#endif // PAWL_TIME_INTERVALS_HPP

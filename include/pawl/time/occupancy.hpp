@@ -1,16 +1,16 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
-// Purpose
-//   The set of slots that are not empty, and the question which is the first of them.
-//
-// Model
-//   A bitmap, and above it a bitmap of its words that are not zero.
-//
-// Cost
-//   Up to 4096 slots: two counts of trailing zeros to find the first. Beyond: one more test for
-//   each further 4096.
-
+/// @file
+/// Purpose
+///   The set of occupied slots; finds the first one.
+///
+/// Model
+///   A bitmap, and a second bitmap of its non-zero words.
+///
+/// Cost
+///   Up to 4096 slots: two counts of trailing zeros to find the first. Beyond that, one more test
+///   per 4096 slots.
 #ifndef PAWL_TIME_OCCUPANCY_HPP
 #define PAWL_TIME_OCCUPANCY_HPP
 
@@ -24,7 +24,7 @@ namespace pawl::time::detail {
 
 class occupancy {
 public:
-    /// What find() answers when there is none.
+    /// Returned if there is no such slot.
     static constexpr std::uint32_t none = ~std::uint32_t{0};
 
     explicit occupancy(std::uint32_t slots)
@@ -43,15 +43,10 @@ public:
             summary_[word / 64] &= ~bit(word);
     }
 
-    [[nodiscard]] bool test(std::uint32_t slot) const noexcept {
-        return (words_[slot / 64] & bit(slot)) != 0;
-    }
-
-    void clear() noexcept {
-        for (std::uint64_t& word : words_)
-            word = 0;
-        for (std::uint64_t& word : summary_)
-            word = 0;
+    /// @pre same number of slots
+    void swap(occupancy& other) noexcept {
+        words_.swap(other.words_);
+        summary_.swap(other.summary_);
     }
 
     /// The first slot of the set; none if it is empty.
@@ -63,7 +58,7 @@ public:
         return none;
     }
 
-    /// The first slot of the set that is greater than `slot`; none if there is none.
+    /// The first slot of the set greater than `slot`; none if there is none.
     [[nodiscard]] std::uint32_t after(std::uint32_t slot) const noexcept {
         const std::size_t word = slot / 64;
         if (const std::uint64_t rest = words_[word] & above(slot))
@@ -97,4 +92,4 @@ private:
 
 } // namespace pawl::time::detail
 
-#endif
+#endif // PAWL_TIME_OCCUPANCY_HPP

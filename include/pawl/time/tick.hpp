@@ -1,37 +1,32 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 /// @file
-/// pawl::time::tick, the unit of all that is in pawl::time, and pawl::time::tick_scale, which converts
-/// the time points of a clock to it.
-
-// Purpose
-//   The unit of time of everything in time/, and the conversion between it and the time points of a
-//   clock. Nothing here reads a clock.
-//
-// Model
-//   Tick n is the half-open interval [n, n + 1) precisions after the clock's epoch; or, for a clock
-//   that stands before its epoch, or may be set there, after the first multiple of the precision
-//   before the clock's range. An expiry is rounded up to the first tick that begins at or after it,
-//   the present is rounded down to the tick that has begun. A timer is handed out when
-//   floor(present) >= ceil(expiry), hence
-//
-//       expiry <= start of ceil(expiry) <= start of floor(present) <= present:
-//
-//   never early, and late by less than one precision.
-//
-// Invariants
-//   T1  time_of(ceil(t)) >= t, and less than one tick after it, unless t is before tick 0 or
-//       saturates.
-//   T2  time_of(floor(t)) <= t unless t is before tick 0.
-//   T3  ceil and floor are monotonic.
-//   T4  Nothing overflows. What is before tick 0 counts as that; time_point::max() and whatever
-//       cannot be rounded up is tick::never(); a tick that begins outside the clock's range is
-//       time_point::min() or max().
-//
-// Cost
-//   A conversion is one multiplication and one shift. See tick_scale::divide for the proof.
-
+/// pawl::time::tick, the unit of everything in pawl::time, and pawl::time::tick_scale, which
+/// converts time points of a clock to it. Nothing here reads a clock.
+///
+/// Model
+///   Tick n is the half-open interval [n, n + 1) in precisions after the clock's epoch; or, for a
+///   clock that reads, or may be set to, a time before its epoch, after the first multiple of the
+///   precision before the clock's range. An expiry is rounded up to the first tick that begins at
+///   or after it; the present is rounded down to the tick that has begun. A timer is handed out
+///   when floor(present) >= ceil(expiry), hence
+///
+///       expiry <= start of ceil(expiry) <= start of floor(present) <= present:
+///
+///   never early, and late by less than one precision.
+///
+/// Invariants
+///   - Not-early invariant: time_of(ceil(t)) >= t, by less than one tick, unless t is before tick 0
+///     or saturates.
+///   - Begun-tick invariant: time_of(floor(t)) <= t, unless t is before tick 0.
+///   - Monotonicity: ceil and floor are monotonic.
+///   - Saturation invariant: nothing overflows. Times before tick 0 count as tick 0;
+///     time_point::max(), and times that cannot be rounded up, are tick::never(); a tick that
+///     begins outside the clock's range is time_point::min() or max().
+///
+/// Cost
+///   A conversion is one multiplication and one shift. detail::reciprocal has the proof.
 #ifndef PAWL_TIME_TICK_HPP
 #define PAWL_TIME_TICK_HPP
 
@@ -61,7 +56,7 @@ public:
     /// The number of precisions since the origin.
     [[nodiscard]] constexpr std::uint64_t count() const noexcept { return count_; }
 
-    /// The tick that does not come. Later than every other.
+    /// The tick that never comes: later than every other.
     [[nodiscard]] static constexpr tick never() noexcept {
         return tick{std::numeric_limits<std::uint64_t>::max()};
     }
@@ -88,7 +83,7 @@ namespace detail {
 /// high word of the product, shifted by L - 1, is the quotient. d == 1 needs no multiplication.
 class reciprocal {
 public:
-    /// Precondition: 0 < divisor < 2^63.
+    /// @pre 0 < divisor < 2^63.
     explicit reciprocal(std::uint64_t divisor) noexcept : divisor_(divisor) {
 #ifdef __SIZEOF_INT128__
         if (divisor > 1) {
@@ -100,7 +95,7 @@ public:
 #endif
     }
 
-    /// `dividend / divisor()`. Precondition: dividend < 2^63.
+    /// `dividend / divisor()`. @pre dividend < 2^63.
     [[nodiscard]] std::uint64_t divide(std::uint64_t dividend) const noexcept {
 #ifdef __SIZEOF_INT128__
         if (divisor_ == 1)
@@ -127,23 +122,23 @@ private:
 
 /// Where tick 0 of a clock lies. Ticks begin at multiples of the precision in either case.
 enum class tick_origin {
-    epoch, ///< It begins at the epoch. What is before that counts as tick 0.
-    least, ///< It holds the clock's first time point: all of a 64-bit clock's range is told apart.
+    epoch, ///< Tick 0 begins at the epoch. Earlier times count as tick 0.
+    least, ///< Tick 0 contains the clock's first time point: the full range of a 64-bit clock is distinguished.
 };
 
 /// Converts between the time points of `Clock` and ticks.
 ///
-/// Works in the clock's own unit where the clock counts in integers of up to 64 bits; a tick is
-/// then the largest number of units within the precision, at least one. Other representations,
-/// such as `double`, pass through nanoseconds.
+/// Works in the clock's own unit if the clock counts in integers of up to 64 bits; a tick is then
+/// the largest number of units within the precision, at least one. Other representations, such as
+/// `double`, go through nanoseconds.
 ///
 /// @par Complexity
 /// O(1): a conversion is one multiplication and one shift.
 template <class Clock>
 class tick_scale {
 public:
-    using time_point = typename Clock::time_point;  ///< What is converted.
-    using duration = typename time_point::duration; ///< In the clock's own unit.
+    using time_point = typename Clock::time_point;  ///< Time point of the clock.
+    using duration = typename time_point::duration; ///< Duration in the clock's own unit.
 
     /// The smallest precision that is accepted.
     static constexpr std::chrono::nanoseconds least_precision{1};
@@ -158,8 +153,8 @@ public:
 
     /// The first tick that begins at or after `when`.
     ///
-    /// Once that tick has begun, `when` has been reached. `time_point::max()`, and whatever cannot be
-    /// rounded up: never.
+    /// Once that tick has begun, `when` has been reached. tick::never() for `time_point::max()`,
+    /// and for times that cannot be rounded up.
     [[nodiscard]] tick ceil(time_point when) const noexcept {
         if constexpr (exact) {
             const rep count = when.time_since_epoch().count();
@@ -196,8 +191,8 @@ public:
         }
     }
 
-    /// The time point at which `when` begins; `time_point::max()` or `min()` if the clock cannot say
-    /// it.
+    /// The time point at which `when` begins; `time_point::max()` or `min()` if the clock cannot
+    /// represent it.
     [[nodiscard]] time_point time_of(tick when) const noexcept {
         if (when.count() < epoch_)
             return time_before_epoch(epoch_ - when.count());
@@ -210,10 +205,10 @@ public:
             return time_after_epoch(static_cast<double>(count * units_.divisor()));
     }
 
-    /// The precision that was asked for.
+    /// The precision given to the constructor.
     ///
-    /// A tick is shorter if the precision is no multiple of the clock's unit, and longer, namely
-    /// one unit, if the clock is coarser than the precision.
+    /// A tick is shorter if the precision is not a multiple of the clock's unit. It is longer,
+    /// namely one unit, if the clock is coarser than the precision.
     [[nodiscard]] std::chrono::nanoseconds precision() const noexcept { return precision_; }
 
 private:
@@ -222,7 +217,7 @@ private:
 
     static constexpr bool exact = std::is_integral_v<rep> && sizeof(rep) <= sizeof(std::uint64_t);
 
-    /// What whole() answers for all that is too far to be counted.
+    /// The result of whole() for times that are too far to be counted.
     static constexpr std::uint64_t saturated = std::numeric_limits<std::int64_t>::max();
 
     static std::chrono::nanoseconds checked(std::chrono::nanoseconds precision) {
@@ -247,7 +242,7 @@ private:
         }
     }
 
-    /// The largest count of units whose time point is still told apart from max().
+    /// The largest count of units whose time point differs from max().
     static constexpr std::uint64_t last_count() noexcept {
         if constexpr (exact)
             return static_cast<std::uint64_t>(std::numeric_limits<rep>::max());
@@ -277,7 +272,7 @@ private:
         return std::uint64_t{0} - static_cast<std::uint64_t>(count);
     }
 
-    // Before the epoch without the reciprocal, which does not cover 2^63: the way of few clocks.
+    // Before the epoch: without the reciprocal, which does not cover 2^63. Few clocks come here.
     std::uint64_t divided_up(std::uint64_t count) const noexcept {
         return count / units_.divisor() + (count % units_.divisor() != 0 ? 1 : 0);
     }
@@ -302,7 +297,7 @@ private:
         return std::chrono::duration_cast<nano>(when.time_since_epoch()).count();
     }
 
-    /// A number of nanoseconds, within 0 .. saturated. Not a number counts as none.
+    /// A number of nanoseconds within 0 .. saturated. NaN counts as 0.
     template <bool Up>
     static std::uint64_t whole(long double count) noexcept {
         if (!(count > 0))
@@ -315,10 +310,10 @@ private:
 
     std::chrono::nanoseconds precision_;
     detail::reciprocal units_;
-    std::uint64_t last_;  // the last tick after the epoch whose start the clock can say
-    std::uint64_t epoch_; // the tick that begins at the epoch
+    std::uint64_t last_;  ///< the last tick after the epoch whose start the clock can represent
+    std::uint64_t epoch_; ///< the tick that begins at the epoch
 };
 
 } // namespace pawl::time
 
-#endif
+#endif // PAWL_TIME_TICK_HPP

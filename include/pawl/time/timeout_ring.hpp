@@ -1,110 +1,109 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 /// @file
 /// pawl::time::timeout_ring, a queue of timers that all have the same delay.
-
-// Purpose
-//   Timers that all have one and the same delay, such as the idle timeouts of connections. They
-//   expire in the order in which they were registered, so that a queue is all it takes, and threads
-//   can register and cancel without a lock. Coarse: a timer is late by up to a given part of the
-//   delay. A ring has a fixed capacity; growing is the caller's decision.
-//
-// Model
-//   The ring of seed 000, made safe. A registration draws a ticket from tail_; tickets count from 1
-//   and are never rebased, so that a slot, found by its ticket modulo the number of slots, says by
-//   itself whose it is:
-//
-//       (ticket, live)  --cancel-->  (ticket, done)  --head_ moves past it-->  free for a later one
-//                       --sweep--->
-//
-//   No state ever comes back, hence whoever makes a slot `done` is the only one to do so, and owns
-//   the item. What was cancelled keeps its slot until head_ comes to it.
-//
-//               head_                                  tail_
-//         free    | done  live  done  live ... live  (reserved)  free
-//                              ^ mark T0     ^ mark T1     ^ open_from_
-//
-//   Time comes in as marks: all that is registered before a mark was registered at or before its
-//   stamp. Once stamp + delay has come, the sweep goes up to the mark. The time since the newest
-//   mark is the open sub-period; it is closed, which makes a mark, when delay / marks have passed.
-//   So a timer registered at s is expired in [s + delay, s + delay + period()], by a driver that
-//   comes when next_wake() says. A forced sweep shifts nothing. If a driver comes late, so is the
-//   stamp, unless it knows better when the last registration was made.
-//
-//   Growing puts a block of twice the capacity after the others. Tickets name their block. A sweep
-//   finds a ticket in the block that has it published; it need not know where a block began.
-//
-// Invariants (see invariant())
-//   R1  head <= tail <= head + capacity: no two tickets of [head, tail) share a slot.
-//   R2  A ticket of [head, tail) is live or done in exactly one block, or not published yet.
-//       No other slot is live.
-//   R3  Marks rise in ticket, and never fall in stamp; the open sub-period begins at the newest mark
-//       or later. A mark moves past timers that are done only, never past a live one.
-//   R4  If the open sub-period is not empty, then its first registration was answered `first`, or
-//       a driver call has come since, behind which next_wake() sees it.
-//
-// Threads
-//   Any thread may register, cancel, close, grow and ask, at any time. Drivers are kept apart by
-//   driver_: who does not get it is told so and leaves. Nobody ever waits for anybody:
-//   - A slot that is reserved, but not published, ends a sweep. It delays what is behind it.
-//   - A registration that finds the ring full frees what was cancelled in front by itself. It moves
-//     head_ as the sweep does, by compare-exchange, so that it keeps no driver away.
-//
-//   What            access                    order    pairs with, and why
-//   slot.state      publish: store            release  the loads below: item, and what it points at
-//                   cancel, sweep: load       acquire  publish
-//                   cancel, sweep: to done    release  the loads of `done`: the item was read before
-//                                                      the slot is free. Relaxed on failure in
-//                                                      cancel, which then touches nothing; acquire
-//                                                      in the sweep, which then frees the slot
-//                   sweep, reclaim: load      acquire  `done`, to hand that on to head_
-//   slot.item       all                       relaxed  ordered by slot.state
-//   head_           advance, reclaim: rmw     release  registration: the slots before it are free.
-//                                                      An rmw keeps what the ones before released
-//                   registration: load        acquire  the same. Each checks the very ticket that it
-//                                                      takes, so tail_ need not pass this on
-//                   sweep, reclaim: load      relaxed  a slot says itself whether it was recycled
-//   tail_           registration: load, rmw   acquire  grow: the block; open_at: open_from_
-//                   registration: rmw         release  position: a clock that is read after it is
-//                                                      behind one that was read before registering
-//                   position: load            acquire  the same
-//                   grow: rmw                 release  registration, sweep: the block
-//                   grow, has_room: load      relaxed  only numbers; compared again by the rmw
-//                   open_at: rmw              release  registration, see R4
-//                   close: rmw                relaxed  carries no data, and keeps what was released
-//   open_from_      open_at: store            relaxed  ordered by tail_: either the rmw in open_at
-//                   registration: load        relaxed  comes later than a registration, and sees it,
-//                                                      or the registration sees open_from_ (R4)
-//   blocks_         grow: rmw                 release  load: the slots are empty
-//                   all: load                 acquire  grow. Relaxed in the destructor
-//   driver_         exchange                  acquire  the store: marks_ and begin_
-//                   store                     release  the next exchange
-//
-//   test/orders/timeout_ring_test.cpp has a bad execution for each order that is weakened alone.
-//   Nothing needs one order for all variables: the only place where two threads write first and
-//   then read what the other one writes is R4, and there both write tail_.
-//
-// Cost
-//   register and cancel O(1), one compare-exchange each, no allocation; a registration that finds
-//   the ring full looks at 64 slots more. expire, force and drain: at most as many slots as there
-//   is room for. 16 bytes a slot; the slots are the capacity rounded up to a power of two, so that
-//   one is found without a division. Tickets last for 2^58 registrations: 9 years at 10^9 a second.
-
+///
+/// Purpose
+///   Timers with one delay, such as the idle timeouts of connections. They expire in
+///   the order of registration, so a queue suffices, and threads register and cancel without a
+///   lock. Coarse: a timer is late by up to a given fraction of the delay. A ring has a fixed
+///   capacity; growing is the caller's decision.
+///
+/// Model
+///   A safe form of the circular timeout buffer that Pawl started from. A registration draws a
+///   ticket from tail_. Tickets count from 1 and are never rebased. A slot is found by its ticket
+///   modulo the number of slots, and names the ticket that owns it:
+///
+///       (ticket, live)  --cancel-->  (ticket, done)  --head_ moves past it-->  free for a later one
+///                       --sweep--->
+///
+///   No state ever returns, so exactly one thread makes a slot `done`, and that thread owns the
+///   item. A cancelled timer keeps its slot until head_ reaches it.
+///
+///               head_                                  tail_
+///         free    | done  live  done  live ... live  (reserved)  free
+///                              ^ mark T0     ^ mark T1     ^ open_from_
+///
+///   Time enters as marks: everything registered before a mark was registered at or before its
+///   stamp. Once stamp + delay has come, the sweep goes up to the mark. The time since the newest
+///   mark is the open sub-period; after delay / marks it is closed, which makes a mark. So a timer
+///   registered at s expires in [s + delay, s + delay + period()], if the driver comes when
+///   next_wake() says. A forced sweep moves no mark. If a driver comes late, so is the stamp,
+///   unless it knows the time of the last registration.
+///
+///   Growing appends a block of twice the capacity (ring_slots.hpp). A sweep finds a ticket in the
+///   block where it is published; it need not know where a block began.
+///
+/// Invariants (see invariant())
+///   - Capacity invariant: head <= tail <= head + capacity. No two tickets of [head, tail) share a
+///     slot.
+///   - One-slot invariant: a ticket of [head, tail) is live or done in exactly one block, or not
+///     yet published. No other slot is live.
+///   - Mark invariant: marks ascend in ticket, and never descend in stamp; the open sub-period
+///     begins at the newest mark or later. A mark moves past timers that are done, never past a
+///     live one.
+///   - Wake-up invariant: if the open sub-period is not empty, its first registration was answered
+///     `first`, or a driver call has come since, after which next_wake() sees it.
+///
+/// Threads
+///   Any thread may register, cancel, close, grow and query at any time. driver_ admits one driver
+///   at a time; a second one gets `busy` and leaves. No thread waits for another:
+///   - A reserved, unpublished slot ends a sweep, and delays the timers behind it.
+///   - A registration that finds the ring full frees cancelled slots at the front itself. It moves
+///     head_ as the sweep does, by compare-exchange, so it does not block a driver.
+///
+///   What            access                    order    pairs with, and why
+///   slot.state      publish: store            release  the loads below: item, and what it points at
+///                   cancel, sweep: load       acquire  publish
+///                   cancel, sweep: to done    release  the loads of `done`: the item was read before
+///                                                      the slot is free. Relaxed on failure in
+///                                                      cancel, which then touches nothing; acquire
+///                                                      in the sweep, which then frees the slot
+///                   sweep, reclaim: load      acquire  `done`, to pass that on to head_
+///   slot.item       all                       relaxed  ordered by slot.state
+///   head_           advance, reclaim: rmw     release  registration: the slots before it are free.
+///                                                      An rmw keeps what earlier ones released
+///                   registration: load        acquire  the same. Each checks the ticket that it
+///                                                      takes, so tail_ need not pass this on
+///                   sweep, reclaim: load      relaxed  a slot itself shows whether it was recycled
+///   tail_           registration: load, rmw   acquire  grow: the block; open_at: open_from_
+///                   registration: rmw         release  position: a clock that is read after it is
+///                                                      later than one read before registering
+///                   position: load            acquire  the same
+///                   grow: rmw                 release  registration, sweep: the block
+///                   grow, has_room: load      relaxed  only numbers; compared again by the rmw
+///                   open_at: rmw              release  registration (wake-up invariant)
+///                   close: rmw                relaxed  carries no data, and keeps what was released
+///   open_from_      open_at: store            relaxed  ordered by tail_: either the rmw in open_at
+///                   registration: load        relaxed  comes later than a registration, and sees it,
+///                                                      or the registration sees open_from_
+///   blocks_         grow: rmw                 release  load: the slots are empty
+///                   all: load                 acquire  grow. Relaxed in the destructor
+///   driver_         exchange                  acquire  the store: marks_ and begin_
+///                   store                     release  the next exchange
+///
+///   test/orders/timeout_ring_test.cpp has a bad execution for each order that is weakened alone.
+///   Nothing needs sequential consistency: the only place where two threads write first and then
+///   read what the other one writes is the wake-up invariant, and there both write tail_.
+///
+/// Cost
+///   See the class; ring_slots.hpp has the memory. Tickets last for 2^58 registrations: 9 years at
+///   10^9 a second.
 #ifndef PAWL_TIME_TIMEOUT_RING_HPP
 #define PAWL_TIME_TIMEOUT_RING_HPP
 
 #include <pawl/config.hpp>
 
+#include <pawl/time/ring_slots.hpp>
+#include <pawl/time/ring_vocabulary.hpp>
 #include <pawl/time/tick.hpp>
+#include <pawl/time/timeout_ring_invariant.hpp>
 
 #include <boost/circular_buffer.hpp>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <bit>
-#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -114,76 +113,7 @@
 
 namespace pawl::time {
 
-template <class T>
-class timeout_ring;
-
-/// Names one registration in its ring, for as long as the ring lives. It does not know which ring that
-/// is: what another ring does with it is undefined.
-class ring_ticket {
-public:
-    /// No registration.
-    constexpr ring_ticket() = default;
-
-    /// A number that says it all, less than 2^63; 0 for none.
-    [[nodiscard]] constexpr std::uint64_t word() const noexcept { return word_; }
-
-    /// The ticket whose word() was `word`.
-    [[nodiscard]] static constexpr ring_ticket from_word(std::uint64_t word) noexcept {
-        ring_ticket ticket;
-        ticket.word_ = word;
-        return ticket;
-    }
-
-    /// Whether it names a registration.
-    explicit constexpr operator bool() const noexcept { return word_ != 0; }
-    /// Whether both name the same registration, or none.
-    friend constexpr bool operator==(const ring_ticket&, const ring_ticket&) = default;
-
-private:
-    std::uint64_t word_ = 0;
-};
-
-/// A place between two registrations.
-class ring_position {
-public:
-    /// Before all registrations.
-    constexpr ring_position() = default;
-
-    /// Whether they are the same place.
-    friend constexpr bool operator==(const ring_position&, const ring_position&) = default;
-
-private:
-    template <class T>
-    friend class timeout_ring;
-
-    explicit constexpr ring_position(std::uint64_t number) noexcept : number_(number) {}
-
-    std::uint64_t number_ = 0;
-};
-
-/// What became of a registration.
-enum class ring_status {
-    registered, ///< the timer runs
-    full,       ///< as many slots as the capacity are in use; some may be of cancelled timers
-    closed,     ///< close() was called
-};
-
-/// What try_register() did.
-struct ring_registration {
-    ring_status status; ///< whether it was registered, and if not, why
-    ring_ticket ticket; ///< none unless registered
-    bool first;         ///< in the open sub-period: the driver must ask next_wake() anew
-};
-
-/// What a sweep did.
-struct ring_sweep {
-    std::size_t emitted; ///< items at the begin of `out`; the caller owns them
-    bool more;           ///< the end was not reached: come again, but let others run before if
-                         ///< nothing was emitted, since a registration may be on its way
-    bool busy;           ///< nothing was done: another thread is sweeping or marking
-};
-
-/// A queue of timers of one delay; each is a `T` that is named, not owned or touched.
+/// A queue of timers with one delay. Each timer names a `T`, which the ring neither owns nor accesses.
 ///
 /// A ring for idle connections, 30 s in milliseconds:
 ///
@@ -196,7 +126,7 @@ struct ring_sweep {
 ///             wake_the_driver();
 ///     }
 ///
-///     if (ring.cancel(c.ticket) != nullptr) {               // any thread
+///     if (ring.cancel(c.ticket)) {                          // any thread
 ///         // c is ours: it will not expire
 ///     }
 ///
@@ -208,97 +138,93 @@ struct ring_sweep {
 ///         idle->close();
 ///     sleep_until(s.more || s.busy ? now_down() : ring.next_wake());
 ///
-/// Never early means: the delay and the stamp of a mark are rounded up to ticks, the `now` of
-/// expire() is rounded down. The driver may hand out an item as soon as it is registered, so that whoever
-/// lets go of items there must not be in the way of `c.ticket = ...`, if a thread may be kept from
-/// going on for longer than the delay. wake_the_driver() has to last, as a flag under the driver's mutex does,
-/// for a driver that is just going to sleep. A ring that is `full` may grow(prepare_growth()).
+/// To be never early, round the delay and the stamp of a mark up to ticks, and the `now` of
+/// expire() down. The driver may hand out an item as soon as it is registered: if a thread may be
+/// suspended before `c.ticket = ...` for longer than the delay, the code that releases items must
+/// tolerate that. wake_the_driver() must also reach a driver that is about to sleep, as a flag
+/// under the driver's mutex does. A ring that is `full` may grow(prepare_growth()).
 ///
 /// @par Thread safety
 /// Any thread may call try_register(), cancel(), position(), close(), closed(), can_grow(),
 /// prepare_growth(), grow(), has_room(), capacity(), size(), delay(), marks() and period() at any
-/// time. So may it mark(), expire(), force() and drain(), of which one runs at a time: a call that
-/// comes in between does nothing, and the sweeps say so. oldest(), next_wake(), in_open_period() and
-/// replace() must not run beside those four, nor beside each other. No call waits for another thread.
+/// time. Any thread may call mark(), expire(), force() and drain() as well, of which one runs at a
+/// time: a concurrent call does nothing, and the sweeps report it. oldest(), next_wake(),
+/// in_open_period() and replace() must not run concurrently with those four, nor with each other.
+/// No call waits for another thread.
 /// @par Complexity
-/// try_register() and cancel() are O(1), with one compare-exchange each; a registration that finds the
-/// ring full looks at up to 64 slots more. expire(), force() and drain() look at no more slots than
-/// there is room for in `out`. Only the constructor and prepare_growth() allocate.
+/// try_register() and cancel() are O(1), with one compare-exchange each; a registration that finds
+/// the ring full examines up to 64 slots more. expire(), force() and drain() examine no more slots
+/// than there is room for in `out`. Only the constructor and prepare_growth() allocate.
 template <class T>
-class timeout_ring {
+class timeout_ring : detail::ring_word {
 public:
     static constexpr std::size_t most_capacity = std::size_t{1} << 31;  ///< timers
     static constexpr std::uint64_t most_delay = std::uint64_t{1} << 62; ///< ticks
     static constexpr unsigned most_marks = 1024;                        ///< sub-periods in a delay
 
-    class block;
+    /// Room for timers. Made by prepare_growth(), for grow() only.
+    using block = typename detail::ring_slots<T>::block;
 
     /// An empty ring.
     ///
-    /// @param delay    of every timer, in ticks: 1 .. most_delay
-    /// @param capacity timers that it has room for: 1 .. most_capacity
+    /// @param delay    the delay of every timer, in ticks: 1 .. most_delay
+    /// @param capacity how many timers it has room for: 1 .. most_capacity
     /// @param now      when the first sub-period begins
     /// @param marks    sub-periods in a delay: 1 .. most_marks
-    /// @throws std::invalid_argument if one of them is outside its range.
+    /// @throws std::invalid_argument if an argument is out of range.
     timeout_ring(std::uint64_t delay, std::size_t capacity, tick now, unsigned marks = 8)
         : delay_(checked("delay", delay, most_delay)),
           period_((delay - 1) / checked("marks", marks, most_marks) + 1),
-          capacity_(checked("capacity", capacity, most_capacity)),
-          slots_(block::slots_for(capacity)), begin_(now), marks_(std::size_t{marks} + 1) {
-        // relaxed: not shared yet.
-        blocks_[0].store(block(capacity).slots_.release(), std::memory_order_relaxed);
-    }
+          capacity_(checked("capacity", capacity, most_capacity)), slots_(capacity), begin_(now),
+          marks_(std::size_t{marks} + 1) {}
 
-    timeout_ring(const timeout_ring&) = delete;
-    timeout_ring& operator=(const timeout_ring&) = delete;
+    timeout_ring& operator=(timeout_ring&&) = delete;
 
-    ~timeout_ring() {
-        // relaxed: whoever destroys the ring knows of all calls.
-        for (std::atomic<slot*>& each : blocks_)
-            delete[] each.load(std::memory_order_relaxed);
-    }
+    ~timeout_ring() = default;
 
     // --- any thread --------------------------------------------------------------------------
 
-    /// Registers a timer that begins now. What the caller has written to the item before is
-    /// visible to whoever gets it from cancel(), expire(), force() or drain().
+    /// Registers a timer that begins now. The caller's earlier writes to the item are visible to
+    /// the thread that gets it from cancel(), expire(), force() or drain().
     [[nodiscard]] ring_registration try_register(T& item) noexcept {
         const reservation mine = reserve();
         if (mine.status != ring_status::registered)
             return {mine.status, {}, false};
         publish(mine, item);
-        // relaxed: ordered by reserve()'s acquire on tail_, see R4.
+        // relaxed: ordered by reserve()'s acquire on tail_ (wake-up invariant).
         const bool first = number_in(mine.word) == open_from_.load(std::memory_order_relaxed);
         return {ring_status::registered, ring_ticket::from_word(mine.word), first};
     }
 
-    /// The item, which is the caller's then, and will not expire. nullptr if it is not running: it
-    /// expired, or was cancelled by somebody, or the ticket is none.
+    /// Stops a timer.
+    /// @return the item, which the caller now owns and which will not expire; nullptr if the timer
+    ///         has expired or was cancelled, or if the ticket is none.
     T* cancel(ring_ticket ticket) noexcept {
-        slot* const where = slot_of(ticket);
-        if (where == nullptr)
+        slot* const where = slots_.slot_of(ticket.word());
+        if (!where)
             return nullptr;
         const std::uint64_t number = number_in(ticket.word());
         std::uint64_t state = where->state.load(std::memory_order_acquire); // pairs with publish
         if (state != live(number))
             return nullptr;
         T* const item = where->item.load(std::memory_order_relaxed); // relaxed: see state
-        // release: pairs with the acquire of `done` in sweep() and reclaim().
-        // relaxed: on failure nothing is touched.
+        // release: pairs with the acquire of `done` in sweep() and reclaim(). relaxed: on failure
+        // nothing is touched.
         if (!where->state.compare_exchange_strong(state, done(number), std::memory_order_release,
                                                   std::memory_order_relaxed))
             return nullptr;
         return item;
     }
 
-    /// Behind all registrations that have been made. Take it before reading the clock, or the time of
-    /// the latest registration, that goes to mark(); the latter is to be raised before registering.
+    /// The position after all registrations so far. Get it before reading the clock for mark(), or
+    /// before reading the time of the latest registration, which must be raised before registering.
     [[nodiscard]] ring_position position() const noexcept {
-        return ring_position{number_in(tail_.load(std::memory_order_acquire))}; // pairs: reserve()
+        return ring_position{
+            number_in(tail_.load(std::memory_order_acquire))}; // pairs with reserve()
     }
 
-    /// Registrations are refused from now on. One that is on its way may still be published; it
-    /// is before position() then.
+    /// Refuses registrations from now on. One that is in progress may still be published; it is
+    /// then before position().
     void close() noexcept {
         tail_.fetch_or(closed_bit, std::memory_order_relaxed); // relaxed: carries no data
     }
@@ -308,44 +234,37 @@ public:
         return (tail_.load(std::memory_order_relaxed) & closed_bit) != 0; // relaxed: no data
     }
 
-    /// Whether twice the capacity would be allowed.
+    /// Whether the capacity may double.
     [[nodiscard]] bool can_grow() const noexcept { return capacity() <= most_capacity / 2; }
 
-    /// Room for a growth of twice the capacity. Changes nothing.
+    /// Allocates room to double the capacity. Changes nothing.
     ///
     /// @return nullptr if the ring can grow no more.
     /// @throws std::bad_alloc
     [[nodiscard]] std::unique_ptr<block> prepare_growth() const {
-        // With a capacity of 1 at first, the last block is the one of most_capacity.
-        const std::size_t now = capacity(); // once: another thread may double it
+        // With an initial capacity of 1, the last block is the one of most_capacity.
+        const std::size_t now = capacity(); // read once: another thread may double it
         return now <= most_capacity / 2 ? std::make_unique<block>(2 * now) : nullptr;
     }
 
-    /// Doubles the capacity of a ring that is full. false: somebody was quicker, or there is room
-    /// again, or the ring is closed or can grow no more. The caller tries to register again.
+    /// Doubles the capacity of a full ring.
+    /// @return false if another thread was faster, there is room again, the ring is closed, or it
+    ///         can grow no more. In any case, try to register again.
     bool grow(std::unique_ptr<block> room) noexcept {
         std::uint64_t word = tail_.load(std::memory_order_relaxed); // relaxed: compared below
         const unsigned next = block_in(word) + 1;
         if ((word & closed_bit) != 0 || next == most_blocks || used(word) < capacity_at(word))
             return false;
-        if (block_at(next) == nullptr) {
-            if (room == nullptr || room->capacity_ != 2 * capacity_at(word))
-                return false;
-            slot* none = nullptr;
-            // release: pairs with block_at(). relaxed: who was quicker has the same room.
-            if (blocks_[next].compare_exchange_strong(
-                    none, room->slots_.get(), std::memory_order_release, std::memory_order_relaxed))
-                (void)room->slots_.release(); // kept, even if the growth fails now
-        }
-        // release: pairs with reserve() and find(). Who has read the block that another thread has
-        // put in place hands it on as well.
-        // relaxed: on failure nothing is read.
+        if (!slots_.add(next, 2 * capacity_at(word), std::move(room)))
+            return false;
+        // release: pairs with reserve() and find(). Also passes on a block that another thread
+        // installed. relaxed: on failure nothing is read.
         return tail_.compare_exchange_strong(word, word + one_block, std::memory_order_release,
                                              std::memory_order_relaxed);
     }
 
-    /// Whether a registration would find room, unless others come first. Frees what was cancelled
-    /// in front of a full ring, as a registration does.
+    /// Whether a registration would find room, unless others come first. Frees cancelled slots at
+    /// the front of a full ring, as a registration does.
     [[nodiscard]] bool has_room() noexcept {
         for (bool reclaimed = false;; reclaimed = true) {
             const std::uint64_t word =
@@ -358,42 +277,42 @@ public:
         }
     }
 
-    /// The most slots that can be in use.
+    /// The number of slots that can be in use.
     [[nodiscard]] std::size_t capacity() const noexcept {
         return capacity_at(tail_.load(std::memory_order_relaxed)); // relaxed: only a number
     }
 
-    /// The slots in use, those of cancelled timers included.
+    /// The number of slots in use, including those of cancelled timers.
     [[nodiscard]] std::size_t size() const noexcept {
-        // acquire: pairs with advance(). tail_ is read after it and is no smaller for that.
+        // acquire: pairs with advance(). tail_ is read later, so it is no smaller.
         const std::uint64_t head = head_.load(std::memory_order_acquire);
         return static_cast<std::size_t>(tail_number() - head);
     }
 
     /// The delay of every timer, in ticks.
     [[nodiscard]] std::uint64_t delay() const noexcept { return delay_; }
-    /// How many sub-periods a delay has.
+    /// The number of sub-periods in a delay.
     [[nodiscard]] unsigned marks() const noexcept {
         return static_cast<unsigned>(marks_.capacity() - 1);
     }
     /// The length of a sub-period in ticks: delay() / marks(), rounded up.
     [[nodiscard]] std::uint64_t period() const noexcept { return period_; }
 
-    // --- drivers, one at a time: others are told that it is busy -----------------------------
+    // --- drivers: one at a time, others are told `busy` --------------------------------------
 
-    /// Says that all registrations before `seen` were made at or before `stamp`. If the open
-    /// sub-period is over, it is closed. A stamp that goes back changes nothing.
+    /// Reports that all registrations before `seen` were made at or before `stamp`. Closes the open
+    /// sub-period if it is over. A stamp that goes back changes nothing.
     void mark(tick stamp, ring_position seen) noexcept { mark(stamp, stamp, seen); }
 
-    /// Says that it is `now`, and that all registrations before `seen` were made at or before
-    /// `latest`, which is no later than `now`. Who knows that is less late: the time from `latest` to
-    /// `now`, in which the driver may have been kept from coming, does not count.
+    /// Reports the time `now`, and that all registrations before `seen` were made at or before
+    /// `latest`, with `latest <= now`. Makes timers less late than mark(now, seen) if the driver
+    /// was delayed: the time from `latest` to `now` does not count.
     void mark(tick now, tick latest, ring_position seen) noexcept {
-        assert(latest <= now);
+        PAWL_ASSERT(latest <= now);
         const turn mine(*this);
         if (!mine)
             return;
-        // relaxed: written by drivers only, and they are ordered by driver_.
+        // relaxed: written by drivers only, which driver_ orders.
         const std::uint64_t from = open_from_.load(std::memory_order_relaxed);
         if (tail_number() == from) {
             begin_ = std::max(begin_, now);
@@ -401,16 +320,17 @@ public:
         }
         if (seen.number_ <= from || now < later(begin_, period_))
             return;
-        const tick stamp = marks_.empty() ? latest : std::max(latest, marks_.back().stamp); // R3
-        // Full only if the sweep is behind by more than a sub-period. The front is overwritten
-        // then: its timers go with the second mark, which is due now as well.
+        const tick stamp =
+            marks_.empty() ? latest : std::max(latest, marks_.back().stamp); // mark invariant
+        // Full only if the sweep is behind by more than a sub-period. This overwrites the front
+        // mark: its timers expire with the second mark, which is due as well.
         marks_.push_back({seen.number_, stamp});
         begin_ = now;
         open_at(seen.number_);
     }
 
-    /// Hands out what was registered before the newest mark that is `delay` old. Looks at no more
-    /// slots than there is room for. Goes on over what was cancelled behind the mark.
+    /// Hands out the timers registered before the newest mark that is `delay` old. Examines no more
+    /// slots than there is room for. Skips cancelled slots after the mark.
     ring_sweep expire(tick now, std::span<T*> out) noexcept {
         const turn mine(*this);
         if (!mine)
@@ -421,13 +341,14 @@ public:
         return sweep(any ? marks_.front().number : 0, out);
     }
 
-    /// Hands out the oldest, whatever their age, to make room. No other timer becomes earlier.
+    /// Hands out the oldest timers, whatever their age, to make room. No other timer becomes
+    /// earlier.
     ring_sweep force(std::span<T*> out) noexcept {
         const turn mine(*this);
         return mine ? sweep(tail_number(), out) : ring_sweep{0, false, true};
     }
 
-    /// Hands out what was registered before `upto`, in order.
+    /// Hands out the timers registered before `upto`, in order.
     ring_sweep drain(ring_position upto, std::span<T*> out) noexcept {
         const turn mine(*this);
         return mine ? sweep(upto.number_, out) : ring_sweep{0, false, true};
@@ -435,26 +356,26 @@ public:
 
     // --- driver; the caller serialises these with the calls above ----------------------------
 
-    /// The timer that expires next. It stays registered. nullptr: there is none, or it is on its
-    /// way. Frees what was cancelled in front of it.
+    /// The timer that expires next. It stays registered. nullptr: there is none, or it is not yet
+    /// published. Frees cancelled slots before it.
     [[nodiscard]] T* oldest() noexcept {
         unsigned hint = 0;
         for (;;) {
             reclaim();
             const std::uint64_t head = head_.load(std::memory_order_relaxed); // see find()
             const finding found = find(head, hint);
-            if (found.where == nullptr)
+            if (!found.where)
                 return nullptr;
             if (found.state == live(head))
                 return found.where->item.load(std::memory_order_relaxed); // relaxed: see state
         }
     }
 
-    /// When mark() and expire() have something to do: the open sub-period is over, and not empty,
-    /// or the oldest mark is due.
+    /// When mark() and expire() have work: when the open sub-period is over and not empty, or the
+    /// oldest mark is due.
     [[nodiscard]] tick next_wake() const noexcept {
         tick wake = tick::never();
-        // relaxed: see R4 for tail_; open_from_ is written by drivers only.
+        // relaxed: for tail_ see the wake-up invariant; open_from_ is written by drivers only.
         if (tail_number() != open_from_.load(std::memory_order_relaxed))
             wake = later(begin_, period_);
         if (!marks_.empty())
@@ -462,86 +383,58 @@ public:
         return wake;
     }
 
-    /// Whether a running timer was registered behind the newest mark. If so, it may begin anew
-    /// where it is: the next mark will be later, if its `latest` knows of that. Serialise with
-    /// position() to mark() as a whole.
+    /// Whether a running timer was registered after the newest mark. If so, it can restart in
+    /// place: the next mark will be later, if its `latest` includes the restart. Serialise this
+    /// with the whole sequence from position() to mark().
     [[nodiscard]] bool in_open_period(ring_ticket ticket) const noexcept {
         // relaxed: written by drivers only.
         return ticket && number_in(ticket.word()) >= open_from_.load(std::memory_order_relaxed);
     }
 
-    /// Whether a timer was registered before `place` was taken.
+    /// Whether a timer was registered before position `place`.
     [[nodiscard]] static bool is_before(ring_ticket ticket, ring_position place) noexcept {
         return number_in(ticket.word()) < place.number_;
     }
 
-    /// Gives a running timer another item. The caller serialises this with its registration and
-    /// cancel(ticket) as well.
+    /// Gives a running timer another item. The caller also serialises this with its registration
+    /// and with cancel(ticket).
     void replace(ring_ticket ticket, T& to) noexcept {
-        slot* const where = slot_of(ticket);
+        slot* const where = slots_.slot_of(ticket.word());
         // relaxed: the caller serialises.
-        if (where != nullptr &&
-            where->state.load(std::memory_order_relaxed) == live(number_in(ticket.word())))
+        if (where && where->state.load(std::memory_order_relaxed) == live(number_in(ticket.word())))
             where->item.store(&to, std::memory_order_relaxed);
     }
 
     /// Checks everything that can be checked. Only while no other call runs.
     /// @throws std::logic_error naming the invariant that does not hold.
-    void invariant() const;
+    void invariant() const { detail::timeout_ring_invariant::check(*this); }
 
 private:
     friend struct timeout_ring_probe; // test/time/timeout_ring_test.cpp
 
-    // A word of tail_ or of a ticket: closed bit, 5 bits of block index, 58 bits of number. The
-    // number of a ticket is what a slot is found by; a position is the number that comes next.
-    static constexpr unsigned number_bits = 58;
-    static constexpr unsigned most_blocks = 32;
-    static constexpr std::uint64_t one_block = std::uint64_t{1} << number_bits;
-    static constexpr std::uint64_t closed_bit = std::uint64_t{1} << 63;
-    static constexpr std::uint64_t first_number = 1;
+    friend struct detail::timeout_ring_invariant;
 
-    [[nodiscard]] static std::uint64_t number_in(std::uint64_t word) noexcept {
-        return word & (one_block - 1);
-    }
-    [[nodiscard]] static unsigned block_in(std::uint64_t word) noexcept {
-        return static_cast<unsigned>(word >> number_bits) % most_blocks;
-    }
-
-    // The state of a slot: the number of its ticket, and one of these. 0: never used.
-    static constexpr unsigned phase_bits = 2;
-    [[nodiscard]] static std::uint64_t live(std::uint64_t number) noexcept {
-        return number << phase_bits | 1;
-    }
-    [[nodiscard]] static std::uint64_t done(std::uint64_t number) noexcept {
-        return number << phase_bits | 2;
-    }
-
-    struct slot {
-        std::atomic<std::uint64_t> state{0};
-        std::atomic<T*> item{nullptr};
-    };
-    static_assert(sizeof(slot) <= 24);
-    static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
-    static_assert(std::atomic<T*>::is_always_lock_free);
+    using slots = detail::ring_slots<T>;
+    using slot = typename slots::slot;
+    using finding = typename slots::finding;
 
     struct time_mark {
         std::uint64_t number; // a position
         tick stamp;
     };
 
-    /// So many slots are looked at by a registration that finds the ring full.
+    /// How many slots a registration examines when the ring is full.
     static constexpr std::size_t reclaimed_at_once = 64;
 
-    /// Apart from what other threads write at the same time.
+    /// Separates data that different threads write.
     static constexpr std::size_t cache_line = 64;
 
-    /// The right to drive, if nobody else has it.
+    /// The right to drive, unless another thread has it.
     class turn {
     public:
         explicit turn(timeout_ring& ring) noexcept
             : ring_(ring), mine_(!ring.driver_.exchange(true, std::memory_order_acquire)) {}
-        turn(const turn&) = delete;
-        turn& operator=(const turn&) = delete;
+        turn& operator=(turn&&) = delete;
         ~turn() {
             if (mine_)
                 ring_.driver_.store(false, std::memory_order_release); // pairs with the exchange
@@ -567,43 +460,27 @@ private:
         return tick{when.count() + std::min(by, tick::never().count() - when.count())};
     }
 
-    /// What is due never does not come.
+    /// Whether a mark is due. A deadline of never() is never reached.
     [[nodiscard]] bool is_due(const time_mark& mark, tick now) const noexcept {
         const tick due = later(mark.stamp, delay_);
         return due <= now && due != tick::never();
     }
 
-    /// The slots of a block; nullptr if there is no such block.
-    [[nodiscard]] slot* block_at(unsigned index) const noexcept {
-        return blocks_[index].load(std::memory_order_acquire); // pairs with grow
-    }
-    [[nodiscard]] std::size_t slots_in(unsigned index) const noexcept { return slots_ << index; }
     [[nodiscard]] std::size_t capacity_at(std::uint64_t word) const noexcept {
         return capacity_ << block_in(word);
-    }
-    /// Where in a block the slot of a ticket is.
-    [[nodiscard]] std::size_t place_in(unsigned index, std::uint64_t number) const noexcept {
-        return static_cast<std::size_t>(number) & (slots_in(index) - 1);
     }
     [[nodiscard]] std::uint64_t tail_number() const noexcept {
         return number_in(tail_.load(std::memory_order_relaxed)); // relaxed: only the number
     }
 
-    /// How many slots are in use, seen from a word of tail_; 0 if that is no longer true.
+    /// The number of slots in use, seen from a word of tail_; 0 if that is outdated.
     [[nodiscard]] std::uint64_t used(std::uint64_t word) const noexcept {
-        // acquire: pairs with advance() and reclaim(), the slots before head are free.
+        // acquire: pairs with advance() and reclaim(): the slots before head are free.
         const std::uint64_t head = head_.load(std::memory_order_acquire);
         return number_in(word) - std::min(head, number_in(word));
     }
 
-    /// nullptr if there is no such block. No ticket has a slot, too: its state is not live.
-    [[nodiscard]] slot* slot_of(ring_ticket ticket) const noexcept {
-        const unsigned index = block_in(ticket.word());
-        slot* const slots = block_at(index);
-        return slots != nullptr ? slots + place_in(index, ticket.word()) : nullptr;
-    }
-
-    /// A ticket, and its slot, which belongs to who has reserved it until publish().
+    /// A ticket and its slot. The thread that reserved the slot owns it until publish().
     struct reservation {
         ring_status status;
         std::uint64_t word;
@@ -613,11 +490,12 @@ private:
         std::uint64_t word = tail_.load(std::memory_order_acquire); // pairs with grow
         for (bool reclaimed = false; (word & closed_bit) == 0;) {
             if (used(word) < capacity_at(word)) [[likely]] {
-                // Looked up before the exchange, so that nothing but the stores of publish() stands
-                // between it and the next one, which waits for them.
-                slot* const where = block_at(block_in(word)) + place_in(block_in(word), word);
-                // acquire: pairs with grow, and with open_at(), see R4.
-                // release: pairs with position().
+                // Looked up before the exchange, so that only the stores of publish() lie between
+                // this exchange and the next one, which waits for them.
+                slot* const where =
+                    slots_.block_at(block_in(word)) + slots_.place_in(block_in(word), word);
+                // acquire: pairs with grow, and with open_at() (wake-up invariant). release: pairs
+                // with position().
                 if (tail_.compare_exchange_weak(word, word + 1, std::memory_order_acq_rel,
                                                 std::memory_order_acquire)) [[likely]]
                     return {ring_status::registered, word, where};
@@ -638,24 +516,14 @@ private:
         mine.where->state.store(live(number_in(mine.word)), std::memory_order_release);
     }
 
-    /// The slot where a ticket was published, and its state then; {nullptr, 0} if there is none,
-    /// because the ticket is not published yet, or the slot is used again.
-    struct finding {
-        slot* where;
-        std::uint64_t state;
-    };
+    /// The slot where a ticket was published, and its state then; {nullptr, 0} if the ticket is not
+    /// yet published, or the slot was recycled.
     [[nodiscard]] finding find(std::uint64_t number, unsigned& block_hint) const noexcept {
-        const auto look = [&](unsigned index) -> finding {
-            slot& where = block_at(index)[place_in(index, number)];
-            // acquire: pairs with publish, and with who made it done.
-            const std::uint64_t state = where.state.load(std::memory_order_acquire);
-            return state >> phase_bits == number ? finding{&where, state} : finding{nullptr, 0};
-        };
-        if (const finding found = look(block_hint); found.where != nullptr)
+        if (const finding found = slots_.look(block_hint, number); found.where)
             return found;
         // acquire: pairs with grow.
         for (unsigned i = block_in(tail_.load(std::memory_order_acquire)) + 1; i-- != 0;) {
-            if (const finding found = look(i); found.where != nullptr) {
+            if (const finding found = slots_.look(i, number); found.where) {
                 block_hint = i;
                 return found;
             }
@@ -663,21 +531,21 @@ private:
         return {nullptr, 0};
     }
 
-    /// Frees some of the slots in front that are done, for a ring that is full.
+    /// Frees some `done` slots at the front of a full ring.
     void reclaim() noexcept {
         std::uint64_t head = head_.load(std::memory_order_relaxed); // relaxed: find() says more
         std::uint64_t to = head;
         unsigned hint = 0;
         while (to - head != reclaimed_at_once && find(to, hint).state == done(to))
             ++to;
-        // If head_ is still the same, none of them has been used again.
-        // release: pairs with used(). relaxed: on failure somebody else has made room.
+        // If head_ has not changed, none of them was recycled. release: pairs with used(). relaxed:
+        // on failure another thread has made room.
         if (to != head)
             head_.compare_exchange_strong(head, to, std::memory_order_release,
                                           std::memory_order_relaxed);
     }
 
-    /// Moves head_ up to `to`, unless it has passed that.
+    /// Moves head_ up to `to`, unless it is past that.
     void advance(std::uint64_t to) noexcept {
         std::uint64_t head = head_.load(std::memory_order_relaxed); // relaxed: compared below
         while (head < to &&
@@ -687,25 +555,25 @@ private:
         }
     }
 
-    /// Moves the begin of the open sub-period. The driver asks next_wake() afterwards, which sees
+    /// Moves the start of the open sub-period. The driver calls next_wake() afterwards, which sees
     /// each registration that did not see this.
     void open_at(std::uint64_t number) noexcept {
         open_from_.store(number, std::memory_order_relaxed); // relaxed: released by the next line
-        // Not a literal: of an addition of 0 clang leaves no instruction on x86 (LLVM issue 101551).
+        // Not a literal: clang omits the addition of a literal 0 on x86 (LLVM issue 101551).
         volatile std::uint64_t nothing = 0;
         tail_.fetch_add(nothing, std::memory_order_release); // pairs with reserve()
     }
 
-    /// Hands out what is live before `limit`, and frees slots on the way.
+    /// Hands out the live timers before `limit`, and frees slots on the way.
     ring_sweep sweep(std::uint64_t limit, std::span<T*> out) noexcept {
         std::uint64_t at = head_.load(std::memory_order_relaxed); // relaxed: find() says more
         std::size_t emitted = 0;
         unsigned hint = 0;
         for (std::size_t left = out.size(); left != 0; --left) {
             finding found = find(at, hint);
-            if (found.where == nullptr) {
-                // relaxed: who used the slot again has seen head_ behind it, and find() has
-                // acquired that. What head_ released goes on with the exchange in advance().
+            if (!found.where) {
+                // relaxed: the thread that recycled the slot saw head_ after it, and find() has
+                // acquired that. The exchange in advance() passes on what head_ released.
                 const std::uint64_t head = head_.load(std::memory_order_relaxed);
                 if (head <= at)
                     break; // not published yet
@@ -735,47 +603,24 @@ private:
         return {emitted, at < limit, false};
     }
 
-    // Read by all, seldom written.
+    // Read by all threads, rarely written.
     std::uint64_t delay_;
     std::uint64_t period_;
-    std::size_t capacity_; // of the first block; each has twice that of the one before
-    std::size_t slots_;    // in the first block, a power of two: those beyond the capacity rest
-    std::array<std::atomic<slot*>, most_blocks> blocks_{};
+    std::size_t capacity_; ///< of the first block; each further block has twice that
+    slots slots_;
 
     alignas(cache_line) std::atomic<std::uint64_t> tail_{first_number};
 
-    // Positions; the second is where the open sub-period begins.
+    // Positions. open_from_ is the start of the open sub-period.
     alignas(cache_line) std::atomic<std::uint64_t> head_{first_number};
     std::atomic<std::uint64_t> open_from_{first_number};
 
-    // Of the driver.
+    // For the driver only.
     alignas(cache_line) std::atomic<bool> driver_{false};
-    tick begin_; // of the open sub-period
+    tick begin_; ///< of the open sub-period
     boost::circular_buffer<time_mark> marks_;
-};
-
-/// Room for slots. Made by prepare_growth(), and good for grow() only.
-template <class T>
-class timeout_ring<T>::block {
-public:
-    /// @throws std::bad_alloc
-    explicit block(std::size_t capacity)
-        : capacity_(capacity), slots_(std::make_unique<slot[]>(slots_for(capacity))) {}
-
-private:
-    friend class timeout_ring;
-
-    /// So that the slot of a ticket is found without a division.
-    [[nodiscard]] static std::size_t slots_for(std::size_t capacity) noexcept {
-        return std::bit_ceil(capacity);
-    }
-
-    std::size_t capacity_;
-    std::unique_ptr<slot[]> slots_;
 };
 
 } // namespace pawl::time
 
-#include <pawl/time/timeout_ring_invariant.hpp>
-
-#endif
+#endif // PAWL_TIME_TIMEOUT_RING_HPP

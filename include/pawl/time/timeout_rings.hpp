@@ -1,37 +1,30 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 /// @file
-/// pawl::time::timeout_rings, several rings as one time structure: that of pawl::ring_timer.
-
-// Purpose
-//   Rings for a few fixed delays as one time structure of timer nodes: what the service asks of a
-//   backend, for timers whose delays are known beforehand.
-//
-// Model
-//   One timeout_ring for each delay. A node is filed under a ring and a due tick, and begins, for the
-//   ring, a delay before that. It is handed out with the one that begins last of all that the ring
-//   has had when its period is closed: within [due, due + period] if it begins when it is filed and
-//   the driver comes in time, where the period is the k-th part of the delay, rounded up.
-//
-//   A re-arm registers anew and leaves a cancelled slot behind, but not within one period: all that
-//   is registered in the same period is handed out at the same time, so the node stays where it is,
-//   and only its due tick is written. A timer thus takes at most one slot a period, however often
-//   it is moved; one more for each detached set that a move takes it out of.
-//
-// Invariants
-//   R1  No node is handed out before its due tick. Whoever files a node has read the clock before,
-//       and another thread that expires may have read it earlier still; so a period is stamped with
-//       the latest beginning that is known, and the time that expire() is given says only whether
-//       it is over.
-//   R2  A filed node has its ring in `slot` and its place in the ring in `ticket`.
-//
-// Threads
-//   The owner serialises all calls. (A timeout_ring by itself needs that for expiry only.)
-//
-// Cost
-//   O(1) for each call and node; expire() and next_wake() also O(number of rings).
-
+/// pawl::time::timeout_rings, the time structure of pawl::ring_timer: rings for several fixed
+/// delays. The service uses it in place of a backend.
+///
+/// Model
+///   One timeout_ring per delay. A node is filed under a ring and a due tick; for the ring it began
+///   one delay before that. When a period of the ring is closed, the latest start so far becomes
+///   its stamp. So a node that begins when it is filed is handed out within [due, due + period], if
+///   the driver comes in time; a period is the k-th part of the delay, rounded up.
+///
+///   A re-arm registers the node again and leaves a cancelled slot, except within one period. All
+///   nodes of a period are handed out together, so the node keeps its slot, and only its due tick
+///   is written. So a timer takes at most one slot per period, however often it is moved, plus one
+///   for each detached set that a move takes it out of.
+///
+/// Invariants
+///   - Not-early invariant: no node is handed out before its due tick. A thread that files a node
+///     has read the clock before, and a thread that expires may have read it even earlier. So a
+///     period is stamped with the latest known start, and the argument of expire() only decides
+///     whether the period is over.
+///   - Ticket invariant: a filed node has its ring in `slot` and its ticket in `ticket`.
+///
+/// Threads
+///   The owner serialises all calls. (A timeout_ring alone needs that for expiry only.)
 #ifndef PAWL_TIME_TIMEOUT_RINGS_HPP
 #define PAWL_TIME_TIMEOUT_RINGS_HPP
 
@@ -40,70 +33,69 @@
 #include <pawl/time/timeout_ring.hpp>
 #include <pawl/time/timer_node.hpp>
 
+#include <pawl/config.hpp>
+
 #include <algorithm>
-#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <stdexcept>
-#include <utility>
 #include <vector>
 
 namespace pawl::time {
 
-/// Several rings as one time structure. A node that is filed a whole delay before it is due is handed
-/// out within [due, due + period], where the period is the k-th part of the delay of its ring, rounded
-/// up, and k is the number of marks. One whose delay has begun before may be as much later.
+/// Several rings as one time structure. A node that is filed a whole delay before it is due is
+/// handed out within [due, due + period]. The period is the delay of its ring divided by k, the
+/// number of marks, rounded up. A node whose delay began before it was filed may be later by that
+/// much.
 ///
 /// @par Thread safety
 /// The owner serialises all calls.
 /// @par Complexity
-/// O(1) for each node and each call that is about one ring; expire(), next_wake(), take_any() and
+/// O(1) for each node and each call that concerns one ring; expire(), next_wake(), take_any() and
 /// detach_all() also O(number of rings).
 class timeout_rings {
 public:
     static constexpr const char* label = "timeout_rings"; ///< In statistics.
 
-    using ring_type = timeout_ring<timer_node>; ///< What each delay has.
+    using ring_type = timeout_ring<timer_node>; ///< The ring of one delay.
     class detached;
 
-    /// Where a node is to be filed.
+    /// Where to file a node.
     struct deadline {
-        /// As `ring`: it is due already.
+        /// A value of `ring`: the node is already due.
         static constexpr unsigned overdue = ~0U;
 
-        tick due;                ///< It is not handed out before.
-        unsigned ring = overdue; ///< Which of the shapes, from 0 on.
+        tick due;                ///< The node is not handed out before.
+        unsigned ring = overdue; ///< Index of its shape.
     };
 
-    /// What a ring is made for.
+    /// The parameters of a ring.
     struct shape {
         std::uint64_t delay = 0;  ///< in ticks
-        std::size_t capacity = 0; ///< slots to begin with
+        std::size_t capacity = 0; ///< initial number of slots
     };
 
-    /// A ring for each shape, `marks` marks each; the position is `now`.
+    /// Makes a ring with `marks` marks for each shape; the position is `now`.
     /// @throws std::invalid_argument as timeout_ring.
     timeout_rings(std::span<const shape> shapes, unsigned marks, tick now) : now_(now) {
         for (const shape& s : shapes)
             rings_.push_back(std::make_unique<entry>(s, now, marks));
     }
 
-    timeout_rings(const timeout_rings&) = delete;
-    timeout_rings& operator=(const timeout_rings&) = delete;
-    ~timeout_rings() = default;
+    timeout_rings& operator=(timeout_rings&&) = delete;
 
-    /// The latest tick that expire() was given, or that of the constructor.
+    /// The latest tick given to expire() or the constructor.
     [[nodiscard]] tick now() const noexcept { return now_; }
-    /// How many nodes are filed, those of detached sets included.
+    /// How many nodes are filed, including detached sets.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     /// `size() == 0`
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
 
-    /// Files a node, or moves one that is filed.
-    /// @return false if the ring has no room: the node is as it was.
-    /// Precondition: `where` names a ring, and `where.due` is at most its delay ahead of the clock.
+    /// Files a node, or moves a filed one.
+    /// @return false if the ring is full: the node is unchanged.
+    /// @pre `where` names a ring, and `where.due` is at most its delay after the present.
     [[nodiscard]] bool place(timer_node& node, const deadline& where) noexcept {
         entry& e = *rings_[where.ring];
         if (!stays(node, where.ring)) {
@@ -124,38 +116,37 @@ public:
         return true;
     }
 
-    /// Lets go of a node that is filed.
+    /// Unfiles a node.
+    /// @pre it is filed
     void erase(timer_node& node) noexcept {
-        assert(node.filed());
+        PAWL_ASSERT(node.filed());
         [[maybe_unused]] timer_node* const found = rings_[node.slot()]->ring.cancel(place_of(node));
-        assert(found == &node);
+        PAWL_ASSERT(found == &node);
         let_go(node);
     }
 
-    /// Puts `to` in the place of `from`, which is then as if default constructed.
+    /// Moves `from` to `to`, including its place; `from` is then as if default constructed.
     /// @pre `!to.filed()`
     void move_node(timer_node& from, timer_node& to) noexcept {
-        assert(!to.filed());
+        PAWL_ASSERT(!to.filed());
         to = from;
         if (to.filed())
             rings_[to.slot()]->ring.replace(place_of(to), to);
         from = timer_node{};
     }
 
-    /// The node of a ring that is handed out next; nullptr if there is none.
-    [[nodiscard]] timer_node* oldest(unsigned which) noexcept {
-        return rings_[which]->ring.oldest();
-    }
+    /// One ring, for its oldest node, its next wake-up and its growth.
+    [[nodiscard]] ring_type& ring(unsigned which) noexcept { return rings_[which]->ring; }
 
-    /// Lets go of a slot. `node` is what was filed there; nullptr if that was cancelled.
-    /// @return false if nothing is left.
+    /// Frees a slot. `node` is the node that was filed there; nullptr if it was cancelled.
+    /// @return false if none is left.
     [[nodiscard]] bool take_any(timer_node*& node) noexcept {
         return std::ranges::any_of(
             rings_, [&](auto& e) { return take(e->ring, e->ring.position(), node); });
     }
 
-    /// Writes the nodes that are due to the front of `out`, unfiled, one ring after the other, each in
-    /// its order. No ring looks at more slots than there is room left.
+    /// Writes the due nodes, unfiled, to the front of `out`: ring by ring, each in its order. No
+    /// ring examines more slots than there is room left.
     expire_result expire(tick now, std::span<timer_node*> out) noexcept {
         now_ = std::max(now_, now);
         expire_result all;
@@ -168,7 +159,7 @@ public:
             const auto room = out.subspan(all.emitted);
             const ring_sweep swept = e->ring.expire(now_, room);
             for (timer_node* const node : room.first(swept.emitted)) {
-                assert(node->due <= now_);
+                PAWL_ASSERT(node->due <= now_);
                 let_go(*node);
             }
             all.emitted += swept.emitted;
@@ -177,36 +168,20 @@ public:
         return all;
     }
 
-    /// A tick at which expire() has something to do, if only to close a period.
+    /// The next tick at which expire() has work, if only to close a period.
     [[nodiscard]] tick next_wake() const noexcept {
         tick first = tick::never();
         for (const auto& e : rings_)
             first = std::min(first, e->ring.next_wake());
         return first;
     }
-    /// The same for one ring.
-    [[nodiscard]] tick next_wake(unsigned which) const noexcept {
-        return rings_[which]->ring.next_wake();
-    }
 
-    /// place() of this node would succeed.
+    /// Whether place() of this node would succeed.
     [[nodiscard]] bool has_room(const timer_node& node, unsigned which) noexcept {
         return stays(node, which) || rings_[which]->ring.has_room();
     }
-    /// Whether a ring may have twice its capacity.
-    [[nodiscard]] bool can_grow(unsigned which) const noexcept {
-        return rings_[which]->ring.can_grow();
-    }
-    /// Room for a ring that has none. @throws std::bad_alloc
-    [[nodiscard]] std::unique_ptr<ring_type::block> prepare_growth(unsigned which) const {
-        return rings_[which]->ring.prepare_growth();
-    }
-    /// Doubles the capacity of a ring that is full, with what prepare_growth() has made.
-    void grow(unsigned which, std::unique_ptr<ring_type::block> room) noexcept {
-        (void)rings_[which]->ring.grow(std::move(room)); // false: somebody else has made room
-    }
 
-    /// Lets go of all nodes, into a set.
+    /// Moves all nodes to a set.
     inline void detach_all(detached& set) noexcept;
 
     /// Checks everything that can be checked.
@@ -217,7 +192,7 @@ public:
             e->ring.invariant();
             slots += e->ring.size();
         }
-        if (slots < size_) // cancelled ones are counted in the rings, too
+        if (slots < size_) // the rings count cancelled slots as well
             throw std::logic_error("timeout_rings: fewer slots in use than nodes");
     }
 
@@ -226,25 +201,26 @@ private:
         entry(const shape& s, tick now, unsigned marks) : ring(s.delay, s.capacity, now, marks) {}
 
         ring_type ring;
-        tick latest_start{};    ///< of any registration so far
-        ring_position detached; ///< what is before it may be in a detached set
+        tick latest_start{};    ///< the latest start of any node so far
+        ring_position detached; ///< nodes before it may be in a detached set
     };
 
-    /// What `link` points at. Nobody looks at it.
+    /// The target of `link`, only to mark a node as filed.
     static inline timer_node* somewhere = nullptr;
 
     [[nodiscard]] static ring_ticket place_of(const timer_node& node) noexcept {
         return ring_ticket::from_word(node.ticket);
     }
 
-    /// The node need not move to be filed anew under this ring.
+    /// Whether the node can keep its slot when it is filed again under this ring.
     [[nodiscard]] bool stays(const timer_node& node, unsigned which) const noexcept {
         const entry& e = *rings_[which];
         return node.filed() && node.slot() == which && e.ring.in_open_period(place_of(node)) &&
                !ring_type::is_before(place_of(node), e.detached);
     }
 
-    /// One slot of what was registered before `until`. @return false if there is none.
+    /// Frees one slot of those registered before `until`.
+    /// @return false if there is none.
     [[nodiscard]] bool take(ring_type& ring, ring_position until, timer_node*& node) noexcept {
         const ring_sweep swept = ring.drain(until, std::span(&node, 1));
         if (swept.emitted != 0)
@@ -259,21 +235,21 @@ private:
         --size_;
     }
 
-    std::vector<std::unique_ptr<entry>> rings_; // a ring does not move
+    std::vector<std::unique_ptr<entry>> rings_; ///< a ring does not move
     tick now_;
     std::size_t size_ = 0;
 };
 
-/// The nodes that were filed at some moment. Those that expire, or are erased or moved meanwhile,
-/// leave it by themselves.
+/// The nodes that were filed at some moment. A node that expires, is erased or is moved leaves the
+/// set.
 class timeout_rings::detached {
 public:
     /// @throws std::bad_alloc
     explicit detached(const timeout_rings& from) : until_(from.rings_.size()) {}
 
-    /// Lets go of a slot, those of one ring in start order. `node` is what was filed there; nullptr
-    /// if that was cancelled.
-    /// @return false if nothing is left.
+    /// Frees a slot, those of one ring in start order. `node` is the node that was filed there;
+    /// nullptr if it was cancelled.
+    /// @return false if none is left.
     [[nodiscard]] bool pop(timer_node*& node) noexcept {
         for (; from_ && ring_ < until_.size(); ++ring_)
             if (from_->take(from_->rings_[ring_]->ring, until_[ring_], node))
@@ -298,4 +274,4 @@ inline void timeout_rings::detach_all(detached& set) noexcept {
 
 } // namespace pawl::time
 
-#endif
+#endif // PAWL_TIME_TIMEOUT_RINGS_HPP

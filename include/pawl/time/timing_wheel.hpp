@@ -1,72 +1,60 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 /// @file
 /// pawl::timing_wheel, a container of alarms for use without Asio.
-
-// Purpose
-//   Alarms with values for programs that have no Asio, or no event loop at all: caches, games,
-//   simulations. The interface is that of Jane Street's Timing_wheel (core_kernel), the idea that
-//   of Varghese and Lauck (SOSP 1987). Nothing happens by itself: alarms fire inside
-//   advance_clock().
-//
-// Model
-//   Time from `start` on is cut into half-open intervals of one alarm_precision, numbered from 0.
-//   An alarm's key is the number of the interval it is in; it fires when the clock leaves that
-//   interval:
-//
-//       key       0       1       2       3
-//             |-------|-------|--a----|-------|      a fires when the clock reaches the start of 3
-//           start
-//
-//   An alarm is a node of a hierarchical_wheel, whose ticks are the keys, until its interval begins
-//   or somebody asks which alarm is the first. Then the wheel hands it over to `front_`, a tree in
-//   firing order. From there it can be removed or moved as before, so nothing that is due is ever
-//   out of reach: not of a handler, and not after a handler has thrown.
-//
-//   Asking may move the wheel ahead of the clock. What is added behind its position joins `front_`.
-//
-// Differences from the original
-//   - Alarms of one interval fire in the order of adding, whichever level each of them waited in.
-//   - Handlers may do everything but fire alarms, and what they throw loses nothing.
-//   - The last interval has no end that a clock could reach, and there alarms never fired. Here
-//     time ends with TimePoint::max(): no alarm can be that late, and then all that are left fire.
-//   - max_allowed_key() is min_allowed_key() + 2^num_bits - 1, or what time has left; the original
-//     rounds it up to its slots. clear() forgets the minimum.
-//
-// Invariants (see invariant(); A1 is in timing_wheel_alarm.hpp)
-//   A2  Every alarm is in `front_`, if its key is at most the wheel's position, or in the wheel.
-//   A3  `front_` is in firing order: by key, within one key by when the alarm got it.
-//   A4  Between calls the wheel has handed out everything up to its position.
-//
-// Threads
-//   None of its own: the owner serialises all calls. So also those of const members, of which some
-//   move alarms from the wheel to the front.
-//
-// Cost
-//   add, remove, reschedule O(1), or O(log f) in a front of f alarms: those of the present
-//   interval, and those that have been set for before what was the first alarm when somebody asked.
-//   Firing as in hierarchical_wheel, plus one move of the value. min_elt, min_key and
-//   next_alarm_fires_at are amortised O(1): they do what firing would have to do later. An alarm
-//   takes 88 bytes, its value and a bool. The pool keeps its size until the wheel is gone.
-
+///
+/// Purpose
+///   Alarms with values, for programs without Asio or without any event loop: caches, games,
+///   simulations. The interface is that of Jane Street's Timing_wheel (core_kernel), the idea that
+///   of Varghese and Lauck (SOSP 1987). Nothing happens by itself: alarms fire inside
+///   advance_clock().
+///
+/// Model
+///   Time from `start` on is cut into half-open intervals of one alarm_precision, numbered from 0.
+///   The key of an alarm is the number of its interval. It fires when the clock leaves that
+///   interval:
+///
+///       key       0       1       2       3
+///             |-------|-------|--a----|-------|      a fires when the clock reaches the start of 3
+///           start
+///
+///   alarm_queue.hpp holds the alarms in the order of their keys. A due alarm stays there until it
+///   fires, so it is accessible as before: to a handler, and after a handler has thrown.
+///
+/// Differences from the original
+///   - Alarms of one interval fire in the order of adding, whatever their levels.
+///   - Handlers may do everything but fire alarms. If one throws, no alarm is lost.
+///   - In the original the last interval has no end that a clock can reach, so its alarms never
+///     fire. Here time ends with TimePoint::max(): no alarm can be that late, and then all
+///     remaining alarms fire.
+///   - max_allowed_key() is min_allowed_key() + 2^num_bits - 1, or the last key; the original
+///     rounds it up to its slots. clear() forgets the minimum.
+///
+/// Invariants: see invariant(), alarm_queue.hpp and timing_wheel_alarm.hpp
+///
+/// Threads
+///   None. The owner serialises all calls, including those of const members, some of which move
+///   alarms from the wheel to the front.
+///
+/// Cost
+///   See the class. Firing costs as much as in hierarchical_wheel, plus one move of the value.
+///   Queries do work that firing would do later. An alarm takes 88 bytes, its value and a bool. The
+///   pool does not shrink.
 #ifndef PAWL_TIME_TIMING_WHEEL_HPP
 #define PAWL_TIME_TIMING_WHEEL_HPP
 
 #include <pawl/config.hpp>
 
+#include <pawl/time/alarm_queue.hpp>
 #include <pawl/time/geometry.hpp>
-#include <pawl/time/hierarchical_wheel.hpp>
 #include <pawl/time/intervals.hpp>
 #include <pawl/time/tick.hpp>
-#include <pawl/time/timer_node.hpp>
 #include <pawl/time/timing_wheel_alarm.hpp>
 #include <pawl/time/timing_wheel_config.hpp>
 #include <pawl/time/timing_wheel_error.hpp>
+#include <pawl/time/timing_wheel_invariant.hpp>
 
-#include <boost/intrusive/set.hpp>
-
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -94,63 +82,62 @@ namespace pawl::time {
 /// @endcode
 ///
 /// advance_clock() fires no alarm early: `at < now()`. It leaves none that is late: for all that
-/// remain, `interval_start(at) >= interval_start(now())`, hence `at > now() - alarm_precision()`.
+/// remain, `interval_start(at) >= interval_start(now())`, so `at > now() - alarm_precision()`.
 ///
 /// A handler is any function that can be called with a `fired_alarm<T, TimePoint>&&`. It may add,
-/// remove, reschedule and clear, alarms that are due in the same call included; what it adds or
-/// moves fires in a later call. It may throw: its own alarm has fired, all others stay, and the
-/// next call of advance_clock() or fire_past_alarms(), be it with the same time, goes on with them.
-/// It must not fire alarms itself, nor destroy the wheel.
+/// remove, reschedule and clear alarms, including those due in the same call; alarms that it adds
+/// or moves fire in a later call. It may throw: its own alarm has fired, all others stay, and the
+/// next call of advance_clock() or fire_past_alarms(), even with the same time, continues with
+/// them. It must not fire alarms, nor destroy the wheel.
 ///
-/// Wrong arguments are exceptions whose text has the offending value and the bounds; a time in it
-/// is the count of its duration since the epoch of its clock. After an exception from any member
-/// but those that fire, the wheel is as it was before.
+/// Wrong arguments cause exceptions whose text has the offending value and the bounds; a time in it
+/// is its count since the epoch of its clock. All members except those that fire alarms have the
+/// strong exception guarantee.
 ///
-/// It can be neither copied nor moved: nodes point at its slots.
+/// A wheel can be neither copied nor moved: nodes point at its slots.
 ///
 /// The interface is that of `Timing_wheel` in Jane Street's core_kernel, with some differences that
-/// the head of this file lists; the structure is a pawl::time::hierarchical_wheel.
+/// are listed at the head of this file; the structure is a pawl::time::hierarchical_wheel.
 ///
 /// @par Complexity
 /// add(), remove() and reschedule() are O(1), or O(log f) for f alarms that are in the present
-/// interval, or were set for before what was the first alarm when min_elt(), min_key() or
+/// interval, or were set for a time before the first alarm when min_elt(), min_key() or
 /// next_alarm_fires_at() was called; those three are amortised O(1). clear() and for_each() are
-/// O(most alarms that there have been at once). add() allocates if there have never been so many.
+/// O(largest number of alarms so far). add() allocates if there have never been so many.
 ///
 /// @par Thread safety
-/// Distinct objects: safe. Shared objects: unsafe, const members included.
+/// Distinct objects: safe. Shared objects: unsafe, including const members.
 ///
-/// @tparam T What an alarm carries. It can be moved, and its destructor does not throw.
+/// @tparam T The value of an alarm. Movable, with a destructor that does not throw.
 /// @tparam TimePoint A `std::chrono::time_point` that counts in integers of up to 64 bits.
 template <class T, class TimePoint = std::chrono::steady_clock::time_point>
 class timing_wheel {
     static_assert(std::is_move_constructible_v<T> && std::is_nothrow_destructible_v<T>);
 
 public:
-    using value_type = T;                          ///< What an alarm carries.
-    using size_type = std::size_t;                 ///< For numbers of alarms.
-    using time_point = TimePoint;                  ///< What alarms are set for.
+    using value_type = T;                          ///< The value of an alarm.
+    using size_type = std::size_t;                 ///< A number of alarms.
+    using time_point = TimePoint;                  ///< The time of an alarm.
     using duration = typename TimePoint::duration; ///< The unit of its time.
     /// The number of an interval, and a key of the priority queue.
     using key_type = std::uint64_t;
-    using handle = timing_wheel_handle;                ///< Names an alarm.
-    using fired = fired_alarm<T, TimePoint>;           ///< What a handler is given.
+    using handle = timing_wheel_handle;                ///< Identifies an alarm.
+    using fired = fired_alarm<T, TimePoint>;           ///< The argument of a handler.
     using config_type = timing_wheel_config<duration>; ///< Precision and levels.
 
-    /// A wheel without alarms whose clock is at `start`.
+    /// Makes a wheel without alarms whose clock is at `start`.
     /// @throws std::invalid_argument if `start` is `TimePoint::max()`.
     /// @throws std::bad_alloc
     timing_wheel(const config_type& config, time_point start)
         : intervals_(checked(start), config.alarm_precision()),
-          config_(config.trimmed_to(intervals_.width())), wheel_(shape()) {
+          config_(config.trimmed_to(intervals_.width())), queue_(shape()) {
         set_clock(start);
     }
 
     /// The same with the default precision and levels.
     explicit timing_wheel(time_point start) : timing_wheel(config_type{}, start) {}
 
-    timing_wheel(const timing_wheel&) = delete;
-    timing_wheel& operator=(const timing_wheel&) = delete;
+    timing_wheel& operator=(timing_wheel&&) = delete;
 
     /// Destroys all values.
     ~timing_wheel() { clear(); }
@@ -158,7 +145,8 @@ public:
     /// @name Time and intervals
     /// @{
 
-    /// The configuration, its levels trimmed to what there is from `start` to the end of time.
+    /// The configuration, with its levels trimmed to the time between `start` and
+    /// `TimePoint::max()`.
     [[nodiscard]] const config_type& config() const noexcept { return config_; }
     /// The length of an interval.
     [[nodiscard]] duration alarm_precision() const noexcept { return config_.alarm_precision(); }
@@ -196,8 +184,8 @@ public:
     /// The first time that is too late for add(). Grows with now(), up to `TimePoint::max()`.
     [[nodiscard]] time_point alarm_upper_bound() const noexcept { return upper_bound_; }
 
-    /// The earliest time that makes an alarm fire if the clock is advanced to it; none without
-    /// alarms. For the earliest alarm, `next - alarm_precision() <= at < next`.
+    /// The earliest time at which advance_clock() fires an alarm; none without alarms. For the
+    /// earliest alarm, `next - alarm_precision() <= at < next`.
     [[nodiscard]] std::optional<time_point> next_alarm_fires_at() const noexcept {
         const auto key = min_key();
         if (!key)
@@ -219,62 +207,58 @@ public:
     /// @throws std::bad_alloc, and what moving a T throws.
     handle add(time_point at, T value) {
         check_alarm_time("add", at);
+        queue_.reserve(size_ + 1);
         return link(pool_.acquire(std::move(value), at));
     }
 
     /// `add(interval_num_start(n), value)`, except that `n` may be the present interval, which has
-    /// begun already.
-    /// @throws std::out_of_range unless `min_allowed_key() <= n <= max_allowed_key()`, and once
-    ///         the clock is at `TimePoint::max()`.
+    /// already begun.
+    /// @throws std::out_of_range unless `min_allowed_key() <= n <= max_allowed_key()`, and if the
+    ///         clock is at `TimePoint::max()`.
     /// @throws std::bad_alloc, and what moving a T throws.
     handle add_at_interval_num(key_type n, T value) {
         if (n < min_allowed_key() || n > max_allowed_key() || now_ == time_point::max())
             refuse<key_type>("add_at_interval_num", "n", n,
                              {min_allowed_key(), "min_allowed_key()"},
                              {max_allowed_key(), "max_allowed_key()"});
+        queue_.reserve(size_ + 1);
         return link(pool_.acquire(std::move(value), intervals_.begin(n)));
     }
 
-    /// Removes an alarm and destroys its value. Move out of value() first in order to keep it.
+    /// Removes an alarm and destroys its value. To keep the value, move it out of value() first.
     /// @throws std::invalid_argument unless `mem(alarm)`.
     void remove(handle alarm) { release(pool_.find("remove", alarm)); }
 
-    /// Sets an alarm for another time, as if it were removed and added with the same handle.
+    /// Moves an alarm to another time, as if it were removed and added with the same handle.
     /// @throws std::invalid_argument unless `mem(alarm)`.
     /// @throws std::out_of_range unless `now() <= at < alarm_upper_bound()`.
     void reschedule(handle alarm, time_point at) {
         slot& s = pool_.find("reschedule", alarm);
         check_alarm_time("reschedule", at);
         s.at = at;
-        const tick due{intervals_.number(at)};
-        if (s.user() == in_wheel && due > wheel_.now()) {
-            wheel_.rearm(s, due);
-        } else {
-            unfile(s);
-            file(s);
-        }
+        queue_.move(s, tick{intervals_.number(at)});
     }
 
     /// Whether the alarm is in this wheel: added, and neither fired nor removed.
     [[nodiscard]] bool mem(handle alarm) const noexcept { return pool_.mem(alarm); }
 
-    /// The time an alarm is set for.
+    /// The time of an alarm.
     /// @throws std::invalid_argument unless `mem(alarm)`.
     [[nodiscard]] time_point at(handle alarm) const { return pool_.find("at", alarm).at; }
 
-    /// The interval an alarm is in: its key.
+    /// The interval of an alarm: its key.
     /// @throws std::invalid_argument unless `mem(alarm)`.
     [[nodiscard]] key_type interval_num(handle alarm) const {
         return pool_.find("interval_num", alarm).key();
     }
 
-    /// The value of an alarm. The reference is good until the alarm fires or is removed.
+    /// The value of an alarm. The reference is valid until the alarm fires or is removed.
     /// @throws std::invalid_argument unless `mem(alarm)`.
     [[nodiscard]] T& value(handle alarm) { return *pool_.find("value", alarm).value; }
     /// @copydoc value(handle)
     [[nodiscard]] const T& value(handle alarm) const { return *pool_.find("value", alarm).value; }
 
-    /// Removes all alarms. The clock stays, and so does the memory.
+    /// Removes all alarms. The clock and the memory stay.
     void clear() noexcept {
         for (size_type i = 0; i != pool_.size(); ++i) {
             if (pool_[i].alive())
@@ -283,7 +267,7 @@ public:
     }
 
     /// Calls `visit(handle, T&)` for every alarm, in no particular order. It may remove any of
-    /// them; what it adds is visited or not.
+    /// them; an alarm that it adds may or may not be visited.
     template <class Visitor>
     void for_each(Visitor&& visit) {
         for (size_type i = 0; i != pool_.size(); ++i) {
@@ -306,10 +290,10 @@ public:
     /// @{
 
     /// Moves the clock to `to` and fires the alarms whose interval is over, in the order of their
-    /// intervals, within one interval in the order of adding.
+    /// intervals; within one interval, in the order of adding.
     ///
-    /// If `to <= now()`, the clock stays, and nothing fires but what a throwing handler has left.
-    /// A handler sees the new time in now().
+    /// If `to <= now()`, the clock stays, and only alarms fire that a throwing handler has left. A
+    /// handler sees the new time in now().
     ///
     /// @return how many alarms have fired.
     /// @throws std::logic_error if called by a handler of this wheel.
@@ -318,22 +302,22 @@ public:
         return advance("advance_clock", to, handle_fired);
     }
 
-    /// Fires the alarms whose time has come, `at <= now()`, though their interval is not over.
+    /// Fires the alarms with `at <= now()`, even if their interval is not over.
     ///
-    /// In the order of adding. Looks at every alarm of the present interval.
+    /// In the order of adding. Examines every alarm of the present interval.
     ///
     /// @return how many alarms have fired.
     /// @throws std::logic_error if called by a handler of this wheel.
     template <class Handler>
     size_type fire_past_alarms(Handler&& handle_fired) {
         const firing lock(*this, "fire_past_alarms");
-        hand_over(now_key_);
-        const std::uint64_t before = entries_; // what handlers file waits for the next call
+        queue_.hand_over(now_key_);
+        const std::uint64_t before = queue_.entries(); // filed by handlers: wait for the next call
         size_type count = 0;
-        for (cursor_ = front_.begin(); cursor_ != front_.end() && cursor_->key() <= now_key_;) {
-            slot& s = *cursor_++;
-            if (s.at <= now_ && s.entry <= before) {
-                fire(s, handle_fired);
+        queue_.visit_front();
+        while (slot* const s = queue_.next_up_to(now_key_)) {
+            if (s->at <= now_ && s->entry <= before) {
+                fire(*s, handle_fired);
                 ++count;
             }
         }
@@ -342,31 +326,31 @@ public:
 
     /// @}
     /// @name A priority queue of keys
-    /// The same wheel, seen as a queue whose least key only grows.
+    /// The wheel as a queue whose least key only grows.
     /// @{
 
     /// The least key that can be added: now_interval_num().
     [[nodiscard]] key_type min_allowed_key() const noexcept { return now_key_; }
 
     /// The largest key that can be added at present. Meaningless once the clock is at
-    /// `TimePoint::max()`, when nothing can be added.
+    /// `TimePoint::max()`: then no alarm can be added.
     [[nodiscard]] key_type max_allowed_key() const noexcept {
         return intervals_.number(upper_bound_ - duration{1});
     }
 
-    /// The largest key that there can ever be: the interval of `TimePoint::max()`.
+    /// The largest key ever possible: the interval of `TimePoint::max()`.
     [[nodiscard]] key_type max_representable_key() const noexcept { return intervals_.last(); }
 
-    /// An alarm with the least key, any of them; none without alarms.
+    /// Some alarm with the least key; none without alarms.
     [[nodiscard]] std::optional<handle> min_elt() const noexcept {
-        const slot* const least = minimum();
-        return least == nullptr ? std::nullopt : std::optional(pool_.handle_of(*least));
+        const slot* const least = queue_.minimum(intervals_.last());
+        return least ? std::optional(pool_.handle_of(*least)) : std::nullopt;
     }
 
     /// The least key; none without alarms.
     [[nodiscard]] std::optional<key_type> min_key() const noexcept {
-        const slot* const least = minimum();
-        return least == nullptr ? std::nullopt : std::optional(least->key());
+        const slot* const least = queue_.minimum(intervals_.last());
+        return least ? std::optional(least->key()) : std::nullopt;
     }
 
     /// `advance_clock(interval_num_start(key), handle_removed)`: all smaller keys fire.
@@ -382,26 +366,18 @@ public:
 
     /// Checks everything that can be checked. O(size of the pool).
     /// @throws std::logic_error naming the invariant that does not hold.
-    void invariant() const;
+    void invariant() const { detail::timing_wheel_invariant::check(*this); }
 
 private:
+    friend struct detail::timing_wheel_invariant;
+
     using pool = detail::alarm_pool<T, TimePoint>;
     using slot = typename pool::slot;
-
-    struct by_key {
-        bool operator()(const slot& a, const slot& b) const noexcept { return a.key() < b.key(); }
-    };
-    using front = boost::intrusive::multiset<slot, boost::intrusive::compare<by_key>,
-                                             boost::intrusive::constant_time_size<false>>;
-
-    // Where an alarm is: `user` of its node.
-    static constexpr unsigned in_wheel = 0;
-    static constexpr unsigned in_front = 1;
 
     static constexpr const char* advice = "; more level_bits or a coarser alarm_precision reach "
                                           "further";
 
-    /// While alarms fire, no handler may begin to fire alarms.
+    /// Prevents handlers from firing alarms.
     class firing {
     public:
         firing(timing_wheel& wheel, const char* function) : wheel_(wheel) {
@@ -409,11 +385,10 @@ private:
                 detail::timing_wheel_error::called_by_handler(function);
             wheel.firing_ = true;
         }
-        firing(const firing&) = delete;
-        firing& operator=(const firing&) = delete;
+        firing& operator=(firing&&) = delete;
         ~firing() {
             wheel_.firing_ = false;
-            wheel_.cursor_ = wheel_.front_.end();
+            wheel_.queue_.end_visit();
         }
 
     private:
@@ -430,8 +405,8 @@ private:
         return start;
     }
 
-    /// Keys outgrow the configured levels as time passes: levels on top are for the carry. A level
-    /// with more slots than a wheel can have becomes two or more.
+    /// Keys outgrow the configured levels as time passes: further levels take the carry. A level
+    /// with more slots than a wheel allows is split.
     [[nodiscard]] geometry shape() const {
         std::vector<int> levels;
         for (int bits : config_.level_bits()) {
@@ -440,7 +415,7 @@ private:
             levels.push_back(bits);
         }
         if (config_.num_bits() < intervals_.width())
-            levels.push_back(6); // and so on
+            levels.push_back(6); // repeated
         return geometry(std::span<const int>(levels), intervals_.width());
     }
 
@@ -473,8 +448,8 @@ private:
                                {upper_bound_, "alarm_upper_bound(), not included"});
     }
 
-    /// Throws that no alarm can be at `value`. Beyond the end of time no advice reaches, and once the
-    /// clock is there, nothing is between the bounds.
+    /// Throws that `value` is out of bounds. Adds advice unless the end of time is the reason, or
+    /// the bounds are empty.
     template <class Value>
     [[noreturn]] void refuse(const char* function, const char* argument, Value value,
                              detail::timing_wheel_error::bound<Value> least,
@@ -486,52 +461,28 @@ private:
                                                  helps ? advice : "");
     }
 
-    /// Files a slot that has just become alive.
+    /// Files a new alarm.
     handle link(slot& s) noexcept {
-        file(s);
+        queue_.file(s, tick{intervals_.number(s.at)});
         ++size_;
         return pool_.handle_of(s);
     }
 
-    void file(slot& s) noexcept {
-        const tick due{intervals_.number(s.at)};
-        if (due > wheel_.now()) {
-            s.set_user(in_wheel);
-            wheel_.insert(s, due);
-        } else {
-            s.due = due;
-            s.set_user(in_front);
-            s.entry = ++entries_;
-            front_.insert(s); // behind those of the same key
-        }
-    }
-
-    void unfile(slot& s) noexcept {
-        if (s.user() == in_wheel) {
-            wheel_.erase(s);
-            return;
-        }
-        const auto at = front_.iterator_to(s);
-        if (at == cursor_)
-            ++cursor_;
-        front_.erase(at);
-    }
-
     void release(slot& s) noexcept {
-        unfile(s);
+        queue_.unfile(s);
         --size_;
         pool_.release(s);
     }
 
-    /// advance_clock(), and what else `function` may be that does the same.
+    /// advance_clock(), also for other functions that do the same.
     template <class Handler>
     size_type advance(const char* function, time_point to, Handler& handle_fired) {
         const firing lock(*this, function);
         if (to > now_)
             set_clock(to);
         size_type count = 0;
-        while (pull(now_key_) && is_over(*front_.begin())) {
-            fire(*front_.begin(), handle_fired);
+        while (queue_.pull(now_key_) && is_over(queue_.front())) {
+            fire(queue_.front(), handle_fired);
             ++count;
         }
         return count;
@@ -548,61 +499,16 @@ private:
         return s.key() < now_key_ || now_ == time_point::max();
     }
 
-    /// Moves the wheel to `key` and what it hands out to the end of the front.
-    void hand_over(key_type key) const noexcept {
-        std::array<timer_node*, 64> out;
-        for (bool more = true; more;) {
-            const expire_result result = wheel_.expire(tick{key}, out);
-            more = result.more;
-            for (timer_node* const node : std::span(out).first(result.emitted)) {
-                node->set_user(in_front);
-                front_.insert(front_.end(), static_cast<slot&>(*node));
-            }
-        }
-    }
-
-    /// If the front is empty, has the wheel hand over its least key, unless that is beyond `limit`.
-    /// One key at a time, so that the front stays small. Whether the front has any alarm then.
-    bool pull(key_type limit) const noexcept {
-        while (front_.empty()) {
-            const key_type next = wheel_.next_wake().count();
-            if (wheel_.empty() || next > limit) {
-                if (limit > wheel_.now().count())
-                    hand_over(limit); // nothing, but new alarms will be filed nearer
-                return false;
-            }
-            hand_over(next);
-        }
-        return true;
-    }
-
-    /// Some alarm with the least key; nullptr without alarms.
-    [[nodiscard]] const slot* minimum() const noexcept {
-        if (size_ == 0)
-            return nullptr;
-        if (front_.empty()) {
-            // Often the wheel can tell, and need not move ahead of the clock.
-            const timer_node* const some = wheel_.any();
-            if (some->due == wheel_.next_wake())
-                return static_cast<const slot*>(some);
-            pull(intervals_.last());
-        }
-        return &*front_.begin();
-    }
-
     detail::intervals<TimePoint> intervals_;
     config_type config_;
     time_point now_{};
-    key_type now_key_ = 0; // of now_
+    key_type now_key_ = 0; ///< the key of now_
     time_point upper_bound_{};
 
     pool pool_;
-    size_type size_ = 0;        // alive slots
-    std::uint64_t entries_ = 0; // into the front, other than from the wheel
+    size_type size_ = 0; ///< number of alive slots
 
-    mutable hierarchical_wheel wheel_;
-    mutable front front_;
-    typename front::iterator cursor_ = front_.end(); // where fire_past_alarms() goes on
+    mutable detail::alarm_queue<slot> queue_;
     bool firing_ = false;
 };
 
@@ -617,6 +523,4 @@ using time::timing_wheel_handle;
 
 } // namespace pawl
 
-#include <pawl/time/timing_wheel_invariant.hpp>
-
-#endif
+#endif // PAWL_TIME_TIMING_WHEEL_HPP

@@ -1,22 +1,18 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 /// @file
-/// pawl::timing_wheel_handle and pawl::fired_alarm, the alarms of a pawl::timing_wheel.
-
-// Purpose
-//   The alarms of a timing_wheel: the handle that names one, what a handler is given of one, and
-//   the pool that they live in.
-//
-// Model
-//   A slot of the pool has a fixed address and is used again and again, each time with another
-//   generation. A handle is a wheel, an index and a generation, so whatever has become of an alarm,
-//   its handle is recognised by looking at memory that is still there.
-//
-// Invariants
-//   A1  A slot is alive exactly while its generation is not 0. No two alarms of one wheel ever have
-//       the same generation, so no handle ever names another alarm than its own.
-
+/// pawl::timing_wheel_handle and pawl::fired_alarm: the handles of alarms of a pawl::timing_wheel,
+/// the argument of a handler, and the pool that stores the alarms.
+///
+/// Model
+///   A slot of the pool has a fixed address and is reused, each time with another generation. A
+///   handle is a wheel, an index and a generation. So a handle is always checked against memory
+///   that still exists, even if its alarm is gone.
+///
+/// Invariants
+///   - Generation invariant: a slot is alive if and only if its generation is not 0. No two alarms
+///     of a wheel have the same generation, so a handle never refers to another alarm.
 #ifndef PAWL_TIME_TIMING_WHEEL_ALARM_HPP
 #define PAWL_TIME_TIMING_WHEEL_ALARM_HPP
 
@@ -38,16 +34,16 @@ template <class T, class TimePoint>
 class alarm_pool;
 }
 
-/// Names one alarm of one timing_wheel, also when that alarm is no more. Cheap to copy.
+/// Identifies an alarm of a timing_wheel, even after the alarm is gone. Cheap to copy.
 ///
-/// A default constructed one names no alarm. One that has outlived its wheel must not be used with
-/// a later wheel at the same address: it may then name an alarm of that.
+/// A default constructed handle refers to no alarm. Do not use a handle of a destroyed wheel with a
+/// later wheel at the same address: it may match an alarm of that one.
 class timing_wheel_handle {
 public:
-    /// Names no alarm.
+    /// Refers to no alarm.
     timing_wheel_handle() = default;
 
-    /// Whether both name the same alarm, or none.
+    /// Whether both refer to the same alarm, or to none.
     friend bool operator==(const timing_wheel_handle&, const timing_wheel_handle&) = default;
 
 private:
@@ -62,18 +58,18 @@ private:
     std::uint64_t generation_ = 0;
 };
 
-/// What a handler is given: an alarm that has left the wheel.
+/// The argument of a handler: an alarm that has left the wheel.
 template <class T, class TimePoint>
 struct fired_alarm {
-    timing_wheel_handle alarm;  ///< What add() returned; mem() answers false by now.
-    TimePoint at;               ///< The time it was set for.
-    std::uint64_t interval_num; ///< The interval that `at` is in.
-    T value;                    ///< The handler's to move from.
+    timing_wheel_handle alarm;  ///< The handle from add(); mem() is now false.
+    TimePoint at;               ///< Its time.
+    std::uint64_t interval_num; ///< The interval of `at`.
+    T value;                    ///< The handler may move from it.
 };
 
 namespace detail {
 
-/// Where alarms live. Knows nothing of time.
+/// Stores alarms. Knows nothing of time.
 template <class T, class TimePoint>
 class alarm_pool {
     using hook =
@@ -89,30 +85,29 @@ public:
 
         std::size_t index;
         std::uint64_t generation = 0; // 0: free, and `next` is the next free slot
-        std::uint64_t entry = 0;      // number of its last entry into the front, not from the wheel
+        std::uint64_t entry =
+            0; // number of its last direct entry into the front, not from the wheel
         TimePoint at{};
         std::optional<T> value;
     };
 
-    alarm_pool() = default;
-    alarm_pool(const alarm_pool&) = delete;
-    alarm_pool& operator=(const alarm_pool&) = delete;
+    alarm_pool& operator=(alarm_pool&&) = delete;
 
-    /// Number of slots, the free ones included.
+    /// Number of slots, including free ones.
     [[nodiscard]] std::size_t size() const noexcept { return slots_.size(); }
     [[nodiscard]] slot& operator[](std::size_t index) noexcept { return slots_[index]; }
     [[nodiscard]] const slot& operator[](std::size_t index) const noexcept { return slots_[index]; }
 
-    /// The last generation that was given.
+    /// The last generation used.
     [[nodiscard]] std::uint64_t generations() const noexcept { return generations_; }
 
-    /// Makes a slot with this value alive. Throws what allocating a slot or moving a T throws, and
-    /// has then not changed anything.
+    /// Makes a slot alive with this value. Strong exception guarantee: throws what allocating a
+    /// slot or moving a T throws.
     slot& acquire(T&& value, TimePoint at) {
-        if (free_ == nullptr)
+        if (!free_)
             free_ = &slots_.emplace_back(slots_.size());
         slot& s = *free_;
-        s.value.emplace(std::move(value)); // the last that may throw
+        s.value.emplace(std::move(value)); // last operation that may throw
         free_ = static_cast<slot*>(s.next);
         s.next = nullptr;
         s.generation = ++generations_;
@@ -120,10 +115,11 @@ public:
         return s;
     }
 
-    /// Makes a slot that is filed nowhere a free one.
+    /// Frees a slot.
+    /// @pre it is not filed
     void release(slot& s) noexcept {
         s.generation = 0;
-        s.value.reset(); // foreign code: it may use the wheel, and does not find this alarm there
+        s.value.reset(); // foreign code: it may use the wheel, where this alarm is gone
         s.next = free_;
         free_ = &s;
     }
@@ -161,4 +157,4 @@ private:
 
 } // namespace pawl::time
 
-#endif
+#endif // PAWL_TIME_TIMING_WHEEL_ALARM_HPP

@@ -1,18 +1,14 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
 /// @file
-/// pawl::timing_wheel_config, the precision and the levels of a pawl::timing_wheel.
-
-// Purpose
-//   How a timing_wheel cuts up time: into intervals of one precision, and their numbers into levels
-//   that say how far ahead an alarm may be. Checked here, before a wheel is made.
-//
-// Model
-//   With precision p and level bits b0, b1, ... a slot of level i stands for 2^(b0 + ... + b(i-1))
-//   intervals, and levels 0 .. i together reach p 2^(b0 + ... + bi): durations(). A wheel needs no
-//   more bits than the number of its last interval has, and trims the levels to that.
-
+/// pawl::timing_wheel_config: how a pawl::timing_wheel cuts up time. Intervals have one precision;
+/// their numbers are cut into levels, which limit how far ahead an alarm may be.
+///
+/// Model
+///   With precision p and level bits b0, b1, ... a slot of level i stands for 2^(b0 + ... + b(i-1))
+///   intervals, and levels 0 .. i together reach p 2^(b0 + ... + bi): durations(). A wheel trims
+///   the levels to the bits of the number of its last interval.
 #ifndef PAWL_TIME_TIMING_WHEEL_CONFIG_HPP
 #define PAWL_TIME_TIMING_WHEEL_CONFIG_HPP
 
@@ -30,7 +26,7 @@
 
 namespace pawl::time {
 
-/// The precision and the levels of a timing_wheel. A value: checked when made, constant after.
+/// The precision and the levels of a timing_wheel. An immutable value, checked when made.
 ///
 /// @tparam Duration The unit of the wheel's time points; it counts in integers.
 template <class Duration = std::chrono::steady_clock::duration>
@@ -40,22 +36,22 @@ class timing_wheel_config {
                   "pawl: a timing_wheel counts time in integers of up to 64 bits");
 
 public:
-    /// The most bits that all levels may have together.
+    /// The maximum number of bits of all levels together.
     static constexpr int max_num_bits = 64;
 
-    /// One millisecond, or one unit of a Duration that is coarser.
+    /// One millisecond, or one unit of a coarser Duration.
     static constexpr Duration default_precision =
         std::max(Duration{1}, std::chrono::duration_cast<Duration>(std::chrono::milliseconds{1}));
 
-    /// Ten levels of 6 bits and one of 4: every interval that a 64-bit clock can name.
+    /// Ten levels of 6 bits and one of 4: every interval of a 64-bit clock.
     [[nodiscard]] static std::vector<int> default_level_bits() {
         return {6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 4};
     }
 
     /// @param alarm_precision The length of an interval; at least one unit.
-    /// @param level_bits The bits of each level, the finest first: at least 1 each, at most 64 in
-    ///        all. More bits reach further, fewer levels spend memory to save time.
-    /// @throws std::invalid_argument naming what is wrong, its value and what is allowed.
+    /// @param level_bits The bits of each level, finest first: at least 1 each, at most 64 in all.
+    ///         More bits reach further; fewer levels trade memory for time.
+    /// @throws std::invalid_argument naming the argument, its value and the allowed range.
     timing_wheel_config(Duration alarm_precision = default_precision,
                         std::vector<int> level_bits = default_level_bits())
         : precision_(alarm_precision), bits_(std::move(level_bits)) {
@@ -78,7 +74,7 @@ public:
     /// The length of an interval.
     [[nodiscard]] Duration alarm_precision() const noexcept { return precision_; }
 
-    /// The bits of each level, the finest first.
+    /// The bits of each level, finest first.
     [[nodiscard]] const std::vector<int>& level_bits() const noexcept { return bits_; }
 
     /// The bits of all levels together: an alarm may be about `2^num_bits()` intervals ahead.
@@ -89,7 +85,7 @@ public:
         return sum;
     }
 
-    /// For each level, how far it and those below it reach; `Duration::max()` if that is more.
+    /// For each level, the reach of it and the levels below; `Duration::max()` if that is more.
     [[nodiscard]] std::vector<Duration> durations() const {
         const auto units = static_cast<std::uint64_t>(precision_.count());
         const auto most = static_cast<std::uint64_t>(Duration::max().count());
@@ -104,8 +100,8 @@ public:
         return reach;
     }
 
-    /// The same with levels for numbers of `width` bits: what is beyond is cut off from the top.
-    /// Precondition: width > 0.
+    /// The same with levels for numbers of `width` bits, cut off from the top.
+    /// @pre width > 0
     [[nodiscard]] timing_wheel_config trimmed_to(int width) const {
         timing_wheel_config trimmed = *this;
         int left = width;
@@ -129,4 +125,4 @@ private:
 
 } // namespace pawl::time
 
-#endif
+#endif // PAWL_TIME_TIMING_WHEEL_CONFIG_HPP

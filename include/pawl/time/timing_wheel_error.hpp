@@ -1,10 +1,10 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
-// Purpose
-//   The texts of timing_wheel's exceptions: what was called, with which value, what is allowed, and
-//   what to do about it.
-
+/// @file
+/// Purpose
+///   The texts of timing_wheel's exceptions: the function, the value, the allowed range, and the
+///   remedy.
 #ifndef PAWL_TIME_TIMING_WHEEL_ERROR_HPP
 #define PAWL_TIME_TIMING_WHEEL_ERROR_HPP
 
@@ -26,7 +26,7 @@ std::string text(TimePoint time) {
     return std::to_string(time.time_since_epoch().count());
 }
 
-/// One end of what is allowed, and the name of it.
+/// A bound of the allowed range, and its name.
 template <class Value>
 struct bound {
     Value value;
@@ -76,4 +76,4 @@ template <class Value, class TimePoint>
 
 } // namespace pawl::time::detail::timing_wheel_error
 
-#endif
+#endif // PAWL_TIME_TIMING_WHEEL_ERROR_HPP

@@ -1,62 +1,68 @@
-// SPDX-License-Identifier: BSL-1.0
 // Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
 
-// Purpose
-//   timing_wheel::invariant(): visits every alarm, and says with both operands which invariant does
-//   not hold. For tests and for a debugger.
-
+/// @file
+/// Purpose
+///   timing_wheel::invariant(): checks every alarm. For tests and for a debugger; O(size of the pool).
 #ifndef PAWL_TIME_TIMING_WHEEL_INVARIANT_HPP
 #define PAWL_TIME_TIMING_WHEEL_INVARIANT_HPP
 
-#include <pawl/time/timing_wheel.hpp>
+#include <pawl/time/invariant_check.hpp>
 
+#include <cstddef>
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 
-namespace pawl::time {
+namespace pawl::time::detail {
 
-template <class T, class TimePoint>
-void timing_wheel<T, TimePoint>::invariant() const {
-    const auto require = [](bool holds, const char* what, std::uint64_t a, std::uint64_t b) {
-        if (!holds)
-            throw std::logic_error("pawl: timing_wheel: " + std::string(what) + ": " +
-                                   std::to_string(a) + ", " + std::to_string(b));
-    };
-    wheel_.invariant();
+struct timing_wheel_invariant {
+    template <class Wheel>
+    static void check(const Wheel& wheel) {
+        const invariant_check require{"timing_wheel"};
+        const auto& queue = wheel.queue_;
+        queue.wheel_.invariant();
 
-    const key_type position = wheel_.now().count();
-    size_type in_order = 0;
-    key_type before = 0;
-    for (const slot& s : front_) {
-        require(s.user() == in_front, "A2: an alarm of the wheel is in the front: index, key",
-                s.index, s.key());
-        require(before <= s.key(), "A3: not in firing order: keys", before, s.key());
-        require(s.key() <= position, "A2: in the front too early: key, position", s.key(),
-                position);
-        before = s.key();
-        ++in_order;
+        const std::uint64_t position = queue.wheel_.now().count();
+        std::size_t in_order = 0;
+        std::uint64_t before = 0;
+        for (const auto& s : queue.front_) {
+            require(s.user() == queue.in_front,
+                    "front invariant: an alarm of the wheel is in the front",
+                    {{"index", s.index}, {"key", s.key()}});
+            require(before <= s.key(), "firing-order invariant: not in firing order",
+                    {{"key", before}, {"next", s.key()}});
+            require(s.key() <= position, "front invariant: in the front too early",
+                    {{"key", s.key()}, {"position", position}});
+            before = s.key();
+            ++in_order;
+        }
+        require(
+            in_order + queue.wheel_.size() == wheel.size_,
+            "front invariant: an alarm is neither in the front nor in the wheel",
+            {{"in_front", in_order}, {"in_wheel", queue.wheel_.size()}, {"alarms", wheel.size_}});
+
+        std::size_t alive = 0;
+        for (std::size_t i = 0; i != wheel.pool_.size(); ++i) {
+            const auto& s = wheel.pool_[i];
+            if (!s.alive())
+                continue;
+            ++alive;
+            require(s.generation <= wheel.pool_.generations(),
+                    "generation invariant: a generation was not given",
+                    {{"generation", s.generation}, {"last", wheel.pool_.generations()}});
+            require(s.value.has_value(), "generation invariant: an alarm has no value",
+                    {{"index", s.index}, {"key", s.key()}});
+            require(s.key() == wheel.intervals_.number(s.at),
+                    "an alarm's key is not that of its time",
+                    {{"key", s.key()}, {"number", wheel.intervals_.number(s.at)}});
+            require(s.user() == queue.in_front || s.key() > position,
+                    "handed-out invariant: late in the wheel",
+                    {{"key", s.key()}, {"position", position}});
+        }
+        require(alive == wheel.size_, "generation invariant: the size is not the number of alarms",
+                {{"alive", alive}, {"alarms", wheel.size_}});
     }
-    require(in_order + wheel_.size() == size_, "A2: alarms in front and wheel, alarms",
-            in_order + wheel_.size(), size_);
+};
 
-    size_type alive = 0;
-    for (size_type i = 0; i != pool_.size(); ++i) {
-        const slot& s = pool_[i];
-        if (!s.alive())
-            continue;
-        ++alive;
-        require(s.generation <= pool_.generations(), "A1: generation, last one given", s.generation,
-                pool_.generations());
-        require(s.value.has_value(), "A1: an alarm without a value: index, key", s.index, s.key());
-        require(s.key() == intervals_.number(s.at), "an alarm's key is not its time's: keys",
-                s.key(), intervals_.number(s.at));
-        require(s.user() == in_front || s.key() > position, "A4: late in the wheel: key, position",
-                s.key(), position);
-    }
-    require(alive == size_, "A1: alive slots, alarms", alive, size_);
-}
+} // namespace pawl::time::detail
 
-} // namespace pawl::time
-
-#endif
+#endif // PAWL_TIME_TIMING_WHEEL_INVARIANT_HPP

@@ -3,20 +3,21 @@
 
 /// @file
 /// Purpose
-///   Lets a function object that owns something be copied. Executors that keep functions in a
-///   std::function copy what they are given; Asio's own executors move it.
+///   Makes a function object that owns something copyable. Asio's own executors move a function
+///   object; executors that store it in a std::function copy it.
 ///
 /// Model
-///   A claim points to the object. The first copy fetches a small block that knows the object, and
-///   that both share from then on. The claim that is taken first gets the object; the others get
-///   nothing. If none is taken, the last one that ends gets it.
+///   A claim points to the object. The first copy allocates a small block that points to the object
+///   and is shared by all copies. The first claim that is taken gets the object; the others get
+///   nullptr. If none is taken, the last claim to end gets it.
 ///
 /// Threads
-///   Copies may be in different threads. To copy a claim changes it: one thread at a time.
+///   Different copies may be used in different threads. Copying modifies the source: one thread at
+///   a time per claim.
 ///
 /// Cost
-///   One word. A claim that is moved, but never copied, has no block. The block is from the heap, and
-///   not from the allocator of a handler, which may be gone before the last copy.
+///   One word. A claim that is moved but never copied has no block. The block comes from the heap:
+///   the allocator of a handler may be gone before the last copy.
 #ifndef PAWL_WAIT_CLAIM_HPP
 #define PAWL_WAIT_CLAIM_HPP
 
@@ -29,21 +30,21 @@
 
 namespace pawl::detail {
 
-/// Part of a function object, whose destructor calls end().
+/// Member of a function object. The destructor of that object must call end().
 ///
-/// @tparam T its alignment is 2 or more; so must be that of the object if T is void.
+/// @tparam T has an alignment of at least 2; if T is void, the object has.
 template <class T>
 class claim {
 public:
-    /// On `object`.
+    /// Claims `object`.
     explicit claim(T* object) noexcept : word_(reinterpret_cast<std::uintptr_t>(object)) {}
     claim(claim&& other) noexcept : word_(std::exchange(other.word_, 0)) {}
-    /// @throws std::bad_alloc, with the object left to `other`.
+    /// @throws std::bad_alloc; `other` keeps the object.
     claim(const claim& other) : word_(other.share()) {}
     claim& operator=(const claim&) = delete;
     ~claim() = default; // end() was called
 
-    /// The object, or nullptr if it, or a copy, has been taken.
+    /// The object; nullptr if this claim or a copy was taken.
     [[nodiscard]] T* get() const noexcept {
         if (is_shared(word_)) [[unlikely]]
             // relaxed: as in take_shared()
@@ -51,18 +52,18 @@ public:
         return reinterpret_cast<T*>(word_);
     }
 
-    /// Puts another object in the place of this one.
+    /// Replaces the object.
     /// @pre there are no copies.
     void reset(T* object) noexcept { word_ = reinterpret_cast<std::uintptr_t>(object); }
 
-    /// @return the object, which is the caller's now; nullptr if a copy has been taken before.
+    /// @return the object, which the caller now owns; nullptr if a copy was taken before.
     [[nodiscard]] T* take() const noexcept {
         if (is_shared(word_)) [[unlikely]]
             return take_shared(word_);
         return reinterpret_cast<T*>(std::exchange(word_, 0));
     }
 
-    /// Ends the claim: `abandon(object)` if nobody has taken it and this is the last copy.
+    /// Ends the claim. Calls `abandon(object)` if this is the last copy and no copy was taken.
     template <class Abandon>
     void end(Abandon abandon) const noexcept {
         if (word_ != 0)
@@ -70,23 +71,23 @@ public:
     }
 
 private:
-    /// What copies share.
+    /// Shared by all copies.
     struct block {
-        std::atomic<T*> object; ///< nullptr when it is taken
+        std::atomic<T*> object; ///< nullptr once taken
         std::atomic<std::size_t> claims;
     };
 
-    static constexpr std::uintptr_t mark = 1; ///< of a pointer to a block
+    static constexpr std::uintptr_t mark = 1; ///< set in a pointer to a block
 
     [[nodiscard]] static bool is_shared(std::uintptr_t word) noexcept { return (word & mark) != 0; }
     [[nodiscard]] static block& shared(std::uintptr_t word) noexcept {
         return *reinterpret_cast<block*>(word & ~mark);
     }
 
-    // What follows is out of line, and gets no address: the compiler keeps a claim that is only moved
-    // in a register, if it knows of it at all.
+    // Out of line and static, so that the address of the claim does not escape: the compiler can
+    // keep a claim that is only moved in a register.
 
-    /// The word of a copy.
+    /// The word for a copy.
     [[nodiscard]] std::uintptr_t share() const {
         if (is_shared(word_)) {
             // relaxed: this claim keeps the block
@@ -99,8 +100,8 @@ private:
     }
 
     [[nodiscard]] PAWL_DETAIL_NOINLINE static T* take_shared(std::uintptr_t word) noexcept {
-        // relaxed: what the object was when it was copied has come to this thread with the copy, and
-        // the thread that takes it has it alone
+        // relaxed: the copy brought the state of the object to this thread, and the thread that
+        // takes the object has it alone
         return shared(word).object.exchange(nullptr, std::memory_order_relaxed);
     }
 
@@ -109,7 +110,7 @@ private:
         auto* object = reinterpret_cast<T*>(word);
         if (is_shared(word)) {
             block& b = shared(word);
-            // acq_rel: the last one knows what the others have taken
+            // acq_rel: the last claim sees whether another was taken
             if (b.claims.fetch_sub(1, std::memory_order_acq_rel) != 1)
                 return;
             object = b.object.load(std::memory_order_relaxed); // relaxed: see above
@@ -119,7 +120,7 @@ private:
             abandon(object);
     }
 
-    mutable std::uintptr_t word_; ///< the object, or a block with a mark; 0 after a move
+    mutable std::uintptr_t word_; ///< the object, or a marked block; 0 after a move
 };
 
 } // namespace pawl::detail

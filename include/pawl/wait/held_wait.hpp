@@ -3,17 +3,17 @@
 
 /// @file
 /// Purpose
-///   A wait that is part of a larger object and has no handler of its own: the limit of an
-///   operation. It can be ended without a word to anybody (timer_handle::leave(),
-///   dispatcher::withdraw()).
+///   A wait that is part of a larger object and has no handler of its own, such as the limit of an
+///   operation. It can be ended silently: timer_handle::leave(), dispatcher::withdraw().
 ///
 /// Model
-///   The object keeps the memory. It may be freed once the wait was withdrawn, or has called
-///   wait_ended() or wait_destroyed(), of which exactly one happens to a wait that was started.
+///   The object owns the memory. A wait that was started ends in exactly one of three ways: it is
+///   withdrawn, wait_ended() is called, or wait_destroyed() is called. After that the object may be
+///   freed.
 ///
 /// Cost
-///   32 bytes. No allocation but that of a hand-over to an executor which is not the native one,
-///   and only when the wait falls due.
+///   32 bytes. The only allocation is that of a hand-over to an executor other than the native one,
+///   and only when the wait is due.
 #ifndef PAWL_WAIT_HELD_WAIT_HPP
 #define PAWL_WAIT_HELD_WAIT_HPP
 
@@ -21,21 +21,23 @@
 #include <pawl/wait/wait_operation.hpp>
 
 #include <boost/asio/dispatch.hpp>
-#include <boost/system/error_code.hpp>
 
 namespace pawl::detail {
 
-/// The base of such an object.
+/// Base class of such an object.
 ///
-/// @tparam Object has `wait_ended(error_code)`, which is called on `wait_executor()`;
-///                `wait_destroyed()`, called anywhere; `wait_executor()`; `is_native(executor,
-///                host)`, whether that is the native one of the host's context; `carrier_allocator()`.
-///                The outstanding work is its own business.
+/// @tparam Object must have:
+/// - `wait_ended(error_code)`, called on `wait_executor()`;
+/// - `wait_destroyed()`, called in any thread;
+/// - `wait_executor()`;
+/// - `is_native(executor, host)`: whether that executor is the native one of the host's context;
+/// - `carrier_allocator()`.
+/// The object keeps outstanding work itself if it needs any.
 template <class Object>
 class held_wait : public wait_operation {
 protected:
-    // Handed over in any case: to look at the executor costs the many operations that beat their
-    // limits more than the second lock costs the few that do not.
+    // Not direct: checking the executor would cost every operation that beats its limit more than
+    // the second lock costs the few that do not.
     held_wait() noexcept : wait_operation(&held_wait::perform, false, kind::held) {}
     ~held_wait() = default;
 

@@ -3,26 +3,26 @@
 
 /// @file
 /// Purpose
-///   The memory of waits whose handlers have no allocator of their own. Asio's recycling allocator
-///   keeps two blocks of a thread, and those only while it runs a context; a server that sets
-///   timeouts for a batch of requests asks the heap for nearly all of them.
+///   Memory for waits whose handlers have no associated allocator. Asio's recycling allocator keeps
+///   two blocks per thread, and only while the thread runs a context: a server that sets timeouts
+///   for a batch of requests would go to the heap for nearly all of them.
 ///
 /// Model
-///   A thread keeps blocks that it frees, in lists by size, and gives them out again. What exceeds
-///   the lists goes to the heap, as does everything of a thread that ends. What is larger than they
-///   are made for, or over-aligned, is left to Asio's allocator.
+///   Each thread keeps the blocks that it frees, in lists by size, and reuses them. Blocks beyond
+///   the limit of a list go to the heap, and so do all blocks of a thread that has ended. Larger
+///   and over-aligned blocks go to Asio's allocator.
 ///
 /// Threads
-///   A thread reads and writes only its own lists. A block may be freed by another thread than the
-///   one that has allocated it.
+///   A thread accesses only its own lists. A block may be freed by another thread than the one that
+///   allocated it.
 ///
 /// Cost
-///   A few instructions each; at most 8 KiB kept by a thread for each size of wait, 128 KiB in all.
+///   A few instructions per call. A thread keeps at most 8 KiB per block size, 256 KiB in all.
 ///
 /// Limits
-///   A shared library whose code has freed waits stays loaded until those threads end. What a thread
-///   frees for the first time after its own thread_local objects are gone is kept until the process
-///   ends.
+///   A shared library that has freed waits in a thread must stay loaded until that thread ends. If
+///   a thread frees its first block after its own thread_local objects were destroyed, the block is
+///   kept until the process ends.
 #ifndef PAWL_WAIT_WAIT_ALLOCATOR_HPP
 #define PAWL_WAIT_WAIT_ALLOCATOR_HPP
 
@@ -47,14 +47,14 @@
 
 namespace pawl::detail {
 
-/// The blocks that this thread keeps.
+/// The free blocks of this thread.
 class block_cache {
 public:
-    /// Blocks of at most so many bytes are kept.
+    /// Largest block that is kept, in bytes.
     static constexpr std::size_t most_bytes = 512 - sizeof(void*);
-    /// Whether anything is kept at all.
+    /// Whether blocks are kept at all.
     static constexpr bool keeps = PAWL_DETAIL_THREAD_ENDS_ARE_TOLD;
-    /// Bytes kept in each list, at most.
+    /// Largest number of bytes kept in each list.
     static constexpr std::size_t most_kept = 8192;
 
     /// @throws std::bad_alloc
@@ -63,7 +63,7 @@ public:
         put(memory, list_for(bytes));
     }
 
-    /// Gives all that this thread keeps back to the heap.
+    /// Returns all blocks of this thread to the heap.
     static void clear() noexcept {
         for (std::size_t which = 0; which != lists; ++which) {
             list& l = kept_.lists[which];
@@ -81,8 +81,8 @@ private:
         block* next;
     };
 
-    // Not inlined, nor is the next one: a coroutine may go on in another thread, and compilers keep
-    // the address of a thread's variable in a register.
+    // take() and put() must not be inlined: a coroutine may resume in another thread, and compilers
+    // cache the address of a thread_local variable in a register.
     [[nodiscard]] PAWL_DETAIL_NOINLINE static void* take(std::size_t which) {
         list& l = kept_.lists[which];
         block* const b = l.first;
@@ -103,8 +103,9 @@ private:
         poison(*l.first, which);
     }
 
-    // With what malloc puts before it, a block fills a multiple of 32 bytes.
-    static constexpr std::size_t step = 32;
+    // Together with the header that malloc adds, a block fills a multiple of 16 bytes, which malloc
+    // would round up to anyway.
+    static constexpr std::size_t step = 16;
     static constexpr std::size_t overhead = sizeof(void*);
     static constexpr std::size_t lists = (most_bytes + overhead) / step;
 
@@ -118,14 +119,14 @@ private:
 
     struct list {
         block* first;
-        std::size_t room; ///< for so many more
+        std::size_t room; ///< how many more blocks fit
     };
     struct memory {
         list lists[block_cache::lists];
         enum class phase : unsigned char { unused, used, ended } thread;
     };
 
-    /// Empties the lists when the thread ends, and keeps them empty.
+    /// Empties the lists when the thread ends, and keeps them empty after that.
     struct at_thread_end {
         void touch() const noexcept {}
         ~at_thread_end() {
@@ -136,7 +137,7 @@ private:
         }
     };
 
-    /// The list has no room, or has none yet, since this is the thread's first block.
+    /// The list is full, or this is the first block that the thread frees.
     PAWL_DETAIL_NOINLINE static void put_in_full_list(void* p, std::size_t which) noexcept {
         if (!keeps || kept_.thread != memory::phase::unused)
             return ::operator delete(p);
@@ -148,7 +149,7 @@ private:
         put(p, which);
     }
 
-    // What is kept must not be touched, but for its link: the leak detector follows it.
+    // Poisons everything but the link, which the leak detector follows.
     static void poison([[maybe_unused]] block& b, [[maybe_unused]] std::size_t which) noexcept {
 #if defined(PAWL_POISONS_BLOCKS)
         __asan_poison_memory_region(&b + 1, size_of(which) - sizeof(block));
@@ -160,11 +161,12 @@ private:
 #endif
     }
 
-    // constinit, and destroyed by nobody: so it is read without asking whether it is there.
+    // constinit and trivially destructible: an access needs no initialisation check.
     static inline constinit thread_local memory kept_{};
 };
 
-/// The default allocator of waits, of operations under a limit, and of those that are refused.
+/// The default allocator of waits, of operations under a limit, and of refused operations. That of
+/// `void` is for rebinding, as std::allocator<void>.
 template <class T>
 class wait_allocator {
 public:
@@ -197,23 +199,7 @@ private:
     }
 };
 
-/// Stands for no type in particular, as in std::allocator.
-template <>
-class wait_allocator<void> {
-public:
-    using value_type = void;
-
-    wait_allocator() = default;
-    template <class U>
-    wait_allocator(const wait_allocator<U>&) noexcept {}
-
-    template <class U>
-    bool operator==(const wait_allocator<U>&) const noexcept {
-        return true;
-    }
-};
-
-/// The allocator of a handler; that of waits if it has none.
+/// The associated allocator of a handler, wait_allocator by default.
 template <class Handler>
 using handler_allocator = boost::asio::associated_allocator_t<Handler, wait_allocator<void>>;
 

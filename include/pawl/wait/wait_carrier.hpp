@@ -3,25 +3,26 @@
 
 /// @file
 /// Purpose
-///   What travels to the executor of a wait that is due or cancelled, where that is not the native
-///   one. See wait_state.hpp.
+///   The function object that takes a due or cancelled wait to its executor, if that is not the
+///   native one. See wait_state.hpp.
 ///
 /// Model
-///   Copies of it are one carrier together: the first one that is called is it, another one that is
-///   called does nothing, and the last one that is destroyed uncalled abandons the wait.
+///   All copies together are one carrier. The first copy that is invoked acts; later ones do
+///   nothing. If none is invoked, the last one to be destroyed abandons the wait.
 ///
 /// Threads
-///   Its own; it meets others in the host. See also claim.hpp.
+///   The carrier belongs to one thread; the host synchronises. Copies: see claim.hpp.
 #ifndef PAWL_WAIT_WAIT_CARRIER_HPP
 #define PAWL_WAIT_WAIT_CARRIER_HPP
 
 #include <pawl/wait/claim.hpp>
+#include <pawl/wait/wait_host.hpp>
 #include <pawl/wait/wait_operation.hpp>
 
 namespace pawl::detail {
 
-/// A function object for dispatch(). Not a template on the wait: what Asio instantiates for it is
-/// needed once for each executor and allocator, not for each handler.
+/// A function object for dispatch(). It does not depend on the handler type: Asio instantiates its
+/// code once per executor and allocator.
 template <class Allocator>
 class wait_carrier {
 public:
@@ -47,8 +48,8 @@ private:
     static void arrive(wait_host& host, wait_operation& op) {
         bool owned = host.arrive(op);
         if (!owned) {
-            // Pulled back by a re-arm. It waits again, so it needs work again; no lock is held
-            // here. Should that throw, the wait goes on without.
+            // A re-arm has pulled the wait back. The wait needs outstanding work again; no lock is
+            // held here. If that throws, the wait continues without.
             try {
                 op.regain_work();
             } catch (...) {

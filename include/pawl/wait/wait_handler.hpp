@@ -3,23 +3,25 @@
 
 /// @file
 /// Purpose
-///   A wait with its completion handler: associated allocator, executor, cancellation slot and
-///   work.
+///   A wait with its completion handler: associated allocator, executor, cancellation slot, and
+///   outstanding work.
 ///
 /// Model
-///   Two shapes. Where the associated executor is the native executor of the timer's own context,
-///   the handler is invoked by the thread that runs the context, as Asio does it, and nothing but
-///   the handler is stored. Otherwise the operation keeps that executor, with work outstanding on
-///   it until the hand-over, and the handler is dispatched through it: only there, inside the
-///   strand or the other context, does the wait start.
+///   There are two shapes.
+///   - Native: the associated executor is the native executor of the timer's context. The thread
+///     that runs the context invokes the handler, as with Asio, and only the handler is stored.
+///   - Handed over: the operation also stores the executor, with outstanding work on it until the
+///     hand-over. The handler is dispatched through that executor, and the wait becomes `started`
+///     only there, inside the strand or the other context.
 ///
 /// Cost
-///   One allocation per wait by the associated allocator, freed before the handler is invoked; one
-///   more by the executor where there is a hand-over.
+///   One allocation per wait by the associated allocator, freed before the handler is invoked. With
+///   a hand-over, one more by the executor.
 #ifndef PAWL_WAIT_WAIT_HANDLER_HPP
 #define PAWL_WAIT_WAIT_HANDLER_HPP
 
 #include <pawl/wait/allocated.hpp>
+#include <pawl/wait/slot_link.hpp>
 #include <pawl/wait/wait_allocator.hpp>
 #include <pawl/wait/wait_carrier.hpp>
 #include <pawl/wait/wait_operation.hpp>
@@ -32,16 +34,16 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/prefer.hpp>
 
-#include <new>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
 namespace pawl::detail {
 
-/// Stands for the executor of a handler that needs no hand-over.
+/// Placeholder executor of a handler that needs no hand-over.
 struct native_executor {};
 
-/// The executor of a handler, and that of its timer where the context would not see the wait
+/// The executor of a handler, plus that of its timer if the context could not see the wait
 /// otherwise.
 template <class HandlerExecutor, class TimerExecutor>
 struct foreign_executors {
@@ -49,9 +51,8 @@ struct foreign_executors {
     TimerExecutor timer;
 };
 
-/// Outstanding work on an executor of either kind. executor_work_guard takes a strand for a
-/// Networking TS executor whatever it is a strand of, so executors with properties are tracked
-/// here.
+/// Outstanding work on an executor. executor_work_guard treats every strand as a Networking TS
+/// executor, whatever its inner executor; so executors with properties are tracked here.
 template <class Executor>
 class outstanding_work {
 public:
@@ -74,74 +75,41 @@ private:
         tracked_;
 };
 
-/// Outstanding work, or none: to move it leaves none behind. What a std::optional would do, whose
-/// header costs a hundredth of the time that it takes to compile a timer.
-template <class Executor>
-class held_work {
-public:
-    explicit held_work(const Executor& ex) { gain(ex); }
-    held_work(held_work&& other) {
-        if (other.held_) {
-            ::new (static_cast<void*>(&work_)) outstanding_work<Executor>(std::move(other.work_));
-            held_ = true;
-            other.drop();
-        }
-    }
-    held_work& operator=(held_work&&) = delete;
-    ~held_work() { drop(); }
-
-    /// Has work again.
-    void gain(const Executor& ex) {
-        drop();
-        ::new (static_cast<void*>(&work_)) outstanding_work<Executor>(ex);
-        held_ = true;
-    }
-
-private:
-    void drop() noexcept {
-        if (std::exchange(held_, false))
-            work_.~outstanding_work();
-    }
-
-    union {
-        outstanding_work<Executor> work_;
-    };
-    bool held_ = false;
-};
-
-/// The executor of a handler with outstanding work on it, from the start of the wait to its
+/// The executor of a handler, with outstanding work on it from the start of the wait to its
 /// hand-over.
 template <class Executor>
 class handler_work {
 public:
-    explicit handler_work(const Executor& ex) : executor_(ex), work_(ex) {}
+    explicit handler_work(const Executor& ex) : executor_(ex), work_(std::in_place, ex) {}
 
     [[nodiscard]] const Executor& executor() const noexcept { return executor_; }
 
-    /// Gives the work away.
-    [[nodiscard]] auto release() { return std::move(work_); }
-    /// Has work again.
-    void regain() { work_.gain(executor_); }
+    /// Moves the work out.
+    [[nodiscard]] auto release() { return std::exchange(work_, std::nullopt); }
+    /// Acquires work again.
+    void regain() { work_.emplace(executor_); }
 
 private:
     Executor executor_;
-    held_work<Executor> work_;
+    std::optional<outstanding_work<Executor>> work_;
 };
 
-/// Nothing of the timer's executor is kept beyond the hand-over: its context may be gone by then.
+/// Releases the work on the timer's executor at the hand-over: its context may be gone after that.
 template <class HandlerExecutor, class TimerExecutor>
 class handler_work<foreign_executors<HandlerExecutor, TimerExecutor>> {
 public:
     explicit handler_work(const foreign_executors<HandlerExecutor, TimerExecutor>& ex)
-        : handler_(ex.handler), timer_(ex.timer) {}
+        : handler_(ex.handler), timer_(std::in_place, ex.timer) {}
 
     [[nodiscard]] const HandlerExecutor& executor() const noexcept { return handler_.executor(); }
-    [[nodiscard]] auto release() { return std::pair(handler_.release(), std::move(timer_)); }
+    [[nodiscard]] auto release() {
+        return std::pair(handler_.release(), std::exchange(timer_, std::nullopt));
+    }
     void regain() { handler_.regain(); }
 
 private:
     handler_work<HandlerExecutor> handler_;
-    held_work<TimerExecutor> timer_;
+    std::optional<outstanding_work<TimerExecutor>> timer_;
 };
 
 template <>
@@ -150,7 +118,7 @@ public:
     explicit handler_work(native_executor) noexcept {}
 };
 
-/// Stands for no cancellation slot: what a handler has that knows nothing of slots.
+/// Placeholder slot of a handler without an associated slot.
 struct no_slot {
     [[nodiscard]] static constexpr bool is_connected() noexcept { return false; }
 };
@@ -159,32 +127,30 @@ template <class Handler>
 inline constexpr bool may_have_slot =
     !std::is_same_v<boost::asio::associated_cancellation_slot_t<Handler, no_slot>, no_slot>;
 
-/// Stands for the executor of a handler that has none.
+/// Placeholder executor of a handler without an associated executor.
 struct no_executor {};
 
-/// The executor of such a handler is that of the I/O object, so that it need not be asked for.
+/// A handler without an associated executor uses that of the I/O object.
 template <class Handler>
 inline constexpr bool has_no_executor =
     std::is_same_v<boost::asio::associated_executor_t<Handler, no_executor>, no_executor>;
 
 template <class Handler, class Executor>
 class wait_handler final
-    : public std::conditional_t<may_have_slot<Handler>, slotted_wait, slotless_wait> {
-    using base = std::conditional_t<may_have_slot<Handler>, slotted_wait, slotless_wait>;
+    : public std::conditional_t<may_have_slot<Handler>, slotted_wait, wait_operation> {
+    using base = std::conditional_t<may_have_slot<Handler>, slotted_wait, wait_operation>;
     using action = wait_operation::action;
-    using allocator_type = handler_allocator<Handler>;
+    using memory = allocated_block<wait_handler, handler_allocator<Handler>>;
+    friend memory;
 
     static constexpr bool native = std::is_same_v<Executor, native_executor>;
 
 public:
-    /// Allocates and constructs a wait for a decay-copy of `handler`, and connects its cancellation
-    /// slot. Whatever throws, nothing is left behind.
+    /// Allocates and constructs a wait with a decay-copy of `handler`, and connects its
+    /// cancellation slot. Strong exception guarantee.
     template <class H>
     [[nodiscard]] static wait_operation& make(H&& handler, const Executor& ex, wait_host& host) {
-        allocated_block<wait_handler, allocator_type> memory(get_handler_allocator(handler));
-        auto* const op = ::new (memory.address()) wait_handler(std::forward<H>(handler), ex, host);
-        memory.release();
-        return *op;
+        return *memory(get_handler_allocator(handler)).make(std::forward<H>(handler), ex, host);
     }
 
 private:
@@ -202,8 +168,8 @@ private:
         auto& self = static_cast<wait_handler&>(op);
         if constexpr (!native) {
             if (what == action::hand_over) {
-                // Work goes with the hand-over, not with the upcall: once it is queued there, the
-                // carrier itself is work of that executor.
+                // The work ends with the hand-over, not with the upcall: once queued, the carrier
+                // itself is work of that executor.
                 [[maybe_unused]] const auto work = self.work_.release();
                 const auto ex =
                     self.work_.executor(); // the wait may be gone before dispatch returns
@@ -216,8 +182,8 @@ private:
         }
         PAWL_ASSERT(what == action::complete || what == action::destroy);
         const boost::system::error_code ec = self.result();
-        // Before the upcall, so that a wait that it starts reuses the block; and before the end of
-        // the handler, which may own what the allocator allocates from.
+        // Freed before the upcall, so that a wait that the handler starts reuses the block; and
+        // before the handler is destroyed, which may own the memory resource of its allocator.
         Handler handler = [&self] {
             const allocated_object last(get_handler_allocator(self.handler_), self);
             return Handler(std::move(self.handler_));

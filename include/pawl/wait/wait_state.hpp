@@ -3,38 +3,45 @@
 
 /// @file
 /// Purpose
-///   The state word of one wait and every legal transition of it. No other file changes a state.
+///   The state word of one wait and all its legal transitions. This is where the library's one race
+///   is decided: expiry against cancel against re-arm (P4). No other file changes a state.
 ///
 /// Model
-///   The "Running/Exp" protocol of the timeout ring that Pawl grew from, made safe. `armed` and
-///   `due` are Running; leaving them decides who completes the wait, and with what. A carrier is
-///   whatever is on its way to run the wait: its entry in the due queue and, later, the function
-///   object queued on the executor of its handler. Exp, "the expiry side has let go of the memory",
-///   is the carrier arriving. The cancel of the only wait of a timer may just be noted in an entry
-///   of the due queue (due_queue.hpp), so that it need not fetch the wait.
+///   A wait is pending while it is `armed` or `due`. The transition that leaves these states
+///   decides who completes the wait, and with what result. A carrier is whatever is on its way to
+///   run the wait: first its entry in the due queue, later the function object queued on the
+///   executor of its handler.
 ///
-///     transition  from            to         who                      carrier
+///   P4 is decided in arrive(): `due -> started` happens where the handler is about to be invoked,
+///   not where it is queued. Until then cancel and re-arm win.
+///
+///     transition  from            to         caller                   carrier
 ///     arm         idle            armed      the initiating function  -
 ///     fall_due    armed           due        expiry                   made, unless one is left
 ///     pull_back   due             armed      re-arm                   stays on its way
 ///     cancel      armed           cancelled  cancel, destruction,     made, unless one is left
 ///                                            expire_all
 ///     cancel      due             cancelled  cancel, destruction      the same one
-///     cancel      armed           cancelled  the entry of a noted     that entry
-///                                            cancel, when it is taken
+///     cancel      armed           cancelled  take() of an entry with  that entry
+///                                            a noted cancel
 ///     withdraw    armed           idle       the object that the wait -
 ///                                            is part of
 ///     arrive      due, cancelled  started    the carrier              consumed
 ///     arrive      armed           armed      the carrier              pinned until park
 ///     park        armed           armed      the carrier              consumed
 ///
+///   The cancel of the only wait of a timer is just noted in its entry of the due queue, which
+///   avoids fetching the wait (wait_ledger::cancel): the wait stays `armed` until take(). Nothing
+///   else can reach it, so the cancel has won.
+///
 /// Invariants
-///   I1  A wait has at most one carrier. A wait that was pulled back and falls due again before its
-///       carrier has arrived is run by that carrier: no second one can hold a dangling pointer.
-///   I2  While a wait has a carrier, only the carrier may free it. A wait without one is `armed`,
-///       and is reachable from its timer, or, if its cancel is noted, from that entry only.
-///   I3  `started` is final; it is entered where the handler is about to be invoked, not where it
-///       is queued. Until then cancel and re-arm win.
+///   - One-carrier invariant: a wait has at most one carrier. If a wait was pulled back and becomes
+///     due again before its carrier has arrived, that carrier runs it. So no second carrier can
+///     hold a dangling pointer.
+///   - Carrier-ownership invariant: while a wait has a carrier, only the carrier may free it. A
+///     wait without a carrier is `armed`, and reachable from its timer or, if its cancel is noted,
+///     from that entry only.
+///   - Finality invariant: `started` is final, and entered in arrive() only.
 ///
 /// Threads
 ///   A plain word: every transition happens under the lock of the wait's shard. An atomic word
@@ -53,9 +60,9 @@ namespace pawl::detail {
 enum class wait_phase : std::uint8_t {
     idle,      ///< constructed, not yet known to a shard
     armed,     ///< waiting for its deadline
-    due,       ///< its deadline has passed; the handler has not begun and can be called off
-    cancelled, ///< ended by somebody, who chose the result; its timer does not know it any more
-    started,   ///< the handler is being invoked; nobody can influence it any more
+    due,       ///< its deadline has passed; the handler has not begun, and cancel still wins
+    cancelled, ///< ended with a result; no longer in the list of its timer
+    started,   ///< the handler is being invoked; final
 };
 
 /// The state of one wait. Guarded by the lock of its shard.
@@ -63,10 +70,10 @@ class wait_state {
 public:
     [[nodiscard]] wait_phase phase() const noexcept { return phase_; }
 
-    /// A carrier is on its way (I1).
+    /// Whether a carrier is on its way: at most one is (one-carrier invariant).
     [[nodiscard]] bool carried() const noexcept { return carried_; }
 
-    /// The wait has neither been run nor cancelled.
+    /// Whether cancel and re-arm can still win.
     [[nodiscard]] bool pending() const noexcept {
         return phase_ == wait_phase::armed || phase_ == wait_phase::due;
     }
@@ -95,8 +102,8 @@ public:
         return take_carrier();
     }
 
-    /// Ends a wait that nobody is to be told of.
-    /// @return false if it cannot be: it is over already, or has a carrier (I2).
+    /// Ends a wait silently.
+    /// @return false if the wait is over, or has a carrier (carrier-ownership invariant).
     [[nodiscard]] bool withdraw() noexcept {
         if (phase_ != wait_phase::armed || carried_)
             return false;
@@ -104,7 +111,7 @@ public:
         return true;
     }
 
-    /// The carrier is where the handler can be invoked.
+    /// Here P4 is decided: the carrier has arrived where the handler can be invoked.
     /// @return true if the carrier now owns the wait and must complete it; false if the wait was
     ///         pulled back: it stays pinned in memory until the carrier calls park().
     [[nodiscard]] bool arrive() noexcept {
@@ -116,7 +123,7 @@ public:
         return true;
     }
 
-    /// The carrier of a pulled back wait ends.
+    /// Ends the carrier of a wait that was pulled back.
     void park() noexcept {
         PAWL_ASSERT(carried_ && phase_ == wait_phase::armed);
         carried_ = false;

@@ -3,39 +3,42 @@
 
 /// @file
 /// Purpose
-///   Where what the shards of a context tell comes together, for readers of events and for statistics.
+///   Collects the reports of all shards of a context, for readers of events and for statistics.
 ///
 /// Model
 ///   shard --note--> shard_probe, a batch of events --publish--> broadcast_ring --> readers
 ///                       +--> histograms
-///   A batch is published when it is full, when a reader finds nothing else, and, if a reader sleeps, when a
-///   turn of the context begins. A reader that sleeps waits on a timer that never expires, and is on a list
-///   here. The next event has a turn begin, which cancels that wait and takes the reader off the list.
+///   A batch is published when it is full, when a reader finds nothing else, and, if a reader
+///   sleeps, at the beginning of a turn of the context. A sleeping reader waits on a timer that
+///   never expires, and is on a list here. The next event triggers a turn, which cancels that wait
+///   and takes the reader off the list.
 ///
 /// Invariants
-///   H1  While the hub is unlocked and a reader is on the list, there is nothing for it, or a turn is to
-///       come. (A reader goes on the list, takes each shard's lock to publish its batch, and looks,
-///       all under the lock of the hub. An event that was noted before is published by then; one that
-///       comes after sees the list.)
-///   H2  Once its wait has begun, a reader may be in use by another thread, with the handler of the
-///       wait. So it is not touched any more; the number of the wait says whether that is still the
-///       last one.
+///   - No lost wake-up: while the hub is unlocked and a reader is on the list, there is nothing for
+///     it to read, or a turn is to come. (Under the lock of the hub, a reader goes on the list,
+///     takes each shard's lock to publish its batch, and looks. Earlier events are then published;
+///     later ones see the list.)
+///   - Once its wait has begun, another thread may use a reader, through the handler of the wait.
+///     So the hub does not touch it. The number of the wait tells whether that wait is still the
+///     latest.
 ///
 /// Threads
-///   All members may be called from any thread. Locks, in this order: that of the hub, that of a shard, that
-///   of the ring's writers. Nothing of a user's runs under any, but for a clock, which the hub reads.
+///   All members may be called from any thread. Lock order: hub, shard, the ring's writers. User
+///   code never runs under a lock, except for a clock, which the hub reads.
 ///
 /// Cost
-///   A batch is 64 records of 32 bytes. The ring is made for the first reader. Its writers take a lock for a
-///   batch: that is less than marks in each slot, which a ring without such a lock needs.
+///   A batch is 64 records of 32 bytes. The first reader makes the ring. Writers of the ring take
+///   one lock per batch: that costs less than the marks per slot that a ring without this lock
+///   needs.
 #ifndef PAWL_WATCH_EVENT_HUB_HPP
 #define PAWL_WATCH_EVENT_HUB_HPP
 
 #include <pawl/basic_waitable_timer.hpp>
 #include <pawl/broadcast_ring.hpp>
+#include <pawl/on_backend.hpp>
+#include <pawl/timer_event.hpp>
 
 #include <pawl/service/observer.hpp>
-#include <pawl/service/on_backend.hpp>
 #include <pawl/service/service_registry.hpp>
 #include <pawl/service/spin_mutex.hpp>
 
@@ -43,7 +46,6 @@
 
 #include <pawl/watch/event_record.hpp>
 #include <pawl/watch/histogram.hpp>
-#include <pawl/watch/timer_event.hpp>
 
 #include <boost/asio/execution_context.hpp>
 #include <boost/asio/wait_traits.hpp>
@@ -60,26 +62,16 @@
 #include <mutex>
 #include <optional>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
-namespace pawl {
-
-/// A timer that was given a name, as it was when it was looked at.
-struct named_timer {
-    timer_name name;                 ///< what set_name() was told
-    std::chrono::nanoseconds left{}; ///< until the tick in which it is due ends; negative: overdue
-    std::size_t waits = 0; ///< that have not begun; if there are none, `left` means nothing
-};
-
-namespace detail {
+namespace pawl::detail {
 
 using event_ring = broadcast_ring<event_record, slow_readers::lag, ring_writers::one>;
 
 class event_hub;
 
-/// Looks at one shard.
+/// Observes one shard.
 class shard_probe final : public shard_observer, public std::enable_shared_from_this<shard_probe> {
 public:
     shard_probe(event_hub& hub, observed_shard& shard)
@@ -112,7 +104,7 @@ private:
 
     [[nodiscard]] std::chrono::nanoseconds between(std::uint64_t due, std::uint64_t tick,
                                                    std::int64_t past) const noexcept {
-        // Saturates: a clock may be set by any amount.
+        // Saturates, because a clock may be set by any amount.
         constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 4;
         const bool later = tick >= due;
         const std::uint64_t ticks = later ? tick - due : due - tick;
@@ -122,14 +114,14 @@ private:
         return std::chrono::nanoseconds((later ? ns : -ns) + std::clamp(past, -most, most));
     }
 
-    /// Never negative: a clock may have been set back meanwhile.
+    /// Never negative, even if the clock was set back.
     [[nodiscard]] std::chrono::nanoseconds late(time::tick due, const moment& now) const noexcept {
         return std::max(between(due.count(), now.tick.count(), now.past.count()),
                         std::chrono::nanoseconds::zero());
     }
 
     event_hub& hub_;
-    observed_shard* shard_; ///< null once it is closed; guarded by the hub
+    observed_shard* shard_; ///< null once closed; guarded by the hub
     const std::chrono::nanoseconds precision_;
     live_histogram lateness_;
     live_histogram handlers_;
@@ -141,16 +133,16 @@ private:
     }
 
     // Guarded by the lock of the shard.
-    moment now_{}; ///< when a turn began, or a carrier came
+    moment now_{}; ///< start of the turn, or arrival of a carrier
     names names_;
     bool read_ = false;     ///< there are readers that are not suspended
-    bool measured_ = false; ///< statistics have times
+    bool measured_ = false; ///< statistics measure times
     std::array<event_record, 64> batch_;
-    std::atomic<std::size_t> size_{0}; ///< of the batch; read without that lock, too
+    std::atomic<std::size_t> size_{0}; ///< of the batch; also read without that lock
 };
 
-/// How a reader waits: on a timer that never expires. Such timers are of a service of their own, which
-/// nobody looks at.
+/// How a reader waits: on a timer that never expires. The service of these timers is not observed
+/// itself.
 struct feed_wait_traits : boost::asio::wait_traits<std::chrono::steady_clock> {
     using is_unobserved = void; ///< see timer_service::watch()
 };
@@ -168,10 +160,10 @@ private:
     friend class event_hub;
 
     // Guarded by the hub.
-    std::uint64_t wait_ = 0; ///< number of the wait that counts
+    std::uint64_t wait_ = 0; ///< number of the latest wait
     feed_sleeper* next_ = nullptr;
     bool listed_ = false;
-    bool woken_ = false; ///< that wait was cancelled by the hub
+    bool woken_ = false; ///< the hub has cancelled that wait
 };
 
 class event_hub final : public context_watcher {
@@ -201,12 +193,12 @@ public:
 
     // --- readers ------------------------------------------------------------------------------
 
-    /// Makes the ring, unless it is there.
-    /// @return false if it is there and has another size.
+    /// Makes the ring, unless it exists.
+    /// @return false if it exists with another size.
     /// @throws broadcast_error, std::bad_alloc
     bool make_ring(std::size_t capacity, std::size_t readers) {
         make_ring_if_missing(capacity, readers);
-        return ring_->capacity() == capacity && most_readers_ == readers; // which never change
+        return ring_->capacity() == capacity && most_readers_ == readers; // these never change
     }
 
     void make_ring_if_missing(std::size_t capacity, std::size_t readers) {
@@ -217,8 +209,8 @@ public:
         }
     }
 
-    /// @param events of this reader.
-    /// @pre the ring is there.
+    /// @param events belongs to this reader.
+    /// @pre the ring exists.
     [[nodiscard]] event_ring::reader join(event_unpacker& events) {
         const std::scoped_lock lock(mutex_);
         auto reader = ring_->join_newest();
@@ -231,21 +223,21 @@ public:
         readers_.fetch_sub(1, std::memory_order_relaxed);
         set_all();
     }
-    /// A reader is not suspended any more.
+    /// A reader has resumed.
     void come_back(event_ring::reader& reader, event_unpacker& events) noexcept {
         const std::scoped_lock lock(mutex_);
         begin_now(reader, events);
     }
-    /// Readers that are not suspended.
+    /// Number of readers that are not suspended.
     [[nodiscard]] std::size_t readers() const noexcept {
         return readers_.load(std::memory_order_relaxed);
     }
-    /// How many events there have been in the ring.
+    /// Number of events in the ring so far.
     [[nodiscard]] std::uint64_t published() const noexcept {
         return events_.load(std::memory_order_relaxed);
     }
 
-    /// Has the ring what was noted up to now.
+    /// Publishes everything noted so far.
     void flush() noexcept {
         const std::scoped_lock lock(mutex_);
         for (const auto& p : probes_) {
@@ -256,31 +248,31 @@ public:
         }
     }
 
-    /// Before a reader begins to wait: a wait of its that has not ended is no concern of the hub's.
-    /// @return the number of the new one.
+    /// Before a wait of a reader begins. The hub then ignores an earlier wait.
+    /// @return the number of the new wait.
     std::uint64_t begin_sleep(feed_sleeper& s) noexcept {
         const std::scoped_lock lock(mutex_);
         unlist(s);
         s.woken_ = false;
         return ++s.wait_;
     }
-    /// The wait has begun: has the next event end it, or ends it now if there is one already, or the
-    /// ring is closed.
-    /// @param position of the reader, before the wait has begun.
+    /// The wait has begun: the next event ends it. Ends it now if there is an event, or the ring is
+    /// closed.
+    /// @param position of the reader, before the wait began.
     void sleep(feed_sleeper& s, std::uint64_t number, std::uint64_t position) {
         const std::scoped_lock lock(mutex_);
         if (s.wait_ != number)
-            return; // it is over already
+            return; // it is already over
         PAWL_ASSERT(!s.listed_);
         s.next_ = std::exchange(sleepers_, &s);
         s.listed_ = true;
         sleeping_.store(true, std::memory_order_relaxed);
-        publish_all(); // H1
+        publish_all(); // no lost wake-up
         if (ring_->published() != position || ring_->closed())
             wake(s);
     }
     /// The handler of a wait begins.
-    /// @return whether the hub has ended the wait; if not, it was cancelled.
+    /// @return true if the hub has ended the wait; false if it was cancelled.
     [[nodiscard]] bool end_sleep(feed_sleeper& s, std::uint64_t number) noexcept {
         const std::scoped_lock lock(mutex_);
         if (s.wait_ != number)
@@ -305,7 +297,7 @@ public:
         return sleeping_.load(std::memory_order_relaxed);
     }
 
-    /// The context is gone: readers read what is left.
+    /// The context is gone: readers read the remaining events.
     void close() {
         {
             const std::scoped_lock lock(mutex_);
@@ -317,7 +309,7 @@ public:
 
     // --- names --------------------------------------------------------------------------------
 
-    /// @param name empty: it has none any more.
+    /// @param name empty to remove the name.
     /// @throws std::bad_alloc
     void set_name(observed_shard& shard, const timer_core& timer, const timer_name& name) {
         shard_probe::names mine;
@@ -336,7 +328,7 @@ public:
         set(*probe);
     }
 
-    /// Timers with names, in no particular order. Locks are held for 64 of them at a time.
+    /// Timers with names, in no particular order. Each lock is held for 64 timers at a time.
     [[nodiscard]] std::vector<named_timer> named() const {
         std::vector<named_timer> all;
         const std::scoped_lock lock(mutex_);
@@ -394,7 +386,7 @@ private:
     }
 
     void begin_now(event_ring::reader& reader, event_unpacker& events) noexcept {
-        publish_all(); // what others have yet to see is not for this one
+        publish_all(); // a new reader must not see earlier events
         {
             const std::scoped_lock order(writing_);
             reader.resume_newest();
@@ -404,7 +396,7 @@ private:
         set_all();
     }
 
-    /// Under the lock of the shard that they are from.
+    /// Under the lock of the shard of the records.
     void write(std::span<event_record> records) noexcept {
         const std::scoped_lock order(writing_);
         std::uint64_t number = published();
@@ -432,18 +424,19 @@ private:
         const bool watched = readers() != 0 || measuring();
         const moment now = watched ? p.shard_->read_clock() : moment{};
         const std::scoped_lock order(p.shard_->mutex());
-        p.now_is(now); // for a turn that has begun, and did not know
+        p.now_is(now); // for a turn that began before it was observed
         p.shard_->observe(&p, watched, !p.names_.empty());
         p.read_ = readers() != 0;
         p.measured_ = measuring();
         if (!p.read_)
-            p.size_.store(0, std::memory_order_relaxed); // nobody is there for them
+            p.size_.store(0, std::memory_order_relaxed); // no reader wants them
     }
     void set_all() noexcept {
         for (const auto& p : probes_)
             set(*p);
     }
-    /// With the locks, also of those that have nothing: their next event sees what was done before.
+    /// Takes the lock of each shard, also of those without events: their next event then sees
+    /// earlier changes.
     void publish_all() noexcept {
         for (const auto& p : probes_) {
             if (p->shard_) {
@@ -468,8 +461,8 @@ private:
     std::atomic<bool> sleeping_{false}; ///< the list is not empty
     std::atomic<bool> measuring_{false};
 
-    spin_mutex writing_;                   ///< last of all
-    std::atomic<std::uint64_t> events_{0}; ///< in the ring, ever; written under writing_
+    spin_mutex writing_;                   ///< last in the lock order
+    std::atomic<std::uint64_t> events_{0}; ///< events in the ring so far; written under writing_
 };
 
 inline bool shard_probe::note(const happening& h) noexcept {
@@ -489,7 +482,7 @@ inline bool shard_probe::note(const happening& h) noexcept {
         add(event_record::of(name->second));
     add(event_record::of(h.what, reinterpret_cast<std::uintptr_t>(h.timer), h.due.count(), lateness,
                          h.waits, named));
-    // It keeps room for an event with a name.
+    // Leaves room for an event with a name.
     if (size_.load(std::memory_order_relaxed) + 2 > batch_.size())
         publish();
     return hub_.sleeping();
@@ -505,7 +498,8 @@ inline void shard_probe::publish() noexcept {
 
 inline void shard_probe::tell() { hub_.wake_all(); }
 
-/// The hub of a context. It is made once somebody looks, and outlives the context if readers do.
+/// The hub of a context. Made for the first observer; readers may keep the hub longer than the
+/// context.
 class hub_service final : public boost::asio::execution_context::service {
 public:
     using key_type = hub_service;
@@ -518,12 +512,12 @@ public:
           hub_(std::make_shared<event_hub>()) {}
     ~hub_service() { hub_->close(); }
 
-    /// The hub, which knows all shards.
+    /// The hub, which observes all shards.
     /// @throws std::bad_alloc
     [[nodiscard]] static const std::shared_ptr<event_hub>&
     of(boost::asio::execution_context& context) {
         auto& self = boost::asio::use_service<hub_service>(context);
-        // Not in the constructor: what it has told of itself would have to be taken back if that fails.
+        // Not in the constructor: a failure would have to undo the registrations.
         const std::scoped_lock lock(self.mutex_);
         if (!self.watches_)
             self.registry_.watch(self.hub_);
@@ -532,7 +526,7 @@ public:
     }
 
 private:
-    // Shards that are closed after this one have events still.
+    // Shards that close after this one still have events.
     void shutdown() override {}
 
     service_registry& registry_;
@@ -541,7 +535,6 @@ private:
     const std::shared_ptr<event_hub> hub_;
 };
 
-} // namespace detail
-} // namespace pawl
+} // namespace pawl::detail
 
 #endif // PAWL_WATCH_EVENT_HUB_HPP

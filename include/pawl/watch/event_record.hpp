@@ -3,19 +3,20 @@
 
 /// @file
 /// Purpose
-///   A timer_event as it stands in the ring of a feed: in half as many bytes, since each of them is
-///   written by one processor and read by others.
+///   A timer_event as stored in the ring of a feed: half the size, because each record is written
+///   by one CPU and read by others.
 ///
 /// Model
-///   An event is one record. If its timer has a name, a record with the name precedes it. Each record
-///   has the number of its event, by which a reader knows how many events it has missed.
+///   An event is one record. If its timer has a name, a record with the name precedes it. Each
+///   record has the number of its event, from which a reader computes how many events it has
+///   missed.
 ///
 /// Cost
-///   32 bytes for an event, 64 with a name.
+///   32 bytes per event, 64 with a name.
 #ifndef PAWL_WATCH_EVENT_RECORD_HPP
 #define PAWL_WATCH_EVENT_RECORD_HPP
 
-#include <pawl/watch/timer_event.hpp>
+#include <pawl/timer_event.hpp>
 
 #include <algorithm>
 #include <array>
@@ -33,7 +34,7 @@ namespace pawl::detail {
 /// An event, or the name of the timer of the next event.
 struct event_record {
     std::array<std::uint64_t, 3> words; ///< timer, tick, lateness; or a timer_name
-    std::uint32_t number;               ///< of the event, modulo 2^32; set when it is published
+    std::uint32_t number;               ///< of the event, modulo 2^32; set on publication
     std::uint32_t what;                 ///< kind, whether a name precedes it, waits
 
     static constexpr std::uint32_t is_name = timer_event_kinds; ///< in place of a kind
@@ -44,11 +45,11 @@ struct event_record {
     static event_record of(const timer_name& name) noexcept {
         return {std::bit_cast<std::array<std::uint64_t, 3>>(name), 0, is_name};
     }
-    /// @param named a record of the name precedes it.
+    /// @param named whether a record with the name precedes it.
     static event_record of(timer_event_kind kind, std::uint64_t timer, std::uint64_t tick,
                            std::chrono::nanoseconds lateness, std::size_t waits,
                            bool named) noexcept {
-        // More waits than fit would need 40 GB.
+        // Larger numbers of waits would need 40 GB.
         const auto count = static_cast<std::uint32_t>(std::min(waits, most_waits));
         return {{timer, tick, static_cast<std::uint64_t>(lateness.count())},
                 0,
@@ -62,26 +63,26 @@ struct event_record {
 static_assert(sizeof(timer_name) == 3 * sizeof(std::uint64_t) && timer_event_kinds < 8);
 static_assert(std::is_trivially_copyable_v<event_record> && sizeof(event_record) == 32);
 
-/// Makes events of the records that one reader reads, one after the other.
+/// Turns the records of one reader into events.
 class event_unpacker {
 public:
-    /// @param next number of the event that is to come.
+    /// @param next number of the next event.
     void begin_at(std::uint64_t next) noexcept {
         next_ = static_cast<std::uint32_t>(next);
         gone_ = 0;
         name_.reset();
     }
 
-    /// @param gone how many records were missed before these.
+    /// @param gone number of records missed before these.
     /// @param out has room for as many events.
-    /// @return how many events there are in `records`.
+    /// @return the number of events in `records`.
     std::size_t unpack(std::uint64_t gone, std::span<const event_record> records,
                        timer_event* out) noexcept {
         gone_ += gone;
         std::size_t count = 0;
         for (const event_record& r : records) {
             if (r.number != next_)
-                name_.reset(); // of an event that was missed
+                name_.reset(); // of a missed event
             if (r.names()) {
                 name_ = std::bit_cast<timer_name>(r.words);
                 go_to(r.number);
@@ -104,12 +105,13 @@ public:
         return count;
     }
 
-    /// How many events were missed since the last call.
+    /// Number of events missed since the last call.
     [[nodiscard]] std::uint64_t take_missed() noexcept { return std::exchange(missed_, 0); }
 
 private:
-    /// Counts the events from next_ to `number`. Of those that differ by 2^32 it takes the highest number
-    /// that the missed records allow: exact up to 2^33 records, and without names beyond that.
+    /// Counts the events from next_ to `number`. Numbers are modulo 2^32; it assumes the highest
+    /// number that the missed records allow. This is exact up to 2^33 records, and beyond that
+    /// without names.
     void go_to(std::uint32_t number) noexcept {
         const std::uint32_t low = number - std::exchange(next_, number);
         const std::uint64_t most = std::max<std::uint64_t>(std::exchange(gone_, 0), low);
@@ -117,8 +119,8 @@ private:
     }
 
     std::uint32_t next_ = 0;
-    std::uint64_t gone_ = 0;         ///< records, since the last one that was read
-    std::uint64_t missed_ = 0;       ///< events
+    std::uint64_t gone_ = 0;         ///< records missed since the last one read
+    std::uint64_t missed_ = 0;       ///< missed events
     std::optional<timer_name> name_; ///< of the next event
 };
 

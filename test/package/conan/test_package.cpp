@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// Reads from a pipe into which nobody writes: 0 if the limit ended that, and said so.
+// Reads from a silent pipe. Returns 0 if the limit ended the read, with the right error.
 
 #include <pawl/timeout.hpp>
 #include <pawl/version.hpp>

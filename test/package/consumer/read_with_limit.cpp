@@ -1,7 +1,8 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// The second translation unit that includes all of Pawl: what is not inline would be defined twice.
+// The second translation unit that includes all of Pawl: functions that are not inline would be
+// defined twice.
 
 #include <pawl/pawl.hpp>
 
@@ -23,7 +24,7 @@ boost::asio::awaitable<boost::system::error_code> read_with_limit(std::chrono::m
     try {
         co_await socket.async_read_some(boost::asio::buffer(data), pawl::timeout(limit));
     } catch (const boost::system::system_error& e) {
-        // An error that comes early was not made by the limit.
+        // An early error does not come from the limit.
         if (std::chrono::steady_clock::now() - start >= limit)
             co_return e.code();
     }

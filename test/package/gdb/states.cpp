@@ -1,7 +1,8 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// Puts one object of each kind into known states. gdb stops in stopped_in(), and prints what ../gdb.sh asks for.
+// Puts one object of each kind into known states. gdb stops in stopped_in(), and prints the
+// expressions of states.gdb.
 
 #include <pawl/event_feed.hpp>
 #include <pawl/pawl.hpp>
@@ -20,19 +21,19 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Where gdb stops. The compiler must take it that anything is read and written here.
+/// gdb stops here. The compiler must assume that everything is read and written here.
 [[gnu::noinline]] void stopped_in(const char* state) { asm volatile("" : : "r"(state) : "memory"); }
 
 using pawl::manual_clock;
 using traits = boost::asio::wait_traits<manual_clock>;
 using compact_timer =
-    pawl::basic_waitable_timer<manual_clock, pawl::on_backend<pawl::time::growing_wheel, traits>>;
+    pawl::basic_waitable_timer<manual_clock, pawl::on_backend<pawl::time::binary_wheel, traits>>;
 using ring_timer =
     pawl::basic_waitable_timer<manual_clock, pawl::on_backend<pawl::time::timeout_rings, traits>>;
 
 } // namespace
 
-/// What gdb prints. Other files could read it, so that the optimiser leaves it there.
+/// The objects that gdb prints. Other files could read them, so the optimiser keeps them.
 namespace shown {
 
 /// A clock that stands still, and counts in floating point.
@@ -55,7 +56,6 @@ compact_timer* compact;
 ring_timer* ring;
 pawl::time::hierarchical_wheel* wheel;
 pawl::time::binary_wheel* binary;
-pawl::time::growing_wheel* growing;
 pawl::timing_wheel<int>* alarms;
 pawl::time::timeout_ring<int>* queue;
 pawl::time::tick tick{42};
@@ -192,27 +192,21 @@ void fill(Wheel& w, std::array<pawl::time::timer_node, 100>& nodes) {
 }
 
 void wheels() {
-    std::array<pawl::time::timer_node, 100> nodes, more, others;
+    std::array<pawl::time::timer_node, 100> nodes, more;
     pawl::time::hierarchical_wheel w;
     pawl::time::binary_wheel b;
-    pawl::time::growing_wheel g;
     shown::wheel = &w;
     shown::binary = &b;
-    shown::growing = &g;
     stopped_in("empty wheels");
 
+    w.reserve(nodes.size());
     fill(w, nodes);
     fill(b, more);
-    fill(g, others);
     stopped_in("wheels");
-
-    g.grow(pawl::time::growing_wheel::make_room());
-    stopped_in("a wheel that has grown");
 
     std::array<pawl::time::timer_node*, 4> out;
     w.expire(pawl::time::tick{6}, out);
     b.expire(pawl::time::tick{6}, out);
-    g.expire(pawl::time::tick{6}, out);
     stopped_in("wheels in the middle of a tick");
 }
 
@@ -246,7 +240,7 @@ void deadlines() {
     stopped_in("a deadline");
 }
 
-/// An optimiser keeps nothing of `gone`.
+/// An optimiser removes `gone` completely.
 void optimised(int count) {
     [[maybe_unused]] const pawl::time::tick gone(static_cast<std::uint64_t>(count));
     stopped_in("optimised");

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
 
-# Prints what states.cpp has at each of its stops. The answers are in states.txt, but for the last stop, whose
+# Prints objects of states.cpp at each of its stops. The answers are in states.txt, except for the last stop, whose
 # answers depend on the optimiser and are in ../gdb.sh.
 
 set auto-load off
@@ -96,21 +96,15 @@ end
 continue
 print *shown::wheel
 print *shown::binary
-print *shown::growing
 
 continue
 set print elements 3
 print *shown::wheel
 print *shown::binary
-print *shown::growing
-
-continue
-print *shown::growing
 
 continue
 print *shown::wheel
 print *shown::binary
-print *shown::growing
 set print elements 200
 
 continue

@@ -3,7 +3,7 @@
 
 // usage: metrics PROMETHEUS JSON
 //
-// Writes the same statistics in both forms, of timers whose counts metrics.py knows.
+// Writes the same statistics in both forms, for timers whose counts metrics.py expects.
 
 #include <pawl/event_feed.hpp>
 #include <pawl/manual_clock.hpp>
@@ -30,7 +30,7 @@ int main(int, char** argv) {
     std::deque<pawl::manual_timer> timers;
     for (int i = 1; i <= 10; ++i) // 10 are started
         timers.emplace_back(context, i * 10s).async_wait(ignore);
-    pawl::manual_clock::advance(context, 35s); // 3 expire, late by what was jumped over
+    pawl::manual_clock::advance(context, 35s); // 3 expire, late by the jump
     context.poll();
     timers[3].rearm_after(1h); // 2 are moved
     timers[4].rearm_after(1h);
@@ -46,7 +46,7 @@ int main(int, char** argv) {
     std::ofstream(argv[1]) << pawl::to_prometheus(now);
     std::ofstream(argv[2]) << pawl::to_json(now);
 
-    // What has been made for nothing has no services.
+    // A context that was never used has no services.
     boost::asio::io_context empty;
     std::ofstream(std::string(argv[1]) + ".empty") << pawl::to_prometheus(pawl::stats(empty));
     std::ofstream(std::string(argv[2]) + ".empty") << pawl::to_json(pawl::stats(empty));

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
-"""usage: metrics.py PROMETHEUS JSON: what metrics.cpp has written, read by Prometheus' own parser and by Python's."""
+"""usage: metrics.py PROMETHEUS JSON: the output of metrics.cpp, read by Prometheus' own parser and by Python's."""
 
 import json
 import sys
@@ -62,7 +62,7 @@ same("lines of JSON", 0, text.count("\n"))
 told = json.loads(text)
 
 services = sorted((s["clock"], s["backend"]) for s in told["services"])
-same("services", [("manual_clock", "hierarchical_wheel"), ("steady_clock", "growing_wheel"),
+same("services", [("manual_clock", "hierarchical_wheel"), ("steady_clock", "binary_wheel"),
                   ("steady_clock", "hierarchical_wheel")], services)
 manual = [s for s in told["services"] if s["clock"] == "manual_clock"][0]
 for name, expected in (("started", 10), ("expired", 3), ("moved", 2), ("cancelled", 1), ("pending", 6), ("armed", 6),
@@ -83,7 +83,7 @@ for service in told["services"]:
 same("readers", (1, 1), (told["readers"], value(families, "pawl_timer_feed_readers")))
 same("events", told["events"], value(families, "pawl_timer_feed_events_total"))
 same("measured", True, told["measured"])
-# The handler that was cancelled takes its time, too, but is not late.
+# The handler that was cancelled is timed, too, but is not late.
 for name, histogram, handlers in (("lateness", "pawl_timer_lateness_seconds", 3),
                                   ("handler_time", "pawl_timer_handler_seconds", 4)):
     ends = [end for end, _ in told[name]["buckets"]]
@@ -91,7 +91,7 @@ for name, histogram, handlers in (("lateness", "pawl_timer_lateness_seconds", 3)
     same(f"{name}: handlers", (handlers, handlers), (told[name]["count"], sum(n for _, n in told[name]["buckets"])))
     same(f"{name}: handlers for Prometheus", handlers, value(families, f"{histogram}_count"))
     same(f"{name}: sums", True, abs(told[name]["sum"] / 1e9 - value(families, f"{histogram}_sum")) < 1e-9)
-    for end, _ in told[name]["buckets"]:  # each is below the next end that Prometheus is told
+    for end, _ in told[name]["buckets"]:  # each is below the next end that Prometheus gets
         below = sum(n for e, n in told[name]["buckets"] if e <= end)
         above = [s.value for s in families[histogram].samples
                  if s.name.endswith("_bucket") and float(s.labels["le"]) >= end / 1e9 * (1 - 1e-12)]

@@ -1,8 +1,8 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// Boost's cancel_after, which is there since 1.86, and Pawl's in one program: each is found by its name, and on an
-// operation of Pawl's, too.
+// Boost's cancel_after, which exists since 1.86, and Pawl's in one program: each is found by its
+// name, also on an operation of Pawl's.
 
 #include <pawl/cancel_after.hpp>
 #include <pawl/steady_timer.hpp>

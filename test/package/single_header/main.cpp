@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// A read from a peer that stays silent ends at its limit; a wait in the other translation unit too.
+// A read from a silent peer ends at its limit, and so does a wait in the other translation unit.
 
 #include "pawl_single.hpp"
 

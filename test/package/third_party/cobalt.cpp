@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// Boost.Cobalt on Pawl's timers: only compiled, since its library is made with Asio's timers in it.
+// Boost.Cobalt on Pawl's timers: only compiled, because its library contains Asio's timers.
 
 #include <pawl/interval_timer.hpp>
 #include <pawl/steady_timer.hpp>

@@ -23,7 +23,7 @@ using namespace third_party;
 namespace mqtt = boost::mqtt5;
 constexpr auto no_resend = asio::cancellation_type::partial | asio::cancellation_type::total;
 
-/// What the client says of its connection.
+/// Counts the client's reports on its connection.
 struct counting_logger {
     struct counts {
         int connected = 0;
@@ -39,7 +39,8 @@ struct counting_logger {
 
 using client_type = mqtt::mqtt_client<asio::ip::tcp::socket, std::monostate, counting_logger>;
 
-// What is passed stands in variables: g++ 12 makes two of an aggregate that is a temporary of a co_await.
+// Arguments are named variables: g++ 12 constructs an aggregate twice if it is a temporary of a
+// co_await.
 
 asio::awaitable<void> subscribe(client_type& client) {
     const mqtt::subscribe_topic topic{"t", {mqtt::qos_e::exactly_once, mqtt::no_local_e::no}};
@@ -53,7 +54,7 @@ auto publish(client_type& client, std::string text, Token token) {
                                      mqtt::publish_props(), std::move(token));
 }
 
-/// Publishes, and waits until it comes back.
+/// Publishes, and waits until the message comes back.
 asio::awaitable<std::string> there_and_back(client_type& client, std::string text) {
     for (;;) {
         try {
@@ -69,7 +70,7 @@ asio::awaitable<std::string> there_and_back(client_type& client, std::string tex
                 e.code() != pawl::error::timed_out)
                 throw;
         }
-        co_await subscribe(client); // the broker has forgotten
+        co_await subscribe(client); // the broker has forgotten the subscription
     }
 }
 
@@ -97,7 +98,7 @@ asio::awaitable<void> program(server& s, std::string port) {
 
     const auto before = *logger.seen;
     s.freeze();
-    std::optional<error_code> late; // it may be told only when there is a connection again
+    std::optional<error_code> late; // maybe reported only after the connection is back
     asio::co_spawn(co_await asio::this_coro::executor,
                    code_of(publish<mqtt::qos_e::at_least_once>(
                        client, "late", pawl::timeout(200ms, no_resend, asio::use_awaitable))),

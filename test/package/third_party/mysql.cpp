@@ -50,6 +50,14 @@ asio::awaitable<void> program(server& s, std::string socket) {
     check(co_await number(*connection, "SELECT 42") == 42, "connection: a query is answered");
 
     mysql::results result;
+    std::string said;
+    try { // the default token of Boost.MySQL, which throws what the server said
+        co_await connection->async_execute("nonsense", result, pawl::timeout(5s));
+    } catch (const mysql::error_with_diagnostics& e) {
+        said = e.get_diagnostics().server_message();
+    }
+    check(!said.empty(), "connection: a limit without a token keeps the diagnostics: " + said);
+
     const error_code ec = co_await code_of(connection->async_execute(
         "SELECT SLEEP(1000)", result, pawl::timeout(100ms, asio::use_awaitable)));
     check(ec == pawl::error::timed_out, "cancelled: a query under pawl::timeout");
@@ -86,7 +94,7 @@ asio::awaitable<void> program(server& s, std::string socket) {
         check(sessions.size() == 4, "pool: it gives four connections");
         const error_code none =
             co_await code_of(pool.async_get_connection(pawl::timeout(50ms, asio::use_awaitable)));
-        // MySQL's own word for a cancelled operation, which pawl::timeout leaves as it is.
+        // MySQL's own code for a cancelled operation, which pawl::timeout passes on unchanged.
         check(none == mysql::client_errc::no_connection_available,
               "pool: a fifth is waited for no longer than the limit");
         taken.pop_back();

@@ -57,7 +57,7 @@ asio::awaitable<void> program(server& s, std::string socket) {
     });
     check(true, "requests at once share one connection");
 
-    { // what waits for an element of a list: no answer comes
+    { // waits for an element of a list: no answer comes
         redis::connection blocked(executor, redis::logger(redis::logger::level::disabled));
         auto patient = config;
         patient.health_check_interval = 0s; // a ping would wait behind it

@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// What the programs share: a server that they start, stop and kill, and claims that they check.
+// Shared by the programs: a server that they start, stop and kill, and the claims that they check.
 #ifndef PAWL_TEST_THIRD_PARTY_SUPPORT_HPP
 #define PAWL_TEST_THIRD_PARTY_SUPPORT_HPP
 
@@ -39,7 +39,7 @@ using boost::system::error_code;
 using boost::system::system_error;
 using namespace std::chrono_literals;
 
-/// A server in a process of its own, which ends with this one.
+/// A server in a process of its own, which ends with this process.
 class server {
 public:
     explicit server(std::vector<std::string> command) : command_(std::move(command)) { start(); }
@@ -84,7 +84,7 @@ private:
     pid_t process_ = 0;
 };
 
-/// Prints a claim; the first that does not hold ends the program.
+/// Prints a claim; the first false one ends the program.
 inline void check(bool holds, const std::string& claim) {
     std::printf("  %s  %s\n", holds ? "ok    " : "FAILED", claim.c_str());
     std::fflush(stdout);
@@ -92,7 +92,7 @@ inline void check(bool holds, const std::string& claim) {
         throw std::runtime_error(claim);
 }
 
-/// The code that an operation fails with; success if it does not.
+/// The error code of an operation; success if it does not fail.
 template <class T>
 asio::awaitable<error_code> code_of(asio::awaitable<T> operation) {
     try {
@@ -103,7 +103,7 @@ asio::awaitable<error_code> code_of(asio::awaitable<T> operation) {
     co_return error_code();
 }
 
-/// Tries something until it does not fail.
+/// Repeats an attempt until it succeeds.
 template <class Attempt>
 asio::awaitable<void> until_it_works(Attempt attempt) {
     for (;;) {
@@ -114,7 +114,8 @@ asio::awaitable<void> until_it_works(Attempt attempt) {
     }
 }
 
-/// Runs `program(server)` with the server that the command line names, until the context has nothing left to do.
+/// Runs `program(server)` with the server that the command line names, until the context has no
+/// work left.
 template <class Program>
 int run(int argc, char** argv, int first, Program program) {
     if (argc <= first) {

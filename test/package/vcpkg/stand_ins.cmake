@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
 
-# Runs a portfile without vcpkg: what the portfile of Pawl calls, done as vcpkg documents it, for one build type.
+# Runs a portfile without vcpkg: the functions that Pawl's portfile calls, as vcpkg documents them, for one build type.
 #
 #     cmake -D PORT_DIR=... -D VERSION=... -D TO=... -P stand_ins.cmake
 #
@@ -14,7 +14,7 @@ set(CURRENT_PORT_DIR "${PORT_DIR}")
 set(CURRENT_BUILDTREES_DIR "${TO}/buildtrees/${PORT}")
 set(CURRENT_PACKAGES_DIR "${TO}/packages/${PORT}")
 
-# arguments(OPTIONS SINGLE MULTIPLE): those of the calling function, into arg_...; one that is not known is an error.
+# arguments(OPTIONS SINGLE MULTIPLE): those of the calling function, into arg_...; an unknown argument is an error.
 macro(arguments options single multiple)
     cmake_parse_arguments(PARSE_ARGV 0 arg "${options}" "${single}" "${multiple}")
     if(DEFINED arg_UNPARSED_ARGUMENTS)
@@ -52,7 +52,7 @@ function(vcpkg_cmake_install)
         COMMAND ${CMAKE_COMMAND} --build "${CURRENT_BUILDTREES_DIR}/build" --target install)
 endfunction()
 
-# Corrects paths relative to CONFIG_PATH where that is not share/PORT, and moves it there. Here it has to be there.
+# Corrects paths relative to CONFIG_PATH if that is not share/PORT, and moves it there. Here it must be there.
 function(vcpkg_cmake_config_fixup)
     arguments("" "" "")
     file(GLOB configs "${CURRENT_PACKAGES_DIR}/share/${PORT}/*-config.cmake")
@@ -61,7 +61,7 @@ function(vcpkg_cmake_config_fixup)
     endif()
 endfunction()
 
-# Makes paths in .pc files relative, and asks pkg-config whether it finds them.
+# Makes paths in .pc files relative, and checks that pkg-config finds them.
 function(vcpkg_fixup_pkgconfig)
     arguments("" "" "")
     file(GLOB files "${CURRENT_PACKAGES_DIR}/share/pkgconfig/*.pc" "${CURRENT_PACKAGES_DIR}/lib/pkgconfig/*.pc")

@@ -30,17 +30,17 @@ namespace simulation::threads {
 
 inline constexpr std::int64_t microsecond = 1'000, millisecond = 1'000'000;
 inline constexpr std::int64_t hour = 3600'000 * millisecond;
-inline constexpr std::int64_t longest_ring = 2 * millisecond; ///< but for one of an hour
+inline constexpr std::int64_t longest_ring = 2 * millisecond; ///< except for the ring of an hour
 
 struct arena;
 
-/// Where an executor runs functions.
+/// The place where an executor runs functions.
 struct home {
     arena* of;
     bool strand;   ///< in the strand of the arena
-    bool anywhere; ///< or where they are handed to it
+    bool anywhere; ///< or inside the call
 
-    [[nodiscard]] bool here() const; ///< that is so for the calling thread
+    [[nodiscard]] bool here() const; ///< whether the calling thread is there
 };
 
 struct destination {
@@ -91,7 +91,7 @@ struct arena {
         options.rings.round_up = random.one_in(2);
     }
 
-    /// An executor on this context: its own, a strand, or one of those that are none of Asio's on one of the two.
+    /// An executor on this context: its own, a strand, or one that is not Asio's on one of the two.
     [[nodiscard]] destination executor(random_source& random);
 
     [[nodiscard]] bool runs_here() noexcept {
@@ -114,9 +114,9 @@ struct arena {
     std::optional<asio::executor_work_guard<asio::any_io_executor>> guard;
     std::vector<std::thread> runners;
     bool in_strand =
-        false; ///< a handler is running there; not atomic: ThreadSanitizer shall see it
+        false; ///< a handler is running there; not atomic, so that ThreadSanitizer sees races
 
-    /// io.stop() was called so often; each time its threads meet, and the last one restarts it.
+    /// Number of io.stop() calls; each time its threads meet, and the last one restarts it.
     std::atomic<int> stops{0};
     struct restarting {
         arena* self;

@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// What limits, intervals and streams need of their session.
+// The services of the session for limits, intervals and streams.
 
 #ifndef PAWL_TEST_SIMULATION_THREADS_COMPANY_HPP
 #define PAWL_TEST_SIMULATION_THREADS_COMPANY_HPP
@@ -17,9 +17,9 @@ namespace simulation::threads {
 struct company {
     bool hastens = false;   ///< expire_all() is called
     bool abandoned = false; ///< the context is destroyed with waits pending
-    bool delivers = false;  ///< and they are told
+    bool delivers = false;  ///< and their handlers are told
 
-    std::function<std::function<void()>(random_source&)> then; ///< what a handler does, or null
+    std::function<std::function<void()>(random_source&)> then; ///< the action of a handler, or null
     std::function<destination(random_source&)> bound;          ///< for a handler
     std::function<std::int64_t(random_source&)> duration;      ///< in nanoseconds
 };

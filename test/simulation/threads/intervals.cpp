@@ -44,7 +44,7 @@ struct intervals::tick_wait final : listener {
         run_handler(at, then);
     }
     void destroyed(int) override {
-        if (ends.fetch_add(1, std::memory_order_relaxed) != 0) // as above
+        if (ends.fetch_add(1, std::memory_order_relaxed) != 0) // relaxed: it is a count
             broken("P3: a handler is destroyed a second time");
     }
     [[nodiscard]] bool over() const noexcept { // relaxed: a hint
@@ -52,7 +52,7 @@ struct intervals::tick_wait final : listener {
     }
 
     const home at;
-    std::int64_t due; ///< not before that
+    std::int64_t due; ///< earliest time
     const std::function<void()> then;
     std::atomic<int> ends{0};
     std::int64_t now = 0;
@@ -61,12 +61,12 @@ struct intervals::tick_wait final : listener {
     bool called = false, in_place = true;
 };
 
-/// Of one interval, wherever that is moved.
+/// Belongs to one interval, even if the interval is moved.
 struct intervals::book {
     pawl::missed_tick_policy policy{};
     std::int64_t start = 0, period = 0;
     home at{};
-    bool regular = true; ///< one wait at a time, and no change of the ticks
+    bool regular = true; ///< one wait at a time, and unchanged ticks
     bool dropped = false;
     std::size_t cancelled = 0;
     std::deque<tick_wait> waits;
@@ -142,7 +142,7 @@ void intervals::operate(random_source& random, arena& a) {
     if (!p.timer)
         make(random, p, a);
     book& b = *p.of;
-    // It may be due as early as at `t` from now on.
+    // From now on it may be due as early as `t`.
     const auto moved = [&](std::int64_t t) {
         b.regular = false;
         for (tick_wait& w : b.waits)

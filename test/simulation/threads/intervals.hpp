@@ -5,10 +5,10 @@
 //   Interval timers that several threads use, each behind a mutex, while others deliver their ticks.
 //
 // Model
-//   A wait succeeds neither before the tick that was scheduled when it began, nor before what the
-//   interval was set to meanwhile. As many waits are told operation_aborted as cancel() has counted.
-//   Where one wait follows the other, and nothing but that moves the ticks, their sum is the time of
-//   the next one.
+//   A wait succeeds neither before the tick that was scheduled when it started, nor before a time
+//   to which the interval was set later. The number of operation_aborted equals the counts of
+//   cancel(). If each wait follows the last one, and only waits move the ticks, then the sum of the
+//   ticks gives the time of the next one.
 
 #ifndef PAWL_TEST_SIMULATION_THREADS_INTERVALS_HPP
 #define PAWL_TEST_SIMULATION_THREADS_INTERVALS_HPP
@@ -28,18 +28,18 @@ public:
     explicit intervals(company c);
     ~intervals();
 
-    /// Does something to an interval, or makes one in `a`.
+    /// Operates on an interval, or makes one in `a`.
     void operate(random_source& random, arena& a);
 
     enum class ending { nothing, cancel, destroy };
-    /// Does nothing any more.
+    /// Stops operating.
     void close(ending how);
-    /// Destroys those in a strand, which must not outlive their context.
+    /// Destroys intervals in a strand, which must not outlive their context.
     void leave();
 
     struct totals {
         std::size_t waits = 0;
-        std::size_t expired = 0; ///< that were told of expire_all()
+        std::size_t expired = 0; ///< that got the error of expire_all()
     };
     /// All threads have ended.
     totals check();

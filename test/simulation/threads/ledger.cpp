@@ -75,7 +75,7 @@ void wait::completed(int, const error_code& ec, std::uint64_t) {
 }
 
 void wait::destroyed(int) {
-    if (ends.fetch_add(1, std::memory_order_relaxed) != 0) // as above
+    if (ends.fetch_add(1, std::memory_order_relaxed) != 0) // relaxed: it is a count
         fail("P3: a handler is destroyed a second time");
     what = told::destroyed;
 }
@@ -144,7 +144,7 @@ void ledger::replay(const event& e) {
         alive_.push_back(e.subject);
         return;
     }
-    // Those of which it is known that they had begun, or were never to be counted, are left out.
+    // Waits that are known to have started before, or that need not be counted, are skipped.
     std::erase_if(alive_,
                   [&](const wait* w) { return w->began < e.before || w->what == told::refused; });
     const auto those = [&](told what) {
@@ -166,7 +166,7 @@ void ledger::replay(const event& e) {
             return w->began > e.after && w->what != told::expired;
         }));
 
-    // What is destroyed may have been refused, and was to be told so.
+    // A destroyed wait may have been refused, with its handler still to be told.
     const bool may_be_refused = allowed.refuses && allowed.abandoned;
     const std::size_t unknown = may_be_refused ? destroyed : 0;
 
@@ -174,7 +174,7 @@ void ledger::replay(const event& e) {
     case act::start:
         break;
     case act::rearm:
-        // What succeeded later was moved, or had been started by a thread that was busy.
+        // A wait that succeeded later was moved, or a busy thread had started it.
         if (e.count > alive_.size())
             broken("P4: " + at(e.before) + ": more than were pending");
         if (e.count < aborted + destroyed - unknown || e.count + busy < late - unknown)
@@ -183,7 +183,7 @@ void ledger::replay(const event& e) {
             if (e.count == alive_.size()) {
                 w->expiry = e.expiry;
                 w->armed = e.before;
-            } else if (e.count != 0) { // perhaps this one
+            } else if (e.count != 0) { // maybe this one
                 w->expiry = std::min(w->expiry, e.expiry);
             }
         }
@@ -247,7 +247,7 @@ void ledger::check(const wait& w, const settings& clock) const {
             broken("P4: a wait is told operation_aborted, and nothing has cancelled it");
         break;
     case told::expired:
-        break; // as many as expire_all() counted
+        break; // expire_all() counted this many
     case told::success: {
         const std::int64_t now =
             type == sort::shared ? clock.latest(w.armed, w.began, w.steady) : w.reading;

@@ -2,21 +2,21 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   What was done with one timer, and what its waits were told: written down while threads are at
-//   work, checked when they have ended.
+//   The calls on one timer, and the results of its waits: recorded while threads are running,
+//   checked when they have ended.
 //
 // Model
-//   A ledger belongs to the waits of one timer: it goes where they are moved. Whoever uses the timer
-//   holds a mutex, so the ledger has the calls in their order. Handlers come in any order. Each wait
-//   knows the moment when its handler began, each call the moment before it was made.
-//   A handler that began before a call was not counted by it. Of those that began after it had
-//   returned, the call has counted all but those that were `started` (wait_state.hpp) and had not
-//   come to their first line: at most one for each thread that runs a context. In a handler of the
-//   only such thread there is none, and what calls return is checked exactly.
+//   A ledger belongs to the waits of one timer, and moves with them. Users of the timer hold a
+//   mutex, so the ledger has the calls in their order. Handlers come in any order. Each wait knows
+//   the moment when its handler started, each call the moment before it was made.
+//   A call has not counted a handler that started before it. Of the handlers that started after it
+//   had returned, the call has counted all except those that were `started` (wait_state.hpp) and
+//   had not reached their first line: at most one for each thread that runs a context. In a handler
+//   of the only such thread there is none, and results of calls are checked exactly.
 //
 // Invariants
-//   Moments are relaxed atomics, and waits are written to without a lock: the ledger must not order
-//   what the library has to order itself, or ThreadSanitizer would see less.
+//   Moments are relaxed atomics, and waits are written without a lock: the ledger must not provide
+//   an order that the library must provide, or ThreadSanitizer would see less.
 
 #ifndef PAWL_TEST_SIMULATION_THREADS_LEDGER_HPP
 #define PAWL_TEST_SIMULATION_THREADS_LEDGER_HPP
@@ -39,20 +39,20 @@ namespace simulation::threads {
 /// The next moment. A call that happens before another one has an earlier moment.
 std::uint64_t moment() noexcept;
 
-/// The error that waits are told by expire_all().
+/// The error of expire_all().
 extern const error_code hasty;
 
 /// Every setting of shared_clock.
 class settings {
 public:
-    /// The clock goes with the steady clock.
+    /// The clock follows the steady clock.
     settings();
 
     /// Sets the clock. By one thread at a time.
     void set(std::int64_t ahead);
 
-    /// The latest time that the clock can have said between two moments, the second of which was at
-    /// `steady` by the steady clock.
+    /// The latest reading that the clock can have had between two moments, the second of which was
+    /// at `steady` by the steady clock.
     [[nodiscard]] std::int64_t latest(std::uint64_t from, std::uint64_t to,
                                       std::int64_t steady) const;
 
@@ -60,7 +60,7 @@ private:
     struct setting {
         std::uint64_t from;
         std::int64_t ahead;
-        std::uint64_t to = UINT64_MAX; ///< the clock may have said so until then
+        std::uint64_t to = UINT64_MAX; ///< the clock may have had this reading until then
         std::int64_t end = INT64_MAX;  ///< the same, by the steady clock
     };
     std::vector<setting> all_;
@@ -76,9 +76,9 @@ enum class told : std::uint8_t {
     destroyed
 };
 
-/// The calling thread is in a handler.
+/// Whether the calling thread is in a handler.
 extern thread_local bool in_handler;
-/// What the handlers of waits have in common: they do `f`, if any, one at a time in a strand.
+/// Shared by the handlers of waits: they call `f`, if any, one at a time in a strand.
 void run_handler(const home& at, const std::function<void()>& f);
 
 struct wait final : listener {
@@ -93,43 +93,43 @@ struct wait final : listener {
 
     const sort type;
     const home at;                    ///< the executor of its handler
-    const std::function<void()> then; ///< what its handler does
+    const std::function<void()> then; ///< the action of its handler
     std::atomic<int> ends{0};
     told what = told::nothing;
     bool in_place = true; ///< the handler was invoked on its executor
     std::uint64_t began = UINT64_MAX;
-    std::int64_t steady = 0;  ///< when it began
+    std::int64_t steady = 0;  ///< when the handler started
     std::int64_t reading = 0; ///< the same, by its own clock
 
-    // What the check knows of it.
-    std::int64_t expiry = 0; ///< the earliest that it may have had in the end
-    std::uint64_t armed = 0; ///< it was given that after this moment
+    // For the check.
+    std::int64_t expiry = 0; ///< the earliest possible final expiry
+    std::uint64_t armed = 0; ///< it got that expiry after this moment
     bool cancelled = false;
 };
 
 enum class act : std::uint8_t { start, rearm, cancel, cancel_one, drop, emit };
 
-/// What may happen besides what was asked for.
+/// Additional outcomes that are allowed.
 struct rules {
-    bool early = false;     ///< a ring that is full may expire waits
-    bool refuses = false;   ///< or refuse them
+    bool early = false;     ///< a full ring may expire waits early
+    bool refuses = false;   ///< a full ring may refuse waits
     bool abandoned = false; ///< the context was destroyed with waits pending
-    bool delivers = false;  ///< and they were told
+    bool delivers = false;  ///< and their handlers were told
 };
 
 class ledger {
 public:
     ledger(sort s, rules r, home h) : type(s), allowed(r), on(h) {}
 
-    // --- while the timer is used, by the one who uses it ---------------------------------------
+    // --- while the timer is used, by its user --------------------------------------------------
 
     /// A wait is about to be started.
     wait& start(std::int64_t expiry, home h, std::function<void()> then, bool listens);
-    /// A call that began at `before` has just returned. @param busy the threads that may be at the
-    /// beginning of a handler.
+    /// A call that started at `before` has just returned. @param busy number of threads that may be
+    /// at the start of a handler.
     void note(act a, std::uint64_t before, int busy, std::size_t count = 0,
               std::int64_t expiry = 0);
-    /// Emits the signal, if a wait has listened to it. @return whether it did.
+    /// Emits the signal, if a wait has listened to it. @return whether it was emitted.
     bool emit(asio::cancellation_type type, int busy);
 
     [[nodiscard]] bool can_listen() const { return !listener_ || listener_->over(); }
@@ -139,7 +139,7 @@ public:
     const home on; ///< the executor of the timer
     asio::cancellation_signal signal;
 
-    // --- when all has ended --------------------------------------------------------------------
+    // --- at the end ----------------------------------------------------------------------------
 
     struct totals {
         std::size_t waits = 0;
@@ -161,13 +161,13 @@ private:
 
     void replay(const event& e);
     void check(const wait& w, const settings& clock) const;
-    /// Fails, and prints all that the ledger holds.
+    /// Fails, and prints the ledger.
     [[noreturn]] void broken(const std::string& what) const;
 
     std::deque<wait> waits_;
     std::vector<event> events_;
     wait* listener_ = nullptr;
-    std::vector<wait*> alive_; ///< during the check: what may be pending, in the order of start
+    std::vector<wait*> alive_; ///< during the check: pending waits, in the order of start
 };
 
 } // namespace simulation::threads

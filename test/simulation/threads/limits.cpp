@@ -43,7 +43,7 @@ struct limits::operation final : listener {
     enum class form { duration, point, deadline };
     using handler_type = asio::any_completion_handler<void(error_code)>;
 
-    /// What is given to async_initiate().
+    /// The argument of async_initiate().
     struct initiation {
         using executor_type = asio::any_io_executor;
         executor_type get_executor() const noexcept { return *self->a.strand; }
@@ -55,7 +55,7 @@ struct limits::operation final : listener {
             self->sleep();
             self->work = asio::prefer(self->bound.ex, asio::execution::outstanding_work.tracked);
             auto slot = asio::get_associated_cancellation_slot(handler);
-            handler.swap(self->pending); // its move assignment recurses for ever in Boost 1.81
+            handler.swap(self->pending); // its move assignment recurses forever in Boost 1.81
             if (slot.is_connected())
                 slot.assign([self = self](asio::cancellation_type) { self->signalled(); });
             self->sleep();
@@ -115,7 +115,7 @@ struct limits::operation final : listener {
             launch(with_limit(time, std::move(handler)));
     }
 
-    /// The limit may be reached meanwhile.
+    /// The limit may be reached in the meantime.
     void sleep() const {
         if (pause != 0)
             std::this_thread::sleep_for(std::chrono::microseconds(pause));
@@ -123,7 +123,7 @@ struct limits::operation final : listener {
 
     // --- in the strand -------------------------------------------------------------------------
 
-    /// It ends, unless it has.
+    /// Ends it, unless it has already ended.
     void end(bool posts, const error_code& ec) {
         if (!pending)
             return;
@@ -140,13 +140,13 @@ struct limits::operation final : listener {
         });
     }
 
-    /// In the slot that an operation gets.
+    /// In the cancellation slot of an operation.
     void signalled() {
         if (ended)
             broken("an operation that has ended is cancelled");
         if (starting)
             broken("it is emitted while the operation is being started");
-        if (!bound.at.here() && !all.delivers) // what is delivered runs where its context ends
+        if (!bound.at.here() && !all.delivers) // a delivered handler runs where its context ends
             broken("it is emitted outside of the strand");
         if (!emitting) {
             if (std::exchange(limited, true))
@@ -157,7 +157,7 @@ struct limits::operation final : listener {
                 broken("P1: it is early");
         }
         if (!pending)
-            return; // its end is on the way
+            return; // its end is in flight
         if (first == who::nobody)
             first = emitting ? who::caller : who::limit;
         if (obeys != obedience::never)
@@ -169,7 +169,7 @@ struct limits::operation final : listener {
         emitting = true;
         signal.emit(type);
         emitting = false;
-        // The limit cannot have been the first, unless it is so early that signalled() says so.
+        // The limit can only have been first if it is so early that signalled() notices it.
         if (listens && !over() && steady_now() < limit_due)
             caller_first = true;
     }
@@ -203,7 +203,7 @@ struct limits::operation final : listener {
     }
 
     void destroyed(int) override {
-        if (ends.fetch_add(1, std::memory_order_relaxed) != 0) // as above
+        if (ends.fetch_add(1, std::memory_order_relaxed) != 0) // relaxed: it is a count
             broken("P3: a handler is destroyed a second time");
         if (!all.abandoned)
             broken("P3: a handler is destroyed uncalled");
@@ -221,7 +221,7 @@ struct limits::operation final : listener {
             reports && first == who::limit && result == asio::error::operation_aborted;
         const error_code right = by_limit ? make_error_code(pawl::error::timed_out) : result;
         const bool hasted = by_limit && all.hastens && ec == hasty;
-        // Then the limit may have come first, and its signal be on the way.
+        // Then the limit may have come first, with its signal in flight.
         const bool either = copies && reports && first == who::caller &&
                             result == asio::error::operation_aborted &&
                             (ec == hasty ? all.hastens : ec == pawl::error::timed_out) &&
@@ -248,7 +248,7 @@ struct limits::operation final : listener {
         }
     }
 
-    [[nodiscard]] bool over() const noexcept { // relaxed: a hint, but for its own strand
+    [[nodiscard]] bool over() const noexcept { // relaxed: a hint, except in its own strand
         return ends.load(std::memory_order_relaxed) != 0;
     }
 
@@ -271,7 +271,7 @@ struct limits::operation final : listener {
     bool reports = false; ///< pawl::timeout, or else pawl::cancel_after
     form how{};           ///< the limit is given as a duration, or as a point in time
     bool listens = false; ///< to the caller's signal
-    bool copies = false;  ///< its executor is one more step
+    bool copies = false;  ///< its executor takes one more step
     bool waits = false;   ///< it is a wait on a timer
     obedience obeys{};
     std::int64_t limit = 0, length = 0;
@@ -284,11 +284,11 @@ struct limits::operation final : listener {
     asio::cancellation_signal signal;
     bool started = false, starting = false, initiated = false;
     bool must_not_start = false;
-    int pause = 0;                            ///< while it is being started, in microseconds
-    std::int64_t limit_due = 0, wait_due = 0; ///< not before that
+    int pause = 0;                            ///< during its start, in microseconds
+    std::int64_t limit_due = 0, wait_due = 0; ///< earliest times
     bool emitting = false, limited = false, lifted = false, ended = false;
     bool asked = false;     ///< the caller's signal was emitted
-    bool cancelled = false; ///< the wait was, by a member of its timer
+    bool cancelled = false; ///< a member function of its timer cancelled the wait
     bool caller_first = false;
     who first{};
     error_code result;
@@ -319,7 +319,7 @@ limits::operation& limits::make(random_source& random, arena& a) {
     if (random.one_in(2))
         op.clock.emplace(strand);
     if (op.wait && !op.clock)
-        return op; // that of the timer
+        return op; // the operation of the timer
     switch (random.below(4)) {
     case 0:
         op.bound.ex = foreign_executor<flavour::unknown>(strand, true);
@@ -379,7 +379,7 @@ void limits::operate(random_source& random, arena& a) {
                                                              asio::cancellation_type::partial,
                                                              asio::cancellation_type::total})] {
             op.asked = op.asked || op.listens;
-            op.emit(type); // also when it has ended
+            op.emit(type); // also after its end
         });
         break;
     }
@@ -393,7 +393,7 @@ void limits::close(ending what) {
     if (what == ending::nothing)
         return;
     const bool all = what == ending::everything;
-    for (const auto& each : operations_) { // by now nobody adds to them
+    for (const auto& each : operations_) { // no thread adds to them any more
         operation& op = *each;
         if (!op.over())
             asio::post(*op.a.strand, [&op, all] {

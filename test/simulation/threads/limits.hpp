@@ -7,15 +7,15 @@
 //   that they post to the strand.
 //
 // Model
-//   An operation is a wait on a timer, or one that ends when it is told to, and obeys cancellation at
-//   once, later, or never. Of the latter kind all is seen: its handler must be told exactly what
-//   follows from who has cancelled it first, and from how it has ended. Of a wait only its end is seen:
-//   it must not be told of a time that has not come, nor of a cancellation that nobody has made.
+//   An operation is a wait on a timer, or one that ends on request, and obeys cancellation at once,
+//   later, or never. The latter kind is observed completely: the result of its handler must follow
+//   exactly from the first canceller, and from its own end. Of a wait only its end is observed: its
+//   result must not be a time that has not come, or a cancellation without a canceller.
 //   An operation must not start under a pawl::deadline that has passed.
 //
 // Threads
-//   The state of an operation belongs to its strand. One thread may start it elsewhere, before
-//   others know it: what follows is ordered by the library alone.
+//   The state of an operation belongs to its strand. A thread may start it elsewhere, before others
+//   know it: only the library orders the steps that follow.
 
 #ifndef PAWL_TEST_SIMULATION_THREADS_LIMITS_HPP
 #define PAWL_TEST_SIMULATION_THREADS_LIMITS_HPP
@@ -35,15 +35,15 @@ public:
     explicit limits(company c);
     ~limits();
 
-    /// Starts an operation in the strand of `a`, or does something to another one.
+    /// Starts an operation in the strand of `a`, or operates on another one.
     void operate(random_source& random, arena& a);
 
     enum class ending { nothing, endless, everything };
-    /// Starts nothing any more. Ends nothing, or what would not end by itself, or everything.
+    /// Starts no more operations. Ends none, or those that would not end by themselves, or all.
     void close(ending what);
     /// Destroys the operations that have not ended, as I/O objects are before their context.
     void leave();
-    /// All threads have ended. @return how many operations there were.
+    /// All threads have ended. @return the number of operations.
     std::size_t check();
 
 private:

@@ -2,33 +2,33 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   Random programs of several threads on Pawl, with random options. What is checked holds in any
-//   order of their steps: each handler is invoked or destroyed once (P3); none succeeds before its
-//   clock has reached the expiry that its wait had (P1); what calls returned is what handlers are
-//   told (P4, P10); run() returns (P9), and no wait is pending then; an idle context runs nothing.
-//   The other half, one thread against a model that knows each step, is the folder above.
+//   Random programs of several threads on Pawl, with random options. The checks hold for any order
+//   of their steps: each handler is invoked or destroyed once (P3); none succeeds before its clock
+//   has reached the expiry that its wait had (P1); results of calls and of handlers agree (P4,
+//   P10); run() returns (P9), and no wait is pending then; an idle context runs nothing. The other
+//   half, one thread against a model of each step, is in the folder above.
 //
 // Model
 //   A seed chooses one or two contexts, the threads that run them, their options, the types of
-//   timers, and how all ends (session.cpp). Two to four threads make calls on timers: on those of
-//   their own, which nobody else touches, and on shared ones, each behind a mutex. Handlers make
-//   calls on the shared ones, too. One more thread sets the settable clock to and fro, advances
-//   manual_clock, and stops contexts, which their threads then restart. All of them call
-//   expire_all(). Each timer has a ledger of what was called and of what was told (ledger.hpp),
-//   which is checked when all threads have ended.
-//   Timers and handlers have executors of several kinds (arena.hpp): each handler looks whether it
-//   runs there, and alone if that is a strand. Beside the timers there may be operations under limits
-//   (limits.hpp), intervals (intervals.hpp) and streams (streams.hpp).
-//   Time is real, and delays are short. No check depends on how long anything takes, but that a
-//   thread of this program ends it if a seed takes half a minute: then something hangs.
-//   A seed chooses the calls, not their order: one that fails may have to be run many times.
-//   --seed runs one as often as --seeds says.
+//   timers, and the end (session.cpp). Two to four threads make calls on timers: on those of their
+//   own, and on shared ones, each behind a mutex. Handlers make calls on the shared ones, too. One
+//   more thread sets the settable clock to and fro, advances manual_clock, and stops contexts,
+//   which their threads then restart. All of them call expire_all(). Each timer has a ledger of
+//   calls and results (ledger.hpp), which is checked when all threads have ended.
+//   Timers and handlers have executors of several kinds (arena.hpp): each handler checks whether it
+//   runs there, and alone if that is a strand. Besides the timers there may be operations under
+//   limits (limits.hpp), intervals (intervals.hpp) and streams (streams.hpp).
+//   Time is real, and delays are short. No check depends on durations, except that a thread of this
+//   program ends it if a seed takes half a minute, because it hangs.
+//   A seed chooses the calls, not their order: a failing seed may have to be run many times. --seed
+//   runs one seed as often as --seeds gives.
 //
 // How to extend it
-//   A new call on a timer: make it in session::operate(), and tell the ledger: an act, and what it
-//   means in ledger::replay(). A new outcome of a wait: a value of `told`, and when it is allowed in
-//   ledger::check(). A new type of timer: a sort, in timers.cpp. An option: the constructor of arena.
-//   What is no timer: a class like limits, with operate(), close(), leave() and check().
+//   A new call on a timer: make it in session::operate(), and report it to the ledger: an act, and
+//   its meaning in ledger::replay(). A new outcome of a wait: a value of `told`, and in
+//   ledger::check() when it is allowed. A new type of timer: a sort, in timers.cpp. An option: the
+//   constructor of arena. Something other than a timer: a class like limits, with operate(),
+//   close(), leave() and check().
 
 #include "simulation/report.hpp"
 #include "simulation/threads/session.hpp"
@@ -48,7 +48,7 @@ namespace {
 
 using number = unsigned long long; // of printf
 
-/// The one at work, and how many there were before.
+/// The seed in progress, and the number of earlier ones.
 std::atomic<std::uint64_t> current{0}, runs{0};
 
 void print(const std::string& what) {

@@ -42,7 +42,7 @@ enum class ending : std::uint8_t {
     abandon,    ///< the context is stopped and destroyed
 };
 
-/// A timer, or none, and the mutex of those who use it.
+/// A timer, or none, and the mutex of its users.
 struct place {
     explicit place(sort s) : type(s) {}
 
@@ -50,7 +50,7 @@ struct place {
     std::mutex mutex;
     std::unique_ptr<any_timer> timer;
     ledger* book = nullptr; ///< of the waits of the timer
-    bool closed = false;    ///< nothing is done here any more
+    bool closed = false;    ///< no more operations here
 };
 
 class session {
@@ -179,7 +179,7 @@ private:
                     std::this_thread::yield();
                 }
                 units += a.io->run();
-                // Each stop() ends run() once, or came too late for that.
+                // Each stop() ended run() once, or came too late for that.
                 for (int n = 0; n != a.stops.load(std::memory_order_relaxed); ++n) {
                     a.meeting->arrive_and_wait();
                     units += a.io->run();
@@ -391,13 +391,13 @@ private:
             return; // no ring has that delay; nothing has changed
         } catch (const boost::system::system_error& e) {
             if (!rearm || !p.book->allowed.refuses || e.code() != asio::error::no_buffer_space)
-                fail("R32: a ring with room refuses");
+                fail("a ring with room refuses");
             return; // it is full; nothing has changed
         }
         p.book->note(rearm ? act::rearm : act::cancel, before, busy(), n, t.expiry());
     }
 
-    /// What a handler does, or nothing.
+    /// The action of a handler, or nothing.
     std::function<void()> next_step(random_source& random) {
         if (!random.one_in(4))
             return {};
@@ -410,7 +410,7 @@ private:
     /// An executor for a handler.
     destination bound_to(random_source& random) {
         if (random.one_in(8))
-            return {asio::system_executor(), {nullptr, false, true}}; // where the timer is told
+            return {asio::system_executor(), {nullptr, false, true}}; // where the timer completes
         return any_of(random, arenas_)->executor(random);
     }
 
@@ -426,7 +426,7 @@ private:
 
     // --- the end ------------------------------------------------------------------------------
 
-    /// Calls `f` for each place, while nobody else uses it.
+    /// Calls `f` for each place, while no other thread uses it.
     template <class Function>
     void for_each_place(Function&& f) {
         const auto all = [&](places& ps) {
@@ -486,7 +486,8 @@ private:
             abandon(*arenas_.front());
     }
 
-    /// Destroys the context before the timers, but for those in a strand, which must not outlive it.
+    /// Destroys the context before the timers, except for those in a strand, which must not outlive
+    /// it.
     void abandon(arena& a) {
         for_each_place([this](place& p) {
             if (p.book && p.book->on.strand)
@@ -504,8 +505,8 @@ private:
         a.pool.reset();
     }
 
-    /// No hidden cost: a context whose next deadlines, in two shards, are far away runs no units; and
-    /// run() returns when they are cancelled.
+    /// No hidden cost: a context whose next deadlines, in two shards, are far in the future runs no
+    /// units; and run() returns when they are cancelled.
     void idle(arena& a) {
         a.io->restart();
         a.guard.emplace(a.native);
@@ -524,8 +525,9 @@ private:
             std::thread(wait_long, !later_first)
                 .join(); // it has another shard, if there are several
         }
-        // What was set before may still wake up, and a wheel moves a timer once for each level, at
-        // most 64: it may be the moment for several of them. What spins runs one unit each time.
+        // Earlier settings may still cause wake-ups, and a wheel moves a timer once for each level,
+        // at most 64: several of these moves may be due. A spinning context runs one unit each
+        // time.
         const std::size_t most = 64 * far.size() + 16;
         std::size_t units = 0;
         for (std::size_t i = 0; i < 4 * most; ++i)
@@ -552,12 +554,12 @@ private:
         if (limits_) {
             const std::size_t n = limits_->check();
             all.waits += n;
-            perhaps = 2 * n; // the operations are not told of each
+            perhaps = 2 * n; // the operations do not report each of them
         }
         if (streams_) {
             const streams::totals t = streams_->check();
             all.waits += t.operations;
-            perhaps += t.streams * hastenings_.load(); // each has one wait, told of by no handler
+            perhaps += t.streams * hastenings_.load(); // each has one wait, without a handler
         }
         for (const auto& l : ledgers_) {
             const ledger::totals t = l->check(settings_);

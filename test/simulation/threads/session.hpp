@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// What the threads of one seed do. See main.cpp.
+// The threads of one seed. See main.cpp.
 
 #ifndef PAWL_TEST_SIMULATION_THREADS_SESSION_HPP
 #define PAWL_TEST_SIMULATION_THREADS_SESSION_HPP
@@ -17,7 +17,7 @@ struct totals {
     std::uint64_t units = 0; ///< that io_contexts ran
 };
 
-/// What the seed at work has chosen.
+/// The choices of the seed in progress.
 extern std::string about;
 
 /// Runs one seed. Fails if a promise is broken.

@@ -57,12 +57,12 @@ struct streams::operation final : listener {
     const std::function<void()> then;
     std::atomic<int> tellings{0};
     asio::cancellation_signal signal;
-    std::int64_t limit = never; ///< its own
+    std::int64_t limit = never; ///< its own limit
     bool refused = false;       ///< it was not started
-    bool expired = false;       ///< a limit that holds for it was reached
+    bool expired = false;       ///< a limit that applies was reached
     bool ended = false;         ///< the layer has ended it, or it was refused
     who by{};
-    error_code result; ///< what the layer says, or what it was refused with
+    error_code result; ///< the result of the layer, or the refusal
     std::int64_t ended_at = 0;
 };
 
@@ -76,7 +76,7 @@ struct streams::stream final : memory_layer::observer {
 
     // --- in the strand -------------------------------------------------------------------------
 
-    /// A function or a handler begins, or ends.
+    /// A function or a handler starts or ends.
     void enter() {
         if (!here())
             broken("a handler is not invoked on its executor");
@@ -233,7 +233,7 @@ struct streams::stream final : memory_layer::observer {
     void start(random_source& random) {
         const side d = random.one_of({memory_layer::reading, memory_layer::writing});
         if (current[d])
-            return; // one at a time
+            return; // one operation at a time
         operation& op = operations.emplace_back(*this, d, all.then(random));
         const bool listens = random.one_in(2);
         const std::int64_t before = steady_now();
@@ -266,7 +266,7 @@ struct streams::stream final : memory_layer::observer {
         const bool may = must || expired_for_all(steady_now());
         if (!may && !lapsed && !all.hastens)
             broken("P1: an operation is refused, and no limit has been reached");
-        if (!may) { // by that of idleness, which begins anew
+        if (!may) { // by that of idleness, which restarts
             lapsed = false;
             moved = before;
         }
@@ -311,12 +311,12 @@ struct streams::stream final : memory_layer::observer {
                 d == memory_layer::reading ? memory_layer::writing : memory_layer::reading;
             if (limits.action == pawl::on_limit::close && layer->pending[other] &&
                 current[other]->limit != never)
-                continue; // that ends both
+                continue; // it ends both
             serve(d, {});
         }
     }
 
-    // --- what the stream does to its layer -------------------------------------------------------
+    // --- the stream's calls to its layer ---------------------------------------------------------
 
     void ends(side d, const error_code& ec) override {
         operation* const op = current[d];
@@ -329,7 +329,7 @@ struct streams::stream final : memory_layer::observer {
         op->result = ec;
         op->ended_at = steady_now();
         if (ec == asio::error::bad_descriptor) {
-            op->by = who::caller; // has closed the layer before
+            op->by = who::caller; // closed the layer before
         } else if (acting == who::limit) {
             if (!here())
                 broken("a limit acts outside of the strand");
@@ -372,7 +372,8 @@ struct streams::stream final : memory_layer::observer {
         return moved != never && after(moved, limits.idle) <= now;
     }
 
-    /// A limit that holds for the operation, other than that of idleness.
+    /// Whether a limit that applies to the operation, other than that of idleness, has been
+    /// reached.
     [[nodiscard]] bool reached_but_idle(const operation& op, std::int64_t now) const {
         if (expired_for_all(now) || op.limit <= now)
             return true;
@@ -384,13 +385,13 @@ struct streams::stream final : memory_layer::observer {
         return idle_for_long(now) || reached_but_idle(op, now);
     }
 
-    /// Limits are about to change. Those that have been reached may already have had effects.
+    /// Limits are about to change. Limits that have been reached may already have had effects.
     void note(std::int64_t now) {
         for (operation* const op : current) {
             if (op)
                 op->expired = op->expired || reached(*op, now);
         }
-        if (std::exchange(idled, false) && moved != never) { // idleness began anew then
+        if (std::exchange(idled, false) && moved != never) { // idleness restarted then
             moved = std::max(moved, after(moved, limits.idle));
             lapsed = false;
         }
@@ -412,7 +413,7 @@ struct streams::stream final : memory_layer::observer {
         if (size != (ec ? 0 : 1))
             broken("a handler is told of " + std::to_string(size) + " bytes");
         const error_code right = op.by_limit() ? report() : op.result;
-        // A limit may have been reached, too, before the handler was invoked.
+        // A limit may also have been reached before the handler was invoked.
         const bool as_well =
             !op.refused && op.result && ec == report() && (op.expired || all.hastens);
         if (ec != right && !as_well)
@@ -462,29 +463,29 @@ struct streams::stream final : memory_layer::observer {
 
     const company& all;
     arena& a;
-    std::optional<asio::strand<asio::any_io_executor>> strand; ///< not if one thread runs all
+    std::optional<asio::strand<asio::any_io_executor>> strand; ///< none if one thread runs all
     asio::any_io_executor ex;
     std::optional<stack_type> stack;
     memory_layer::state* layer; ///< lives as long as the stream
     std::array<char[1], 2> data{};
     std::atomic<bool> gone{false}; ///< it is closed, or destroyed
-    bool inside = false;           ///< not atomic: ThreadSanitizer shall see it
+    bool inside = false;           ///< not atomic, so that ThreadSanitizer sees races
     bool closing_down = false;
 
-    who acting = who::limit; ///< on whose behalf the stream or its layer is called
+    who acting = who::limit; ///< the party that calls the stream or its layer
     pawl::stream_limits limits;
     std::optional<stack_type::handshake_scope> guard;
     std::int64_t total = never;
-    std::int64_t total_by = never; ///< the stream reads the clock itself, after the test: not later
+    std::int64_t total_by = never;     ///< latest time: the stream read the clock before
     std::int64_t handshake = never;    ///< while the guard lives
     std::int64_t handshake_by = never; ///< likewise
-    std::int64_t moved = never;        ///< when idleness began, if it is limited
-    bool lapsed = false;               ///< it was too long: the next operation may be told
-    bool idled = false;                ///< that has ended an operation
+    std::int64_t moved = never;        ///< start of idleness, if it is limited
+    bool lapsed = false;               ///< idle for too long: may refuse the next operation
+    bool idled = false;                ///< idleness has ended an operation
     bool closed_by_limit = false;
     std::deque<operation> operations;
-    std::array<operation*, 2> current{}; ///< whose handlers have not been told
-    operation* emitting = nullptr;       ///< its signal is
+    std::array<operation*, 2> current{}; ///< operations whose handlers have not run
+    operation* emitting = nullptr;       ///< its signal is being emitted
 };
 
 void streams::operation::completed(int, const error_code& ec, std::uint64_t size) {
@@ -497,7 +498,7 @@ void streams::operation::completed(int, const error_code& ec, std::uint64_t size
 }
 
 void streams::operation::destroyed(int) {
-    if (tellings.fetch_add(1, std::memory_order_relaxed) != 0) // as above
+    if (tellings.fetch_add(1, std::memory_order_relaxed) != 0) // relaxed: it is a count
         of.broken("P3: a handler is destroyed a second time");
     if (!of.all.abandoned)
         of.broken("P3: a handler is destroyed uncalled");
@@ -544,7 +545,7 @@ void streams::close(ending what) {
     }
     if (what == ending::nothing)
         return;
-    for (const auto& each : streams_) // by now nobody adds to them
+    for (const auto& each : streams_) // no thread adds to them any more
         asio::post(each->ex, [&s = *each, what] { s.finish(what); });
 }
 

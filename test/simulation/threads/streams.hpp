@@ -6,14 +6,14 @@
 //   waits of the streams, and call expire_all().
 //
 // Model
-//   The layer below is in memory, and tells what the stream does to it. Each end of an operation has a
-//   cause: the peer, the caller, or else a limit, which must have been reached at that very moment. The
-//   handler must then be told what follows from the cause. An operation that starts after a limit for
-//   everything was reached must be refused. One that starts after the stream was idle for too long may
-//   be refused.
-//   The model reads the clock before the stream does, so its limits are never later than those of the
-//   stream. It does not measure how late a limit acts. A limit that never acts keeps run() from
-//   returning.
+//   The layer below is in memory, and reports the stream's calls to it. Each end of an operation
+//   has a cause: the peer, the caller, or else a limit, which must have been reached at that very
+//   moment. The result of the handler must follow from the cause. An operation that starts after a
+//   limit for everything was reached must be refused. An operation that starts after the stream was
+//   idle for too long may be refused.
+//   The model reads the clock before the stream does, so its limits are never later than those of
+//   the stream. It does not measure how late a limit acts. If a limit never acts, run() does not
+//   return.
 //
 // Threads
 //   A stream and its state belong to a strand, or to a context that one thread runs. Other threads
@@ -37,11 +37,11 @@ public:
     explicit streams(company c);
     ~streams();
 
-    /// Makes a stream in `a`, or has something done to another one.
+    /// Makes a stream in `a`, or posts an operation on another one.
     void operate(random_source& random, arena& a);
 
     enum class ending { nothing, endless, close, destroy };
-    /// Starts nothing any more. Ends nothing, or what would not end by itself, or everything.
+    /// Starts no more operations. Ends none, or those that would not end by themselves, or all.
     void close(ending what);
     /// Destroys the streams, which must not outlive their context.
     void leave();

@@ -19,7 +19,7 @@ inline std::int64_t steady_now() noexcept {
     return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// The steady clock, and `ahead` nanoseconds. It may be set at any time.
+/// The steady clock plus `ahead` nanoseconds. It may be set at any time.
 struct shared_clock {
     using duration = std::chrono::nanoseconds;
     using rep = duration::rep;

@@ -1,4 +1,4 @@
-// One line for each way to break the layers; check_layers.cmake must name them all.
+// One line for each way to break the layers; check_layers.cmake must report all of them.
 // A comment may say std::chrono::steady_clock::now() and <mutex>.
 #include "tick.hpp"
 

@@ -1,0 +1,75 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   Boost.Asio's timers and Pawl's, on an io_context. Any thread may use them.
+#ifndef PAWL_BENCH_PEERS_ASIO_LOOP_HPP
+#define PAWL_BENCH_PEERS_ASIO_LOOP_HPP
+
+#include "loop.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+namespace bench::peers {
+
+/// @tparam Library of ../libraries.hpp
+template <class Library>
+class asio_loop {
+    using timer = typename Library::timer;
+
+public:
+    static constexpr std::size_t timer_bytes = sizeof(timer);
+
+    explicit asio_loop(std::size_t n) {
+        Library::set_up(io_);
+        timers_.reserve(n);
+        for (std::size_t i = 0; i < n; ++i)
+            timers_.emplace_back(io_);
+    }
+
+    void start(index i, clock::duration delay) {
+        timers_[i].expires_after(delay);
+        timers_[i].async_wait([i](const error_code& error) {
+            if (error)
+                note_cut_short(i);
+            else
+                note_expiry(i);
+        });
+    }
+
+    void move(index i, clock::duration delay) {
+        if constexpr (requires(timer& t) { t.rearm_after(delay); }) {
+            if (timers_[i].rearm_after(delay) != 0)
+                note_cut_short(i);
+        } else
+            start(i, delay); // aborts the wait before
+    }
+
+    void cancel(index i) { timers_[i].cancel(); }
+
+    template <class F>
+    void turn(F f) {
+        io_.restart();
+        asio::post(io_, std::ref(f));
+        io_.poll();
+    }
+
+    void run() {
+        io_.restart();
+        io_.run();
+    }
+
+private:
+    asio::io_context io_;
+    std::vector<timer> timers_;
+};
+
+} // namespace bench::peers
+
+#endif // PAWL_BENCH_PEERS_ASIO_LOOP_HPP

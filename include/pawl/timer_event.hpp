@@ -1,0 +1,114 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// pawl::timer_event: something that has happened to a timer.
+#ifndef PAWL_TIMER_EVENT_HPP
+#define PAWL_TIMER_EVENT_HPP
+
+#include <pawl/config.hpp>
+
+#include <pawl/timer_event_kind.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+#include <type_traits>
+
+namespace pawl {
+
+/// The name of a timer, at most 23 bytes. A longer name is cut at a boundary of UTF-8 characters.
+class timer_name {
+public:
+    static constexpr std::size_t most = 23; ///< bytes
+
+    /// No name.
+    timer_name() = default;
+    /// The first bytes of `text`.
+    explicit timer_name(std::string_view text) noexcept {
+        std::size_t n = std::min(text.size(), most);
+        while (n != text.size() && n != 0 && (static_cast<unsigned char>(text[n]) & 0xc0) == 0x80)
+            --n;
+        std::copy_n(text.data(), n, bytes_);
+        size_ = static_cast<std::uint8_t>(n);
+    }
+
+    /// The text.
+    [[nodiscard]] std::string_view view() const noexcept { return {bytes_, size_}; }
+
+private:
+    char bytes_[most]{};
+    std::uint8_t size_ = 0;
+};
+
+/// Something that has happened to a timer. See pawl::event_feed.
+struct timer_event {
+    /// The timer, as pawl::timer_id() gives it. Timers may reuse an id, one after the other.
+    std::uint64_t timer = 0;
+    /// Number of the tick in which the timer is due, on the scale of its service. Meaningless if
+    /// the timer was moved to never.
+    std::uint64_t tick = 0;
+    /// Lateness. For `due`: from the end of that tick to the wake-up, in whole ticks. For
+    /// `started`: to the moment at which the handler was taken from the queue. Otherwise zero.
+    /// Never negative, not even if the clock was set back.
+    std::chrono::nanoseconds lateness{};
+    /// Number of waits that the event is about.
+    std::uint32_t waits = 0;
+    /// What has happened.
+    timer_event_kind kind = timer_event_kind::armed;
+    /// The name given by set_name(); empty if there is none.
+    timer_name name{};
+};
+
+static_assert(std::is_trivially_copyable_v<timer_event> && sizeof(timer_event) <= 64);
+
+/// A timer with a name, as of the call of named_timers().
+struct named_timer {
+    timer_name name;                 ///< the name given by set_name()
+    std::chrono::nanoseconds left{}; ///< until its tick ends; negative: overdue
+    std::size_t waits = 0; ///< waits that have not begun; with none, `left` is meaningless
+};
+
+/// A set of kinds of events.
+class event_kinds {
+public:
+    /// A set of these kinds.
+    constexpr event_kinds(std::initializer_list<timer_event_kind> kinds) noexcept {
+        for (const timer_event_kind k : kinds)
+            bits_ |= bit(k);
+    }
+    /// The set of all kinds.
+    [[nodiscard]] static constexpr event_kinds all() noexcept {
+        event_kinds k{};
+        k.bits_ = (1U << timer_event_kinds) - 1;
+        return k;
+    }
+    /// Whether `kind` is in the set.
+    [[nodiscard]] constexpr bool contains(timer_event_kind kind) const noexcept {
+        return (bits_ & bit(kind)) != 0;
+    }
+    /// Whether the set has all kinds.
+    [[nodiscard]] constexpr bool are_all() const noexcept { return bits_ == all().bits_; }
+
+private:
+    static constexpr unsigned bit(timer_event_kind k) noexcept {
+        return 1U << static_cast<unsigned>(k);
+    }
+
+    unsigned bits_ = 0;
+};
+
+/// The name of a kind, spelled as in timer_event_kind.
+[[nodiscard]] constexpr std::string_view to_string(timer_event_kind kind) noexcept {
+    constexpr std::string_view names[timer_event_kinds] = {
+        "armed", "moved", "due", "started", "cancelled", "overflowed", "shut_down"};
+    const auto i = static_cast<std::size_t>(kind);
+    return i < timer_event_kinds ? names[i] : "?";
+}
+
+} // namespace pawl
+
+#endif // PAWL_TIMER_EVENT_HPP

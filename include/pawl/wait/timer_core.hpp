@@ -1,0 +1,74 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   The part of a timer that its shard knows: its place in the time structure, and its waits.
+///
+/// Model
+///   One node of the time structure plus a circular list of waits in start order. All waits of a
+///   timer share its expiry: the time structure files timers, not waits.
+///
+/// Threads
+///   Guarded by the shard's lock.
+#ifndef PAWL_WAIT_TIMER_CORE_HPP
+#define PAWL_WAIT_TIMER_CORE_HPP
+
+#include <pawl/wait/wait_operation.hpp>
+
+#include <pawl/time/timer_node.hpp>
+
+#include <pawl/config.hpp>
+
+#include <utility>
+
+namespace pawl::detail {
+
+class timer_core : public time::timer_node {
+public:
+    /// The newest wait, whose `next` is the oldest; nullptr if there is none.
+    [[nodiscard]] wait_operation* newest() const noexcept { return newest_; }
+    [[nodiscard]] wait_operation* oldest() const noexcept {
+        return newest_ ? newest_->next : nullptr;
+    }
+    void set_newest(wait_operation* op) noexcept { newest_ = op; }
+
+    /// Appends a wait.
+    void append(wait_operation& op) noexcept {
+        op.next = newest_ ? std::exchange(newest_->next, &op) : &op;
+        set_newest(&op);
+        op.set_owner(this);
+    }
+
+    /// Removes a wait. O(1) for the oldest, O(waits) otherwise.
+    void remove(wait_operation& op) noexcept {
+        wait_operation* before = newest_;
+        while (before->next != &op)
+            before = before->next;
+        before->next = op.next;
+        if (newest_ == &op)
+            set_newest(before == &op ? nullptr : before);
+    }
+
+    /// Calls `f(wait_operation&)` for each wait, oldest first. `f` may remove its argument.
+    template <class Function>
+    void for_each_wait(Function f) const {
+        wait_operation* const last = newest_;
+        wait_operation* ahead = oldest();
+        while (ahead) {
+            wait_operation& op = *ahead;
+            ahead = &op == last ? nullptr : op.next;
+            f(op);
+        }
+    }
+
+    /// Prefetches the newest wait, usually the only one.
+    void prefetch_wait() const noexcept { pawl::detail::prefetch_to_write(newest_); }
+
+private:
+    wait_operation* newest_ = nullptr;
+};
+
+} // namespace pawl::detail
+
+#endif // PAWL_WAIT_TIMER_CORE_HPP

@@ -1,0 +1,102 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// As under `ulimit -v`: the process really runs out of memory while waits are started. Waits that were started are kept,
+// and can be moved, cancelled and completed without memory (P8).
+
+#include <pawl/coarse_timer.hpp>
+#include <pawl/compact_timer.hpp>
+#include <pawl/steady_timer.hpp>
+
+#define BOOST_TEST_MODULE address_space
+#include <boost/test/unit_test.hpp>
+
+#include "support/seed.hpp"
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstddef>
+#include <fstream>
+#include <memory>
+#include <new>
+#include <random>
+#include <tuple>
+
+namespace {
+
+using boost::system::error_code;
+using namespace std::chrono_literals;
+
+/// No more than `bytes` can be allocated from here on.
+class limit_memory {
+public:
+    explicit limit_memory(std::size_t bytes) {
+        ::getrlimit(RLIMIT_AS, &before_);
+        std::size_t pages = 0;
+        std::ifstream("/proc/self/statm") >> pages;
+        rlimit now = before_;
+        now.rlim_cur = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) + bytes;
+        BOOST_REQUIRE(::setrlimit(RLIMIT_AS, &now) == 0);
+    }
+    ~limit_memory() { ::setrlimit(RLIMIT_AS, &before_); }
+    limit_memory& operator=(limit_memory&&) = delete;
+
+private:
+    rlimit before_{};
+};
+
+} // namespace
+
+using timer_types = std::tuple<pawl::steady_timer, pawl::compact_timer, pawl::coarse_timer>;
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(P8_without_memory_a_wait_is_refused_and_the_others_are_kept, Timer,
+                              timer_types) {
+    constexpr std::size_t most = 1'000'000;
+    std::mt19937_64 random(pawl_test::seed());
+    const auto upto = [&](auto d) { return d * static_cast<long>(random() % 1000) / 1000; };
+    boost::asio::io_context context;
+    // Not a container that grows: a refusal is to meet Pawl's allocations.
+    const std::unique_ptr<std::byte[]> room(new std::byte[most * sizeof(Timer)]);
+    const auto timers = reinterpret_cast<Timer*>(room.get());
+    std::size_t made = 0, started = 0, cancelled = 0, aborted = 0, expired = 0;
+    bool refused = false;
+    {
+        const limit_memory limit(4 << 20);
+        try {
+            for (; made != most; ++started) {
+                ::new (static_cast<void*>(timers + made)) Timer(context, 1s + upto(1h));
+                ++made;
+                timers[made - 1].async_wait([&](error_code ec) {
+                    ++(ec == boost::asio::error::operation_aborted ? aborted : expired);
+                });
+            }
+        } catch (const std::bad_alloc&) {
+            refused = true;
+        }
+        for (std::size_t i = 0; i != made; ++i)
+            if (random() % 2)
+                cancelled += timers[i].cancel();
+            else
+                (void)timers[i].rearm_after(upto(5ms));
+        context.run();
+    }
+    BOOST_TEST(refused);
+    BOOST_TEST(started > 1000U);
+    BOOST_TEST(aborted == cancelled);
+    BOOST_TEST(aborted + expired == started);
+
+    // The refused timer can be used as soon as there is memory.
+    Timer& last = timers[made - 1];
+    last.expires_after(0s);
+    last.async_wait([&](error_code ec) { expired += !ec; });
+    context.restart();
+    context.run();
+    BOOST_TEST(aborted + expired == started + 1);
+    while (made != 0)
+        timers[--made].~Timer();
+}

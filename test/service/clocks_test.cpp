@@ -1,0 +1,776 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// Purpose
+//   P1, P2: clocks under control. manual_clock, clocks that are set back and forward, clocks of any range.
+
+#define BOOST_TEST_MODULE clocks
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include "whole_service.hpp"
+
+#include "../support/io_uring.hpp"
+#include "../support/seed.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <initializer_list>
+#include <limits>
+#include <random>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+using namespace service_test;
+
+BOOST_AUTO_TEST_SUITE(clocks)
+
+BOOST_AUTO_TEST_CASE(manual_clock_advance_is_exact_to_the_nanosecond) {
+    asio::io_context context;
+    manual_timer timer(context, 12'345'678ns);
+    outcome o;
+    timer.async_wait(record(o));
+
+    pass(context, 12'345'677ns);
+    BOOST_CHECK(o.pending());
+    pass(context, -1h); // the clock is steady
+    BOOST_CHECK(o.pending());
+    pass(context, 1ns);
+
+    BOOST_CHECK(o.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(manual_clock_a_blocking_wait_ends_when_another_thread_has_moved_the_clock) {
+    asio::io_context context;
+    manual_timer timer(context, 1h);
+    manual_clock::time_point seen;
+    std::thread waiting([&] {
+        timer.wait();
+        seen = manual_clock::now();
+    });
+
+    manual_clock::advance(context, 30min);
+    manual_clock::advance(context, 30min);
+    waiting.join();
+
+    BOOST_CHECK(seen >= timer.expiry());
+}
+
+// The driver is still set for the time of the due waits, and Asio does not know that the clock has
+// passed it.
+BOOST_AUTO_TEST_CASE(
+    manual_clock_P2_what_is_overdue_when_a_handler_starts_it_needs_no_other_advance) {
+    for (const unsigned shards : {1U, 2U}) {
+        asio::io_context context;
+        pawl::options o;
+        o.shards = shards;
+        pawl::make_timer_service<manual_clock>(context, o);
+        manual_timer timer(context, 1ms);
+        manual_timer other(context, 2ms);
+        int ticks = 0;
+        std::function<void(error_code)> again = [&](error_code) {
+            if (++ticks == 10)
+                return;
+            timer.expires_at(timer.expiry() + 1ms);
+            timer.async_wait(again);
+        };
+        timer.async_wait(again);
+        other.async_wait([](error_code) {});
+
+        manual_clock::advance(context, 1h);
+        context.poll();
+
+        BOOST_CHECK_EQUAL(ticks, 10);
+        BOOST_CHECK(context.stopped());
+    }
+}
+
+BOOST_AUTO_TEST_CASE(manual_clock_sums_up_steps_smaller_than_a_tick) {
+    asio::io_context context;
+    pawl::options o;
+    o.precision = 1ms;
+    pawl::make_timer_service<manual_clock>(context, o);
+    manual_timer timer(context, 10ms);
+    const auto expiry = timer.expiry();
+    outcome result;
+    timer.async_wait(record(result));
+
+    while (result.pending() && manual_clock::now() < expiry + 1ms) {
+        BOOST_REQUIRE(manual_clock::now() < expiry || result.pending());
+        pass(context, 300us);
+    }
+
+    BOOST_CHECK(result.succeeded());
+    BOOST_CHECK(manual_clock::now() >= expiry);      // P1
+    BOOST_CHECK(manual_clock::now() < expiry + 2ms); // P2
+}
+
+// P2: its tick is rounded down, not up to a tick that starts almost one precision later.
+BOOST_AUTO_TEST_CASE(P2_what_is_overdue_is_due_at_once_also_when_its_timer_has_moved) {
+    asio::io_context context;
+    pawl::options o;
+    o.precision = 1s;
+    pawl::make_timer_service<manual_clock>(context, o);
+    pass(context, 1500ms - manual_clock::now().time_since_epoch() % 1s);
+    manual_timer timer(context, 0ns);
+    manual_timer from(context, 0ns);
+    manual_timer moved(std::move(from));
+    std::deque<outcome> results(2);
+
+    timer.async_wait(record(results[0]));
+    moved.async_wait(record(results[1]));
+    pass(context, 0ns);
+
+    BOOST_CHECK(results[0].succeeded());
+    BOOST_CHECK(results[1].succeeded());
+}
+
+// Regression: it stayed where it was until poll() had reached the old deadline's remains.
+BOOST_AUTO_TEST_CASE(manual_clock_advance_to_next_does_not_wait_for_what_was_pulled_back) {
+    asio::io_context context;
+    pawl::manual_timer timer(context, 1ms);
+    outcome o;
+    timer.async_wait(record(o));
+    manual_clock::advance(context, 1ms); // it is due
+
+    timer.rearm_after(20ms);
+    BOOST_CHECK(manual_clock::advance_to_next(context) == 20ms);
+
+    context.poll();
+    BOOST_CHECK(o.succeeded());
+}
+
+// Regression: a wait on any other clock that fell due in the meantime ended the search.
+PAWL_NOT_ON_IO_URING
+BOOST_AUTO_TEST_CASE(manual_clock_advance_to_next_is_not_held_up_by_another_clock) {
+    asio::io_context context;
+    pawl::steady_timer due(context, 0ms);
+    due.async_wait([](error_code) {});
+    pawl::manual_timer idle(context, 1ms);
+    idle.async_wait([](error_code) {});
+    idle.cancel(); // leaves its place behind, which is visited on the way
+    pawl::manual_timer timer(context, 20ms);
+    timer.async_wait([](error_code) {});
+    context.poll_one();
+    due.expires_after(0ms);
+    due.async_wait([](error_code) {});
+
+    BOOST_CHECK(manual_clock::advance_to_next(context) == 20ms);
+
+    timer.cancel();
+    context.poll();
+}
+
+BOOST_AUTO_TEST_CASE(manual_clock_advance_to_next_stops_at_each_deadline) {
+    asio::io_context context;
+    manual_timer a(context, 5ms);
+    manual_timer b(context, 3ms);
+    manual_timer moved(context, 1ms);
+    manual_timer cancelled(context, 2ms);
+    manual_timer never(context, manual_clock::time_point::max());
+    std::deque<outcome> o(5);
+    a.async_wait(record(o[0]));
+    b.async_wait(record(o[1]));
+    moved.async_wait(record(o[2]));
+    cancelled.async_wait(record(o[3]));
+    never.async_wait(record(o[4]));
+    moved.rearm_after(4ms);
+    cancelled.cancel();
+    poll(context);
+
+    BOOST_CHECK(manual_clock::advance_to_next(context) == 3ms);
+    BOOST_CHECK(manual_clock::advance_to_next(context) == 0ns); // it is due and has not run yet
+    poll(context);
+    BOOST_CHECK(o[1].succeeded() && o[2].pending());
+    BOOST_CHECK(manual_clock::advance_to_next(context) == 1ms);
+    poll(context);
+    BOOST_CHECK(o[2].succeeded() && o[0].pending());
+    BOOST_CHECK(manual_clock::advance_to_next(context) == 1ms);
+    poll(context);
+    BOOST_CHECK(o[0].succeeded());
+    BOOST_CHECK(manual_clock::advance_to_next(context) == 0ns); // never() is no deadline
+    BOOST_CHECK(o[4].pending());
+}
+
+BOOST_AUTO_TEST_CASE(manual_clock_advance_to_next_stops_whichever_service_had_the_wait) {
+    asio::io_context context;
+    using traits = asio::wait_traits<manual_clock>;
+    pawl::basic_waitable_timer<manual_clock, pawl::on_backend<pawl::time::binary_wheel, traits>>
+        other(context, 1h); // its service is the first, and is checked last
+    manual_timer a(context, 1s);
+    manual_timer b(context, 2s);
+    std::deque<outcome> o(2);
+    a.async_wait(record(o[0]));
+    b.async_wait(record(o[1]));
+
+    BOOST_CHECK(manual_clock::advance_to_next(context) == 1s);
+
+    poll(context);
+    BOOST_CHECK(o[0].succeeded());
+    BOOST_CHECK(o[1].pending());
+}
+
+BOOST_AUTO_TEST_CASE(manual_clock_advance_to_next_of_a_context_that_another_one_has_left_behind) {
+    asio::io_context context;
+    asio::io_context other;
+    manual_timer timer(context, 5ms);
+    outcome o;
+    timer.async_wait(record(o));
+    manual_clock::advance(other, 10ms);
+
+    BOOST_CHECK(manual_clock::advance_to_next(context) == 0ns);
+    poll(context);
+
+    BOOST_CHECK(o.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(manual_clock_advance_to_next_stops_there_while_another_thread_runs_the_waits) {
+    for (int round = 0; round < 500; ++round) {
+        asio::io_context context;
+        auto work = asio::make_work_guard(context);
+        std::deque<manual_timer> timers;
+        for (int i = 1; i <= 5; ++i)
+            timers.emplace_back(context, std::chrono::hours(i)).async_wait([](error_code) {});
+        std::thread running([&] { context.run(); });
+
+        BOOST_REQUIRE(manual_clock::advance_to_next(context) == 1h);
+
+        timers.clear();
+        work.reset();
+        running.join();
+    }
+}
+
+BOOST_AUTO_TEST_CASE(manual_clock_runs_are_the_same_twice_over) {
+    const std::uint64_t s = seed();
+    const auto run = [s] {
+        asio::io_context context;
+        std::mt19937_64 random(s);
+        std::deque<manual_timer> timers;
+        std::vector<std::pair<int, manual_clock::duration>> events;
+        const auto begin = manual_clock::now();
+        std::function<void(int)> start = [&](int i) {
+            timers[static_cast<std::size_t>(i)].expires_after(
+                std::chrono::microseconds(random() % 5000));
+            timers[static_cast<std::size_t>(i)].async_wait([&, i](error_code ec) {
+                events.emplace_back(ec ? -i : i, manual_clock::now() - begin);
+                if (!ec && events.size() < 2000)
+                    start(i);
+            });
+        };
+        for (int i = 0; i < 50; ++i)
+            timers.emplace_back(context);
+        for (int i = 0; i < 50; ++i)
+            start(i);
+        while (events.size() < 2000) {
+            if (random() % 4 == 0)
+                timers[random() % 50].rearm_after(std::chrono::microseconds(random() % 7000));
+            else
+                manual_clock::advance_to_next(context);
+            poll(context);
+        }
+        return events;
+    };
+
+    const auto first = run();
+
+    BOOST_CHECK(first == run());
+}
+
+BOOST_AUTO_TEST_CASE(P1_C41_a_clock_that_is_set_back_delays_its_waits_and_loses_none) {
+    using clock = wall<1>;
+    clock::set(noon);
+    asio::io_context context;
+    timer_of<clock> before(context, 10ms);
+    timer_of<clock> kept(context, 20ms);
+    std::deque<outcome> o(3);
+    before.async_wait(record(o[0]));
+    kept.async_wait(record(o[1]));
+    clock::set(noon + 10ms);
+    look(context);
+    BOOST_REQUIRE(o[0].succeeded());
+
+    clock::set(noon - 1h);
+    timer_of<clock> after(context, 5ms);
+    after.async_wait(record(o[2]));
+    look(context);
+    BOOST_CHECK(o[1].pending() && o[2].pending());
+    clock::set(noon - 1h + 5ms);
+    look(context);
+    BOOST_CHECK(o[1].pending());
+    BOOST_CHECK(o[2].succeeded());
+    clock::set(noon + 19ms);
+    look(context);
+    BOOST_CHECK(o[1].pending());
+    clock::set(noon + 20ms);
+    look(context);
+
+    BOOST_CHECK(o[1].succeeded());
+}
+
+// The expiry had passed when it was set, but has no longer passed when the wait starts.
+BOOST_AUTO_TEST_CASE(P1_a_clock_that_is_set_back_by_less_than_a_tick_makes_no_wait_early) {
+    using clock = wall<2>;
+    clock::set(noon + 800us);
+    asio::io_context context;
+    timer_of<clock> timer(context);
+    timer.expires_at(clock::time_point(noon + 700us));
+    clock::set(noon + 200us);
+    outcome o;
+    timer.async_wait(record(o));
+
+    look(context);
+    BOOST_CHECK(o.pending());
+    clock::set(noon + 1ms);
+    look(context);
+
+    BOOST_CHECK(o.succeeded());
+}
+
+// If the expiry of a wait has passed when it is set, the wait is filed for the tick of its expiry,
+// to be due at once. Regression: a clock that was set back into that tick found it due, before its
+// expiry.
+BOOST_DATA_TEST_CASE(P1_a_wait_that_was_overdue_is_not_early_when_the_clock_is_set_back,
+                     boost::unit_test::data::make({false, true}) *
+                         boost::unit_test::data::make({false, true}),
+                     noticed, with_another) {
+    using clock = wall<93>;
+    clock::set(100s + 500ms);
+    asio::io_context context;
+    pawl::options options;
+    options.precision = 1s;
+    pawl::make_timer_service<clock>(context, options);
+    timer_of<clock> timer(context);
+    std::deque<outcome> o(2);
+    timer.expires_at(clock::time_point(100s + 427ms));
+    timer.async_wait(record(o[0]));
+
+    clock::set(60s);
+    if (noticed)
+        look(context);
+    clock::set(100s + 67ms);
+    if (with_another)
+        timer.async_wait(record(o[1]));
+    look(context);
+    BOOST_CHECK(o[0].pending() && o[1].pending());
+    clock::set(101s);
+    look(context);
+
+    BOOST_CHECK(o[0].succeeded());
+    BOOST_CHECK_EQUAL(o[1].succeeded(), with_another);
+}
+
+BOOST_AUTO_TEST_CASE(P2_a_wait_that_is_overdue_completes_at_once_also_after_a_clock_was_set_back) {
+    using clock = wall<94>;
+    clock::set(100s + 500ms);
+    asio::io_context context;
+    pawl::options options;
+    options.precision = 1s;
+    pawl::make_timer_service<clock>(context, options);
+    timer_of<clock> timer(context);
+    const auto overdue_wait = [&](std::chrono::nanoseconds expiry) {
+        outcome o;
+        timer.expires_at(clock::time_point(expiry));
+        timer.async_wait(record(o));
+        poll(context);
+        return o.succeeded();
+    };
+
+    BOOST_CHECK(overdue_wait(100s + 427ms));
+    clock::set(60s + 500ms); // nothing is filed
+    BOOST_CHECK(overdue_wait(60s + 427ms));
+    clock::set(60s + 400ms); // in the same tick
+    BOOST_CHECK(overdue_wait(60s + 300ms));
+    BOOST_CHECK(overdue_wait(60s + 400ms));
+}
+
+BOOST_AUTO_TEST_CASE(C41_a_clock_that_is_set_forward_makes_waits_due_in_order) {
+    using clock = wall<3>;
+    clock::set(noon);
+    asio::io_context context;
+    std::vector<int> order;
+    std::deque<timer_of<clock>> timers;
+    for (int i = 0; i < 100; ++i) {
+        timers.emplace_back(context, std::chrono::minutes(100 - i))
+            .async_wait([&order, i](error_code) { order.push_back(i); });
+    }
+
+    clock::set(noon + 1h);
+    look(context);
+    BOOST_CHECK_EQUAL(order.size(), 60u);
+    clock::set(noon + 24h);
+    look(context);
+
+    BOOST_CHECK_EQUAL(order.size(), 100u);
+    BOOST_CHECK(std::is_sorted(order.rbegin(), order.rend()));
+}
+
+// C41: the service is not told; it checks the clock by itself.
+BOOST_AUTO_TEST_CASE(C41_a_clock_that_is_set_forward_is_noticed_without_being_told) {
+    using clock = wall<4>;
+    clock::set(noon);
+    asio::io_context context;
+    timer_of<clock> timer(context, 1h);
+    outcome o;
+    timer.async_wait(record(o));
+    poll(context);
+
+    clock::set(noon + 2h);
+    run_to_end(context);
+
+    BOOST_CHECK(o.succeeded());
+}
+
+namespace {
+
+/// A clock that a test moves, and whose traits make Asio check again after `sleep`, whatever time
+/// is left: the usual way to fake the time of Asio's timers.
+template <int Tag>
+struct mocked : wall<100 + Tag> {
+    using duration = typename wall<100 + Tag>::duration;
+
+    static duration to_wait_duration(duration) {
+        ++looks;
+        return sleep;
+    }
+
+    static inline duration sleep{0};
+    static inline int looks = 0;
+};
+
+} // namespace
+
+// Regression: the driver was armed for a time that had passed by a steady clock, although no wait
+// was due. It woke up again and again, and poll() did not return.
+PAWL_NOT_ON_IO_URING
+BOOST_DATA_TEST_CASE(poll_returns_and_looks_at_the_clock_however_short_wait_traits_make_the_sleep,
+                     boost::unit_test::data::make({std::int64_t{0}, std::int64_t{1},
+                                                   std::int64_t{-1},
+                                                   std::numeric_limits<std::int64_t>::min()}),
+                     sleep) {
+    using clock = mocked<1>;
+    clock::sleep = std::chrono::nanoseconds(sleep);
+    clock::set(noon);
+    asio::io_context context;
+    pawl::basic_waitable_timer<wall<101>, clock> timer(context, 10s);
+    outcome o;
+    timer.async_wait(record(o));
+
+    BOOST_CHECK_EQUAL(units_of_poll(context), 0u);
+    clock::set(noon + 10s - 1ns);
+    BOOST_CHECK_EQUAL(units_of_poll(context), 0u);
+    BOOST_CHECK(o.pending());
+    clock::set(noon + 10s);
+    std::this_thread::sleep_for(1ms); // the shortest sleep of a reactor
+    BOOST_CHECK_EQUAL(units_of_poll(context), 1u);
+
+    BOOST_CHECK(o.succeeded());
+    BOOST_CHECK(context.stopped()); // P9
+}
+
+BOOST_AUTO_TEST_CASE(P8_a_clock_that_is_looked_at_often_is_not_once_the_last_wait_has_ended) {
+    using clock = mocked<3>;
+    clock::set(noon);
+    asio::io_context context;
+    pawl::basic_waitable_timer<wall<103>, clock> timer(context, 10s);
+    outcome o;
+    timer.async_wait(record(o));
+    const auto looks = [&] {
+        const int before = clock::looks;
+        context.restart();
+        context.run_for(1ms); // not poll(), for which select() may not know how long it may sleep
+        return clock::looks - before;
+    };
+    int seen = 0;
+    for (int i = 0; i < 1000 && seen == 0; ++i) // a busy machine may delay it
+        seen = looks();
+    BOOST_CHECK_NE(seen, 0);
+
+    timer.cancel();
+    units_of_poll(context);
+    const auto other_work = asio::make_work_guard(context);
+
+    BOOST_CHECK(o.aborted());
+    BOOST_CHECK_EQUAL(looks(), 0);
+}
+
+PAWL_NOT_ON_IO_URING
+BOOST_AUTO_TEST_CASE(P9_a_driver_on_a_clock_of_its_own_is_cancelled_with_the_last_wait) {
+    using clock = mocked<2>;
+    clock::set(noon);
+    asio::io_context context;
+    pawl::basic_waitable_timer<wall<102>, clock> timer(context, 10s);
+    outcome o[2];
+    timer.async_wait(record(o[0]));
+    units_of_poll(context);
+
+    timer.cancel();
+    run_to_end(context);
+    timer.expires_after(5s);
+    timer.async_wait(record(o[1]));
+    clock::set(noon + 5s);
+    run_to_end(context);
+
+    BOOST_CHECK(o[0].aborted());
+    BOOST_CHECK(o[1].succeeded());
+}
+
+namespace {
+
+/// A clock that a test moves; any `Rep`, and so any range.
+template <class Rep, class Period, int Tag>
+struct moved_clock {
+    using rep = Rep;
+    using period = Period;
+    using duration = std::chrono::duration<rep, period>;
+    using time_point = std::chrono::time_point<moved_clock>;
+    static constexpr bool is_steady = false;
+
+    static time_point now() { return present; }
+    static duration to_wait_duration(duration) { return duration::zero(); } // poll() checks it
+
+    static inline time_point present{};
+};
+
+/// A wait of `delay` that starts at `begin` completes after that delay, and not before.
+template <class Clock>
+void check_a_wait(typename Clock::time_point begin, typename Clock::duration delay,
+                  typename Clock::duration precision) {
+    Clock::present = begin;
+    asio::io_context context;
+    pawl::basic_waitable_timer<Clock, Clock> timer(context, delay);
+    pawl::basic_waitable_timer<Clock, Clock> within(context);
+    within.expires_within(delay, delay + precision * 5);
+    outcome o[2];
+    timer.async_wait(record(o[0]));
+    within.async_wait(record(o[1]));
+
+    units_of_poll(context);
+    Clock::present = begin + delay - precision;
+    units_of_poll(context);
+    BOOST_CHECK(o[0].pending() && o[1].pending());
+    Clock::present = begin + delay + precision;
+    units_of_poll(context);
+    BOOST_CHECK(o[0].succeeded());
+    Clock::present = begin + delay + precision * 6;
+    units_of_poll(context);
+
+    BOOST_CHECK(o[1].succeeded());
+    BOOST_CHECK(context.stopped());
+}
+
+} // namespace
+
+// Regression: ticks were shifted by half the range, and saturated: waits above were lost, and those
+// below early.
+PAWL_NOT_ON_IO_URING
+BOOST_AUTO_TEST_CASE(P1_P2_waits_are_exact_over_the_whole_range_of_a_clock_that_can_be_set) {
+    using clock = moved_clock<std::int64_t, std::nano, 1>;
+    using time_point = clock::time_point;
+    constexpr std::chrono::nanoseconds quarter(std::int64_t{1} << 62);
+
+    for (const time_point begin : std::initializer_list<time_point>{
+             time_point(quarter + 1h), time_point(quarter) - 30s, time_point::max() - 2min,
+             time_point(-quarter - 1h), time_point(-quarter) - 30s, time_point::min(),
+             time_point(-30s), time_point()})
+        check_a_wait<clock>(begin, 60s, 1ms);
+}
+
+PAWL_NOT_ON_IO_URING
+BOOST_AUTO_TEST_CASE(P1_P2_waits_are_exact_on_a_clock_of_any_representation) {
+    using narrow = moved_clock<std::int32_t, std::milli, 2>;
+    using natural = moved_clock<std::uint64_t, std::micro, 3>;
+    using small = moved_clock<std::uint32_t, std::milli, 4>;
+    using real = moved_clock<double, std::ratio<1>, 5>;
+
+    check_a_wait<narrow>(narrow::time_point::min(), 60s, 1ms);
+    check_a_wait<narrow>(narrow::time_point::max() - 2min, 60s, 1ms);
+    check_a_wait<natural>(natural::time_point(), std::chrono::seconds(60),
+                          std::chrono::milliseconds(1));
+    check_a_wait<natural>(natural::time_point::max() - std::chrono::minutes(2),
+                          std::chrono::seconds(60), std::chrono::milliseconds(1));
+    check_a_wait<natural>(natural::time_point(natural::duration(std::uint64_t{1} << 63)) -
+                              std::chrono::seconds(30),
+                          std::chrono::seconds(60), std::chrono::milliseconds(1));
+    check_a_wait<small>(small::time_point::max() - std::chrono::minutes(2),
+                        std::chrono::seconds(60), std::chrono::milliseconds(1));
+    check_a_wait<real>(real::time_point(real::duration(-30)), real::duration(60),
+                       real::duration(0.001));
+    check_a_wait<real>(real::time_point(real::duration(1e9)), real::duration(60),
+                       real::duration(0.001));
+}
+
+namespace {
+
+/// Waits that start at the end of the range, or before it and then reach the end.
+template <class Timer>
+void check_that_poll_ends(std::chrono::nanoseconds precision) {
+    using clock = typename Timer::clock_type;
+    constexpr auto end = clock::time_point::max();
+    for (const std::chrono::nanoseconds before : {0ns, 1ns, 500'000'000ns, 2'000'000'000ns}) {
+        for (const std::chrono::nanoseconds delay :
+             {1ns, 499'999'999ns, 500'000'000ns, 3'000'000'000ns}) {
+            clock::set(end - before);
+            asio::io_context context;
+            pawl::options o;
+            o.precision = precision;
+            o.rings.delays = {{1ns}, {500ms}, {3s}};
+            o.rings.round_up = true;
+            pawl::make_timer_service<Timer>(context, o);
+            Timer timer(context, delay);
+            outcome told;
+            timer.async_wait(record(told));
+
+            units_of_poll(context);
+            clock::set(end);
+            look(context);
+            units_of_poll(context);
+            if (told.pending()) // its tick does not begin
+                timer.cancel();
+
+            run_to_end(context);
+            BOOST_CHECK_EQUAL(told.calls, 1);
+        }
+    }
+}
+
+} // namespace
+
+// Regression: the clock cannot represent the start of the next tick. The driver was set for the end
+// of the range, which had come, and woke up forever.
+PAWL_NOT_ON_IO_URING
+BOOST_DATA_TEST_CASE(P8_poll_ends_when_a_clock_has_come_to_the_end_of_its_range,
+                     boost::unit_test::data::make({1ns, 1'000'000ns, 1'000'000'000ns}), precision) {
+    using steady = stepped_clock<struct end_of_range>;
+    using pawl::on_backend;
+    using traits = asio::wait_traits<steady>;
+
+    check_that_poll_ends<timer_of<steady>>(precision);
+    check_that_poll_ends<timer_of<wall<95>>>(precision);
+    check_that_poll_ends<
+        pawl::basic_waitable_timer<steady, on_backend<pawl::time::binary_wheel, traits>>>(
+        precision);
+    check_that_poll_ends<
+        pawl::basic_waitable_timer<steady, on_backend<pawl::time::timeout_rings, traits>>>(
+        precision);
+}
+
+BOOST_AUTO_TEST_CASE(P1_P7_many_waits_keep_their_order_when_the_clock_is_set_back) {
+    using clock = wall<5>;
+    clock::set(noon);
+    asio::io_context context;
+    std::vector<int> order;
+    std::deque<timer_of<clock>> timers;
+    for (int i = 0; i < 2000; ++i) {
+        timers.emplace_back(context, std::chrono::seconds(10 + i / 100))
+            .async_wait([&order, i](error_code) { order.push_back(i); });
+    }
+    clock::set(noon + 5s);
+    look(context);
+    clock::set(noon - 48h);
+    look(context);
+    BOOST_CHECK(order.empty());
+
+    clock::set(noon + 9s);
+    look(context);
+    BOOST_CHECK(order.empty());
+    clock::set(noon + 1h);
+    look(context);
+
+    BOOST_CHECK_EQUAL(order.size(), 2000u);
+    BOOST_CHECK(std::is_sorted(order.begin(), order.end()));
+}
+
+BOOST_AUTO_TEST_CASE(
+    P1_a_wait_that_starts_or_moves_before_anybody_notices_a_set_back_is_not_early) {
+    using clock = wall<91>;
+    clock::set(1h);
+    asio::io_context context;
+    timer_of<clock> started(context);
+    timer_of<clock> moved(context);
+    outcome a;
+    outcome b;
+    moved.expires_after(5h);
+    moved.async_wait(record(b));
+    asio::use_service<pawl::detail::service_registry>(context).for_each(
+        [](pawl::detail::registered_service& s) { (void)s.clock_moved(); }); // sees one hour
+
+    clock::set(30min);
+    started.expires_after(15min);
+    started.async_wait(record(a));
+    moved.rearm_after(15min);
+    poll(context);
+
+    BOOST_CHECK(a.pending());
+    BOOST_CHECK(b.pending());
+    clock::set(45min);
+    poll(context);
+    run_to_end(context);
+    BOOST_CHECK(a.succeeded());
+    BOOST_CHECK(b.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(P10_expire_all_reaches_the_timers_that_a_set_back_is_filing_anew) {
+    using clock = wall<90>;
+    for (int round = 0; round < 20; ++round) {
+        clock::set(1h);
+        asio::io_context context;
+        pawl::options o;
+        o.batch_limit = 4; // many steps, with the other thread in between
+        pawl::make_timer_service<clock>(context, o);
+        std::deque<timer_of<clock>> timers;
+        constexpr std::size_t n = 5'000;
+        for (std::size_t i = 0; i < n; ++i)
+            timers.emplace_back(context, 5h + std::chrono::seconds(i)).async_wait([](error_code) {
+            });
+        const auto look = [&] {
+            asio::use_service<pawl::detail::service_registry>(context).for_each(
+                [](pawl::detail::registered_service& s) { (void)s.clock_moved(); });
+        };
+        clock::set(2h);
+        look();
+        clock::set(30min);
+
+        std::atomic<bool> begun{false};
+        std::thread driver([&] {
+            begun = true;
+            look();
+        });
+        while (!begun) {
+        }
+        const std::size_t count = pawl::expire_all(context);
+        driver.join();
+
+        BOOST_REQUIRE_EQUAL(count, n);
+        context.poll();
+    }
+}
+
+BOOST_AUTO_TEST_CASE(P1_a_clock_before_its_epoch_makes_no_wait_early) {
+    using clock = wall<6>;
+    clock::set(-10s);
+    asio::io_context context;
+    timer_of<clock> timer(context, 5s);
+    outcome o;
+    timer.async_wait(record(o));
+
+    look(context);
+    BOOST_CHECK(o.pending());
+    clock::set(-5s - 1ns);
+    look(context);
+    BOOST_CHECK(o.pending());
+    clock::set(-5s + 1ms);
+    look(context);
+
+    BOOST_CHECK(o.succeeded());
+}
+
+BOOST_AUTO_TEST_SUITE_END()

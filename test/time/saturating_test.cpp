@@ -1,0 +1,77 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+// Arithmetic on time points at the ends of their range, compared with a wider integer.
+
+#define BOOST_TEST_MODULE saturating
+#include <boost/test/unit_test.hpp>
+
+#include <pawl/time/saturating.hpp>
+
+#include "../support/wide.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+using duration = std::chrono::nanoseconds;
+using time_point = std::chrono::time_point<clock, duration>;
+using pawl_test::wide;
+
+constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
+
+/// Both ends, the middle, the values where sums and differences start to leave the range, and their
+/// neighbours.
+constexpr std::array<std::int64_t, 21> counts{least,
+                                              least + 1,
+                                              least + 2,
+                                              least / 2 - 1,
+                                              least / 2,
+                                              least / 2 + 1,
+                                              -1000,
+                                              -2,
+                                              -1,
+                                              0,
+                                              1,
+                                              2,
+                                              1000,
+                                              most / 2 - 1,
+                                              most / 2,
+                                              most / 2 + 1,
+                                              most / 2 + 2,
+                                              most - 1000,
+                                              most - 2,
+                                              most - 1,
+                                              most};
+
+std::int64_t within_range(wide count) {
+    return static_cast<std::int64_t>(std::clamp(count, wide{least}, wide{most}));
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(a_sum_stops_at_the_ends_of_the_range) {
+    for (const auto a : counts) {
+        for (const auto b : counts)
+            BOOST_CHECK_EQUAL(pawl::detail::saturating_sum(time_point(duration(a)), duration(b))
+                                  .time_since_epoch()
+                                  .count(),
+                              within_range(wide{a} + b));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_difference_stops_at_the_ends_of_the_range) {
+    for (const auto a : counts) {
+        for (const auto b : counts)
+            BOOST_CHECK_EQUAL(pawl::detail::saturating_difference(time_point(duration(a)),
+                                                                  time_point(duration(b)))
+                                  .count(),
+                              within_range(wide{a} - b));
+    }
+}
