@@ -22,7 +22,6 @@
 #include <boost/asio/compose.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/execution_context.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/system/error_code.hpp>
 
 #include <algorithm>
@@ -238,6 +237,14 @@ private:
             sleeper.timer.async_wait(std::forward<Handler>(handler));
             hub->sleep(sleeper, number, position);
         }
+        /// Calls `handler` as soon as its executor can. post() would ask an executor that copies
+        /// functions for a copy of the handler; a wait does not.
+        template <class Handler>
+        void async_turn(Handler&& handler) {
+            hub->end_sleep(sleeper);
+            sleeper.timer.expires_at(detail::feed_timer::time_point::min()); // ends another read
+            sleeper.timer.async_wait(std::forward<Handler>(handler));
+        }
 
         void suspend() {
             if (ring->suspended())
@@ -295,8 +302,8 @@ private:
             if (phase == waits)
                 return op.complete(error, result);
             phase = completes; // never complete from within async_read()
-            const auto ex = self->sleeper.timer.get_executor();
-            boost::asio::post(ex, std::move(op));
+            const std::shared_ptr<state> s = self;
+            s->async_turn(std::move(op));
         }
 
         void look() {

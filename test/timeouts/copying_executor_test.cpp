@@ -15,6 +15,7 @@
 #include "../support/copying_executors.hpp"
 
 #include <pawl/cancel_after.hpp>
+#include <pawl/event_feed.hpp>
 #include <pawl/group.hpp>
 #include <pawl/interval_timer.hpp>
 #include <pawl/timeout.hpp>
@@ -34,6 +35,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 namespace {
 
@@ -352,6 +354,34 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_tick_is_delivered_once, Executor, styles) {
 
     BOOST_TEST(tick.succeeded());
     BOOST_TEST((ticks.next_tick() == manual_clock::now() + 1s));
+    BOOST_TEST(!f.handlers_live());
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_read_of_a_feed_tells_its_handler_once, Executor, styles) {
+    fixture<Executor> f;
+    auto reader = pawl::event_feed(f.context).join();
+    pawl::steady_timer timer(f.context, 1h);
+    std::array<pawl::timer_event, 8> events;
+    std::vector<std::size_t> counts;
+    const auto read = [&] {
+        reader.async_read(
+            events, asio::bind_executor(f.executor, [&, a = f.alive](error_code ec, auto got) {
+                BOOST_TEST(!ec);
+                counts.push_back(got.count);
+            }));
+    };
+
+    read(); // of what is to come
+    f.settle();
+    BOOST_TEST(counts.empty());
+    timer.async_wait([](error_code) {});
+    f.settle();
+    timer.cancel();
+    read(); // of what is there
+    BOOST_TEST(counts.size() == 1U);
+    f.settle();
+
+    BOOST_TEST(counts == (std::vector<std::size_t>{1, 1}), boost::test_tools::per_element());
     BOOST_TEST(!f.handlers_live());
 }
 

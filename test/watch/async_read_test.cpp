@@ -560,6 +560,19 @@ BOOST_AUTO_TEST_CASE(a_read_is_ended_by_another_one) {
     BOOST_TEST(second.kinds() == (kinds{kind::armed}), per_element());
 }
 
+BOOST_AUTO_TEST_CASE(a_read_that_is_not_yet_told_is_ended_by_another_one_that_finds_the_event) {
+    watched w;
+    a_read first, second;
+    first.start(w.reader);
+    w.context.poll();
+    pawl::steady_timer timer(w.context, 1h);
+    timer.async_wait(ignore); // wakes the first read at the next turn
+    second.start(w.reader);
+    w.context.poll();
+    BOOST_TEST(first.aborted());
+    BOOST_TEST(second.kinds() == (kinds{kind::armed}), per_element());
+}
+
 BOOST_AUTO_TEST_CASE(a_read_is_ended_by_expire_all) {
     watched w;
     a_read read;
