@@ -447,9 +447,12 @@ private:
 
     /// @param no_memory called if the driver cannot be set; returns whether to rethrow.
     template <class NoMemory>
-    void carry_out(commitment& todo, NoMemory no_memory) {
-        if (todo.empty())
-            return;
+    PAWL_DETAIL_ALWAYS_INLINE void carry_out(commitment& todo, NoMemory no_memory) {
+        if (!todo.empty()) [[unlikely]]
+            arm_and_go_on(todo, no_memory);
+    }
+    template <class NoMemory>
+    PAWL_DETAIL_NOINLINE void arm_and_go_on(commitment& todo, NoMemory& no_memory) {
         go_on(todo);
         if (!todo.arm)
             return;
