@@ -266,7 +266,7 @@ BOOST_AUTO_TEST_CASE(C35_a_handler_that_blocks_does_not_hold_up_those_that_were_
 
 BOOST_AUTO_TEST_CASE(C35_a_handler_may_poll_the_context_for_the_completions_behind_it) {
     asio::io_context io;
-    tut::steady_timer t(io, past()), aborted(io, 1h), soon(io, 2ms);
+    tut::steady_timer t(io, past()), aborted(io, 1h), soon(io, 200ms);
     std::string order;
     aborted.async_wait(record(order, 'a'));
     aborted.async_wait(record(order, 'b'));
@@ -289,7 +289,7 @@ BOOST_AUTO_TEST_CASE(C35_a_handler_may_poll_the_context_for_the_completions_behi
 
 BOOST_AUTO_TEST_CASE(C36_pending_waits_survive_stop_and_complete_after_restart) {
     asio::io_context io;
-    tut::steady_timer stopper(io, 1ms), during(io, 3ms), after(io, 8ms);
+    tut::steady_timer stopper(io, 1ms), during(io, 300ms), after(io, 310ms);
     fate f{}, g{};
     stopper.async_wait([&](error_code) { io.stop(); });
     during.async_wait(record(f));

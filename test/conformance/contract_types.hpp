@@ -31,7 +31,9 @@ BOOST_AUTO_TEST_CASE(C1_the_typedefs_are_the_template_with_the_clocks_of_std) {
 
     static_assert(std::is_same_v<tut::steady_timer, tut::basic_waitable_timer<steady_clock>>);
     static_assert(std::is_same_v<tut::system_timer, tut::basic_waitable_timer<system_clock>>);
-    static_assert(std::is_same_v<tut::high_resolution_timer,
+    // With libc++ both clocks are one, and the timers under test may replace those on it.
+    static_assert(std::is_same_v<high_resolution_clock, steady_clock> ||
+                  std::is_same_v<tut::high_resolution_timer,
                                  tut::basic_waitable_timer<high_resolution_clock>>);
     static_assert(
         std::is_same_v<tut::steady_timer,

@@ -211,8 +211,8 @@ open idle
 open half
 open busy
 tell idle "$get"
-tell half "${get}GET /folder/ HTTP/1.1\r\n"                      # in one piece: when the first ...
-tell busy "${get}GET /slow?ms=500 HTTP/1.1\r\nHost: h\r\n\r\n" # ... is answered, the second has started
+tell half "${get}GET /folder/ HTTP/1.1\r\n"                       # in one piece: when the first ...
+tell busy "${get}GET /slow?ms=2000 HTTP/1.1\r\nHost: h\r\n\r\n" # ... is answered, the second has started
 hear idle 'the index'
 hear half 'the index'
 hear busy 'the index'
@@ -225,7 +225,7 @@ closed half
 says 'a request that was half sent' 'of the folder' "$heard"
 says 'a request that was half sent' 'Connection: close' "$heard"
 closed busy
-says 'a running request' '500 ms' "$heard"
+says 'a running request' '2000 ms' "$heard"
 says 'a running request' 'Connection: close' "$heard"
 wait_for_end 0
 says 'the summary' ', cut off 0' "$(<"$scratch/stderr")"

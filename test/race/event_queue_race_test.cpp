@@ -376,7 +376,7 @@ void meet(act first, act second, running_context* other, overflow_policy policy,
         if (sleeps && mine == act::end) {
             while (!both->has_waiter())
                 std::this_thread::yield();
-            std::this_thread::sleep_for(5ms); // usually in wait()
+            std::this_thread::sleep_for(50ms); // now in wait(), which keeps the queue alive
         } else {
             race_support::pause(random, 4 * period);
         }

@@ -176,7 +176,7 @@ class RemindersTest(unittest.TestCase):
         self.until(lambda: self.begun_by(sleeper), "the sleeper has begun")
         sleeper.send_signal(signal.SIGSTOP)
         first = self.lines("begin", "slow")[0]
-        self.start_worker(lease=1_000)
+        self.start_worker(lease=20_000)  # its delivery is never cut, however slow the machine
 
         self.until(lambda: self.left() == 0, "the other one delivers it")
         sleeper.send_signal(signal.SIGCONT)

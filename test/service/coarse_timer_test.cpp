@@ -468,7 +468,10 @@ const steady::duration most_off = 3 * coarse_clock::resolution();
 using punctual_timer = pawl::basic_waitable_timer<punctual_clock>;
 static_assert(pawl::detail::keeps_time<punctual_clock, asio::wait_traits<punctual_clock>>);
 
-static_assert(std::chrono::is_clock_v<coarse_clock> && coarse_clock::is_steady);
+#ifndef _LIBCPP_VERSION // which lacks it
+static_assert(std::chrono::is_clock_v<coarse_clock>);
+#endif
+static_assert(coarse_clock::is_steady);
 static_assert(std::is_same_v<coarse_clock::time_point, steady::time_point>);
 static_assert(pawl::detail::keeps_time<coarse_clock, asio::wait_traits<coarse_clock>>);
 static_assert(!pawl::detail::has_latest_now<steady> &&

@@ -80,8 +80,9 @@ BOOST_DATA_TEST_CASE(P2_the_system_timer_is_set_for_the_tick_in_which_a_wait_is_
         with_precision(context, precision);
         pawl::steady_timer timer(context);
         outcome o;
-        timer.expires_at(a_tick(precision) + in_tick);
-        const auto due = a_tick(precision) + (in_tick == 0ns ? 0ns : precision);
+        const auto tick = a_tick(precision);
+        timer.expires_at(tick + in_tick);
+        const auto due = tick + (in_tick == 0ns ? 0ns : precision);
 
         const auto before = std::chrono::steady_clock::now();
         timer.async_wait(record(o));

@@ -227,12 +227,12 @@ BOOST_AUTO_TEST_CASE(time_is_real_until_it_is_paused_and_goes_on_from_where_it_s
 
 BOOST_AUTO_TEST_CASE(a_wait_of_real_time_is_stopped_by_a_pause_and_goes_on_after_it) {
     asio::io_context context;
-    pawl::steady_timer timer(context, 20ms);
+    pawl::steady_timer timer(context, 300ms);
     bool ended = false;
     timer.async_wait([&](error_code ec) { ended = !ec; });
 
     virtual_time::pause();
-    BOOST_TEST(context.run_for(40ms) == 0U);
+    BOOST_TEST(context.run_for(400ms) == 0U);
     BOOST_TEST(!ended);
     virtual_time::resume();
     context.run();
@@ -412,11 +412,15 @@ BOOST_FIXTURE_TEST_CASE(contexts_that_are_run_together_have_their_deadlines_in_o
         asio::detached);
 
     std::thread thread([&] { virtual_time::run(other, 1ms); });
-    // Until the thread has arrived, time would not wait for its context.
     asio::co_spawn(
         context, [&]() -> awaitable<void> { co_await pawl::sleep_for(3min); }, asio::detached);
-    std::promise<void> there;
-    asio::post(other, [&] { there.set_value(); });
+    // Until both threads have arrived, time would not wait for the other context.
+    std::promise<void> there, here;
+    asio::post(other, [&] {
+        there.set_value();
+        here.get_future().get();
+    });
+    asio::post(context, [&] { here.set_value(); });
     there.get_future().get();
     virtual_time::run(context, 1ms);
     thread.join();

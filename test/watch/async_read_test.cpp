@@ -360,9 +360,9 @@ BOOST_AUTO_TEST_CASE(it_is_told_of_an_expiry) {
         pawl::options o;
         o.completions_per_turn = per_turn;
         at_work w(o);
+        sleeper s(*w.feed, {kind::started}); // first: it is to sleep when the wait expires
         pawl::steady_timer timer(w.context, 30ms);
         timer.async_wait(ignore);
-        sleeper s(*w.feed, {kind::started});
         BOOST_TEST(s.told() == (kinds{kind::started}), per_element());
     }
 }
