@@ -113,7 +113,7 @@ PAWL_TYPED_CASE(a_wait_is_armed_due_and_started, Timer, every_timer) {
 
 PAWL_TYPED_CASE(waits_of_one_timer_start_one_by_one, Timer, every_timer) {
     watched w;
-    Timer timer(w.context, 50ms);
+    Timer timer(w.context, 1ms);
     for (int i = 0; i != 3; ++i)
         timer.async_wait(ignore);
     w.context.run();
@@ -538,7 +538,7 @@ BOOST_AUTO_TEST_CASE(lateness_of_a_wait_on_another_context_is_that_of_its_start_
     set_clock::set(100s);
     set_timer timer(w.context, 0s);
     timer.async_wait(asio::bind_executor(other, ignore));
-    w.context.run_for(20s);
+    w.context.run_for(20ms);
     set_clock::set(107s);
     other.run();
     const seen s = w.read();
@@ -551,7 +551,7 @@ BOOST_AUTO_TEST_CASE(a_wait_on_another_context_starts_there) {
     watched w;
     pawl::steady_timer timer(w.context, 1ms);
     timer.async_wait(asio::bind_executor(other, ignore));
-    while (w.context.run_one_for(200ms) != 0) {
+    while (w.context.run_one_for(20ms) != 0) {
     }
     seen s = w.read();
     BOOST_TEST(s.kinds() == (kinds{kind::armed, kind::due}), per_element());
@@ -565,7 +565,7 @@ BOOST_AUTO_TEST_CASE(a_handler_whose_context_is_destroyed_is_shut_down) {
     watched w;
     pawl::steady_timer timer(w.context, 1ms);
     timer.async_wait(asio::bind_executor(*other, ignore));
-    while (w.context.run_one_for(200ms) != 0) {
+    while (w.context.run_one_for(20ms) != 0) {
     }
     other.reset();
     BOOST_TEST(w.read().kinds() == (kinds{kind::armed, kind::due, kind::shut_down}), per_element());
