@@ -21,11 +21,16 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdlib>
 #include <fstream>
+#include <latch>
 #include <memory>
 #include <new>
 #include <random>
+#include <thread>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 namespace {
 
@@ -99,4 +104,33 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P8_without_memory_a_wait_is_refused_and_the_others
     BOOST_TEST(aborted + expired == started + 1);
     while (made != 0)
         timers[--made].~Timer();
+}
+
+// The C library allocates when a thread registers what it has to destroy at its end, and ends the
+// process if it cannot.
+BOOST_AUTO_TEST_CASE(P8_a_thread_without_memory_runs_its_first_waits) {
+    constexpr std::size_t count = 1000;
+    std::size_t expired = 0;
+    boost::asio::io_context context;
+    std::vector<pawl::steady_timer> timers;
+    for (std::size_t i = 0; i != count; ++i)
+        timers.emplace_back(context, 1ms).async_wait([&](error_code ec) { expired += !ec; });
+
+    std::latch begin(1);
+    std::thread runs([&] {
+        begin.wait();
+        context.run();
+    });
+    {
+        const limit_memory limit(0);
+        void* taken = nullptr; // a list
+        for (std::size_t size = 1 << 20; size >= sizeof(void*); size /= 2)
+            while (void* const more = std::malloc(size))
+                taken = ::new (more) void*(taken);
+        begin.count_down();
+        runs.join();
+        while (taken)
+            std::free(std::exchange(taken, *static_cast<void**>(taken)));
+    }
+    BOOST_TEST(expired == count);
 }

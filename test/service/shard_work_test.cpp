@@ -702,7 +702,7 @@ PAWL_TYPED_CASE(P6_P10_expire_all_detaches_in_one_step_and_ends_waits_in_batches
 // of them.
 PAWL_TYPED_CASE(P10_what_is_moved_while_expire_all_ends_waits_is_filed_anew, Backend, backends) {
     bench<Backend> b(with(16, 1));
-    const auto due = [](std::size_t i) { return (i % 63 + 1) << (6 * (i / 126)); };
+    const auto due = [](std::uint64_t i) { return (i % 63 + 1) << (6 * (i / 126)); };
     crowd<Backend> c(b, std::size_t{9} * 126);
     for (std::size_t i = 0; i < c.timers.size(); ++i)
         b.start(c.timers[i], c.waits[i], due(i));

@@ -26,6 +26,8 @@
 #ifndef PAWL_SERVICE_SERVICE_CACHE_HPP
 #define PAWL_SERVICE_SERVICE_CACHE_HPP
 
+#include <pawl/wait/thread_end.hpp>
+
 #include <pawl/config.hpp>
 
 #include <boost/asio/execution_context.hpp>
@@ -77,11 +79,13 @@ public:
     }
 
 private:
+    enum class phase : unsigned char { unused, used, ended }; ///< of this thread
+
     struct memory {
         const boost::asio::execution_context* context = nullptr;
         dispatcher* home = nullptr;
         service_life* life = nullptr; ///< shared, unless null
-        bool closed = false;          ///< the thread is ending
+        phase thread = phase::unused;
     };
 
     /// Its destruction disables the cache of the thread.
@@ -89,27 +93,34 @@ private:
         void touch() const noexcept {}
         ~at_thread_end() {
             forget();
-            memory_.closed = true;
+            memory_.thread = phase::ended;
         }
     };
 
     PAWL_DETAIL_NOINLINE static dispatcher& search(boost::asio::execution_context& context) {
         Service& service = boost::asio::use_service<Service>(context);
         dispatcher& home = service.enter();
-        if (!memory_.closed) {
-            static thread_local const at_thread_end end;
-            end.touch();
+        if (may_remember()) {
             service.life().share();
             forget();
-            memory_ = {&context, &home, &service.life()};
+            memory_ = {&context, &home, &service.life(), phase::used};
         }
         return home;
+    }
+
+    [[nodiscard]] static bool may_remember() noexcept {
+        if (memory_.thread == phase::unused && can_register_thread_end()) {
+            static thread_local const at_thread_end end;
+            end.touch();
+            memory_.thread = phase::used;
+        }
+        return memory_.thread == phase::used;
     }
 
     static void forget() noexcept {
         if (memory_.life)
             memory_.life->release();
-        memory_ = {};
+        memory_ = {.thread = memory_.thread};
     }
 
     // constinit and trivially destructible: an access needs no initialisation check.

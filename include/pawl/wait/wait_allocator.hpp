@@ -26,6 +26,8 @@
 #ifndef PAWL_WAIT_WAIT_ALLOCATOR_HPP
 #define PAWL_WAIT_WAIT_ALLOCATOR_HPP
 
+#include <pawl/wait/thread_end.hpp>
+
 #include <pawl/config.hpp>
 
 #include <boost/asio/associated_allocator.hpp>
@@ -139,7 +141,7 @@ private:
 
     /// The list is full, or this is the first block that the thread frees.
     PAWL_DETAIL_NOINLINE static void put_in_full_list(void* p, std::size_t which) noexcept {
-        if (!keeps || kept_.thread != memory::phase::unused)
+        if (!keeps || kept_.thread != memory::phase::unused || !can_register_thread_end())
             return ::operator delete(p);
         static thread_local const at_thread_end end;
         end.touch();
