@@ -294,7 +294,10 @@ BOOST_AUTO_TEST_CASE(C41_a_jump_of_a_clock_that_is_not_steady) {
         BOOST_TEST(!early);
     } else {
         io.run_for(40ms);
+#if !defined(                                                                                      \
+    BOOST_ASIO_DISABLE_TIMERFD) // otherwise Asio reads all clocks whenever its reactor runs
         BOOST_TEST(f == fate::pending);
+#endif
         t.cancel();
         run_to_end(io);
     }
