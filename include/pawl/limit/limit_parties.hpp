@@ -65,13 +65,13 @@ public:
     }
 
     /// The party that emits the signal of the limit.
-    enum class emitter { nobody, start, wait };
+    enum class emitter { none, start, wait };
 
     [[nodiscard]] emitter fire() noexcept {
         // acquire: pairs with leave_start(). The writes of this thread are released when it leaves.
         const unsigned before = word_.fetch_or(fired, std::memory_order_acquire);
         if (!(before & operation))
-            return emitter::nobody;
+            return emitter::none;
         return before & start ? emitter::start : emitter::wait;
     }
 

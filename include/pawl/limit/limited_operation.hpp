@@ -220,7 +220,7 @@ public:
     void wait_ended(const boost::system::error_code& ec) {
         if (!this->was_cancelled()) {
             const limit_parties::emitter emitter = parties_.fire();
-            if (emitter != limit_parties::emitter::nobody)
+            if (emitter != limit_parties::emitter::none)
                 judge(verdict::who::limit, ec);
             if (emitter == limit_parties::emitter::wait)
                 return emit_and_leave(type_, limit_parties::wait);
