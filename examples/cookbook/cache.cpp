@@ -67,7 +67,6 @@ private:
     pawl::basic_waitable_timer<Clock> sweep_;
 };
 
-// [recipe]
 template <class Key, class Value, class Clock>
 const Value* cache<Key, Value, Clock>::get(const Key& key) {
     const auto found = entries_.find(key);
@@ -90,7 +89,6 @@ void cache<Key, Value, Clock>::sleep() {
         sleep();
     });
 }
-// [recipe end]
 
 template <class Key, class Value, class Clock>
 void cache<Key, Value, Clock>::put(const Key& key, Value value) {

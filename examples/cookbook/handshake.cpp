@@ -34,7 +34,6 @@ asio::awaitable<void> write_line(tcp::socket& to, std::string line) {
     co_await asio::async_write(to, asio::buffer(line), asio::use_awaitable);
 }
 
-// [recipe]
 asio::awaitable<std::string> shake_hands(tcp::socket& peer, std::string& buffer) {
     const std::string name = co_await read_line(peer, buffer);
     co_await write_line(peer, "welcome");
@@ -49,7 +48,6 @@ asio::awaitable<void> session(tcp::socket peer, clock_type::duration limit) {
         co_await write_line(peer, name + " said " + line);
     }
 }
-// [recipe end]
 
 // --- clients -------------------------------------------------------------------------------------
 

@@ -30,7 +30,6 @@ using boost::system::error_code;
 using cookbook::check;
 using namespace std::chrono_literals;
 
-// [recipe]
 template <class Timer>
 asio::awaitable<void> echo(tcp::socket& peer, Timer& silence, typename Timer::duration idle) {
     std::array<char, 1024> data;
@@ -47,7 +46,6 @@ asio::awaitable<void> session(tcp::socket peer, typename Timer::duration idle) {
     Timer silence(peer.get_executor());
     co_await pawl::timeout(silence, idle, echo(peer, silence, idle));
 }
-// [recipe end]
 
 using pawl::manual_clock;
 

@@ -63,7 +63,6 @@ private:
     std::list<timer> queue_; // in the order of their slots, one interval apart
 };
 
-// [recipe]
 template <class Clock>
 struct token_bucket<Clock>::place {
     place(token_bucket& b, const asio::any_io_executor& ex) : bucket(b) {
@@ -95,7 +94,6 @@ asio::awaitable<void> token_bucket<Clock>::take() {
     co_await mine.turn->async_wait(asio::use_awaitable);
     mine.has_token = true;
 }
-// [recipe end]
 
 // --- producers -----------------------------------------------------------------------------------
 

@@ -112,7 +112,6 @@ private:
     bool is_deaf_ = false;               ///< the subscription is lost
 };
 
-// [recipe]
 /// Takes the first reminder if it is due, by a claim that ends by itself.
 const std::string claim_script = now + R"(
 local due, texts, claims, numbers, lease = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1]
@@ -155,7 +154,6 @@ void worker::on_added(milliseconds delay) {
     if (soonest_ < next_.expiry())
         next_.rearm_at(soonest_);
 }
-// [recipe end]
 
 asio::awaitable<claim> worker::take(redis_connection& redis) {
     const std::vector<std::string> words{

@@ -45,7 +45,6 @@ asio::awaitable<std::string> ask(tcp::endpoint where, std::string question) {
     co_return co_await read_line(server, buffer);
 }
 
-// [recipe]
 asio::awaitable<std::string> look_up(tcp::endpoint shop, std::string item, pawl::deadline d) {
     const std::string price = co_await ask(shop, "price " + item);
     std::string rating = "unrated"; // nice to have: may take a quarter of what is left
@@ -66,7 +65,6 @@ asio::awaitable<std::string> answer(tcp::endpoint shop, std::string item, pawl::
         co_return e.code() == pawl::error::timed_out ? "504 too late" : "502 " + e.code().message();
     }
 }
-// [recipe end]
 
 asio::awaitable<void> session(tcp::socket peer, tcp::endpoint shop) {
     for (std::string buffer;;) {

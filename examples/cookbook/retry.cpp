@@ -48,7 +48,6 @@ bool is_transient(error_code ec) {
            ec == asio::error::connection_reset || ec == asio::error::eof;
 }
 
-// [recipe]
 template <class Clock, class Attempt, class Random>
 std::invoke_result_t<Attempt&> retry(pawl::basic_deadline<Clock> d, backoff b, Attempt attempt,
                                      Random& random) {
@@ -69,7 +68,6 @@ std::invoke_result_t<Attempt&> retry(pawl::basic_deadline<Clock> d, backoff b, A
         co_await pawl::sleep_until(Clock::now() + pause); // throws when it is cancelled
     }
 }
-// [recipe end]
 
 // --- a service that fails ------------------------------------------------------------------------
 

@@ -14,15 +14,19 @@
 #include <pawl/timeout.hpp>
 
 #include <boost/asio.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/system/error_code.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <exception>
 #include <iostream>
+#include <limits>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -31,6 +35,7 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
+using clock_type = std::chrono::steady_clock;
 using cookbook::check;
 using namespace std::chrono_literals;
 
@@ -52,7 +57,6 @@ asio::awaitable<std::string> answer(std::string request) {
     co_return "done: " + request;
 }
 
-// [recipe]
 struct server {
     explicit server(asio::io_context& context) : accepting(context), sessions(context) {}
 
@@ -94,7 +98,42 @@ asio::awaitable<bool> shut_down(server& s, std::chrono::milliseconds grace) {
     co_await s.sessions.async_drained(pawl::timeout(1s, token));
     co_return false;
 }
-// [recipe end]
+
+/// One direction of a relay. Ends with the stream, or when no byte has gone either way for a while: for 30 s,
+/// and for 1 s once the server shuts down.
+asio::awaitable<void> pump(tcp::socket& from, tcp::socket& to, clock_type::time_point& last_byte,
+                           server& s) {
+    constexpr auto token = asio::as_tuple(asio::use_awaitable);
+    std::array<char, 4096> data;
+    for (;;) {
+        const auto seen = last_byte;
+        error_code failed;
+        std::size_t size = 0;
+        if (!s.idle.cancelled())
+            std::tie(failed, size) = co_await from.async_read_some(
+                asio::buffer(data), pawl::timeout_at(seen + 30s, pawl::in_group(s.idle, token)));
+        else
+            std::tie(failed, size) = co_await from.async_read_some(
+                asio::buffer(data), pawl::timeout_at(seen + 1s, token));
+        if (failed == pawl::error::shutting_down)
+            continue; // nothing was read; from now on a short silence will do
+        if (failed == pawl::error::timed_out && last_byte != seen)
+            continue; // the other direction has moved
+        if (failed)
+            break;
+        last_byte = clock_type::now();
+        co_await asio::async_write(to, asio::buffer(data, size),
+                                   pawl::timeout(10s, asio::use_awaitable));
+    }
+    error_code ignored; // the other side may be gone
+    to.shutdown(tcp::socket::shutdown_send, ignored);
+}
+
+asio::awaitable<void> relay(tcp::socket client, tcp::socket upstream, server& s) {
+    using namespace asio::experimental::awaitable_operators;
+    auto last_byte = clock_type::now();
+    co_await (pump(client, upstream, last_byte, s) && pump(upstream, client, last_byte, s));
+}
 
 /// Reads until the connection ends, which the server must do.
 asio::awaitable<std::string> talk(tcp::socket& peer, std::string_view request) {
@@ -148,6 +187,67 @@ public:
     error_code refused;
 };
 
+/// A client, a relay, and an upstream that sends back what it gets. The server shuts down after the first byte.
+class relay_scene {
+public:
+    /// The client sends its next byte when the last one has come back, `bytes` in all. Then it waits for the end.
+    relay_scene(int bytes, std::chrono::milliseconds grace) {
+        log_of_sessions.clear();
+        auto [client, inner] = connected_pair();
+        auto [outer, upstream] = connected_pair();
+        asio::co_spawn(context_, relay(std::move(inner), std::move(outer), server_),
+                       pawl::in_group(server_.sessions, log_end));
+        asio::co_spawn(context_, send_back(upstream), cookbook::rethrow);
+        asio::co_spawn(context_, ping(client, bytes), cookbook::rethrow);
+        if (bytes != 0)
+            while (echoed == 0)
+                context_.run_one();
+        asio::co_spawn(context_, shut_down(server_, grace),
+                       [&](std::exception_ptr e, bool by_themselves) {
+                           cookbook::rethrow(e);
+                           in_time = by_themselves;
+                       });
+        context_.run(); // returns: no work is left
+    }
+
+    int echoed = 0;
+    bool in_time = false;
+
+private:
+    std::pair<tcp::socket, tcp::socket> connected_pair() {
+        tcp::acceptor acceptor(context_, {asio::ip::address_v4::loopback(), 0});
+        tcp::socket near(context_);
+        near.connect(acceptor.local_endpoint());
+        return {std::move(near), acceptor.accept()};
+    }
+
+    asio::awaitable<void> send_back(tcp::socket& peer) {
+        constexpr auto token = asio::as_tuple(asio::use_awaitable);
+        for (char byte = 0;;) {
+            if (auto [end, n] = co_await peer.async_read_some(asio::buffer(&byte, 1), token); end)
+                break;
+            co_await asio::async_write(peer, asio::buffer(&byte, 1), token);
+        }
+        peer.close();
+    }
+
+    asio::awaitable<void> ping(tcp::socket& peer, int bytes) {
+        constexpr auto token = asio::as_tuple(asio::use_awaitable);
+        char byte = 'x';
+        for (error_code end; !end;) {
+            if (echoed < bytes)
+                co_await asio::async_write(peer, asio::buffer(&byte, 1), token);
+            std::tie(end, std::ignore) =
+                co_await peer.async_read_some(asio::buffer(&byte, 1), token);
+            echoed += end ? 0 : 1;
+        }
+        peer.close();
+    }
+
+    asio::io_context context_;
+    server server_{context_};
+};
+
 } // namespace
 
 int main() {
@@ -170,5 +270,16 @@ int main() {
         check(log_of_sessions.back() == shutting_down, "and the log says why");
     }
     check(scene({}).in_time, "without a session there is nothing to wait for");
+    {
+        const relay_scene s(100, 1min);
+        check(s.in_time, "a relay ends after a short silence");
+        check(s.echoed == 100, "and not before it");
+        check(log_of_sessions.size() == 1, "it is a session like any other");
+    }
+    check(relay_scene(0, 1min).in_time, "a silent relay ends");
+    {
+        const relay_scene s(std::numeric_limits<int>::max(), 100ms);
+        check(!s.in_time && s.echoed > 0, "a relay that is never silent is ended");
+    }
     return cookbook::exit_status();
 }

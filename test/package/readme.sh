@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: BSL-1.0
 #
 # Runs the installation ways of doc/getting-started.md exactly as printed: each block of commands that follows a line
-# <!-- run: NAME -->, in a copy of the checkout, with a home of its own. (The test doc_snippets shows that the program
+# <!-- run: NAME -->, in a copy of the checkout, with a home of its own. (The test doc_code shows that the program
 # of README.md compiles and runs.)
 #
 # The way `system` installs Pawl into /usr/local, and this script uninstalls it: it needs root, and no Pawl there.

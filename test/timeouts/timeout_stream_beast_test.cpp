@@ -176,7 +176,8 @@ struct secure_pair {
 
 template <class SslStream>
 asio::awaitable<void> handshake(SslStream& stream, ssl::stream_base::handshake_type role) {
-    const auto scope = beast::get_lowest_layer(stream).limit_handshake();
+    const auto scope =
+        beast::get_lowest_layer(stream).limit_handshake(); // stream_limits::handshake, from now
     co_await stream.async_handshake(role, use_awaitable);
 }
 
