@@ -519,7 +519,7 @@ BOOST_AUTO_TEST_CASE(an_interval_ticks_in_a_loop_and_under_operators) {
     BOOST_TEST(winner == 0U);
 }
 
-// doc/tuning.md
+// doc/performance.md
 
 BOOST_AUTO_TEST_CASE(rings_have_a_delay_each) {
     asio::io_context context;
