@@ -430,10 +430,12 @@ struct obedient_layer {
     /// Destroys the handler of a read of no bytes uncalled.
     template <class Buffers, class Token>
     void async_read_some(const Buffers& buffers, Token&& token) {
-        if (asio::buffer_size(buffers) == 0) [[maybe_unused]]
+        if (asio::buffer_size(buffers) == 0) {
             const auto dropped = std::forward<Token>(token);
-        else
+            BOOST_TEST(!asio::get_associated_cancellation_slot(dropped).is_connected());
+        } else {
             reader->async_run(std::forward<Token>(token));
+        }
     }
     template <class Buffers, class Token>
     auto async_write_some(const Buffers&, Token&& token) {
