@@ -8,10 +8,19 @@
 #define BOOST_TEST_MODULE interval_grid
 #include <boost/test/unit_test.hpp>
 
+#include "../service/counted_new.hpp"
+
+#include <pawl/basic_interval_timer.hpp>
+
 #include <pawl/interval/interval_grid.hpp>
+
+#include <boost/asio/error.hpp>
+#include <boost/system/error_code.hpp>
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
+#include <stdexcept>
 
 namespace {
 
@@ -62,6 +71,69 @@ BOOST_AUTO_TEST_CASE(what_is_taken_back_leaves_the_tick_that_follows_a_delivered
 
     BOOST_CHECK_EQUAL(grid.scheduled().number, tick.number + 1);
     BOOST_CHECK(grid.scheduled().due == start + 1s);
+}
+
+// What a reset has changed besides the time of the tick shows when the period changes.
+BOOST_AUTO_TEST_CASE(what_is_taken_back_leaves_no_trace) {
+    grid_type grid(start, 1s, pawl::missed_tick_policy::burst, {start});
+    BOOST_REQUIRE_EQUAL(grid.deliver(grid.join().number, {start}), 0u);
+    auto before = grid.save();
+    grid.reset_at(start + 5s);
+    grid.restore(before);
+    BOOST_CHECK(grid.set_period(3s, start).due == start + 3s);
+
+    before = grid.save();
+    grid.reset(start + 500ms);
+    grid.restore(before);
+    BOOST_CHECK(grid.set_period(2s, start).due == start + 2s);
+
+    before = grid.save();
+    grid.set_period(7s, start);
+    grid.restore(before);
+    BOOST_CHECK(grid.period() == 2s);
+    BOOST_CHECK(grid.scheduled().due == start + 2s);
+}
+
+BOOST_AUTO_TEST_CASE(waits_for_one_tick_need_no_memory_in_the_grid) {
+    grid_type grid(start, 1s, pawl::missed_tick_policy::burst, {start});
+    const auto before = counted_new::calls.load();
+    for (int i = 0; i < 100; ++i)
+        (void)grid.join();
+
+    BOOST_CHECK_EQUAL(counted_new::calls.load(), before);
+}
+
+BOOST_AUTO_TEST_CASE(a_policy_that_is_none_is_refused_and_changes_nothing) {
+    using policy = pawl::missed_tick_policy;
+    const auto none = static_cast<policy>(7);
+    BOOST_CHECK_THROW(grid_type(start, 1s, none, {start}), std::invalid_argument);
+    for (const policy p : {policy::burst, policy::delay, policy::skip}) {
+        grid_type grid(start, 1s, p, {start});
+        BOOST_CHECK_THROW(grid.set_policy(none), std::invalid_argument);
+        BOOST_CHECK(grid.policy() == p);
+    }
+}
+
+// Otherwise a timer would be kept for it.
+BOOST_AUTO_TEST_CASE(a_wait_that_ends_without_its_tick_is_not_awaited) {
+    using ticket = pawl::detail::interval_ticket<std::chrono::steady_clock>;
+    const auto grid = std::make_shared<grid_type>(start, 1s, pawl::missed_tick_policy::burst,
+                                                  grid_type::sight{start});
+    {
+        const ticket destroyed(grid);
+        BOOST_CHECK(grid->awaited(0));
+    }
+    BOOST_CHECK(!grid->awaited(0));
+
+    bool awaited = true;
+    const auto look = [&](const boost::system::error_code&, std::uint64_t) {
+        awaited = grid->awaited(0);
+    };
+    pawl::detail::interval_handler<std::chrono::steady_clock, decltype(look)> handler(ticket(grid),
+                                                                                      look);
+    BOOST_CHECK(grid->awaited(0));
+    handler(boost::asio::error::operation_aborted);
+    BOOST_CHECK(!awaited); // by a wait that the handler starts
 }
 
 // The clock gains while a tick is pending. Up to a second may be an adjustment.

@@ -1101,6 +1101,19 @@ BOOST_FIXTURE_TEST_CASE(a_handler_that_is_held_up_moves_with_the_interval, held_
     BOOST_CHECK(late.aborted());
 }
 
+BOOST_FIXTURE_TEST_CASE(an_interval_that_is_assigned_to_itself_keeps_its_waits, held_up) {
+    delivery next;
+    ticks.async_wait(record(next));
+    interval& same = ticks;
+    ticks = std::move(same);
+    elsewhere.poll();
+    poll(context);
+
+    BOOST_CHECK(late.ticked());
+    BOOST_CHECK(next.pending());
+    BOOST_CHECK_EQUAL(ticks.cancel(), one);
+}
+
 BOOST_FIXTURE_TEST_CASE(a_handler_that_is_held_up_is_aborted_by_destruction, held_up) {
     { const interval doomed(std::move(ticks)); }
     elsewhere.poll();

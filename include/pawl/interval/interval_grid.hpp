@@ -229,10 +229,10 @@ private:
         if constexpr (Clock::is_steady) {
             return false;
         } else {
-            const duration shown = saturating_difference(s.now, seen_.now);
             const auto passed = std::chrono::ceil<duration>(s.steady - seen_.steady);
+            const time_point latest = saturating_sum(seen_.now, passed + most_gained);
             seen_ = s;
-            return shown > passed && shown - passed > most_gained;
+            return s.now > latest;
         }
     }
 
