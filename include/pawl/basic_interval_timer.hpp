@@ -49,7 +49,7 @@ public:
         if (ec)
             ticket_.give_up();
         else
-            missed = ticket_.use(Clock::now());
+            missed = ticket_.use(see_clock<Clock>());
         std::move(handler_)(ec, missed);
     }
 
@@ -77,6 +77,10 @@ private:
 ///     report(missed);
 /// }
 /// @endcode
+///
+/// Ticks are points of the clock. If it is set ahead, the ticks that it leaves out are missed, and
+/// do not follow under any policy. If it is set back, the scheduled tick stays where it is; reset()
+/// moves it.
 ///
 /// Arithmetic on time saturates. A tick that is due at `time_point::max()` never comes.
 ///
@@ -133,7 +137,8 @@ public:
     /// @throws std::invalid_argument unless `period` is greater than zero.
     basic_interval_timer(const executor_type& ex, const time_point& start, const duration& period,
                          pawl::missed_tick_policy policy = pawl::missed_tick_policy::burst)
-        : grid_(std::make_shared<grid_type>(start, period, policy)), timer_(ex, start) {}
+        : grid_(std::make_shared<grid_type>(start, period, policy, detail::see_clock<Clock>())),
+          timer_(ex, start) {}
 
     /// As above, with the executor of an execution context.
     template <class ExecutionContext>
@@ -141,6 +146,15 @@ public:
     basic_interval_timer(ExecutionContext& context, const time_point& start, const duration& period,
                          pawl::missed_tick_policy policy = pawl::missed_tick_policy::burst)
         : basic_interval_timer(executor_type(context.get_executor()), start, period, policy) {}
+
+    /// @cond
+    template <class Context, class... Args>
+        requires(std::is_arithmetic_v<Args> || ...)
+    basic_interval_timer(Context&&, const Args&...) : basic_interval_timer(refused()) {
+        static_assert(!(std::is_arithmetic_v<Args> || ...),
+                      "pawl: a period is a duration with a unit, such as 10s");
+    }
+    /// @endcond
 
     basic_interval_timer(const basic_interval_timer&) = delete;
     basic_interval_timer& operator=(const basic_interval_timer&) = delete;
@@ -267,8 +281,8 @@ public:
     /// The handler is invoked exactly once, never from within this function:
     /// @li with no error, once the tick is due, and with the number of further whole ticks missed
     ///     up to its delivery. 0 means that the tick was at most 5 ms late, or late but before the
-    ///     next tick was due. With missed_tick_policy::burst those ticks follow at once; otherwise
-    ///     they are skipped.
+    ///     next tick was due. With missed_tick_policy::burst those ticks follow at once; otherwise,
+    ///     and if the clock was set ahead, they are skipped.
     /// @li with `boost::asio::error::operation_aborted` and 0 if the wait was cancelled by
     ///     cancel(), the destruction of the interval, or its cancellation slot. No tick is
     ///     consumed.
@@ -330,6 +344,8 @@ private:
         std::uint64_t tick;
         timer_type timer;
     };
+
+    static basic_interval_timer refused();
 
     template <class Handler>
     void start(Handler&& handler) {

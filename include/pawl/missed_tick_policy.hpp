@@ -11,7 +11,8 @@
 namespace pawl {
 
 /// What an interval timer does after a missed tick: one that is delivered more than 5 ms late. The
-/// three policies are those of tokio's `MissedTickBehavior`.
+/// three policies are those of tokio's `MissedTickBehavior`. If the clock was set ahead, each skips
+/// the ticks that it left out.
 enum class missed_tick_policy {
     /// The missed ticks follow at once, one after the other.
     burst,

@@ -221,7 +221,8 @@ public:
     }
 
     /// Sets the limits of operations. A pending read, write or connect gets its new limit, counted
-    /// from now. Idle time still counts from the last byte. expires_after() stays in force.
+    /// from now. Idle time still counts from the last byte, or from now if there was no idle limit:
+    /// without one the stream does not note when bytes move. expires_after() stays in force.
     /// @par Complexity
     /// O(1). Allocates for the first limit.
     void set_limits(const stream_limits& limits) { impl_->set_limits(limits); }

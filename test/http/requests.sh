@@ -106,6 +106,13 @@ closed() {
     rm -f "$scratch/$1".*
 }
 
+# trickle NAME: sends a byte five times a second, until the server has closed it.
+trickling=()
+trickle() {
+    (while sleep 0.2; do printf x >&"${in[$1]}" || break; done) 2>"$scratch/trickle" &
+    trickling+=($!)
+}
+
 # raw FORMAT: sends bytes, and waits until the server has closed the connection.
 raw() {
     open raw
@@ -264,6 +271,12 @@ open body
 tell body 'POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nxyz'
 open idle
 tell idle "$get"
+open dripping-header # neither limit is moved by a byte
+tell dripping-header 'GET / HTTP/1.1\r\n'
+trickle dripping-header
+open dripping-body
+tell dripping-body 'POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 999\r\n\r\nxyz'
+trickle dripping-body
 open late
 tell late 'GET /slow?ms=50000 HTTP/1.1\r\nHost: h\r\n\r\n'
 exec {mute}<>"/dev/tcp/127.0.0.1/$port"
@@ -273,10 +286,12 @@ same 'what a mute client is told' 0 "$(wc -c <"$scratch/mute")"
 # Beast's stream closes its socket when a limit expires. Pawl's leaves time for an answer.
 expected=
 if [[ $timer == pawl ]]; then expected='HTTP/1.1 408 Request Timeout'; fi
-for name in header body; do
+for name in header body dripping-header dripping-body; do
     closed $name
     same "answer to a slow $name" "$expected" "$(head -n 1 <<<"$heard")"
 done
+kill "${trickling[@]}" 2>/dev/null || true # some have ended
+wait "${trickling[@]}" 2>/dev/null || true
 closed idle
 says 'answer to one that falls silent then' 'the index' "$heard"
 closed late
@@ -284,13 +299,36 @@ says 'answer to a request that takes too long' 'HTTP/1.1 503 Service Unavailable
 kill -TERM "$server"
 wait_for_end 0
 case $layer in
-    plain) counts='handshake 0, header 2, body 1, idle 2, write 0, request 1' ;;
-    tls) counts='handshake 1, header 1, body 1, idle 2, write 0, request 1' ;;
+    plain) counts='handshake 0, header 3, body 2, idle 2, write 0, request 1' ;;
+    tls) counts='handshake 1, header 2, body 2, idle 2, write 0, request 1' ;;
 esac
 says 'the summary' "timeouts: $counts" "$(<"$scratch/stderr")"
 for word in 'header timeout' 'body timeout' 'idle timeout' 'request timeout'; do
     says 'the log' " $word"$'\n' "$(<"$scratch/log")"$'\n'
 done
+
+# A client that is slow before its TLS handshake and after it: each has the limit of a header for itself.
+if [[ $layer == tls ]]; then
+    start "${options[@]}" --root "$root" --idle $long --header-timeout 4s --request-timeout $long
+    heard=$(python3 - "$port" <<'END'
+import socket, ssl, sys, time
+
+connection = socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=60)
+time.sleep(2.5)
+context = ssl.create_default_context()
+context.check_hostname = False
+context.verify_mode = ssl.CERT_NONE
+with context.wrap_socket(connection) as secure:
+    time.sleep(2.5)
+    secure.sendall(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+    print(secure.recv(1000).decode())
+END
+    ) || true
+    says 'answer to one that is slow twice' 'HTTP/1.1 200 OK' "$heard"
+    kill -TERM "$server"
+    wait_for_end 0
+    says 'the summary' 'timeouts: handshake 0, header 0,' "$(<"$scratch/stderr")"
+fi
 
 # Clients that do not read their answers; the file is larger than all buffers together.
 if [[ $layer == plain ]]; then

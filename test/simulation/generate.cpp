@@ -176,11 +176,15 @@ private:
         case op::expire_stream:
         case op::feed:
         case op::drain:
+        case op::accept:
+        case op::begin_handshake:
+        case op::end_handshake:
         case op::close_stream:
             s.object = random_.below(stream_slots);
             break;
         case op::read:
         case op::write:
+        case op::connect:
             s.object = random_.below(stream_slots);
             add_handler(s, depth);
             break;
@@ -225,7 +229,8 @@ private:
         if (streams_ && random_.one_in(5))
             return random_.one_of({op::make_stream, op::read, op::read, op::write, op::feed,
                                    op::drain, op::limit_stream, op::expire_stream, op::close_stream,
-                                   op::destroy_stream});
+                                   op::destroy_stream, op::connect, op::connect, op::accept,
+                                   op::begin_handshake, op::end_handshake});
         const int n = random_.below(100);
         if (n < 22)
             return op::wait;

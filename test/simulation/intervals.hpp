@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// Interval timers, on the steady clock and on one that is set.
+// Interval timers on the steady clock.
 //
 // Model
 //   The grid is that of pawl::missed_tick_policy: after a tick that is at most 5 ms late, or with

@@ -10,6 +10,7 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/system/error_code.hpp>
 
@@ -21,22 +22,25 @@
 
 namespace simulation {
 
-/// A stream in memory, one operation in each direction: an operation ends when its peer acts, when
-/// it is cancelled, or when the stream is closed.
-class memory_layer {
+/// A socket in memory, one operation in each direction: an operation ends when its peer acts, when
+/// it is cancelled, or when the socket is closed. (The socket that it is derived from is not used.)
+class memory_layer : public boost::asio::ip::tcp::socket {
     using error_code = boost::system::error_code;
 
     struct any_handler {
         virtual ~any_handler() = default;
         virtual void post(const error_code& ec, std::size_t size) = 0;
     };
-    template <class Handler>
+    template <class Handler, bool Connects>
     struct some_handler final : any_handler {
         some_handler(Handler&& h, const boost::asio::any_io_executor& ex)
             : handler(std::move(h)), work(boost::asio::get_associated_executor(handler, ex)) {}
         void post(const error_code& ec, std::size_t size) override {
             boost::asio::post(work.get_executor(), [h = std::move(handler), ec, size]() mutable {
-                std::move(h)(ec, size);
+                if constexpr (Connects)
+                    std::move(h)(ec);
+                else
+                    std::move(h)(ec, size);
             });
         }
         Handler handler;
@@ -46,7 +50,7 @@ class memory_layer {
     };
 
 public:
-    enum side { reading, writing };
+    enum side { reading, writing, connecting };
 
     /// Is notified before each change of the layer.
     class observer {
@@ -59,7 +63,7 @@ public:
     };
 
     struct state {
-        std::array<std::unique_ptr<any_handler>, 2> pending;
+        std::array<std::unique_ptr<any_handler>, 3> pending;
         bool open = true;
         observer* watch = nullptr;
 
@@ -70,14 +74,14 @@ public:
                 handler->post(ec, size);
         }
         void cancel() {
-            for (const side s : {reading, writing})
+            for (const side s : {reading, writing, connecting})
                 end(s, boost::asio::error::operation_aborted, 0);
         }
     };
 
     using executor_type = boost::asio::any_io_executor;
 
-    explicit memory_layer(const executor_type& ex) : executor_(ex) {}
+    explicit memory_layer(const executor_type& ex) : basic_stream_socket(ex), executor_(ex) {}
 
     const executor_type& get_executor() const noexcept { return executor_; }
     [[nodiscard]] state& peer() const noexcept { return *state_; }
@@ -89,22 +93,29 @@ public:
         state_->open = false;
         state_->cancel();
     }
+    friend void beast_close_socket(memory_layer& layer) { layer.close(); }
     void cancel(error_code&) { state_->cancel(); }
+
+    template <class Handler>
+    void async_connect(const endpoint_type&, Handler&& handler) {
+        state_->open = true;
+        start<true>(connecting, std::forward<Handler>(handler));
+    }
 
     template <class Buffers, class Handler>
     void async_read_some(const Buffers&, Handler&& handler) {
-        start(reading, std::forward<Handler>(handler));
+        start<false>(reading, std::forward<Handler>(handler));
     }
     template <class Buffers, class Handler>
     void async_write_some(const Buffers&, Handler&& handler) {
-        start(writing, std::forward<Handler>(handler));
+        start<false>(writing, std::forward<Handler>(handler));
     }
 
 private:
-    template <class Handler>
+    template <bool Connects, class Handler>
     void start(side s, Handler&& handler) {
         auto slot = boost::asio::get_associated_cancellation_slot(handler);
-        state_->pending[s] = std::make_unique<some_handler<std::decay_t<Handler>>>(
+        state_->pending[s] = std::make_unique<some_handler<std::decay_t<Handler>, Connects>>(
             std::forward<Handler>(handler), executor_);
         if (!state_->open)
             return state_->end(s, boost::asio::error::bad_descriptor, 0);

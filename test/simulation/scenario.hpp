@@ -53,12 +53,16 @@ enum class op : std::uint8_t {
     // streams
     make_stream, ///< `object` in `context`
     destroy_stream,
-    limit_stream,  ///< idle limit: `time`; read limit: `more`; both none if not positive
+    limit_stream,  ///< idle limit: `time`; of reads and handshakes: `more`; none if not positive
     expire_stream, ///< expires_after(`time`), or never if not positive
     read,
     write,
     feed,  ///< the peer sends a byte
     drain, ///< the peer takes one
+    connect,
+    accept, ///< the peer accepts a connect, or refuses it if `bound`
+    begin_handshake,
+    end_handshake,
     close_stream,
     // clocks
     pass,     ///< `time` passes, on all clocks except those that are moved by hand

@@ -14,14 +14,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <utility>
 
 namespace simulation {
 
 struct streams::stream {
-    explicit stream(const asio::any_io_executor& ex)
-        : stack(ex), layer(stack.next_layer().peer()) {}
+    explicit stream(const asio::any_io_executor& ex) : stack(ex), layer(stack.socket().peer()) {}
 
     pawl::timeout_stream<memory_layer> stack;
     memory_layer::state& layer;
@@ -29,14 +29,18 @@ struct streams::stream {
     int context = 0;
     std::int64_t idle = latest; ///< limits; `latest`: none
     std::int64_t read = latest;
-    std::int64_t total = latest; ///< a point in time
+    std::int64_t total = latest;     ///< a point in time
+    std::int64_t handshake = latest; ///< likewise, while there is a scope
+    std::optional<pawl::timeout_stream<memory_layer>::handshake_scope> scope;
     std::int64_t moved = latest; ///< latest possible start of idleness
     bool hurried = false; ///< by expire_all(): the limit of the next operation may have expired
     bool lapsed =
         false; ///< a limit may have expired while no operation was pending, and ends the next one
 
+    /// Whether a limit for everything except idleness has expired.
+    [[nodiscard]] bool over(std::int64_t now) const { return total <= now || handshake <= now; }
     [[nodiscard]] bool expired(std::int64_t now) const {
-        return total <= now ||
+        return over(now) ||
                (moved != latest && idle != latest && saturating_add(moved, idle) <= now);
     }
 };
@@ -79,17 +83,17 @@ void streams::perform(const step& s) {
         if (s.time > 0)
             l.idle = std::chrono::nanoseconds(s.time);
         if (s.more > 0)
-            l.read = std::chrono::nanoseconds(s.more);
+            l.read = l.handshake = std::chrono::nanoseconds(s.more);
         l.action = s.bound ? pawl::on_limit::cancel : pawl::on_limit::close;
         t.stack.set_limits(l);
         if (s.time <= 0)
             t.moved = latest;
-        else if (t.idle == latest && t.layer.open)
+        else if (t.moved == latest && t.layer.open && !pending(s.object, true))
             t.moved = now;
         t.idle = s.time > 0 ? s.time : latest;
         t.read = s.more > 0 ? s.more : latest;
         for (operation& o : operations_) {
-            if (o.owner == s.object && o.reads)
+            if (o.owner == s.object && (o.reads || o.connects))
                 o.limit = saturating_add(now, t.read);
         }
         break;
@@ -111,13 +115,37 @@ void streams::perform(const step& s) {
     case op::drain: {
         const bool reads = s.what == op::feed;
         for (operation& o : operations_) {
-            if (o.owner == s.object && o.reads == reads &&
+            if (o.owner == s.object && o.reads == reads && !o.connects &&
                 t.layer.pending[reads ? memory_layer::reading : memory_layer::writing])
                 o.served = true;
         }
         t.layer.end(reads ? memory_layer::reading : memory_layer::writing, {}, 1);
         break;
     }
+    case op::connect:
+        connect(s);
+        break;
+    case op::accept: {
+        if (!t.layer.pending[memory_layer::connecting])
+            break;
+        for (operation& o : operations_) {
+            if (o.owner == s.object && o.connects)
+                (s.bound ? o.refused : o.served) = true;
+        }
+        t.layer.end(memory_layer::connecting,
+                    s.bound ? error_code(asio::error::connection_refused) : error_code(), 0);
+        break;
+    }
+    case op::begin_handshake:
+        if (t.scope)
+            break;
+        t.scope.emplace(t.stack.limit_handshake());
+        t.handshake = saturating_add(now, t.read);
+        break;
+    case op::end_handshake:
+        t.scope.reset();
+        t.handshake = latest;
+        break;
     case op::close_stream:
         doom();
         t.stack.close();
@@ -134,39 +162,64 @@ void streams::start(const step& s, bool reads) {
     if (!world_.there(t.context))
         return;
     for (const operation& o : operations_) {
-        if (o.owner == s.object && o.reads == reads)
+        if (o.owner == s.object && (o.reads == reads || o.connects))
             return; // one operation at a time
     }
     const std::int64_t now = virtual_time::steady;
     operation o;
-    o.id = ++last_id_;
-    o.owner = s.object;
-    o.context = t.context;
     o.reads = reads;
     o.limit = reads && t.read != latest ? saturating_add(now, t.read) : latest;
     o.doomed = !t.layer.open;
-    o.expired = t.lapsed || t.expired(now);
-    o.hurried = t.hurried;
-    o.what = &s;
-    operations_.push_back(o);
-    const auto slot = world_.listen(
-        s.signal, {[this, id = o.id] {
-                       return std::any_of(operations_.begin(), operations_.end(),
-                                          [id](const operation& each) { return each.id == id; });
-                   },
-                   [this, id = o.id] {
-                       for (operation& each : operations_) {
-                           if (each.id == id)
-                               each.doomed = true;
-                       }
-                   }});
+    const auto slot = add(s, o);
     if (t.idle != latest && t.moved == latest && t.layer.open)
         t.moved = now;
     const auto buffer = asio::buffer(t.data, 1);
     if (reads)
-        t.stack.async_read_some(buffer, completion(*this, o.id, slot));
+        t.stack.async_read_some(buffer, completion(*this, last_id_, slot));
     else
-        t.stack.async_write_some(asio::const_buffer(buffer), completion(*this, o.id, slot));
+        t.stack.async_write_some(asio::const_buffer(buffer), completion(*this, last_id_, slot));
+}
+
+void streams::connect(const step& s) {
+    stream& t = *streams_[static_cast<std::size_t>(s.object)];
+    if (!world_.there(t.context) || pending(s.object, false) || pending(s.object, true))
+        return;
+    const std::int64_t now = virtual_time::steady;
+    operation o;
+    o.connects = true;
+    o.limit = t.read != latest ? saturating_add(now, t.read) : latest;
+    const auto slot = add(s, o);
+    if (!t.over(now))
+        t.moved = latest;
+    t.stack.async_connect({}, completion(*this, last_id_, slot));
+}
+
+bool streams::pending(int owner, bool connects) const {
+    return std::any_of(operations_.begin(), operations_.end(), [&](const operation& o) {
+        return o.owner == owner && o.connects == connects;
+    });
+}
+
+asio::cancellation_slot streams::add(const step& s, operation o) {
+    const stream& t = *streams_[static_cast<std::size_t>(s.object)];
+    o.id = ++last_id_;
+    o.owner = s.object;
+    o.context = t.context;
+    o.expired = t.lapsed || t.expired(virtual_time::steady);
+    o.hurried = t.hurried;
+    o.what = &s;
+    operations_.push_back(o);
+    return world_.listen(s.signal, {[this, id = o.id] {
+                                        return std::any_of(
+                                            operations_.begin(), operations_.end(),
+                                            [id](const operation& each) { return each.id == id; });
+                                    },
+                                    [this, id = o.id] {
+                                        for (operation& each : operations_) {
+                                            if (each.id == id)
+                                                each.doomed = true;
+                                        }
+                                    }});
 }
 
 void streams::note_expired(int owner) {
@@ -201,12 +254,16 @@ void streams::completed(int id, const error_code& ec, std::uint64_t) {
             fail("stream: an operation succeeds that nobody has served");
         if (t)
             t->lapsed = false;
-        if (t && t->moved != latest)
+        if (t && o.connects)
+            t->moved = t->idle != latest ? now : latest;
+        else if (t && t->moved != latest)
             t->moved = now;
     } else if (ec == boost::beast::error::timeout) {
         const bool due = o.limit <= now || (t && t->expired(now));
         if (!due && !o.hurried && !o.expired && !o.doomed)
             fail("P1: a limit of a stream is early");
+    } else if (o.refused && ec == asio::error::connection_refused) {
+        // The connect has failed by itself.
     } else if (!o.doomed && !world_.dying(o.context)) {
         // A limit of the other direction closes both.
         fail("stream: an operation is told " + ec.message());
@@ -236,11 +293,11 @@ streams::business streams::settled(int context) {
         if (o.context != context)
             continue;
         b.work = true;
-        if (o.served || (o.doomed && o.owner < 0))
+        if (o.served || o.refused || (o.doomed && o.owner < 0))
             fail("stream: an operation has ended, and its handler is not invoked");
         const stream* const t =
             o.owner >= 0 ? streams_[static_cast<std::size_t>(o.owner)].get() : nullptr;
-        if (o.limit <= late || (t && t->total <= late))
+        if (o.limit <= late || (t && t->over(late)))
             fail("P2: a limit of a stream is late");
     }
     for (const auto& t : streams_) {

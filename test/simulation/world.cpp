@@ -149,6 +149,10 @@ void world::perform_one(const step& s) {
     case op::write:
     case op::feed:
     case op::drain:
+    case op::connect:
+    case op::accept:
+    case op::begin_handshake:
+    case op::end_handshake:
     case op::close_stream:
         return streams_.perform(s);
     default:

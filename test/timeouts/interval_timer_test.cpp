@@ -20,6 +20,7 @@
 
 #include "../service/service_support.hpp"
 
+#include "../support/scripted_clock.hpp"
 #include "../support/seed.hpp"
 
 #include <boost/asio/any_completion_handler.hpp>
@@ -1100,6 +1101,19 @@ BOOST_FIXTURE_TEST_CASE(a_handler_that_is_held_up_moves_with_the_interval, held_
     BOOST_CHECK(late.aborted());
 }
 
+BOOST_FIXTURE_TEST_CASE(an_interval_that_is_assigned_to_itself_keeps_its_waits, held_up) {
+    delivery next;
+    ticks.async_wait(record(next));
+    interval& same = ticks;
+    ticks = std::move(same);
+    elsewhere.poll();
+    poll(context);
+
+    BOOST_CHECK(late.ticked());
+    BOOST_CHECK(next.pending());
+    BOOST_CHECK_EQUAL(ticks.cancel(), one);
+}
+
 BOOST_FIXTURE_TEST_CASE(a_handler_that_is_held_up_is_aborted_by_destruction, held_up) {
     { const interval doomed(std::move(ticks)); }
     elsewhere.poll();
@@ -1158,6 +1172,88 @@ BOOST_AUTO_TEST_CASE(intervals_can_be_swapped_and_a_moved_from_one_assigned_to) 
     BOOST_CHECK(of_a.ticked());
     BOOST_CHECK(of_b.pending());
     BOOST_CHECK(b.period() == 10ms);
+}
+
+// The target has a timer for its own tick with the number that is scheduled in the source.
+BOOST_AUTO_TEST_CASE(a_move_assignment_does_not_mistake_the_tick_of_one_for_that_of_the_other) {
+    interval source(context, 50ms);
+    interval target(context, 10ms);
+    check(worker(*this, source, {0ms, 0ms, 0ms}).run(), {{0ms, 0}, {50ms, 0}, {100ms, 0}});
+    worker(*this, target, {0ms, 0ms, 0ms}).run();
+    delivery replaced;
+    target.async_wait(record(replaced));
+    BOOST_REQUIRE(since_start(source.next_tick()) == 150ms);
+
+    target = std::move(source);
+    check(worker(*this, target, {0ms, 0ms}).run(), {{150ms, 0}, {200ms, 0}});
+    BOOST_CHECK(replaced.aborted());
+}
+
+BOOST_AUTO_TEST_CASE(a_wait_for_a_later_tick_can_be_moved_after_a_move_of_its_interval) {
+    using native = interval::rebind_executor<asio::io_context::executor_type>::other;
+    const auto with_one_pending = [&](auto& source, delivery& d) {
+        for (int i = 0; i < 2; ++i) {
+            delivery first;
+            source.async_wait(record(first));
+            manual_clock::advance_to_next(context);
+            poll(context);
+            BOOST_REQUIRE(first.ticked());
+        }
+        source.async_wait(record(d));
+    };
+    delivery constructed;
+    delivery assigned;
+    delivery converted;
+    {
+        interval source(context, 50ms);
+        with_one_pending(source, constructed);
+        interval target(std::move(source));
+        BOOST_CHECK_EQUAL(target.reset_after(1h), one);
+        poll(context);
+        BOOST_CHECK(constructed.pending());
+    }
+    {
+        interval source(context, 50ms);
+        interval target(context, 10ms);
+        with_one_pending(source, assigned);
+        target = std::move(source);
+        BOOST_CHECK_EQUAL(target.reset_after(1h), one);
+    }
+    {
+        native source(context, 50ms);
+        with_one_pending(source, converted);
+        const interval target(std::move(source));
+        BOOST_CHECK_EQUAL(const_cast<interval&>(target).reset_after(1h), one);
+    }
+    run_to_end(context);
+    BOOST_CHECK(constructed.aborted());
+    BOOST_CHECK(assigned.aborted());
+    BOOST_CHECK(converted.aborted());
+}
+
+// The handler of the first wait is held up in another context; its wait is for an earlier tick.
+BOOST_AUTO_TEST_CASE(waits_for_earlier_ticks_come_along_to_another_executor_type) {
+    using native = interval::rebind_executor<asio::io_context::executor_type>::other;
+    manual_context elsewhere;
+    std::optional<native> ticks(std::in_place, context, 50ms);
+    delivery late;
+    delivery other;
+    delivery next;
+    ticks->async_wait(asio::bind_executor(elsewhere.get_executor(), record(late)));
+    ticks->async_wait(record(other));
+    poll(context);
+    BOOST_REQUIRE(other.ticked());
+    ticks->async_wait(record(next));
+
+    interval any(std::move(*ticks));
+    ticks.reset();
+    BOOST_CHECK_EQUAL(any.reset_after(1h), one); // leaves the earlier one
+    BOOST_CHECK_EQUAL(any.cancel(), 2u);
+    elsewhere.poll();
+    poll(context);
+
+    BOOST_CHECK(late.aborted());
+    BOOST_CHECK(next.aborted());
 }
 
 BOOST_AUTO_TEST_CASE(a_move_across_contexts_leaves_the_waits_where_they_are) {
@@ -1253,25 +1349,132 @@ BOOST_AUTO_TEST_CASE(it_works_on_the_steady_clock) {
 BOOST_AUTO_TEST_CASE(a_clock_that_is_set_back_does_not_make_the_schedule_leap) {
     using clock = stepped_clock<struct set_back, false>;
     pawl::detail::interval_grid<clock> grid(clock::time_point(100ms), 50ms,
-                                            missed_tick_policy::delay);
+                                            missed_tick_policy::delay, {clock::time_point(10ms)});
     const auto wait = grid.join();
 
-    BOOST_CHECK_EQUAL(grid.deliver(wait.number, clock::time_point(10ms)), 0u);
+    BOOST_CHECK_EQUAL(grid.deliver(wait.number, {clock::time_point(10ms)}), 0u);
     BOOST_CHECK(grid.scheduled().due == clock::time_point(100ms));
 }
 
-BOOST_AUTO_TEST_CASE(a_clock_that_counts_seconds_will_do) {
-    struct seconds_clock {
-        using duration = std::chrono::seconds;
-        using time_point = std::chrono::time_point<seconds_clock>;
-    };
-    using at = seconds_clock::time_point;
-    pawl::detail::interval_grid<seconds_clock> grid(at(10s), 10s, missed_tick_policy::delay);
+namespace {
 
-    BOOST_CHECK_EQUAL(grid.deliver(grid.join().number, at(10s)), 0u);
+struct seconds_clock {
+    using duration = std::chrono::seconds;
+    using time_point = std::chrono::time_point<seconds_clock>;
+    static constexpr bool is_steady = true;
+};
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(a_clock_that_counts_seconds_will_do) {
+    using at = seconds_clock::time_point;
+    pawl::detail::interval_grid<seconds_clock> grid(at(10s), 10s, missed_tick_policy::delay,
+                                                    {at(0s)});
+
+    BOOST_CHECK_EQUAL(grid.deliver(grid.join().number, {at(10s)}), 0u);
     BOOST_CHECK(grid.scheduled().due == at(20s));
-    BOOST_CHECK_EQUAL(grid.deliver(grid.join().number, at(31s)), 1u); // a second is more than 5 ms
+    BOOST_CHECK_EQUAL(grid.deliver(grid.join().number, {at(31s)}),
+                      1u); // a second is more than 5 ms
     BOOST_CHECK(grid.scheduled().due == at(41s));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// ---- clocks that are set ----------------------------------------------------------------------------
+
+namespace {
+
+/// Each test has its own clock.
+template <int Tag>
+struct on_a_wall_clock : world {
+    using clock = pawl_test::scripted_clock<Tag>;
+    static constexpr std::chrono::nanoseconds noon = 1000h;
+
+    on_a_wall_clock() { clock::set(noon); }
+
+    /// Sets the clock. The services notice, as their drivers do once a second.
+    void set(duration t) {
+        clock::set(t);
+        asio::use_service<pawl::detail::service_registry>(context).for_each(
+            [](pawl::detail::registered_service& s) { s.clock_moved(); });
+        poll(context);
+    }
+    auto next_tick(const pawl::basic_interval_timer<clock>& ticks) {
+        return ticks.next_tick().time_since_epoch() - noon;
+    }
+};
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(set_clocks)
+
+// It burst into a tick for each of them.
+BOOST_FIXTURE_TEST_CASE(ticks_that_a_clock_leaves_out_when_it_is_set_ahead_do_not_follow,
+                        on_a_wall_clock<1>) {
+    const std::array<std::pair<missed_tick_policy, duration>, 3> nexts{
+        {{missed_tick_policy::burst, 1h + 100ms},
+         {missed_tick_policy::delay, 1h + 130ms},
+         {missed_tick_policy::skip, 1h + 100ms}}};
+    for (const auto& [policy, next] : nexts) {
+        set(noon);
+        pawl::basic_interval_timer<clock> ticks(context, 100ms, policy);
+        delivery first;
+        delivery second;
+        delivery third;
+        ticks.async_wait(record(first));
+        poll(context);
+        BOOST_REQUIRE(first.ticked());
+
+        ticks.async_wait(record(second));
+        set(noon + 1h + 30ms);
+        BOOST_CHECK(second.ticked());
+        BOOST_CHECK_EQUAL(second.missed, 35'999u);
+        BOOST_CHECK_MESSAGE(next_tick(ticks) == next, policy);
+
+        ticks.async_wait(record(third));
+        set(noon + next - 1ns);
+        BOOST_CHECK(third.pending());
+        set(noon + next);
+        BOOST_CHECK(third.ticked());
+        BOOST_CHECK_EQUAL(third.missed, 0u);
+    }
+}
+
+BOOST_FIXTURE_TEST_CASE(an_interval_whose_clock_is_set_ahead_before_its_first_tick_does_not_burst,
+                        on_a_wall_clock<2>) {
+    pawl::basic_interval_timer<clock> ticks(context, clock::time_point(noon + 1s), 1s);
+    delivery d;
+    ticks.async_wait(record(d));
+
+    set(noon + 1h);
+
+    BOOST_CHECK(d.ticked());
+    BOOST_CHECK_EQUAL(d.missed, 3599u);
+    BOOST_CHECK(next_tick(ticks) == 1h + 1s);
+}
+
+BOOST_FIXTURE_TEST_CASE(
+    P1_after_its_clock_was_set_back_a_tick_comes_at_its_time_or_where_it_is_reset,
+    on_a_wall_clock<3>) {
+    pawl::basic_interval_timer<clock> ticks(context, clock::time_point(noon + 1s), 1s);
+    delivery waits;
+    delivery reset;
+    ticks.async_wait(record(waits));
+    set(noon - 1h);
+    set(noon + 1s - 1ns);
+    BOOST_CHECK(waits.pending());
+    set(noon + 1s);
+    BOOST_CHECK(waits.ticked());
+
+    ticks.async_wait(record(reset));
+    set(noon - 1h);
+    BOOST_CHECK(reset.pending());
+    BOOST_CHECK_EQUAL(ticks.reset(), one);
+    BOOST_CHECK(next_tick(ticks) == 1s - 1h);
+    set(noon - 1h + 1s);
+    BOOST_CHECK(reset.ticked());
+    BOOST_CHECK_EQUAL(reset.missed, 0u);
+    BOOST_CHECK(next_tick(ticks) == 2s - 1h);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -427,15 +427,21 @@ struct obedient_layer {
     explicit obedient_layer(const executor_type& ex) : executor(ex) {}
 
     executor_type get_executor() const noexcept { return executor; }
+    /// Destroys the handler of a read of no bytes uncalled.
     template <class Buffers, class Token>
-    auto async_read_some(const Buffers&, Token&& token) {
-        return reader->async_run(std::forward<Token>(token));
+    void async_read_some(const Buffers& buffers, Token&& token) {
+        if (asio::buffer_size(buffers) == 0) {
+            const auto dropped = std::forward<Token>(token);
+            BOOST_TEST(!asio::get_associated_cancellation_slot(dropped).is_connected());
+        } else {
+            reader->async_run(std::forward<Token>(token));
+        }
     }
     template <class Buffers, class Token>
     auto async_write_some(const Buffers&, Token&& token) {
         return writer->async_run(std::forward<Token>(token));
     }
-    void close() {}
+    void close() { ++closes; }
 
     std::unique_ptr<pending_operation> make() const {
         return std::make_unique<pending_operation>(
@@ -445,6 +451,16 @@ struct obedient_layer {
     executor_type executor;
     std::unique_ptr<pending_operation> reader = make();
     std::unique_ptr<pending_operation> writer = make();
+    int closes = 0;
+};
+
+/// A layer that reports how it was closed.
+struct reporting_layer : obedient_layer {
+    using obedient_layer::obedient_layer;
+    void close(error_code& ec) {
+        obedient_layer::close();
+        ec = asio::error::not_connected;
+    }
 };
 
 // Read and write were due together. The read completed inline, and its handler ended the write. The
@@ -520,6 +536,119 @@ BOOST_AUTO_TEST_CASE(after_a_transfer_that_was_abandoned_comes_another) {
     stream.next_layer().reader->complete({}, 3);
 
     BOOST_TEST(size == 3u);
+}
+
+template <class Layer>
+void check_that_a_limit_closes() {
+    asio::io_context context;
+    pawl::timeout_stream<Layer, manual_clock> stream(context.get_executor());
+    stream.set_limits({.read = 10s});
+    std::array<char, 4> data{};
+    outcome read;
+    stream.async_read_some(asio::buffer(data),
+                           [&](error_code ec, std::size_t) { record(read)(ec); });
+    pass(context, 10s);
+    BOOST_TEST(stream.next_layer().closes == 1);
+    stream.next_layer().reader->complete(aborted, none); // not by the signal: its layer is closed
+    BOOST_TEST(read.ended_with(boost::beast::error::timeout), read);
+}
+
+BOOST_AUTO_TEST_CASE(a_limit_closes_layers_of_each_kind) {
+    check_that_a_limit_closes<obedient_layer>();
+    check_that_a_limit_closes<reporting_layer>();
+}
+
+// It can only be cancelled operation by operation.
+BOOST_AUTO_TEST_CASE(a_limit_of_a_layer_without_cancel_ends_what_is_pending_and_nothing_else) {
+    asio::io_context context;
+    pawl::timeout_stream<obedient_layer, manual_clock> stream(context.get_executor());
+    stream.set_limits({.action = pawl::on_limit::cancel, .report = pawl::limit_error::timed_out});
+    auto& layer = stream.next_layer();
+    std::array<char, 4> data{};
+    const auto buffer = asio::buffer(data);
+    const auto start = [&](outcome& read, outcome* write) {
+        stream.async_read_some(buffer, [&](error_code ec, std::size_t) { record(read)(ec); });
+        if (write)
+            stream.async_write_some(buffer,
+                                    [=](error_code ec, std::size_t) { record (*write)(ec); });
+    };
+    outcome first;
+    outcome write;
+    stream.expires_after(10s);
+    start(first, &write);
+    pass(context, 10s);
+    BOOST_TEST(first.ended_with(timed_out), first);
+    BOOST_TEST(write.ended_with(timed_out), write);
+
+    outcome second;
+    stream.expires_after(10s);
+    start(second, nullptr);
+    pass(context, 10s);
+    BOOST_TEST(second.ended_with(timed_out), second);
+    BOOST_TEST(layer.reader->signals().size() == 2u);
+    BOOST_TEST(layer.writer->signals().size() == one);
+
+    outcome third;
+    outcome last;
+    stream.expires_never();
+    start(third, &last);
+    stream.cancel();
+    BOOST_TEST(third.ended_with(aborted), third);
+    BOOST_TEST(last.ended_with(aborted), last);
+    BOOST_TEST(layer.closes == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_cancellation_after_the_end_of_a_transfer_does_not_reach_the_layer) {
+    asio::io_context context;
+    pawl::timeout_stream<obedient_layer, manual_clock> stream(context.get_executor());
+    asio::cancellation_signal stop;
+    std::array<char, 4> data{};
+    outcome read;
+    stream.async_read_some(asio::buffer(data),
+                           asio::bind_cancellation_slot(
+                               stop.slot(), [&](error_code ec, std::size_t) { record(read)(ec); }));
+    stream.next_layer().reader->complete({}, 4);
+
+    stop.emit(asio::cancellation_type::terminal);
+
+    BOOST_TEST(read.ended_with({}), read);
+    BOOST_TEST(stream.next_layer().reader->signals().empty());
+}
+
+// The read ends inline. Its handler starts a write.
+BOOST_AUTO_TEST_CASE(what_a_handler_starts_while_expire_all_ends_limits_is_not_ended_with_them) {
+    asio::io_context context;
+    pawl::timeout_stream<obedient_layer, manual_clock> stream(context.get_executor());
+    stream.set_limits({.read = 10s, .write = 10s, .action = pawl::on_limit::cancel});
+    std::array<char, 4> data{};
+    const auto buffer = asio::buffer(data);
+    outcome write;
+    stream.async_read_some(buffer, [&](error_code, std::size_t) {
+        stream.async_write_some(buffer, [&](error_code ec, std::size_t) { record(write)(ec); });
+    });
+
+    pawl::expire_all(context);
+    poll(context);
+
+    BOOST_TEST(stream.next_layer().writer->started() == 1);
+    BOOST_TEST(write.pending(), write);
+    pass(context, 10s);
+    BOOST_TEST(write.ended_with(boost::beast::error::timeout), write);
+}
+
+BOOST_AUTO_TEST_CASE(a_read_of_nothing_that_is_abandoned_leaves_another_its_limit) {
+    asio::io_context context;
+    pawl::timeout_stream<obedient_layer, manual_clock> stream(context.get_executor());
+    stream.set_limits({.read = 10s, .action = pawl::on_limit::cancel});
+    std::array<char, 4> data{};
+    outcome read;
+    stream.async_read_some(asio::buffer(data),
+                           [&](error_code ec, std::size_t) { record(read)(ec); });
+    stream.async_read_some(asio::mutable_buffer(),
+                           [](error_code, std::size_t) { BOOST_ERROR("called"); });
+
+    pass(context, 10s);
+    BOOST_TEST(read.ended_with(boost::beast::error::timeout), read);
 }
 
 // It counted as the caller's cancellation, so the handler did not get the limit's error.

@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   The idle limit of a pawl::timeout_stream after a failure: a connect that failed, a limit that
-//   was reached, expire_all(), a clock that is set. A limit that continues keeps run() from
-//   returning, so every test ends with a check of the context's remaining work.
+//   The limits of a pawl::timeout_stream after something: above all the idle limit after a connect,
+//   a limit that was reached, expire_all(), a clock that is set; and streams that are used again. A
+//   limit that continues keeps run() from returning, so most tests end with a check of the
+//   context's remaining work.
 
 #define BOOST_TEST_MODULE stream_idle
 #include <boost/test/data/monomorphic.hpp>
@@ -22,6 +23,9 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -58,6 +62,382 @@ tcp::endpoint refusing(asio::io_context& context) {
 }
 
 } // namespace
+
+// ---- connects -----------------------------------------------------------------------------------------
+
+/// A socket whose async_connect() completes when the test says so. It ignores cancellation, and calls
+/// the handler as a constant.
+class slow_socket : public tcp::socket {
+public:
+    using tcp::socket::socket;
+
+    template <class Handler>
+    void async_connect(const tcp::endpoint&, Handler&& handler) {
+        if (!is_open())
+            open(tcp::v4());
+        handler_ = [h = std::forward<Handler>(handler)](const error_code& ec) { h(ec); };
+    }
+    void end_connect(const error_code& ec) { std::exchange(handler_, nullptr)(ec); }
+    void abandon_connect() { handler_ = nullptr; }
+
+private:
+    std::function<void(error_code)> handler_;
+};
+using slow_stream = pawl::timeout_stream<slow_socket, manual_clock>;
+
+BOOST_FIXTURE_TEST_SUITE(slow_connects, fixture)
+
+// Of the limits, only that of the handshake holds. It was not looked at if it was the only one.
+BOOST_AUTO_TEST_CASE(a_handshake_limit_that_is_set_during_a_connect_holds_for_it) {
+    pawl::timeout_stream<stalled_socket, manual_clock> stream(context);
+    outcome connect;
+    stream.async_connect(loopback, connect.record());
+    pass(1h);
+    stream.set_limits({.read = 1s, .write = 1s});
+    pass(1h);
+    BOOST_TEST(connect.pending());
+    stream.set_limits({.handshake = 10s});
+    pass(9s);
+    stream.set_limits({});
+    pass(1h);
+    BOOST_TEST(connect.pending());
+    stream.set_limits({.handshake = 20s});
+
+    ends_after(context, 20s, connect);
+    BOOST_TEST(!stream.socket().is_open());
+}
+
+BOOST_DATA_TEST_CASE(a_connect_that_succeeds_in_spite_of_its_limit_has_succeeded, actions, action) {
+    slow_stream stream(context);
+    stream.set_limits({.handshake = 10s, .action = action});
+    outcome connect;
+    stream.async_connect(loopback, connect.record());
+    pass(10s);
+    BOOST_TEST(stream.socket().is_open() == (action == on_limit::cancel));
+
+    stream.socket().end_connect({});
+
+    BOOST_TEST(connect.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(after_a_connect_that_was_abandoned_comes_another) {
+    slow_stream stream(context);
+    stream.set_limits({.idle = 10s, .handshake = 10s});
+    outcome connect;
+    stream.async_connect(loopback, [](const error_code&) { BOOST_ERROR("called"); });
+    stream.socket().abandon_connect();
+    stream.async_connect(loopback, connect.record());
+    stream.socket().end_connect(asio::error::connection_refused);
+    BOOST_TEST(connect.ended_with(asio::error::connection_refused));
+
+    stream.socket().close();
+    pass(1h);
+    BOOST_TEST(!at_work());
+}
+
+BOOST_DATA_TEST_CASE(a_connect_that_comes_too_late_ends_as_the_limits_say, actions, action) {
+    manual_stream stream(context, tcp::v4());
+    stream.set_limits({.action = action});
+    stream.expires_at(manual_clock::now());
+    asio::cancellation_signal stop;
+    outcome connect;
+    stream.async_connect(loopback, asio::bind_cancellation_slot(stop.slot(), connect.record()));
+    BOOST_TEST(!stop.slot().has_handler()); // it was not started
+    poll();
+    BOOST_TEST(connect.timed_out());
+    BOOST_TEST(stream.socket().is_open() == (action == on_limit::cancel));
+}
+
+// Each way to connect: no operation starts afterwards.
+BOOST_AUTO_TEST_CASE(idleness_counts_from_any_kind_of_connect) {
+    tcp::acceptor acceptor(context, loopback);
+    const tcp::endpoint ep = acceptor.local_endpoint();
+    const std::array<tcp::endpoint, 1> range{ep};
+    error_code ec;
+    const std::vector<std::function<void(manual_stream&)>> ways{
+        [&](manual_stream& s) {
+            outcome connect;
+            s.async_connect(ep, connect.record());
+            run_until_over(context, connect);
+            BOOST_TEST(connect.succeeded());
+        },
+        [&](manual_stream& s) { s.connect(ep); },
+        [&](manual_stream& s) { s.connect(ep, ec); },
+        [&](manual_stream& s) { s.connect(range); },
+        [&](manual_stream& s) { s.connect(range, ec); },
+        [&](manual_stream& s) { s.connect(range.begin(), range.end()); },
+        [&](manual_stream& s) { s.connect(range.begin(), range.end(), ec); },
+    };
+    for (const auto& connect : ways) {
+        manual_stream stream(context);
+        stream.set_limits({.idle = 10s});
+        connect(stream);
+        BOOST_TEST(!ec);
+        BOOST_TEST((stream.socket().remote_endpoint() == ep));
+        pass(10s - 1ns);
+        BOOST_TEST(stream.socket().is_open());
+        pass(1ns);
+        BOOST_TEST(!stream.socket().is_open());
+
+        manual_stream without(context); // a limit that is set later counts from then
+        connect(without);
+        pass(5s);
+        without.set_limits({.idle = 10s});
+        pass(10s - 1ns);
+        BOOST_TEST(without.socket().is_open());
+        pass(1ns);
+        BOOST_TEST(!without.socket().is_open());
+        BOOST_TEST(!at_work());
+    }
+}
+
+BOOST_AUTO_TEST_CASE(P9_a_blocking_connect_that_is_refused_leaves_no_idle_limit) {
+    const auto ep = refusing(context);
+    const std::array<tcp::endpoint, 1> range{ep};
+    manual_stream stream(context);
+    stream.set_limits({.idle = 10s});
+    error_code ec;
+
+    stream.connect(ep, ec);
+    BOOST_TEST(ec == asio::error::connection_refused);
+    BOOST_TEST(!at_work());
+    stream.connect(range, ec);
+    BOOST_TEST(ec == asio::error::connection_refused);
+    BOOST_TEST(!at_work());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// ---- streams that are used again ------------------------------------------------------------------------
+
+BOOST_FIXTURE_TEST_SUITE(second_life, fixture)
+
+// It reported the limit that had closed it long before.
+BOOST_AUTO_TEST_CASE(
+    a_stream_that_was_opened_again_is_closed_by_its_owner_and_not_by_the_old_limit) {
+    tcp::acceptor acceptor(context, loopback);
+    std::array<char, 4> data{};
+    const std::vector<std::function<void(manual_stream&)>> ways{
+        [&](manual_stream& s) { s.close(); },
+        [&](manual_stream& s) { // an operation may meet the open socket
+            s.socket().open(tcp::v4());
+            outcome write;
+            s.async_write_some(asio::buffer(data), write.record());
+            run_until_over(context, write);
+            BOOST_TEST(!write.succeeded());
+            BOOST_TEST(!write.timed_out());
+            s.socket().close();
+        },
+        [&](manual_stream& s) {
+            s.socket().open(tcp::v4());
+            outcome nothing;
+            s.async_read_some(asio::mutable_buffer(), nothing.record());
+            run_until_over(context, nothing);
+            BOOST_TEST(nothing.succeeded());
+            s.socket().close();
+        },
+        [&](manual_stream& s) {
+            outcome connect;
+            s.async_connect(acceptor.local_endpoint(), connect.record());
+            run_until_over(context, connect);
+            BOOST_TEST(connect.succeeded());
+            s.socket().close();
+        },
+        [&](manual_stream& s) {
+            s.connect(acceptor.local_endpoint());
+            s.socket().close();
+        },
+    };
+    for (const auto& reopen_and_close : ways) {
+        connection c(context, {.idle = 10s});
+        pass(10s);
+        BOOST_TEST(!c.stream.socket().is_open());
+        outcome limited;
+        c.read(limited.record());
+        poll();
+        BOOST_TEST(limited.timed_out());
+
+        reopen_and_close(c.stream);
+
+        outcome read;
+        c.read(read.record());
+        run_until_over(context, read);
+        BOOST_TEST(read.ended_with(asio::error::bad_descriptor));
+        pass(1h);
+        BOOST_TEST(!at_work());
+    }
+}
+
+BOOST_AUTO_TEST_CASE(an_idle_limit_of_the_connection_before_is_not_reported) {
+    tcp::acceptor acceptor(context, loopback);
+    connection c(context, {.idle = 10s, .action = on_limit::cancel});
+    pass(10s); // nothing is pending: to be reported
+    c.stream.socket().close();
+
+    c.stream.connect(acceptor.local_endpoint());
+
+    outcome nothing;
+    c.stream.async_read_some(asio::mutable_buffer(), nothing.record());
+    poll();
+    BOOST_TEST(nothing.succeeded());
+    outcome read;
+    c.read(read.record());
+    ends_after(context, 10s, read);
+}
+
+BOOST_AUTO_TEST_CASE(an_idle_limit_is_reported_once) {
+    connection c(context, {.idle = 10s, .action = on_limit::cancel});
+    pass(10s);
+    outcome read;
+    c.read(read.record());
+    outcome nothing;
+    c.stream.async_read_some(asio::mutable_buffer(), nothing.record());
+    poll();
+
+    BOOST_TEST(read.timed_out());
+    BOOST_TEST(nothing.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(a_released_stream_has_no_limits_until_it_has_another_socket) {
+    connection c(context, {.idle = 10s, .read = 20s});
+    auto [here, peer] = socket_pair(context);
+    outcome read;
+    c.read(read.record());
+    tcp::socket released = c.stream.release_socket();
+    run_until_over(context, read);
+    BOOST_TEST(read.aborted());
+    BOOST_TEST(!at_work());
+    pass(1h);
+    BOOST_TEST(released.is_open());
+
+    c.stream.socket() = std::move(here);
+    read = {};
+    c.read(read.record());
+    ends_after(context, 10s, read);
+}
+
+BOOST_DATA_TEST_CASE(a_second_handshake_has_a_limit_of_its_own, data::make({false, true}),
+                     expires) {
+    connection c(context, {.handshake = 10s, .action = on_limit::cancel});
+    {
+        const auto scope = c.stream.limit_handshake();
+        pass(expires ? 10s : 9s);
+    }
+    const auto scope = c.stream.limit_handshake();
+    c.feed(1);
+    outcome first;
+    c.read(first.record());
+    poll();
+    BOOST_TEST(first.succeeded());
+    outcome second;
+    c.read(second.record());
+    ends_after(context, 10s, second);
+}
+
+BOOST_AUTO_TEST_CASE(a_handshake_that_has_expired_leaves_the_socket_alone_from_then_on) {
+    connection c(context, {.idle = 12s, .handshake = 10s, .action = on_limit::cancel});
+    const auto scope = c.stream.limit_handshake();
+    pass(10s);
+    c.feed(1);
+    BOOST_TEST(c.stream.read_some(asio::buffer(c.data)) == 1U); // postpones idleness
+    outcome wait;
+    c.stream.socket().async_wait(tcp::socket::wait_read, wait.record());
+
+    pass(2s); // idleness is looked at
+    BOOST_TEST(wait.pending());
+    c.feed(1);
+    run_until_over(context, wait);
+    BOOST_TEST(wait.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(what_starts_when_the_handshake_limit_has_just_been_reached_is_too_late) {
+    connection c(context, {.handshake = 10s, .action = on_limit::cancel});
+    const auto scope = c.stream.limit_handshake();
+    c.feed(1);
+    manual_clock::advance(context, 10s); // nothing has run yet
+
+    outcome read;
+    c.read(read.record());
+    poll();
+    BOOST_TEST(read.timed_out());
+}
+
+BOOST_AUTO_TEST_CASE(a_handshake_keeps_its_limit_when_the_others_are_taken_back) {
+    connection c(context, {.handshake = 10s});
+    const auto scope = c.stream.limit_handshake();
+    outcome read;
+    c.read(read.record());
+    c.stream.set_limits({});
+    ends_after(context, 10s, read);
+}
+
+BOOST_AUTO_TEST_CASE(limits_are_reached_one_after_the_other) {
+    connection<local_stream> c(
+        context,
+        {.idle = 20s, .read = 5s, .write = 1s, .handshake = 10s, .action = on_limit::cancel});
+    c.clog();
+    const auto scope = c.stream.limit_handshake();
+    outcome write;
+    outcome read;
+    c.read(read.record());
+    c.write(write.record());
+    ends_after(context, 1s, write);
+    BOOST_TEST(read.pending());
+    ends_after(context, 4s, read);
+    c.stream.set_limits({.idle = 20s, .action = on_limit::cancel});
+    read = {};
+    c.read(read.record());
+    ends_after(context, 5s, read); // of the handshake
+    BOOST_TEST(c.stream.socket().is_open());
+}
+
+// The wait of a read that is over ends with nothing pending.
+BOOST_AUTO_TEST_CASE(a_point_in_time_that_passes_with_nothing_pending_closes_nothing) {
+    connection c(context, {.read = 10s});
+    c.feed(1);
+    outcome read;
+    c.read(read.record());
+    poll();
+    BOOST_TEST(read.succeeded());
+    c.stream.expires_after(5s);
+    pass(10s);
+    BOOST_TEST(!at_work());
+    BOOST_TEST(c.stream.socket().is_open());
+}
+
+BOOST_AUTO_TEST_CASE(an_earlier_limit_moves_the_wait_and_does_not_replace_it) {
+    connection c(context, {.read = 10s});
+    outcome read;
+    c.read(read.record());
+    poll();
+    c.stream.expires_after(5s);
+
+    context.restart();
+    BOOST_TEST(context.poll() <= 1U); // the system timer is set; no wait is aborted
+    ends_after(context, 5s, read);
+}
+
+BOOST_AUTO_TEST_CASE(a_stream_keeps_all_its_limits_when_it_is_moved) {
+    connection c(context, {.idle = 20s, .read = 30s, .handshake = 10s, .action = on_limit::cancel});
+    std::optional scope(c.stream.limit_handshake());
+    c.stream.expires_after(15s);
+    manual_stream moved(std::move(c.stream));
+    c.stream = std::move(moved);
+    manual_stream& same = c.stream;
+    c.stream = std::move(same); // has no effect
+    BOOST_TEST(c.stream.socket().is_open());
+
+    for (const auto next : {10s, 5s, 5s}) {
+        outcome read;
+        c.read(read.record());
+        ends_after(context, next, read);
+        scope.reset();
+        if (next == 5s)
+            c.stream.expires_never();
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
 
 // ---- connects that fail -------------------------------------------------------------------------------
 
@@ -238,6 +618,22 @@ BOOST_DATA_TEST_CASE(P9_expire_all_ends_an_idle_limit_for_good, actions* data::m
     BOOST_TEST(!at_work());
 }
 
+BOOST_AUTO_TEST_CASE(expire_all_leaves_an_operation_without_a_limit_alone) {
+    connection<local_stream> c(context, {.read = 10s, .action = on_limit::cancel});
+    c.clog();
+    outcome read;
+    outcome write;
+    c.read(read.record());
+    c.write(write.record());
+
+    pawl::expire_all(context);
+    run_until_over(context, read);
+    poll();
+
+    BOOST_TEST(read.timed_out());
+    BOOST_TEST(write.pending());
+}
+
 BOOST_AUTO_TEST_CASE(the_operation_after_expire_all_is_limited_by_idleness_again) {
     connection c(context, {.idle = 2s, .action = on_limit::cancel});
     outcome first;
@@ -311,6 +707,14 @@ struct on_a_wall_clock : fixture {
 } // namespace
 
 BOOST_FIXTURE_TEST_SUITE(set_clocks, on_a_wall_clock)
+
+BOOST_AUTO_TEST_CASE(P9_no_limit_is_none_also_before_the_epoch_of_the_clock) {
+    wall<7>::set(-1h);
+    connection<wall_stream<7>> c(context);
+    const auto scope = c.stream.limit_handshake();
+
+    BOOST_TEST(!at_work()); // nothing is watched
+}
 
 // With success, it could not be distinguished from a clock that was set back.
 BOOST_AUTO_TEST_CASE(expire_all_with_an_error_ends_what_has_a_limit_on_a_clock_that_can_be_set) {

@@ -87,6 +87,27 @@ struct counting_clock {
     static inline int readings = 0;
 };
 
+/// Counts how it is read. It does not move.
+struct two_readings_clock {
+    using duration = std::chrono::nanoseconds;
+    using rep = duration::rep;
+    using period = duration::period;
+    using time_point = std::chrono::time_point<two_readings_clock>;
+    static constexpr bool is_steady = true;
+
+    static time_point now() noexcept {
+        ++exact;
+        return time_point(1s);
+    }
+    static time_point latest_now() noexcept {
+        ++latest;
+        return time_point(1s);
+    }
+
+    static inline int exact = 0;
+    static inline int latest = 0;
+};
+
 BOOST_FIXTURE_TEST_SUITE(one_limit, fixture)
 
 /// The pending operations when a limit of 10 s expires.
@@ -1359,6 +1380,39 @@ BOOST_AUTO_TEST_CASE(a_read_that_completes_reads_the_clock_and_does_not_touch_th
     // One reading at the start and one at the end; moving or setting a timer reads it, too.
     BOOST_TEST(counting_clock::readings <= 2 * 990);
     BOOST_TEST(counted_new::calls.load() == allocations);
+}
+
+BOOST_AUTO_TEST_CASE(a_stream_reads_the_clock_only_for_limits_that_it_has) {
+    using clock = two_readings_clock;
+    using counted = pawl::timeout_stream<tcp::socket, clock>;
+    connection<counted> c(context);
+    const asio::mutable_buffer byte(c.data.data(), 1);
+    const auto read = [&](auto... readings) {
+        outcome o;
+        clock::exact = clock::latest = 0;
+        c.feed(1);
+        c.stream.async_read_some(byte, o.record());
+        if constexpr (sizeof...(readings) != 0) // the timer reads it, too
+            BOOST_TEST((std::pair(clock::exact, clock::latest) == std::pair(readings...)));
+        run_until_over(context, o);
+        BOOST_TEST(o.succeeded());
+    };
+    read();
+    c.feed(1);
+    BOOST_TEST(c.stream.read_some(byte) == 1U);
+    outcome nothing;
+    c.stream.async_read_some(asio::mutable_buffer(), nothing.record());
+    run_until_over(context, nothing);
+    BOOST_TEST(clock::exact == 0);
+    BOOST_TEST(clock::latest == 0);
+
+    c.stream.set_limits({.write = 10s});
+    read(0, 0);
+    c.stream.set_limits({.read = 10s});
+    read(); // starts the wait
+    read(0, 1);
+    c.stream.expires_after(1h); // may have passed when an operation starts
+    read(1, 0);
 }
 
 BOOST_AUTO_TEST_CASE(a_stream_needs_one_allocation_and_its_limits_none) {

@@ -14,6 +14,10 @@
 ///   The scheduled tick is due at next_ = base_ + period_, where base_ is the last tick, unless
 ///   reset_at() has set its time; a change of the period leaves such a time alone.
 ///
+///   If the clock was set ahead since the last tick, by more than time has passed, ticks of the
+///   time that it left out are skipped under each policy. If it was set back, the scheduled tick
+///   stays where it is.
+///
 /// Invariants
 ///   - period_ > 0.
 ///   - delivered_ < number_ once a tick was delivered; numbers only grow.
@@ -22,7 +26,7 @@
 ///
 /// Threads
 ///   All members may be called from any thread. The caller reads the clock, outside the lock, and
-///   passes `now`.
+///   passes the reading.
 ///
 /// Cost
 ///   O(1) per call, or O(ticks that have waits) if there are several. The constructor allocates;
@@ -32,6 +36,7 @@
 
 #include <pawl/missed_tick_policy.hpp>
 
+#include <pawl/service/latest_now.hpp>
 #include <pawl/service/optional_mutex.hpp>
 
 #include <pawl/time/duration_text.hpp>
@@ -45,6 +50,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -55,6 +61,7 @@ class interval_grid {
 public:
     using time_point = typename Clock::time_point;
     using duration = typename Clock::duration;
+    using sight = clock_sight<Clock>;
     using tick_number = std::uint64_t;
 
     /// The scheduled tick.
@@ -64,8 +71,9 @@ public:
     };
 
     /// @throws std::invalid_argument if `period` is not positive, or `policy` is not an enumerator.
-    interval_grid(const time_point& start, const duration& period, missed_tick_policy policy)
-        : next_(start), period_(valid(period)), policy_(valid(policy)) {
+    interval_grid(const time_point& start, const duration& period, missed_tick_policy policy,
+                  const sight& made)
+        : seen_(made), next_(start), period_(valid(period)), policy_(valid(policy)) {
         crowds_.reserve(1);
     }
 
@@ -166,12 +174,12 @@ public:
 
     /// A wait for this tick delivers it.
     /// @return how many further ticks have become due by now.
-    [[nodiscard]] std::uint64_t deliver(tick_number number, const time_point& now) {
+    [[nodiscard]] std::uint64_t deliver(tick_number number, const sight& s) {
         const std::lock_guard lock(mutex_);
         leave_locked(number);
         if (number == number_)
-            advance(now);
-        return delivered_ - number + missed(lateness(now));
+            advance(s);
+        return delivered_ - number + missed(lateness(s.now));
     }
 
 private:
@@ -180,9 +188,17 @@ private:
         std::size_t waits;
     };
 
+    struct unseen {
+        explicit unseen(const sight&) noexcept {}
+    };
+
     /// A tick is on time up to this lateness, whatever the period.
     static constexpr duration tolerance =
         std::chrono::floor<duration>(std::chrono::milliseconds(5));
+
+    /// A clock that gained more than this was set. It may gain less by being adjusted, or because
+    /// its two readings are not simultaneous.
+    static constexpr duration most_gained = std::chrono::ceil<duration>(std::chrono::seconds(1));
 
     static missed_tick_policy valid(missed_tick_policy policy) {
         if (policy != missed_tick_policy::burst && policy != missed_tick_policy::delay &&
@@ -208,8 +224,22 @@ private:
         return late > tolerance ? static_cast<std::uint64_t>(late / period_) : 0;
     }
 
+    /// Whether the clock was set ahead since the last tick, or since the interval was made.
+    [[nodiscard]] bool leapt(const sight& s) noexcept {
+        if constexpr (Clock::is_steady) {
+            return false;
+        } else {
+            const auto passed = std::chrono::ceil<duration>(s.steady - seen_.steady);
+            const time_point latest = saturating_sum(seen_.now, passed + most_gained);
+            seen_ = s;
+            return s.now > latest;
+        }
+    }
+
     /// Delivers the scheduled tick.
-    void advance(const time_point& now) noexcept {
+    void advance(const sight& s) noexcept {
+        const time_point& now = s.now;
+        const bool skips = leapt(s) || policy_ != missed_tick_policy::burst;
         delivered_ = number_++;
         if (now < next_) {
             // The tick is early: a reset moved it while its handler was already on its way, or
@@ -219,7 +249,7 @@ private:
         }
         delivered_due_ = next_;
         const duration late = lateness(now);
-        if (late <= tolerance || policy_ == missed_tick_policy::burst)
+        if (late <= tolerance || !skips)
             return follow(next_);
         number_ += missed(late);
         follow(policy_ == missed_tick_policy::delay ? now : now - late % period_);
@@ -240,6 +270,8 @@ private:
     }
 
     mutable optional_mutex<> mutex_{true};
+    [[no_unique_address]] std::conditional_t<Clock::is_steady, unseen, sight>
+        seen_;                  ///< at the last delivery
     tick_number number_ = 0;    ///< the scheduled tick
     tick_number delivered_ = 0; ///< the last delivered tick
     time_point delivered_due_;  ///< when it was due
@@ -269,8 +301,8 @@ public:
 
     /// Delivers the tick.
     /// @return how many further ticks have become due.
-    [[nodiscard]] std::uint64_t use(const typename grid::time_point& now) {
-        return std::exchange(grid_, nullptr)->deliver(tick_.number, now);
+    [[nodiscard]] std::uint64_t use(const typename grid::sight& s) {
+        return std::exchange(grid_, nullptr)->deliver(tick_.number, s);
     }
 
     /// The wait ends without a delivery.

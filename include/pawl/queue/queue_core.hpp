@@ -159,7 +159,7 @@ public:
     timer_ptr every(const time_point& first, const duration& period, missed_tick_policy policy,
                     F&& f) {
         const timer_ptr t = make(std::forward<F>(f));
-        t->grid.emplace(first, period, policy);
+        t->grid.emplace(first, period, policy, see_clock<Clock>());
         start(t, first);
         return t;
     }
@@ -215,7 +215,7 @@ public:
 
     /// The wait of `t` has ended.
     void wait_ended(timer_type& t, const boost::system::error_code& ec) {
-        const time_point now = Clock::now();
+        const auto now = see_clock<Clock>();
         std::optional<time_point> next;
         bool crowded = false;
         change([&]() -> wakes {
@@ -540,7 +540,7 @@ private:
                 if (!events_.has_room_for_parked())
                     return marks_now();
             }
-            const time_point now = Clock::now();
+            const auto now = see_clock<Clock>();
             timer_ptr t;
             std::optional<time_point> next;
             wakes wake = 0;

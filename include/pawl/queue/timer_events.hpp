@@ -110,7 +110,8 @@ public:
     /// @param woken whether the timer's wait has ended, and the clock was not set back since.
     /// @return the due time of the next tick, if the timer must wait for it.
     [[nodiscard]] std::optional<time_point> emit(timer_type& t, std::uint64_t functions,
-                                                 const time_point& now, bool woken) {
+                                                 const clock_sight<Clock>& seen, bool woken) {
+        const time_point& now = seen.now;
         if (!t.grid) {
             push_last(t, functions, event_type{t.due, now, 0});
             return {};
@@ -124,8 +125,8 @@ public:
                 park(t);
                 return {};
             }
-            std::uint64_t missed = t.grid->deliver(t.grid->join().number, now);
-            if (t.grid->policy() == missed_tick_policy::burst)
+            std::uint64_t missed = t.grid->deliver(t.grid->join().number, seen);
+            if (t.grid->scheduled().due <= now)
                 missed = 0; // they follow
             if (options_.overflow == overflow_policy::coalesce && t.ticks != 0) {
                 t.owed += 1 + missed;

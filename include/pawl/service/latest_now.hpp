@@ -5,10 +5,11 @@
 /// Purpose
 ///   An upper bound of a clock's time, for expiries that are set relative to now. Such a wait is
 ///   never early, and late by the error of the bound. Whether an expiry has come is decided by
-///   `Clock::now()`.
+///   `Clock::now()`. Also a reading that shows whether the clock was set.
 ///
 /// Cost
-///   One clock reading, or whatever a clock such as coarse_clock offers instead.
+///   One clock reading, or whatever a clock such as coarse_clock offers instead. see_clock() reads
+///   the steady clock, too, if `Clock` is not steady.
 #ifndef PAWL_SERVICE_LATEST_NOW_HPP
 #define PAWL_SERVICE_LATEST_NOW_HPP
 
@@ -39,6 +40,21 @@ template <class Clock>
 template <class Clock>
 [[nodiscard]] typename Clock::time_point sum_from_now(const typename Clock::duration& d) {
     return saturating_sum(d > Clock::duration::zero() ? latest_now<Clock>() : Clock::now(), d);
+}
+
+/// A reading of a clock. If the clock may be set, the steady time shows whether it was.
+template <class Clock>
+struct clock_sight {
+    typename Clock::time_point now;
+    std::chrono::steady_clock::time_point steady{}; ///< not of a steady clock
+};
+
+template <class Clock>
+[[nodiscard]] clock_sight<Clock> see_clock() {
+    if constexpr (Clock::is_steady)
+        return {Clock::now()};
+    else
+        return {Clock::now(), std::chrono::steady_clock::now()};
 }
 
 /// Whether `Clock::now()` is the time of the steady clock. Specialised for clocks that wrap it.

@@ -14,7 +14,7 @@
 ///
 ///     deadline       exists while                               moves
 ///     read, write    such an operation is pending, not ended    -
-///     (a connect is both at once; its handshake limit is the deadline of the write)
+///     (a connect is a write whose deadline is its handshake limit)
 ///     total          a read or write is pending, not ended      by expires_at()
 ///     handshake      a guard lives, until it has expired        -
 ///     idle           a limit is set, the layer is open, and     when bytes move
@@ -86,10 +86,8 @@ public:
     void set_limits(const stream_limits& limits) {
         limits_ = limits;
         const time_point now = latest_now<Clock>();
-        for (const direction d : both) {
-            if (at(d).pending)
-                at(d).deadline = after(now, limit_of(d));
-        }
+        for (const direction d : both)
+            at(d).deadline = after(now, limit_of(d));
         if (limits_.idle == none)
             idling_ = idle_expired_ = false;
         else if (!idling_ && !idle_expired_ && !connecting_ && open())
@@ -116,10 +114,9 @@ public:
     /// A read or a write is about to start.
     /// @return the error to report if it must not start.
     [[nodiscard]] error_code begin(direction d) {
-        PAWL_ASSERT(!at(d).pending); // one read and one write at a time
-        if (closed_by_limit_ && !open())
+        PAWL_ASSERT(!at(d).pending && !connecting_); // one read and one write at a time
+        if (is_closed_by_limit())
             return report();
-        closed_by_limit_ = false;
 
         const bool idles = limits_.idle != none && !idling_ && open();
         const time_point now = time_of_start(limit_of(d) != none || idles);
@@ -144,7 +141,7 @@ public:
             return {};
         if (limits_everything() && everything_expired(Clock::now()))
             end_all();
-        else if (!(closed_by_limit_ && !open()) && !std::exchange(idle_expired_, false))
+        else if (!is_closed_by_limit() && !std::exchange(idle_expired_, false))
             return {};
         return report();
     }
@@ -168,9 +165,8 @@ public:
             return report();
         }
         closed_by_limit_ = idling_ = idle_expired_ = false;
-        start(direction::write, after(now, limits_.handshake));
-        start(direction::read, never);
         connecting_ = true;
+        start(direction::write, after(now, limits_.handshake));
         return {};
     }
 
@@ -184,12 +180,12 @@ public:
 
     void abandon_connect() noexcept {
         connecting_ = false;
-        for (const direction d : both)
-            abandon(d);
+        abandon(direction::write);
     }
 
-    /// The layer is connected; idle time counts from now.
+    /// The layer is connected, maybe again; idle time counts from now.
     void connected() {
+        closed_by_limit_ = idle_expired_ = false;
         if (limits_.idle != none)
             begin_idling(latest_now<Clock>());
     }
@@ -273,9 +269,9 @@ private:
     }
 
     [[nodiscard]] limit limit_of(direction d) const noexcept {
-        if (connecting_)
-            return d == direction::write ? limits_.handshake : none;
-        return d == direction::write ? limits_.write : limits_.read;
+        if (d == direction::read)
+            return limits_.read;
+        return connecting_ ? limits_.handshake : limits_.write;
     }
 
     [[nodiscard]] static time_point after(const time_point& now, limit l) noexcept {
@@ -288,6 +284,12 @@ private:
             return lowest_layer(layer_).is_open();
         else
             return !closed_;
+    }
+
+    /// Whether it still is: its owner may have opened the layer again.
+    [[nodiscard]] bool is_closed_by_limit() noexcept {
+        closed_by_limit_ = closed_by_limit_ && !open();
+        return closed_by_limit_;
     }
 
     [[nodiscard]] error_code report() const {
@@ -317,7 +319,6 @@ private:
         operation& op = at(d);
         op.deadline = deadline;
         op.pending = true;
-        op.ended = false;
         ++op.number;
     }
 

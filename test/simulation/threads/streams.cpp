@@ -70,7 +70,7 @@ struct streams::stream final : memory_layer::observer {
     stream(const company& c, arena& on, std::optional<asio::strand<asio::any_io_executor>> s)
         : all(c), a(on), strand(std::move(s)),
           ex(strand ? asio::any_io_executor(*strand) : on.native), stack(std::in_place, ex),
-          layer(&stack->next_layer().peer()) {
+          layer(&stack->socket().peer()) {
         layer->watch = this;
     }
 
