@@ -57,7 +57,11 @@ def with_cosmic_ray() -> None:
     if Path(sys.prefix) == VENV:
         return
     python = VENV / "bin" / "python"
-    if subprocess.run([python, "-c", "import cosmic_ray"], check=False, capture_output=True).returncode if python.exists() else 1:
+    if (
+        subprocess.run([python, "-c", "import cosmic_ray"], check=False, capture_output=True).returncode
+        if python.exists()
+        else 1
+    ):
         print(f"mutate_migrate: installing {COSMIC_RAY} into {VENV.relative_to(ROOT)}", file=sys.stderr)
         subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
         subprocess.run([python, "-m", "pip", "install", "-q", COSMIC_RAY], check=True)
@@ -104,7 +108,9 @@ def of_our_own(text: str) -> Iterator[Defect]:
 
     for node in ast.walk(ast.parse(text)):
         documentation = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if isinstance(node, (ast.Expr, ast.Assign, ast.AugAssign, ast.Return, ast.Raise, ast.Continue, ast.Break, ast.Delete)):
+        if isinstance(
+            node, (ast.Expr, ast.Assign, ast.AugAssign, ast.Return, ast.Raise, ast.Continue, ast.Break, ast.Delete)
+        ):
             if not documentation:
                 yield replaced("statement removed", node, "pass")
         conditions = list(node.values) if isinstance(node, ast.BoolOp) else list(getattr(node, "ifs", ()))
@@ -119,7 +125,9 @@ def of_our_own(text: str) -> Iterator[Defect]:
             yield replaced('"in" negated', node, new, node.comparators[0])
         if isinstance(node, ast.Call):
             for a, b in zip(node.args, node.args[1:]):
-                if not isinstance(a, (ast.Starred, ast.GeneratorExp)) and not isinstance(b, (ast.Starred, ast.GeneratorExp)):
+                if not isinstance(a, (ast.Starred, ast.GeneratorExp)) and not isinstance(
+                    b, (ast.Starred, ast.GeneratorExp)
+                ):
                     yield replaced("arguments swapped", a, f"{source(b)}, {source(a)}", b)
 
 
@@ -202,7 +210,9 @@ class Tests:
         finally:
             sys.settrace(None)
         if not result.wasSuccessful():
-            raise SystemExit(f"mutate_migrate: {test.id()} fails without a defect:\n{(result.failures + result.errors)[0][1]}")
+            raise SystemExit(
+                f"mutate_migrate: {test.id()} fails without a defect:\n{(result.failures + result.errors)[0][1]}"
+            )
         self.seconds[test] = time.process_time() - start
         self.lines[test] = lines
 

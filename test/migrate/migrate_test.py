@@ -115,6 +115,12 @@ class MigrateTest(unittest.TestCase):
         self.assertEqual((run.returncode, run.stderr), (1 if left else 0, ""))
         self.assertIn(f", {len(left)} places left to you\n", run.stdout)
 
+    def apply(self, diff: str) -> None:
+        run = subprocess.run(
+            ["git", "apply", "-"], cwd=self.folder, input=diff, check=False, capture_output=True, encoding="utf-8"
+        )
+        self.assertEqual((run.returncode, run.stderr), (0, ""), diff)
+
     def open_places(self, run: subprocess.CompletedProcess) -> list[str]:
         return [line.replace(": left to you", "") for line in run.stdout.splitlines() if ": left to you: " in line]
 
@@ -181,9 +187,7 @@ class WholePrograms(MigrateTest):
 
             self.assertEqual(self.contents(fixture), before)
             self.assertEqual(run.stdout.count(": left to you: "), (fixture / "left.txt").read_text().count("\n"))
-            subprocess.run(
-                ["git", "apply", "-p1", "-"], cwd=self.folder, input=run.stdout, check=True, encoding="utf-8"
-            )
+            self.apply(run.stdout)
             self.assertEqual(self.contents(fixture), after)
 
 
@@ -238,6 +242,69 @@ class Names(MigrateTest):
             "struct T { using steady_timer = int; };\n"
             "template <class T> void f(T& t) { t.steady_timer(); t->cancel_after(1); }\n"
             "template <class T> void g() { typename T::steady_timer x; h<T>::steady_timer(); }\n"
+        )
+
+    def test_a_type_of_ones_own_hides_the_name(self) -> None:
+        for declaration in (
+            "struct API steady_timer final {};",
+            "class steady_timer final : base {};",
+            "enum class steady_timer : int {};",
+            "enum steady_timer {};",
+            "union steady_timer;",
+            "typedef struct x steady_timer;",
+            "using steady_timer [[deprecated]] = int;",
+            "using std::b, std::steady_timer;",
+            "namespace steady_timer {}",
+            "namespace x::inner { inline namespace v1 {} namespace steady_timer {} } using x::inner::steady_timer;",
+        ):
+            with self.subTest(declaration):
+                self.stays(f"{declaration}\nusing namespace boost::asio;\nsteady_timer* t;\n")
+                self.stays(f"void f() {{ {declaration}\nusing namespace boost::asio;\nsteady_timer* t; }}\n")
+
+    def test_a_type_in_another_namespace_or_a_class_does_not_hide_the_name(self) -> None:
+        use = "using namespace boost::asio;\n{}steady_timer* t;\n"
+        for other in (
+            "namespace mine { struct steady_timer; }\n",
+            "using steady_clock = x;\n",
+            "struct steady_timers;\n",
+        ):
+            self.becomes(INCLUDE + other + use.format(""), MIGRATED + other + use.format("pawl::"))
+        self.lists("struct a { struct steady_timer; };\n" + use.format(""), "3: " + Programs.DECLARED)
+        self.lists("int steady_timer;\n" + use.format(""), "3: " + Programs.DECLARED)
+
+    def test_members_of_types_and_names_of_other_libraries_of_boost_stay(self) -> None:
+        self.stays(
+            "using traits = x;\ntypedef y more;\nstruct z;\ntraits::steady_timer a; more::steady_timer b; z::steady_timer c;\n"
+        )
+        self.stays("namespace boost::cobalt { struct x; }\nboost::cobalt::steady_timer* t;\nstd::steady_timer* u;\n")
+        self.lists(
+            "namespace mine { struct x; }\nmine::steady_timer* t;\n", "2: no steady_timer is declared in namespace mine"
+        )
+        self.stays("namespace mine { struct steady_timer; }\nmine::steady_timer* t;\n")
+        self.stays("namespace mine { namespace steady_timer {} }\nusing mine::steady_timer;\n")
+
+    def test_inline_and_attributed_namespaces_are_known(self) -> None:
+        for head, *inside in (
+            ("inline namespace v1", "", "v1::"),
+            ('namespace [[deprecated("a")]] v1', "v1::"),
+            ("namespace", ""),
+            ("namespace w::inline v1::x", "w::x::", "w::v1::x::"),
+        ):
+            for names in inside:
+                with self.subTest(head + names):
+                    text = (
+                        f"namespace lib {{{{ {head} {{{{ namespace n = boost::asio; }}}} }}}}\n{{}}::steady_timer* t;\n"
+                    )
+                    self.becomes(INCLUDE + text.format(f"lib::{names}n"), MIGRATED + text.format("pawl"))
+
+    def test_the_innermost_meaning_counts(self) -> None:
+        self.becomes(
+            INCLUDE
+            + "namespace n = mine;\nnamespace a { namespace n = boost::asio; n::steady_timer* t; }\n"
+            + "void f() { namespace n = boost::asio; { namespace n = mine; } n::steady_timer* t; }\nnamespace mine { struct steady_timer; }\n",
+            MIGRATED
+            + "namespace n = mine;\nnamespace a { namespace n = boost::asio; pawl::steady_timer* t; }\n"
+            + "void f() { namespace n = boost::asio; { namespace n = mine; } pawl::steady_timer* t; }\nnamespace mine { struct steady_timer; }\n",
         )
 
     def test_strings_comments_and_raw_strings_stay(self) -> None:
@@ -609,6 +676,11 @@ class Includes(MigrateTest):
                 with self.subTest(guard + end):
                     text = guard + "#include <vector>\n{}#if X\n#include <map>\n#endif\n{}::steady_timer* t;\n" + end
                     self.becomes(text.format("", "net"), text.format(MIGRATED, "pawl"))
+                    # What stands in a guard is declared and included for sure.
+                    own = guard + "namespace lib { using namespace boost::asio; struct steady_timer; }\n" + end
+                    use = '#include "own.hpp"\nlib::steady_timer* t;\n'
+                    self.become({"own.hpp": (own, own), "main.cpp": (use, use)})
+                    (self.folder / "own.hpp").unlink()
 
     def test_other_conditions_are_no_guard(self) -> None:
         for head in (
@@ -759,8 +831,7 @@ class Includes(MigrateTest):
     def test_a_diff_of_a_file_without_a_last_newline_applies(self) -> None:
         path = self.write(INCLUDE + "net::steady_timer* t;")
 
-        run = self.run_tool("--dry-run", "main.cpp")
-        subprocess.run(["git", "apply", "-"], cwd=self.folder, input=run.stdout, check=True, encoding="utf-8")
+        self.apply(self.run_tool("--dry-run", "main.cpp").stdout)
 
         self.assertEqual(path.read_text(), MIGRATED + "pawl::steady_timer* t;")
 
@@ -780,8 +851,13 @@ class LeftToTheUser(MigrateTest):
 
     def test_a_forward_declaration_is_named(self) -> None:
         self.lists(
-            "namespace boost { namespace asio {\nclass steady_timer;\n} }\n", "2: include <pawl/steady_timer.hpp>"
+            "namespace boost { namespace asio {\nclass steady_timer;\n} }\n",
+            "2: in namespace boost::asio: instead of declaring its class, include <pawl/steady_timer.hpp>",
         )
+        self.lists(
+            "namespace boost::asio::detail { struct steady_timer; void f(steady_timer*); }\n", *["1: in namespace"]
+        )
+        self.stays("namespace boost::asio { void f() { cancel_after(1); } }\n")
 
     def test_standalone_asio_is_named(self) -> None:
         self.lists(
