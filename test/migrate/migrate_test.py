@@ -242,6 +242,7 @@ class Names(MigrateTest):
             "struct T { using steady_timer = int; };\n"
             "template <class T> void f(T& t) { t.steady_timer(); t->cancel_after(1); }\n"
             "template <class T> void g() { typename T::steady_timer x; h<T>::steady_timer(); }\n"
+            "template <class T> void k(T t) { t.template steady_timer<int>(); typename T::template system_timer<T> u; }\n"
         )
 
     def test_a_type_of_ones_own_hides_the_name(self) -> None:
