@@ -57,11 +57,8 @@ def with_cosmic_ray() -> None:
     if Path(sys.prefix) == VENV:
         return
     python = VENV / "bin" / "python"
-    if (
-        subprocess.run([python, "-c", "import cosmic_ray"], check=False, capture_output=True).returncode
-        if python.exists()
-        else 1
-    ):
+    tried = python.exists() and subprocess.run([python, "-c", "import cosmic_ray"], check=False, capture_output=True)
+    if not tried or tried.returncode:
         print(f"mutate_migrate: installing {COSMIC_RAY} into {VENV.relative_to(ROOT)}", file=sys.stderr)
         subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
         subprocess.run([python, "-m", "pip", "install", "-q", COSMIC_RAY], check=True)

@@ -298,6 +298,38 @@ class Names(MigrateTest):
                     )
                     self.becomes(INCLUDE + text.format(f"lib::{names}n"), MIGRATED + text.format("pawl"))
 
+    def test_a_name_from_the_global_namespace_is_looked_up_there(self) -> None:
+        self.becomes(
+            INCLUDE + "template <class T> ::boost::asio::steady_timer* f(T);\n::net::steady_timer* t;\n",
+            MIGRATED + "template <class T> ::pawl::steady_timer* f(T);\n::pawl::steady_timer* t;\n",
+        )
+        self.becomes(
+            INCLUDE + "namespace n = boost::asio;\nnamespace a { namespace n = mine; ::n::steady_timer* t; }\n",
+            MIGRATED + "namespace n = boost::asio;\nnamespace a { namespace n = mine; ::pawl::steady_timer* t; }\n",
+        )
+        self.lists("::framework::steady_timer* t;\n", "1: what framework is does not stand in these files")
+        self.becomes(
+            INCLUDE + "inline namespace v1 { namespace n = boost::asio; }\nv1::n::steady_timer* t;\n",
+            MIGRATED + "inline namespace v1 { namespace n = boost::asio; }\npawl::steady_timer* t;\n",
+        )
+
+    def test_the_lines_of_open_places_are_those_after_the_change(self) -> None:
+        after = "#include <boost/asio/cancel_after.hpp>\n"
+        head = "#define X x::steady_timer\n{0}#include <boost/asio/cancel_at.hpp>\n#include <boost/asio/ip/tcp.hpp>\n"
+        text = (
+            head.format(after)
+            + "x::system_timer* a;\nnet::steady_timer* b; net::system_timer* c;\nx::steady_timer* d;\n"
+        )
+        self.write(text)
+
+        dry = self.run_tool("--dry-run", "main.cpp")
+        run = self.run_tool("main.cpp")
+
+        numbers = lambda r: [line.split(":")[1] for line in self.open_places(r)]
+        self.assertEqual(numbers(dry), ["1", "5", "7"])
+        self.assertEqual(numbers(run), ["1", "6", "8"])
+        self.assertEqual(numbers(self.run_tool("main.cpp")), ["1", "6", "8"])
+
     def test_the_innermost_meaning_counts(self) -> None:
         self.becomes(
             INCLUDE
