@@ -175,12 +175,13 @@ def defects_of(text: str) -> list[Defect]:
 class Tests:
     """The tests of the tool, with the lines that each executes and its time."""
 
-    def __init__(self) -> None:
+    def __init__(self, text: str, folder: str) -> None:
         sys.path.insert(0, str(ROOT / "test" / "migrate"))
         sys.dont_write_bytecode = True
         import migrate_test
 
         self.module = migrate_test
+        self.use(text, folder)  # a copy, since the file may be edited meanwhile
         self.lines: dict[unittest.TestCase, set[int]] = {}
         self.seconds: dict[unittest.TestCase, float] = {}
         before = time.process_time()
@@ -213,6 +214,14 @@ class Tests:
         self.seconds[test] = time.process_time() - start
         self.lines[test] = lines
 
+    def use(self, text: str, folder: str) -> None:
+        """Runs the tests on this version of the tool from now on."""
+        path = Path(folder, f"migrate-{os.getpid()}")
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o755)
+        self.module.TOOL = path
+        self.module.tool = self.module.load(path)
+
     def of(self, defect: Defect) -> list[unittest.TestCase]:
         places = set(range(defect.line, defect.last + 1))
         chosen = [test for test, lines in self.lines.items() if lines & places or not lines]
@@ -220,18 +229,13 @@ class Tests:
 
     def run(self, defect: Defect, folder: str) -> int:
         """In a process of its own: the status."""
-        path = Path(folder, f"migrate-{os.getpid()}")
-        path.write_text(defect.text, encoding="utf-8")
         limit = int(60 + 4 * self.total)
         resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
         resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
         try:
-            self.module.TOOL = path
-            self.module.tool = self.module.load(path)
+            self.use(defect.text, folder)
         except BaseException:
             return 4
-        finally:
-            path.chmod(0o755)
         result = unittest.TestResult()
         for test in self.of(defect):
             test.run(result)
@@ -241,33 +245,27 @@ class Tests:
         return 0
 
 
-def run_all(defects: list[Defect], tests: Tests, jobs: int) -> Iterator[tuple[Defect, str]]:
+def run_all(defects: list[Defect], tests: Tests, folder: str, jobs: int) -> Iterator[tuple[Defect, str]]:
     running: dict[int, Defect] = {}
     waiting = list(reversed(defects))
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["TMPDIR"] = tempfile.tempdir = folder
-        os.chmod(folder, 0o755)  # for the tests that run the tool as another user
-        while waiting or running:
-            while waiting and len(running) < jobs:
-                defect = waiting.pop()
-                sys.stdout.flush()
-                process = os.fork()
-                if process == 0:
-                    null = os.open(os.devnull, os.O_WRONLY)
-                    os.dup2(null, 1)
-                    os.dup2(null, 2)
-                    status = 2
-                    try:
-                        status = tests.run(defect, folder)
-                    finally:
-                        os._exit(status)
-                running[process] = defect
-            process, status = os.wait()
-            defect = running.pop(process)
-            ended = os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL) if os.WIFSIGNALED(status) else False
-            yield defect, HANG if ended else STATUS.get(os.waitstatus_to_exitcode(status), ERROR)
-        tempfile.tempdir = None
-        del os.environ["TMPDIR"]
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            defect = waiting.pop()
+            sys.stdout.flush()
+            process = os.fork()
+            if process == 0:
+                null = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(null, 1)
+                os.dup2(null, 2)
+                status = 2
+                try:
+                    status = tests.run(defect, folder)
+                finally:
+                    os._exit(status)
+            running[process] = defect
+        process, status = os.wait()
+        ended = os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL)
+        yield running.pop(process), HANG if ended else STATUS.get(os.waitstatus_to_exitcode(status), ERROR)
 
 
 def main() -> int:
@@ -282,15 +280,18 @@ def main() -> int:
     defects = defects_of(text)
     if arguments.sample is not None and arguments.sample < len(defects):
         defects = random.Random(arguments.seed).sample(defects, arguments.sample)
-    tests = Tests()
-    print(f"{len(defects)} defects, {len(tests.lines)} tests of {tests.total:.0f} s together", flush=True)
     old = text.splitlines()
     counts: dict[str, int] = collections.Counter()
-    for defect, how in run_all(defects, tests, arguments.jobs):
-        counts[how] += 1
-        if how not in (KILLED, NO_PROGRAM):
-            new = next((b for a, b in zip(old, defect.text.splitlines()) if a != b), "")
-            print(f"tools/migrate:{defect.line}: {how}: {defect.what}: {new.strip()}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)  # for the tests that run the tool as another user
+        os.environ["TMPDIR"] = tempfile.tempdir = folder
+        tests = Tests(text, folder)
+        print(f"{len(defects)} defects, {len(tests.lines)} tests of {tests.total:.0f} s together", flush=True)
+        for defect, how in run_all(defects, tests, folder, arguments.jobs):
+            counts[how] += 1
+            if how not in (KILLED, NO_PROGRAM):
+                new = next((b for a, b in zip(old, defect.text.splitlines()) if a != b), "")
+                print(f"tools/migrate:{defect.line}: {how}: {defect.what}: {new.strip()}", flush=True)
     counted = sum(counts.values()) - counts[NO_PROGRAM]
     share = counts[KILLED] / max(counted, 1)
     told = ", ".join(f"{counts[how]} {how}" for how in (KILLED, ERROR, HANG, SURVIVED))

@@ -746,6 +746,39 @@ class Includes(MigrateTest):
                 self.assertNotIn("#include <vector>\n" + MIGRATED, text)
                 self.assertTrue(before.endswith(("<list>\n", "<map>\n")) if before else run.returncode == 1, text)
 
+    def test_what_another_condition_surrounds_is_not_declared_for_sure(self) -> None:
+        use = '#include "own.hpp"\nlib::steady_timer* t;\n'
+        for start, end in (
+            ("#ifndef G\n#define H\n", "#endif\n"),
+            ("#ifndef G\n#undef G\n", "#endif\n"),
+            ("#ifndef G\n#define\n", "#endif\n"),
+            ("#ifdef G\n#define G\n", "#endif\n"),
+            ("#if X\n#ifndef G\n#define G\n", "#endif\n#endif\n"),
+            ("#ifndef G\nint first;\n#define G\n", "#endif\n"),
+            ("int first;\n#ifndef G\n#define G\n", "#endif\n"),
+            ("#ifndef G\n#define G\n", "#endif\nint last;\n"),
+            ("#ifndef G\n#define G\n", "#else\n#endif\n"),
+            ("#ifndef G\n#define G\n", "#endif\n#if X\n#endif\n"),
+        ):
+            with self.subTest(start + end):
+                own = start + "namespace lib { using namespace boost::asio; struct steady_timer; }\n" + end
+                self.become(
+                    {"own.hpp": (own, own), "main.cpp": (use, use)},
+                    "main.cpp:2: an #if decides what lib::steady_timer is: write pawl::steady_timer where it is Boost.Asio's",
+                )
+
+    def test_conditions_within_conditions_are_counted(self) -> None:
+        text = "#if A\n#if B\n#endif\n#else\n#endif\n#include <vector>\n{}{}::steady_timer* t;\n"
+        self.becomes(text.format("", "net"), text.format(MIGRATED, "pawl"))
+        self.becomes("#endif\n" + text.format("", "net"), "#endif\n" + text.format(MIGRATED, "pawl"))
+
+    def test_the_include_of_boost_asio_is_chosen_that_is_compiled_with_the_name(self) -> None:
+        text = (
+            "#ifdef S\n#include <asio.hpp>\n#else\n#include <boost/asio/a.hpp>\n{}#endif\n#ifdef X\n"
+            "#include <boost/asio/b.hpp>\n#endif\n#ifndef S\n{}::steady_timer* t;\n#endif\n"
+        )
+        self.becomes(text.format("", "boost::asio"), text.format(MIGRATED, "pawl"))
+
     def test_an_include_within_an_if_is_only_used_within_it(self) -> None:
         text = "#include <a.hpp>\n{}#if X\n#  include <boost/asio.hpp>\n{}#endif\n"
         self.becomes(
