@@ -289,6 +289,8 @@ def main() -> int:
         print(f"{len(defects)} defects, {len(tests.lines)} tests of {tests.total:.0f} s together", flush=True)
         for defect, how in run_all(defects, tests, folder, arguments.jobs):
             counts[how] += 1
+            if sys.stderr.isatty():
+                print(f"\r{sum(counts.values())}\r", end="", file=sys.stderr)
             if how not in (KILLED, NO_PROGRAM):
                 new = next((b for a, b in zip(old, defect.text.splitlines()) if a != b), "")
                 print(f"tools/migrate:{defect.line}: {how}: {defect.what}: {new.strip()}", flush=True)

@@ -540,6 +540,10 @@ class Programs(MigrateTest):
             "using namespace boost::asio;\n#if A > 1\n#elif B\nstruct steady_timer;\n#endif\n"
             "#if A > 1\n#elif B\nsteady_timer* t;\n#endif\n"
         )
+        self.stays(
+            "using namespace boost::asio;\n#ifndef A\n#else\nstruct steady_timer;\n#endif\n"
+            "#ifdef A\nsteady_timer* t;\n#endif\n"
+        )
         self.stays("namespace lib { using namespace boost::asio; struct steady_timer {}; }\nlib::steady_timer* t;\n")
 
     def test_a_namespace_that_is_either_kind_of_asio_is_named(self) -> None:
@@ -934,6 +938,15 @@ class LeftToTheUser(MigrateTest):
 
     def test_a_name_without_a_namespace_is_named(self) -> None:
         self.lists("void f(steady_timer& t);\n", "1: steady_timer has no namespace")
+
+    def test_a_function_without_a_namespace_is_named_where_it_may_be_asios(self) -> None:
+        call = "auto x = cancel_after(5s);\n"
+        for header in ("boost/asio.hpp", "asio.hpp"):
+            self.lists(f"#include <{header}>\n{call}", "2: cancel_after has no namespace, and no using in these files")
+        self.stays("#include <vector>\n" + call)
+        self.stays(
+            "#include <boost/asio.hpp>\nauto x = f(&cancel_after);\nusing namespace pawl;\nauto y = cancel_at(t);\n"
+        )
 
     def test_a_namespace_that_does_not_stand_there_is_named(self) -> None:
         self.lists("framework::steady_timer t;\n", "1: what framework is does not stand in these files")
