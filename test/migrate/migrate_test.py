@@ -541,6 +541,10 @@ class Programs(MigrateTest):
             "#if A > 1\n#elif B\nsteady_timer* t;\n#endif\n"
         )
         self.stays(
+            "using namespace boost::asio;\n#if A\n#ifdef B\n#else\nstruct steady_timer;\n#endif\n"
+            "#ifndef B\nsteady_timer* t;\n#endif\n#endif\n"
+        )
+        self.stays(
             "using namespace boost::asio;\n#ifndef A\n#else\nstruct steady_timer;\n#endif\n"
             "#ifdef A\nsteady_timer* t;\n#endif\n"
         )
@@ -714,7 +718,11 @@ class Includes(MigrateTest):
                     text = guard + "#include <vector>\n{}#if X\n#include <map>\n#endif\n{}::steady_timer* t;\n" + end
                     self.becomes(text.format("", "net"), text.format(MIGRATED, "pawl"))
                     # What stands in a guard is declared and included for sure.
-                    own = guard + "namespace lib { using namespace boost::asio; struct steady_timer; }\n" + end
+                    own = (
+                        guard
+                        + "#if X\n#else\n#endif\nnamespace lib { using namespace boost::asio; struct steady_timer; }\n"
+                        + end
+                    )
                     use = '#include "own.hpp"\nlib::steady_timer* t;\n'
                     self.become({"own.hpp": (own, own), "main.cpp": (use, use)})
                     (self.folder / "own.hpp").unlink()
@@ -775,6 +783,10 @@ class Includes(MigrateTest):
         text = "#if A\n#if B\n#endif\n#else\n#endif\n#include <vector>\n{}{}::steady_timer* t;\n"
         self.becomes(text.format("", "net"), text.format(MIGRATED, "pawl"))
         self.becomes("#endif\n" + text.format("", "net"), "#endif\n" + text.format(MIGRATED, "pawl"))
+
+    def test_without_an_include_of_boost_asio_that_of_standalone_asio_has_to_do(self) -> None:
+        text = "#include <asio/io_context.hpp>\n{}{}::steady_timer* t;\n"
+        self.becomes(text.format("", "boost::asio"), text.format(MIGRATED, "pawl"))
 
     def test_the_include_of_boost_asio_is_chosen_that_is_compiled_with_the_name(self) -> None:
         text = (
