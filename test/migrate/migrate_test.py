@@ -273,6 +273,10 @@ class Names(MigrateTest):
         self.lists("struct a { struct steady_timer; };\n" + use.format(""), "3: " + Programs.DECLARED)
         self.lists("int steady_timer;\n" + use.format(""), "3: " + Programs.DECLARED)
 
+    def test_a_type_that_is_made_of_the_name_does_not_hide_it(self) -> None:
+        text = "using timer = {0}::steady_timer;\nusing namespace boost::asio;\n{1}steady_timer* t;\n"
+        self.becomes(INCLUDE + text.format("net", ""), MIGRATED + text.format("pawl", "pawl::"))
+
     def test_members_of_types_and_names_of_other_libraries_of_boost_stay(self) -> None:
         self.stays(
             "using traits = x;\ntypedef y more;\nstruct z;\ntraits::steady_timer a; more::steady_timer b; z::steady_timer c;\n"
@@ -782,6 +786,7 @@ class Includes(MigrateTest):
     def test_conditions_within_conditions_are_counted(self) -> None:
         text = "#if A\n#if B\n#endif\n#else\n#endif\n#include <vector>\n{}{}::steady_timer* t;\n"
         self.becomes(text.format("", "net"), text.format(MIGRATED, "pawl"))
+        self.becomes(INCLUDE + "}\nnet::steady_timer* t;\n", MIGRATED + "}\npawl::steady_timer* t;\n")
         self.becomes("#endif\n" + text.format("", "net"), "#endif\n" + text.format(MIGRATED, "pawl"))
 
     def test_without_an_include_of_boost_asio_that_of_standalone_asio_has_to_do(self) -> None:
