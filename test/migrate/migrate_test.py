@@ -3,9 +3,15 @@
 # SPDX-License-Identifier: BSL-1.0
 """Tests of tools/migrate: whole programs in fixtures/, of which CMake compiles both sides, and single cases.
 
-A fixture has before/, the tool's output for it in after/, and the tool's list of open places in left.txt.
+A fixture has before/, the tool's output for it in after/, the tool's list of open places in left.txt, and further
+arguments for the tool in arguments.txt. The tool runs within this process, which saves the start of a process for each
+run; tools/mutate_migrate.py runs these tests on versions of the tool with a defect.
 """
 
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
 import os
 import pathlib
 import shutil
@@ -13,7 +19,10 @@ import stat
 import subprocess
 import sys
 import tempfile
+import traceback
+import types
 import unittest
+from unittest import mock
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOOL = HERE.parent.parent / "tools" / "migrate"
@@ -22,13 +31,46 @@ INCLUDE = "#include <boost/asio/steady_timer.hpp>\n"
 MIGRATED = "#include <pawl/steady_timer.hpp>\n"
 
 
+def load(path: pathlib.Path) -> types.ModuleType:
+    loader = importlib.machinery.SourceFileLoader("migrate_under_test", str(path))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    sys.modules[loader.name] = module
+    with mock.patch.object(sys, "dont_write_bytecode", True):
+        loader.exec_module(module)
+    return module
+
+
+tool = load(TOOL)
+
+
 class MigrateTest(unittest.TestCase):
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
-    def run_tool(self, *arguments: str, **options) -> subprocess.CompletedProcess:
+    def run_tool(self, *arguments: str) -> subprocess.CompletedProcess:
+        """What run_process() returns, without a process."""
+        out, err = io.StringIO(), io.StringIO()
+        before = os.getcwd()
+        os.chdir(self.folder)
+        try:
+            with (
+                contextlib.redirect_stdout(out),
+                contextlib.redirect_stderr(err),
+                mock.patch.object(sys, "argv", [str(TOOL), *arguments]),
+            ):
+                status = tool.main()
+        except SystemExit as end:
+            status = end.code
+        except Exception:  # what the interpreter does then
+            status = 1
+            err.write(traceback.format_exc())
+        finally:
+            os.chdir(before)
+        return subprocess.CompletedProcess(arguments, status, out.getvalue(), err.getvalue())
+
+    def run_process(self, *arguments: str, **options) -> subprocess.CompletedProcess:
         return subprocess.run(
             [sys.executable, str(TOOL), *arguments],
             cwd=self.folder,
@@ -59,6 +101,29 @@ class MigrateTest(unittest.TestCase):
         self.assertEqual(again.stdout, "0 files changed, 0 places left to you\n")
         self.assertEqual(path.read_bytes().decode("utf-8"), after)
 
+    def become(self, files: dict[str, tuple[str, str]], *left: str, arguments: tuple[str, ...] = (".",)) -> None:
+        """Several files, each before and after, and the list of open places."""
+        for name, (before, _) in files.items():
+            self.write(before, name)
+
+        run = self.run_tool(*arguments)
+
+        self.assertEqual(
+            {name: (self.folder / name).read_text() for name in files}, {n: a for n, (_, a) in files.items()}
+        )
+        self.assertEqual(self.open_places(run), list(left))
+        self.assertEqual((run.returncode, run.stderr), (1 if left else 0, ""))
+        self.assertIn(f", {len(left)} places left to you\n", run.stdout)
+
+    def apply(self, diff: str) -> None:
+        run = subprocess.run(
+            ["git", "apply", "-"], cwd=self.folder, input=diff, check=False, capture_output=True, encoding="utf-8"
+        )
+        self.assertEqual((run.returncode, run.stderr), (0, ""), diff)
+
+    def open_places(self, run: subprocess.CompletedProcess) -> list[str]:
+        return [line.replace(": left to you", "") for line in run.stdout.splitlines() if ": left to you: " in line]
+
     def stays(self, text: str) -> None:
         self.becomes(text, text)
 
@@ -87,12 +152,16 @@ class WholePrograms(MigrateTest):
                 shutil.copytree(fixture / "before", self.folder / fixture.name)
                 yield fixture, {p.name: p.read_text() for p in sorted((fixture / "after").iterdir())}
 
+    def arguments(self, fixture: pathlib.Path) -> list[str]:
+        more = fixture / "arguments.txt"
+        return [*(more.read_text().split() if more.exists() else []), fixture.name]
+
     def contents(self, fixture: pathlib.Path) -> dict[str, str]:
         return {p.name: p.read_text() for p in sorted((self.folder / fixture.name).iterdir())}
 
     def test_a_program_becomes_what_its_fixture_says_and_what_is_left_is_listed(self) -> None:
         for fixture, after in self.each():
-            run = self.run_tool(fixture.name)
+            run = self.run_tool(*self.arguments(fixture))
 
             left = "".join(line for line in run.stdout.splitlines(keepends=True) if ": left to you: " in line)
             self.assertEqual(self.contents(fixture), after)
@@ -104,7 +173,7 @@ class WholePrograms(MigrateTest):
             shutil.rmtree(self.folder / fixture.name)
             shutil.copytree(fixture / "after", self.folder / fixture.name)
 
-            run = self.run_tool(fixture.name)
+            run = self.run_tool(*self.arguments(fixture))
 
             left = (fixture / "left.txt").read_text()
             self.assertEqual(self.contents(fixture), after)
@@ -114,13 +183,11 @@ class WholePrograms(MigrateTest):
         for fixture, after in self.each():
             before = self.contents(fixture)
 
-            run = self.run_tool("--dry-run", fixture.name)
+            run = self.run_tool("--dry-run", *self.arguments(fixture))
 
             self.assertEqual(self.contents(fixture), before)
             self.assertEqual(run.stdout.count(": left to you: "), (fixture / "left.txt").read_text().count("\n"))
-            subprocess.run(
-                ["git", "apply", "-p1", "-"], cwd=self.folder, input=run.stdout, check=True, encoding="utf-8"
-            )
+            self.apply(run.stdout)
             self.assertEqual(self.contents(fixture), after)
 
 
@@ -175,6 +242,106 @@ class Names(MigrateTest):
             "struct T { using steady_timer = int; };\n"
             "template <class T> void f(T& t) { t.steady_timer(); t->cancel_after(1); }\n"
             "template <class T> void g() { typename T::steady_timer x; h<T>::steady_timer(); }\n"
+            "template <class T> void k(T t) { t.template steady_timer<int>(); typename T::template system_timer<T> u; }\n"
+        )
+
+    def test_a_type_of_ones_own_hides_the_name(self) -> None:
+        for declaration in (
+            "struct API steady_timer final {};",
+            "class steady_timer final : base {};",
+            "enum class steady_timer : int {};",
+            "enum steady_timer {};",
+            "union steady_timer;",
+            "typedef struct x steady_timer;",
+            "using steady_timer [[deprecated]] = int;",
+            "using std::b, std::steady_timer;",
+            "namespace steady_timer {}",
+            "namespace x::inner { inline namespace v1 {} namespace steady_timer {} } using x::inner::steady_timer;",
+        ):
+            with self.subTest(declaration):
+                self.stays(f"{declaration}\nusing namespace boost::asio;\nsteady_timer* t;\n")
+                self.stays(f"void f() {{ {declaration}\nusing namespace boost::asio;\nsteady_timer* t; }}\n")
+
+    def test_a_type_in_another_namespace_or_a_class_does_not_hide_the_name(self) -> None:
+        use = "using namespace boost::asio;\n{}steady_timer* t;\n"
+        for other in (
+            "namespace mine { struct steady_timer; }\n",
+            "using steady_clock = x;\n",
+            "struct steady_timers;\n",
+        ):
+            self.becomes(INCLUDE + other + use.format(""), MIGRATED + other + use.format("pawl::"))
+        self.lists("struct a { struct steady_timer; };\n" + use.format(""), "3: " + Programs.DECLARED)
+        self.lists("int steady_timer;\n" + use.format(""), "3: " + Programs.DECLARED)
+
+    def test_a_type_that_is_made_of_the_name_does_not_hide_it(self) -> None:
+        text = "using timer = {0}::steady_timer;\nusing namespace boost::asio;\n{1}steady_timer* t;\n"
+        self.becomes(INCLUDE + text.format("net", ""), MIGRATED + text.format("pawl", "pawl::"))
+
+    def test_members_of_types_and_names_of_other_libraries_of_boost_stay(self) -> None:
+        self.stays(
+            "using traits = x;\ntypedef y more;\nstruct z;\ntraits::steady_timer a; more::steady_timer b; z::steady_timer c;\n"
+        )
+        self.stays("namespace boost::cobalt { struct x; }\nboost::cobalt::steady_timer* t;\nstd::steady_timer* u;\n")
+        self.lists(
+            "namespace mine { struct x; }\nmine::steady_timer* t;\n", "2: no steady_timer is declared in namespace mine"
+        )
+        self.stays("namespace mine { struct steady_timer; }\nmine::steady_timer* t;\n")
+        self.stays("namespace mine { namespace steady_timer {} }\nusing mine::steady_timer;\n")
+
+    def test_inline_and_attributed_namespaces_are_known(self) -> None:
+        for head, *inside in (
+            ("inline namespace v1", "", "v1::"),
+            ('namespace [[deprecated("a")]] v1', "v1::"),
+            ("namespace", ""),
+            ("namespace w::inline v1::x", "w::x::", "w::v1::x::"),
+        ):
+            for names in inside:
+                with self.subTest(head + names):
+                    text = (
+                        f"namespace lib {{{{ {head} {{{{ namespace n = boost::asio; }}}} }}}}\n{{}}::steady_timer* t;\n"
+                    )
+                    self.becomes(INCLUDE + text.format(f"lib::{names}n"), MIGRATED + text.format("pawl"))
+
+    def test_a_name_from_the_global_namespace_is_looked_up_there(self) -> None:
+        self.becomes(
+            INCLUDE + "template <class T> ::boost::asio::steady_timer* f(T);\n::net::steady_timer* t;\n",
+            MIGRATED + "template <class T> ::pawl::steady_timer* f(T);\n::pawl::steady_timer* t;\n",
+        )
+        self.becomes(
+            INCLUDE + "namespace n = boost::asio;\nnamespace a { namespace n = mine; ::n::steady_timer* t; }\n",
+            MIGRATED + "namespace n = boost::asio;\nnamespace a { namespace n = mine; ::pawl::steady_timer* t; }\n",
+        )
+        self.lists("::framework::steady_timer* t;\n", "1: what framework is does not stand in these files")
+        self.becomes(
+            INCLUDE + "inline namespace v1 { namespace n = boost::asio; }\nv1::n::steady_timer* t;\n",
+            MIGRATED + "inline namespace v1 { namespace n = boost::asio; }\npawl::steady_timer* t;\n",
+        )
+
+    def test_the_lines_of_open_places_are_those_after_the_change(self) -> None:
+        after = "#include <boost/asio/cancel_after.hpp>\n"
+        head = "#define X x::steady_timer\n{0}#include <boost/asio/cancel_at.hpp>\n#include <boost/asio/ip/tcp.hpp>\n"
+        text = (
+            head.format(after)
+            + "x::system_timer* a;\nnet::steady_timer* b; net::system_timer* c;\nx::steady_timer* d;\n"
+        )
+        self.write(text)
+
+        dry = self.run_tool("--dry-run", "main.cpp")
+        run = self.run_tool("main.cpp")
+
+        numbers = lambda r: [line.split(":")[1] for line in self.open_places(r)]
+        self.assertEqual(numbers(dry), ["1", "5", "7"])
+        self.assertEqual(numbers(run), ["1", "6", "8"])
+        self.assertEqual(numbers(self.run_tool("main.cpp")), ["1", "6", "8"])
+
+    def test_the_innermost_meaning_counts(self) -> None:
+        self.becomes(
+            INCLUDE
+            + "namespace n = mine;\nnamespace a { namespace n = boost::asio; n::steady_timer* t; }\n"
+            + "void f() { namespace n = boost::asio; { namespace n = mine; } n::steady_timer* t; }\nnamespace mine { struct steady_timer; }\n",
+            MIGRATED
+            + "namespace n = mine;\nnamespace a { namespace n = boost::asio; pawl::steady_timer* t; }\n"
+            + "void f() { namespace n = boost::asio; { namespace n = mine; } pawl::steady_timer* t; }\nnamespace mine { struct steady_timer; }\n",
         )
 
     def test_strings_comments_and_raw_strings_stay(self) -> None:
@@ -183,6 +350,12 @@ class Names(MigrateTest):
             '/* net::steady_timer */ auto b = u8R"(asio::steady_timer " )x" asio::cancel_after)"; auto c = \'"\';\n'
             "long d = 0x1'0p-3; // asio::system_timer\n#error boost::asio::steady_timer\n"
         )
+
+    def test_digit_separators_begin_no_character(self) -> None:
+        for number in ("1'000", "0xA'Bu", "1'0.5e+1'0", ".1'5", "0b1'1", "1e-1'0f", "0x1.p-1'0"):
+            with self.subTest(number):
+                text = f"auto a = {number}; {{}}::steady_timer* b; auto c = {number}, d = 'x';\n"
+                self.becomes(INCLUDE + text.format("net"), MIGRATED + text.format("pawl"))
 
     def test_comments_between_the_names_stay(self) -> None:
         self.becomes(
@@ -234,6 +407,289 @@ class Names(MigrateTest):
         )
 
 
+class Programs(MigrateTest):
+    """Which files count for which."""
+
+    ASIO = "#include <boost/asio.hpp>\n"
+    WHOLE = ASIO + "using namespace boost::asio;\nsteady_timer t(c);\n"
+    WHOLE_AFTER = ASIO + MIGRATED + "using namespace boost::asio;\npawl::steady_timer t(c);\n"
+    DECLARED = "steady_timer is declared by these files as well: write pawl::steady_timer where it is Boost.Asio's"
+
+    def test_names_of_one_program_do_not_count_for_another(self) -> None:
+        using = ("using boost::asio::steady_timer;\n", "using pawl::steady_timer;\n")
+        for other in ("b.cpp", "b.cc", "b.cxx", "b.c++", "sub/b.CPP"):
+            with self.subTest(other):
+                self.become(
+                    {"a.cpp": (self.WHOLE, self.WHOLE_AFTER), other: (INCLUDE + using[0], MIGRATED + using[1])},
+                    arguments=("a.cpp", other),
+                )
+        for own in ("struct steady_timer {};\n", "class a { enum steady_timer {}; };\n", "void f(int steady_timer);\n"):
+            with self.subTest(own):
+                self.become({"a.cpp": (self.WHOLE, self.WHOLE_AFTER), "b.cc": (own, own)}, arguments=("a.cpp", "b.cc"))
+
+    def test_directives_and_aliases_of_one_program_do_not_count_for_another(self) -> None:
+        others = "namespace n = boost::asio;\nusing namespace boost::asio;\n"
+        here = INCLUDE + "n::steady_timer t;\nsteady_timer u;\n"
+        self.become(
+            {"a.cpp": (here, here), "b.cpp": (others, others)},
+            "a.cpp:2: what n is does not stand in these files: write pawl::steady_timer if it is Boost.Asio",
+            "a.cpp:3: steady_timer has no namespace, and no using in these files says whose it is: "
+            "write pawl::steady_timer if Boost.Asio's",
+        )
+
+    def test_what_is_included_counts_by_whatever_path(self) -> None:
+        for path, include in (
+            ("own.hpp", '"own.hpp"'),
+            ("own.hpp", '"./own.hpp"'),
+            ("include/lib/own.hpp", "<lib/own.hpp>"),
+            ("include/lib/own.hpp", '"../include/lib/own.hpp"'),
+            ("own.cpp", '"own.cpp"'),
+        ):
+            with self.subTest(include):
+                text = f"#  include {include}\n" + self.WHOLE
+                own = "struct steady_timer {};\n"
+                self.become({"src/a.cpp": (text, text), path: (own, own)}, arguments=(".",))
+                (self.folder / path).unlink()
+
+    def test_a_file_beside_is_included_before_one_of_the_same_name(self) -> None:
+        other = "namespace n = boost::asio;\n"
+        text = '#include "config.hpp"\nn::steady_timer t;\n'
+        self.become(
+            {
+                "a/main.cpp": (text, '#include "config.hpp"\n' + MIGRATED + "pawl::steady_timer t;\n"),
+                "a/config.hpp": (other, other),
+                "b/config.hpp": ("namespace n = mine;\n",) * 2,
+                "b/main.cpp": ('#include "config.hpp"\n',) * 2,
+                "notconfig.hpp": ("namespace n = mine;\n",) * 2,
+                "c.cpp": ('#include "notconfig.hpp"\n',) * 2,
+            }
+        )
+
+    def test_includes_are_followed_through_files_without_a_name_that_counts(self) -> None:
+        text = '#include "all.hpp"\nn::steady_timer t;\n'
+        self.become(
+            {
+                "main.cpp": (text, '#include "all.hpp"\n' + MIGRATED + "pawl::steady_timer t;\n"),
+                "all.hpp": ('#include "more.hpp"\n',) * 2,
+                "more.hpp": ('#include "config.hpp"\n#include "all.hpp"\n',) * 2,
+                "config.hpp": ("namespace n = boost::asio;\n",) * 2,
+            }
+        )
+
+    def test_a_header_sees_what_its_includer_has_included(self) -> None:
+        self.become(
+            {
+                "main.cpp": ('#include "config.hpp"\n#include "user.hpp"\n',) * 2,
+                "config.hpp": ("namespace n = boost::asio;\n",) * 2,
+                "user.hpp": (INCLUDE + "n::steady_timer* t;\n", MIGRATED + "pawl::steady_timer* t;\n"),
+            }
+        )
+
+    def test_a_header_that_no_file_includes_counts_for_all(self) -> None:
+        alias = "namespace n = boost::asio;\n"
+        for header in ("pch.h", "pch.ixx", "pch.ipp"):
+            with self.subTest(header):
+                self.become(
+                    {
+                        "main.cpp": (INCLUDE + "n::steady_timer t;\n", MIGRATED + "pawl::steady_timer t;\n"),
+                        header: (alias, alias),
+                    }
+                )
+                (self.folder / header).unlink()
+
+    def test_a_name_that_may_come_from_a_file_that_includes_this_one_is_named(self) -> None:
+        header = "namespace x { using namespace boost::asio; steady_timer* t; }\n"
+        self.become(
+            {
+                "main.cpp": ('struct steady_timer {};\n#include "part.hpp"\n',) * 2,
+                "part.hpp": (header, header),
+            },
+            "part.hpp:1: " + self.DECLARED,
+        )
+
+    def test_a_header_that_others_still_need_stays(self) -> None:
+        user = '#include "timer.hpp"\nframework::steady_timer t(c);\n'
+        self.become(
+            {
+                "timer.hpp": (INCLUDE + "net::steady_timer* t;\n", INCLUDE + MIGRATED + "pawl::steady_timer* t;\n"),
+                "user.cpp": (user, user),
+                "other.cpp": (INCLUDE + "net::steady_timer t(c);\n", MIGRATED + "pawl::steady_timer t(c);\n"),
+            },
+            "user.cpp:2: what framework is does not stand in these files: write pawl::steady_timer if it is Boost.Asio",
+        )
+
+    def test_a_branch_of_an_if_that_declares_a_name_does_not_hide_it(self) -> None:
+        either = "{}\n#if OLD\ntypedef boost::posix_timer steady_timer;\n#endif\n"
+        hidden = "lib::steady_timer* t;\n"
+        header = either.format("namespace lib {\nusing namespace boost::asio;") + "}\n"
+        self.lists(header + hidden, "7: an #if decides what lib::steady_timer is: write pawl::steady_timer where it is")
+        self.lists(header + "namespace lib { steady_timer* t; }\n", "7: " + self.DECLARED)
+        self.lists(either.format("using namespace boost::asio;") + "steady_timer* t;\n", "5: " + self.DECLARED)
+        self.lists(
+            either.format("void f() {\nusing namespace boost::asio;") + "steady_timer* t; }\n", "6: " + self.DECLARED
+        )
+
+    def test_a_name_hides_where_it_is_declared_for_sure(self) -> None:
+        for condition in ("#if OLD", "#ifdef OLD", "#if defined(OLD)", "#ifndef OLD", "#if !defined OLD"):
+            for inner in ("typedef int steady_timer;", "using steady_timer = int;", "struct steady_timer;"):
+                self.stays(
+                    f"namespace lib {{\nusing namespace boost::asio;\n{condition}\n{inner}\n#endif\n}}\n"
+                    f"{condition}\nlib::steady_timer* t;\nnamespace lib {{ steady_timer* t; }}\n#endif\n"
+                )
+        self.stays(
+            "using namespace boost::asio;\n#ifdef A\n#else\nstruct steady_timer;\n#endif\n#ifndef A\nsteady_timer* t;\n"
+            "#endif\n#if !defined(A)\nsteady_timer* u;\n#endif\n"
+        )
+        self.stays(
+            "using namespace boost::asio;\n#if A > 1\n#elif B\nstruct steady_timer;\n#endif\n"
+            "#if A > 1\n#elif B\nsteady_timer* t;\n#endif\n"
+        )
+        self.stays(
+            "using namespace boost::asio;\n#if A\n#ifdef B\n#else\nstruct steady_timer;\n#endif\n"
+            "#ifndef B\nsteady_timer* t;\n#endif\n#endif\n"
+        )
+        self.stays(
+            "using namespace boost::asio;\n#ifndef A\n#else\nstruct steady_timer;\n#endif\n"
+            "#ifdef A\nsteady_timer* t;\n#endif\n"
+        )
+        self.stays("namespace lib { using namespace boost::asio; struct steady_timer {}; }\nlib::steady_timer* t;\n")
+
+    def test_a_namespace_that_is_either_kind_of_asio_is_named(self) -> None:
+        text = (
+            "#ifdef ASIO_STANDALONE\n#include <asio.hpp>\nnamespace lib { using namespace ::asio; }\n#else\n"
+            "#include <boost/asio.hpp>\nnamespace lib { using namespace boost::asio; }\n#endif\n"
+        )
+        self.lists(
+            text + "lib::steady_timer* t;\nnamespace lib { steady_timer* t; }\n",
+            "8: an #if decides what lib::steady_timer is",
+            "9: " + self.DECLARED,
+        )
+
+    def test_all_directives_of_conditions_are_known(self) -> None:
+        for middle in ("#elif B", "#elifdef B", "#elifndef B", "#else"):
+            with self.subTest(middle):
+                text = "namespace a {{\n#ifdef X\nvoid f() {{\n{}\nvoid g() {{\n#endif\n}}\nnamespace n = boost::asio;\n}}\na::n::{} t;\n"
+                after = text.format(middle, "steady_timer").replace("a::n::", "pawl::")
+                self.becomes(INCLUDE + text.format(middle, "steady_timer"), MIGRATED + after)
+
+
+class Beast(MigrateTest):
+    STREAM = "#include <boost/beast/core/tcp_stream.hpp>\n"
+    PAWLS = "#include <pawl/timeout_stream.hpp>\n"
+
+    def becomes_with_beast(self, before: str, after: str, *left: str) -> None:
+        self.become({"main.cpp": (before, after)}, *left, arguments=("--beast", "main.cpp"))
+
+    def test_without_the_option_streams_stay(self) -> None:
+        self.stays(self.STREAM + "beast::tcp_stream* s;\nboost::beast::basic_stream<P>* t;\n")
+
+    def test_a_stream_is_replaced_by_whatever_name(self) -> None:
+        self.becomes_with_beast(
+            self.STREAM + "beast::tcp_stream* a;\n::boost::beast::tcp_stream* b;\nnamespace bb = boost::beast;\n"
+            "bb::tcp_stream::socket_type* c;\nusing beast::tcp_stream;\ntcp_stream* d;\n",
+            self.PAWLS + "pawl::tcp_stream* a;\n::pawl::tcp_stream* b;\nnamespace bb = boost::beast;\n"
+            "pawl::tcp_stream::socket_type* c;\nusing pawl::tcp_stream;\ntcp_stream* d;\n",
+        )
+
+    def test_a_using_directive_reaches_the_stream_and_not_the_timers(self) -> None:
+        self.becomes_with_beast(
+            "#include <boost/beast.hpp>\nusing namespace boost::beast;\ntcp_stream* a;\nnet::steady_timer* t;\n",
+            "#include <boost/beast.hpp>\n#include <pawl/steady_timer.hpp>\n#include <pawl/timeout_stream.hpp>\n"
+            "using namespace boost::beast;\npawl::tcp_stream* a;\npawl::steady_timer* t;\n",
+        )
+
+    def test_a_namespace_of_ones_own_called_beast_stays(self) -> None:
+        text = "namespace beast { struct tcp_stream; }\nbeast::tcp_stream* s;\n"
+        self.becomes_with_beast(text, text)
+
+    def test_timers_by_way_of_beast_are_replaced_without_the_option(self) -> None:
+        self.becomes(INCLUDE + "beast::net::steady_timer* t;\n", MIGRATED + "pawl::steady_timer* t;\n")
+
+    def test_what_pawl_does_not_have_is_named(self) -> None:
+        rates = (
+            "Pawl limits no rates: a basic_stream without a rate policy becomes pawl::timeout_stream of its socket, such "
+            "as pawl::timeout_stream<boost::asio::basic_stream_socket<Protocol, Executor>>; one with a policy stays Beast's"
+        )
+        text = (
+            "#include <boost/beast/core/basic_stream.hpp>\nbeast::basic_stream<tcp>* a;\n"
+            "beast::unlimited_rate_policy* b;\nusing namespace boost::beast;\nsimple_rate_policy* c;\n"
+            "mine::basic_stream d;\nvoid f(basic_stream<tcp>&);\n"
+        )
+        self.becomes_with_beast(text, text, *(f"main.cpp:{line}: {rates}" for line in (2, 3, 5, 7)))
+        text = "void f(basic_stream<tcp>&);\n"
+        self.becomes_with_beast(text, text)
+
+    def test_what_is_undecided_is_named(self) -> None:
+        text = "namespace boost { namespace beast {\nclass tcp_stream;\n} }\nvoid f(tcp_stream&, x::tcp_stream&);\n"
+        self.becomes_with_beast(
+            text,
+            text,
+            "main.cpp:2: in namespace boost::beast: instead of declaring its class, include <pawl/timeout_stream.hpp>",
+            "main.cpp:4: tcp_stream has no namespace, and no using in these files says whose it is: write pawl::tcp_stream "
+            "if Boost.Beast's",
+            "main.cpp:4: what x is does not stand in these files: write pawl::tcp_stream if it is Boost.Beast",
+        )
+        text = "#if __has_include(<boost/beast/core/tcp_stream.hpp>)\n#endif\n"
+        self.becomes_with_beast(
+            text,
+            text,
+            "main.cpp:1: asks whether Boost has this header: see whether the question is still the right one",
+        )
+
+
+class LentTimers(MigrateTest):
+    def named(self, text: str, *members: tuple[int, str]) -> None:
+        self.become(
+            {"main.cpp": (text, text)},
+            *(
+                f"main.cpp:{line}: t is lent to pawl::timeout, and main.cpp calls t.{member}(): this lifts the limit, and "
+                "the operation goes on; with pawl::cancel_after, as with Asio's, it cancels the operation"
+                for line, member in members
+            ),
+        )
+
+    def test_a_lent_timer_that_is_cancelled_is_named(self) -> None:
+        for member in ("cancel", "cancel_one", "expires_after", "expires_at"):
+            for dot in (".", "->"):
+                self.named(f"s.f(pawl::timeout(*a.t, 5s));\nx{dot}t{dot}{member}(d);\n", (1, member))
+
+    def test_pawls_function_is_known_by_whatever_name(self) -> None:
+        self.named("namespace p = pawl;\nauto x = p::timeout(t, 1s) + t.cancel();\n", (2, "cancel"))
+        self.named("using pawl::timeout;\nauto x = timeout(t, 1s) + t.cancel();\n", (2, "cancel"))
+        self.named("void f() { using pawl::timeout; timeout(t, 1s); t.cancel(); }\n", (1, "cancel"))
+        self.named("using namespace pawl;\nauto x = timeout(t, 1s) + t.cancel_one();\n", (2, "cancel_one"))
+
+    def test_only_lent_timers_are_named(self) -> None:
+        for text in (
+            "pawl::timeout(5s, t); t.cancel();",
+            "pawl::timeout(t); t.cancel();",
+            "pawl::timeout(t, 5s); t.rearm_after(1s); u.cancel();",
+            "pawl::timeout(t(), 5s); t.cancel();",
+            "pawl::timeout; t, t.cancel();",
+            "pawl::cancel_after(t, 5s); t.cancel();",
+            "timeout(t, 5s); t.cancel();",
+            "a.timeout(t, 5s); t.cancel(); using namespace pawl;",
+            "a->timeout(t, 5s); t.cancel(); using namespace pawl;",
+            "other::timeout(t, 5s); t.cancel();",
+        ):
+            with self.subTest(text):
+                self.named(text)
+
+    def test_the_call_may_stand_in_another_file_of_the_program(self) -> None:
+        user = ('#include "t.hpp"\nauto x = pawl::timeout(t, 5s);\n',) * 2
+        self.become(
+            {
+                "main.cpp": user,
+                "t.hpp": ("void f() { t.cancel(); }\n",) * 2,
+                "other.cpp": ("timeout; u.cancel();",) * 2,
+            },
+            "main.cpp:2: t is lent to pawl::timeout, and t.hpp calls t.cancel(): this lifts the limit, and the operation "
+            "goes on; with pawl::cancel_after, as with Asio's, it cancels the operation",
+        )
+        (self.folder / "t.hpp").unlink()
+        self.become({"main.cpp": user, "other.cpp": ("namespace a { void f() { t.cancel(); } }\n",) * 2})
+
+
 class Includes(MigrateTest):
     def test_a_header_is_replaced_where_it_stands(self) -> None:
         self.becomes(
@@ -254,6 +710,200 @@ class Includes(MigrateTest):
             'pawl::steady_timer* t;\n#include "end.ipp"\n#endif\n',
         )
 
+    def test_include_guards_are_known(self) -> None:
+        for guard in (
+            "#ifndef G\n#define G\n",
+            "#if !defined(G)\n#define G\n",
+            "#if !defined G // why\n# define G 1\n",
+            "// head\n#pragma once\n\n#if ! defined( G )\n#define G\n",
+        ):
+            for end in ("#endif\n", "#endif // G", "#endif\n// end\n\n"):
+                with self.subTest(guard + end):
+                    text = guard + "#include <vector>\n{}#if X\n#include <map>\n#endif\n{}::steady_timer* t;\n" + end
+                    self.becomes(text.format("", "net"), text.format(MIGRATED, "pawl"))
+                    # What stands in a guard is declared and included for sure.
+                    own = (
+                        guard
+                        + "#if X\n#else\n#endif\nnamespace lib { using namespace boost::asio; struct steady_timer; }\n"
+                        + end
+                    )
+                    use = '#include "own.hpp"\nlib::steady_timer* t;\n'
+                    self.become({"own.hpp": (own, own), "main.cpp": (use, use)})
+                    (self.folder / "own.hpp").unlink()
+
+    def test_other_conditions_are_no_guard(self) -> None:
+        for head in (
+            "#ifndef G\n#define G\n#endif\n",
+            "#if !defined(G)\n#define G\n#else\n#error\n#endif\n",
+            "#pragma once\n#ifndef G\n#define G\n#endif\n",
+        ):
+            with self.subTest(head):
+                text = head + "#include <vector>\n{}#if X\n#include <map>\n#endif\n{}::steady_timer* t;\n"
+                self.becomes(text.format("", "net"), text.format(MIGRATED, "pawl"))
+        for start, end in (
+            ("#ifndef G\n#define H\n", "#endif\n"),
+            ("#ifndef G\n#undef G\n", "#endif\n"),
+            ("#ifndef G\n#define\n", "#endif\n"),
+            ("#ifdef G\n#define G\n", "#endif\n"),
+            ("#ifndef G\n#define G\n", "#endif\nint last;\n"),
+            ("#ifndef G\n#define G\n", "#else\nint other;\n#endif\n"),
+            ("#ifndef G\n#define G\n", "#endif\n#include <map>\n"),
+            ("int first;\n#ifndef G\n#define G\n", "#endif\n"),
+            ("#ifndef G\nint first;\n#define G\n", "#endif\n"),
+            ("#include <list>\n#ifndef G\n#define G\n", "#endif\n"),
+        ):
+            with self.subTest(start + end):
+                self.write(start + "#include <vector>\n" + end + "int x;\nnet::steady_timer* t;\n")
+
+                run = self.run_tool("main.cpp")
+
+                text = (self.folder / "main.cpp").read_text()
+                before = text[: text.index(MIGRATED)] if MIGRATED in text else ""
+                self.assertNotIn("#include <vector>\n" + MIGRATED, text)
+                self.assertTrue(before.endswith(("<list>\n", "<map>\n")) if before else run.returncode == 1, text)
+
+    def test_what_another_condition_surrounds_is_not_declared_for_sure(self) -> None:
+        use = '#include "own.hpp"\nlib::steady_timer* t;\n'
+        for start, end in (
+            ("#ifndef G\n#define H\n", "#endif\n"),
+            ("#ifndef G\n#undef G\n", "#endif\n"),
+            ("#ifndef G\n#define\n", "#endif\n"),
+            ("#ifdef G\n#define G\n", "#endif\n"),
+            ("#if X\n#ifndef G\n#define G\n", "#endif\n#endif\n"),
+            ("#ifndef G\nint first;\n#define G\n", "#endif\n"),
+            ("int first;\n#ifndef G\n#define G\n", "#endif\n"),
+            ("#ifndef G\n#define G\n", "#endif\nint last;\n"),
+            ("#ifndef G\n#define G\n", "#else\n#endif\n"),
+            ("#ifndef G\n#define G\n", "#endif\n#if X\n#endif\n"),
+        ):
+            with self.subTest(start + end):
+                own = start + "namespace lib { using namespace boost::asio; struct steady_timer; }\n" + end
+                self.become(
+                    {"own.hpp": (own, own), "main.cpp": (use, use)},
+                    "main.cpp:2: an #if decides what lib::steady_timer is: write pawl::steady_timer where it is Boost.Asio's",
+                )
+
+    def test_conditions_within_conditions_are_counted(self) -> None:
+        text = "#if A\n#if B\n#endif\n#else\n#endif\n#include <vector>\n{}{}::steady_timer* t;\n"
+        self.becomes(text.format("", "net"), text.format(MIGRATED, "pawl"))
+        self.becomes(INCLUDE + "}\nnet::steady_timer* t;\n", MIGRATED + "}\npawl::steady_timer* t;\n")
+        self.becomes("#endif\n" + text.format("", "net"), "#endif\n" + text.format(MIGRATED, "pawl"))
+
+    def test_without_an_include_of_boost_asio_that_of_standalone_asio_has_to_do(self) -> None:
+        text = "#include <asio/io_context.hpp>\n{}{}::steady_timer* t;\n"
+        self.becomes(text.format("", "boost::asio"), text.format(MIGRATED, "pawl"))
+
+    def test_the_include_of_boost_asio_is_chosen_that_is_compiled_with_the_name(self) -> None:
+        text = (
+            "#ifdef S\n#include <asio.hpp>\n#else\n#include <boost/asio/a.hpp>\n{}#endif\n#ifdef X\n"
+            "#include <boost/asio/b.hpp>\n#endif\n#ifndef S\n{}::steady_timer* t;\n#endif\n"
+        )
+        self.becomes(text.format("", "boost::asio"), text.format(MIGRATED, "pawl"))
+
+    def test_an_include_within_an_if_is_only_used_within_it(self) -> None:
+        text = "#include <a.hpp>\n{}#if X\n#  include <boost/asio.hpp>\n{}#endif\n"
+        self.becomes(
+            text.format("", "") + "net::steady_timer* t;\n", text.format(MIGRATED, "") + "pawl::steady_timer* t;\n"
+        )
+        use = "#if X\n{}::steady_timer* t;\n#endif\n"
+        self.becomes(text.format("", "") + use.format("net"), text.format("", MIGRATED) + use.format("pawl"))
+        text = "#ifdef A\n  #include <boost/asio.hpp>\n{}#elif B\n  #include <c.hpp>\n#endif\n#if defined(A)\n{}::steady_timer* t;\n#endif\n"
+        self.becomes(text.format("", "net"), text.format("  " + MIGRATED, "pawl"))
+        text = "#ifdef A\n#include <a.hpp>\n{}#if B\n{}::steady_timer* t;\n#endif\n{}::steady_timer* u;\n#endif\n"
+        self.becomes(text.format("", "net", "net"), text.format(MIGRATED, "pawl", "pawl"))
+
+    def test_an_include_within_an_if_that_is_replaced_is_not_enough_outside(self) -> None:
+        text = "#include <boost/asio.hpp>\n{}#if X\n#include <{}/steady_timer.hpp>\n#endif\n{}::steady_timer* t;\n"
+        self.becomes(text.format("", "boost/asio", "net"), text.format(MIGRATED, "pawl", "pawl"))
+
+    def test_an_include_stays_within_the_if_that_selects_boost_asio(self) -> None:
+        text = (
+            "#include <vector>\n#ifdef STANDALONE\n#include <asio.hpp>\n#else\n#include <boost/asio.hpp>\n{}#endif\n"
+            "#include <map>\nboost::asio::steady_timer* t;\n"
+        )
+        self.becomes(text.format(""), text.format(MIGRATED).replace("boost::asio::", "pawl::"))
+
+    def test_without_an_include_that_is_always_compiled_the_header_is_named(self) -> None:
+        why = "needs #include <pawl/steady_timer.hpp>, and no #include above it is always compiled with it to put it behind"
+        use = "net::steady_timer* t;\n"
+        for text, line in (
+            ("#if X\n#include <a.hpp>\n#endif\n" + use, 4),
+            ("#if X\n#include <a.hpp>\n#else\n" + use + "#endif\n", 4),
+            ("#if X\n#include <a.hpp>\n#elif Y\n" + use + "#endif\n", 4),
+            (use + "#include <a.hpp>\n", 1),
+            ('extern "C" {\n#include <a.h>\n}\n' + use, 4),
+            ('#if X\nextern "C" {\n#endif\n#include <a.h>\n#if X\n}\n#endif\n' + use, 8),
+        ):
+            with self.subTest(text):
+                self.become({"main.cpp": (text, text.replace("net", "pawl"))}, f"main.cpp:{line}: {why}")
+
+    def test_an_include_behind_code_serves_what_is_below_it(self) -> None:
+        self.becomes(
+            "using a = int;\n#include <boost/asio.hpp>\nnet::steady_timer* t;\n#include <boost/asio/x.hpp>\n",
+            "using a = int;\n#include <boost/asio.hpp>\n"
+            + MIGRATED
+            + "pawl::steady_timer* t;\n#include <boost/asio/x.hpp>\n",
+        )
+        self.becomes(
+            '#include <a.hpp>\nint a;\n#include "b.ipp"\nnet::steady_timer* t;\n',
+            "#include <a.hpp>\n" + MIGRATED + 'int a;\n#include "b.ipp"\npawl::steady_timer* t;\n',
+        )
+        self.becomes(
+            "struct a {\n#if X\n};\n#else\n};\n#endif\n#include <b.hpp>\nnet::steady_timer* t;\n",
+            "struct a {\n#if X\n};\n#else\n};\n#endif\n#include <b.hpp>\n" + MIGRATED + "pawl::steady_timer* t;\n",
+        )
+
+    def test_an_include_with_a_comment_over_lines_is_not_torn_apart(self) -> None:
+        for line in (
+            "#include <boost/asio.hpp> /* over\n lines */\n",
+            "#include <boost/asio.hpp> // over \\\n lines\n",
+            "/* over\n lines */ #include <boost/asio.hpp>\n",
+            "# /* a */ include /* b */ <boost/asio.hpp>\n",
+            "#\\\ninclude \\\n <boost/asio.hpp>\n",
+        ):
+            with self.subTest(line):
+                self.becomes(line + "net::steady_timer* t;\n", line + MIGRATED + "pawl::steady_timer* t;\n")
+
+    def test_a_second_header_is_removed_only_if_it_is_alone_in_its_line(self) -> None:
+        first = "#include <{}/cancel_after.hpp>\n"
+        self.becomes(
+            first.format("boost/asio") + "#include <boost/asio/cancel_at.hpp> // why\n",
+            first.format("pawl") + "#include <pawl/cancel_after.hpp> // why\n",
+        )
+        self.becomes(
+            first.format("boost/asio") + "/* a */ #include <boost/asio/cancel_at.hpp>\n",
+            first.format("pawl") + "/* a */ #include <pawl/cancel_after.hpp>\n",
+        )
+        self.becomes(first.format("boost/asio") + "  #  include <boost/asio/cancel_at.hpp>", first.format("pawl"))
+
+    def test_a_header_within_an_if_does_not_replace_one_outside(self) -> None:
+        text = "#if X\n#include <{0}/steady_timer.hpp>\n#endif\n#include <{0}/steady_timer.hpp>\n"
+        self.becomes(text.format("boost/asio"), text.format("pawl"))
+
+    def test_an_include_that_is_last_in_the_file_is_followed_by_one(self) -> None:
+        self.becomes(
+            "#include <a.hpp>\n#include <boost/asio/steady_timer.hpp>", "#include <a.hpp>\n" + MIGRATED.rstrip()
+        )
+        self.becomes(
+            "#define T net::steady_timer\n#include <a.hpp>",
+            "#define T pawl::steady_timer\n#include <a.hpp>\n" + MIGRATED.rstrip(),
+        )
+
+    def test_one_header_of_pawl_is_enough_for_what_it_includes(self) -> None:
+        self.becomes(
+            "#include <boost/asio.hpp>\nnet::system_timer* a;\nnet::basic_waitable_timer<C>* b;\n",
+            "#include <boost/asio.hpp>\n#include <pawl/system_timer.hpp>\npawl::system_timer* a;\n"
+            "pawl::basic_waitable_timer<C>* b;\n",
+        )
+        self.becomes(
+            "#include <pawl/steady_timer.hpp>\nnet::basic_waitable_timer<C>* b;\n",
+            "#include <pawl/steady_timer.hpp>\npawl::basic_waitable_timer<C>* b;\n",
+        )
+        self.becomes(
+            "#include <boost/asio.hpp>\nnet::basic_waitable_timer<C>* b;\n",
+            "#include <boost/asio.hpp>\n#include <pawl/basic_waitable_timer.hpp>\npawl::basic_waitable_timer<C>* b;\n",
+        )
+
     def test_pawls_umbrella_is_enough(self) -> None:
         self.becomes(
             "#include <pawl/pawl.hpp>\nasio::steady_timer* t;\n", "#include <pawl/pawl.hpp>\npawl::steady_timer* t;\n"
@@ -268,8 +918,7 @@ class Includes(MigrateTest):
     def test_a_diff_of_a_file_without_a_last_newline_applies(self) -> None:
         path = self.write(INCLUDE + "net::steady_timer* t;")
 
-        run = self.run_tool("--dry-run", "main.cpp")
-        subprocess.run(["git", "apply", "-"], cwd=self.folder, input=run.stdout, check=True, encoding="utf-8")
+        self.apply(self.run_tool("--dry-run", "main.cpp").stdout)
 
         self.assertEqual(path.read_text(), MIGRATED + "pawl::steady_timer* t;")
 
@@ -289,8 +938,13 @@ class LeftToTheUser(MigrateTest):
 
     def test_a_forward_declaration_is_named(self) -> None:
         self.lists(
-            "namespace boost { namespace asio {\nclass steady_timer;\n} }\n", "2: include <pawl/steady_timer.hpp>"
+            "namespace boost { namespace asio {\nclass steady_timer;\n} }\n",
+            "2: in namespace boost::asio: instead of declaring its class, include <pawl/steady_timer.hpp>",
         )
+        self.lists(
+            "namespace boost::asio::detail { struct steady_timer; void f(steady_timer*); }\n", *["1: in namespace"]
+        )
+        self.stays("namespace boost::asio { void f() { cancel_after(1); } }\n")
 
     def test_standalone_asio_is_named(self) -> None:
         self.lists(
@@ -301,6 +955,15 @@ class LeftToTheUser(MigrateTest):
 
     def test_a_name_without_a_namespace_is_named(self) -> None:
         self.lists("void f(steady_timer& t);\n", "1: steady_timer has no namespace")
+
+    def test_a_function_without_a_namespace_is_named_where_it_may_be_asios(self) -> None:
+        call = "auto x = cancel_after(5s);\n"
+        for header in ("boost/asio.hpp", "asio.hpp"):
+            self.lists(f"#include <{header}>\n{call}", "2: cancel_after has no namespace, and no using in these files")
+        self.stays("#include <vector>\n" + call)
+        self.stays(
+            "#include <boost/asio.hpp>\nauto x = f(&cancel_after);\nusing namespace pawl;\nauto y = cancel_at(t);\n"
+        )
 
     def test_a_namespace_that_does_not_stand_there_is_named(self) -> None:
         self.lists("framework::steady_timer t;\n", "1: what framework is does not stand in these files")
@@ -333,14 +996,17 @@ class LeftToTheUser(MigrateTest):
         self.assertEqual(text, INCLUDE + MIGRATED + "pawl::steady_timer a(c);\nframework::steady_timer b(c);\n")
 
     def test_a_question_about_a_header_is_named(self) -> None:
-        self.lists("#if __has_include(<boost/asio/cancel_after.hpp>)\n#endif\n", "1: asks whether Asio has this header")
+        self.stays("#if __has_include(<mine/cancel_after.hpp>)\n#endif\n")
+        self.lists(
+            "#if __has_include(<boost/asio/cancel_after.hpp>)\n#endif\n", "1: asks whether Boost has this header"
+        )
 
 
 class AnyText(MigrateTest):
     def test_a_source_that_ends_anywhere_is_read_to_its_end(self) -> None:
         for fixture in FIXTURES:
             text = (fixture / "before" / "main.cpp").read_text()
-            for end in range(0, len(text), 7):
+            for end in range(0, len(text), 13):
                 self.write(text[:end], f"{fixture.name}/{end}.cpp")
 
         run = self.run_tool("--dry-run", ".")
@@ -352,7 +1018,7 @@ class AnyText(MigrateTest):
         line = "net::steady_timer* t; other::system_timer* u;\n"
         self.write(INCLUDE + line * 20_000)
 
-        run = self.run_tool("main.cpp", timeout=120)
+        run = self.run_process("main.cpp", timeout=120)
 
         self.assertEqual(run.stdout.count("left to you: what other is"), 20_000)
         self.assertEqual((self.folder / "main.cpp").read_text().count("pawl::steady_timer*"), 20_000)
@@ -368,7 +1034,7 @@ class BadInput(MigrateTest):
     def refused(self, sentence: str, *arguments: str, **options) -> None:
         before = self.files()
 
-        run = self.run_tool(*arguments, **options)
+        run = self.run_process(*arguments, **options) if options else self.run_tool(*arguments)
 
         self.assertEqual((run.returncode, run.stdout, run.stderr), (2, "", f"migrate: {sentence}\n"))
         self.assertEqual(self.files(), before)
@@ -381,7 +1047,7 @@ class BadInput(MigrateTest):
         self.refused("no C++ source in empty", "empty")
 
     def test_no_argument(self) -> None:
-        run = self.run_tool()
+        run = self.run_process()
         self.assertEqual(run.returncode, 2)
         self.assertIn("usage: migrate", run.stderr)
 
@@ -404,7 +1070,7 @@ class BadInput(MigrateTest):
         tool = self.folder / "migrate"
         shutil.copy(TOOL, tool)
         global_tool = str(tool)
-        self.run_tool = lambda *a, **o: subprocess.run(
+        self.run_process = lambda *a, **o: subprocess.run(
             ["python3", global_tool, *a], cwd=self.folder, capture_output=True, check=False, encoding="utf-8", **o
         )
         return {"user": 65534, "env": {"PATH": "/usr/bin:/bin"}}
@@ -415,7 +1081,7 @@ class BadInput(MigrateTest):
         secret.chmod(0)
         before = self.folder.joinpath("right.cpp").read_bytes()
 
-        run = self.run_tool(".", **options)
+        run = self.run_process(".", **options)
 
         self.assertEqual((run.returncode, run.stderr), (2, "migrate: secret.cpp: Permission denied\n"))
         self.assertEqual(self.folder.joinpath("right.cpp").read_bytes(), before)
@@ -461,6 +1127,32 @@ class BadInput(MigrateTest):
         self.assertTrue((self.folder / "link.cpp").is_symlink())
         self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o754)
         self.assertEqual(path.read_text(), MIGRATED + "pawl::steady_timer* t;\n")
+
+    def test_a_file_that_is_named_twice_is_changed_once(self) -> None:
+        (self.folder / "link.cpp").symlink_to("right.cpp")
+        (self.folder / "sub").symlink_to(".")
+
+        run = self.run_tool("right.cpp", "link.cpp", "./right.cpp", "sub/right.cpp", ".")
+
+        self.assertEqual(run.stdout, "right.cpp: written\n1 files changed, 0 places left to you\n")
+
+    def test_links_in_folders_are_not_followed(self) -> None:
+        outside = tempfile.TemporaryDirectory()
+        self.addCleanup(outside.cleanup)
+        for name in ("a.cpp", "folder/b.cpp"):
+            path = pathlib.Path(outside.name, name)
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("#include <vector>\nnet::steady_timer* t;\n")
+        (self.folder / "link.cpp").symlink_to(path.parent.parent / "a.cpp")
+        (self.folder / "folder").symlink_to(path.parent)
+        (self.folder / "broken.cpp").symlink_to("none.cpp")
+
+        run = self.run_tool(".")
+
+        self.assertEqual(run.stdout, "right.cpp: written\n1 files changed, 0 places left to you\n")
+        run = self.run_tool("folder")
+        self.assertEqual(run.stdout, "folder/b.cpp: written\n1 files changed, 0 places left to you\n")
+        self.assertEqual(path.read_text(), "#include <vector>\n" + MIGRATED + "pawl::steady_timer* t;\n")
 
     def test_hidden_folders_and_other_files_are_left_alone(self) -> None:
         for name in (".git/hook.cpp", "notes.txt", "a.c", "link/there.cpp"):
