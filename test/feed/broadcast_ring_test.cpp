@@ -100,6 +100,8 @@ using rings_of_objects =
     boost::mpl::list<many<counted, slow_readers::drop_new>, one<counted, slow_readers::drop_new>,
                      many<counted, slow_readers::lag>, one<counted, slow_readers::lag>,
                      many<counted, slow_readers::block>, one<counted, slow_readers::block>>;
+using rings_of_objects_that_lag =
+    boost::mpl::list<many<counted, slow_readers::lag>, one<counted, slow_readers::lag>>;
 using rings_of_many_writers =
     boost::mpl::list<many<int, slow_readers::drop_new>, many<int, slow_readers::lag>,
                      many<counted, slow_readers::drop_new>, many<counted, slow_readers::lag>,
@@ -510,16 +512,28 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(block_a_writer_waits_until_a_reader_has_read_jumpe
     }
 }
 
-BOOST_AUTO_TEST_CASE(block_a_writer_that_waits_is_told_that_the_ring_is_closed) {
-    many<int, slow_readers::block> ring(2, 2);
+BOOST_AUTO_TEST_CASE_TEMPLATE(block_a_writer_that_waits_is_told_that_the_ring_is_closed, Ring,
+                              rings_that_block) {
+    Ring ring(2, 2);
     auto reader = ring.join_newest();
     publish(ring, 0, 2);
 
-    auto writer = std::async(std::launch::async, [&] { return ring.emplace(2); });
+    std::promise<void> begins;
+    auto writer = std::async(std::launch::async, [&] {
+        begins.set_value();
+        return ring.emplace(2);
+    });
+    begins.get_future().get();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50)); // usually it waits by now
     ring.close();
 
+    if (writer.wait_for(std::chrono::seconds(20)) != std::future_status::ready) {
+        BOOST_ERROR("the writer still waits");
+        (void)of<Ring>::read(reader, 1); // lets it go
+    }
     BOOST_TEST(!writer.get());
     BOOST_TEST(ring.dropped() == 0U);
+    BOOST_TEST(ring.published() == 2U);
 }
 
 // --- reservations --------------------------------------------------------------------------------
@@ -679,6 +693,42 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_batch_for_which_there_is_no_room_is_dropped_as_a
 
     BOOST_TEST(ring.dropped() == 5U);
     BOOST_TEST(of<Ring>::read(reader).messages.size() == 5U);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_batch_that_is_longer_than_the_room_is_dropped_from_there_on, Ring,
+                              rings_that_drop) {
+    const balance all;
+    Ring ring(4, 2);
+    auto slow = ring.join_newest();
+    const std::vector<typename Ring::value_type> batch(10, 5);
+
+    BOOST_TEST(ring.write(batch) == 4U);
+    BOOST_TEST(ring.dropped() == 6U);
+    BOOST_TEST(ring.write(batch) == 0U);
+    BOOST_TEST(ring.dropped() == 16U);
+    BOOST_TEST(ring.published() + ring.dropped() == 2 * batch.size());
+    ring.close();
+    BOOST_TEST(ring.write(batch) == 0U); // after the end nothing counts as dropped
+    BOOST_TEST(ring.dropped() == 16U);
+    BOOST_TEST(of<Ring>::read(slow).messages.size() == 4U);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(lag_a_batch_in_the_way_of_a_slice_is_dropped_from_there_on, Ring,
+                              rings_of_objects_that_lag) {
+    const balance all;
+    Ring ring(4, 2);
+    auto slow = ring.join_newest();
+    const std::vector<typename Ring::value_type> batch(10, 5);
+    BOOST_TEST(ring.write(std::span(batch).first(1)) == 1U);
+    {
+        const auto some = slow.read();
+        BOOST_TEST(ring.write(batch) == 0U); // a part of four has no room beside that one
+        BOOST_TEST(ring.dropped() == 10U);
+    }
+    BOOST_TEST(ring.write(batch) == 10U);
+    const got rest = of<Ring>::read(slow);
+    BOOST_TEST(1 + rest.messages.size() + rest.missed == ring.published());
+    BOOST_TEST(ring.published() + ring.dropped() == 1 + 2 * batch.size());
 }
 
 // --- slices --------------------------------------------------------------------------------------
