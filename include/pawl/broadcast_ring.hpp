@@ -535,8 +535,7 @@ public:
     /// The reader keeps no messages from now on, and its reads fail. No effect if it is suspended.
     void suspend() noexcept {
         PAWL_ASSERT(!reading_);
-        if (std::exchange(suspended_, true))
-            return;
+        suspended_ = true;
         if constexpr (core::keeps_unread)
             core_->move_claim(*place_, core::none);
     }
@@ -553,7 +552,6 @@ public:
     /// Reads continue with the messages published from now on. Those in between do not count as
     /// missed.
     void resume_newest() noexcept {
-        missed_ = 0;
         start(core_->published());
         missed_ = 0;
     }

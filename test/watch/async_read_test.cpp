@@ -211,6 +211,55 @@ BOOST_AUTO_TEST_CASE(a_read_that_is_cancelled_leaves_another_asleep_that_is_told
     BOOST_TEST(told.kinds() == (kinds{kind::armed}), per_element());
 }
 
+BOOST_AUTO_TEST_CASE(a_read_that_is_cancelled_does_not_remember_that_an_earlier_one_was_woken) {
+    watched w;
+    a_read woken;
+    woken.start(w.reader);
+    w.context.poll();
+    pawl::steady_timer timer(w.context, 1h);
+    timer.async_wait(ignore);
+    w.context.poll();
+    BOOST_TEST(woken.kinds() == (kinds{kind::armed}), per_element());
+
+    a_read cancelled;
+    asio::cancellation_signal signal;
+    w.reader.async_read(cancelled.events,
+                        asio::bind_cancellation_slot(signal.slot(), cancelled.handler()));
+    w.context.poll();
+    signal.emit(asio::cancellation_type::terminal);
+    w.context.poll();
+    BOOST_TEST(cancelled.aborted());
+    a_read expired; // nothing but its wait ends
+    expired.start(w.reader);
+    w.context.poll();
+    pawl::expire_all(w.context);
+    w.context.poll();
+    BOOST_TEST(expired.calls == 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_reader_that_ends_makes_room_for_another_at_once) {
+    asio::io_context context;
+    event_feed feed(context, {.capacity = 64, .readers = 1});
+    std::optional<event_feed::reader> reader(feed.join());
+    a_read read;
+    read.start(*reader);
+    context.poll();
+    reader.reset(); // while it sleeps
+    BOOST_TEST(feed.readers() == 0U);
+    reader.emplace(feed.join());
+    BOOST_TEST(feed.readers() == 1U);
+    context.poll();
+    BOOST_TEST(read.aborted());
+    reader->suspend();
+    BOOST_TEST(feed.readers() == 0U);
+    reader.reset(); // while it is suspended
+    reader.emplace(feed.join());
+    BOOST_TEST(feed.readers() == 1U);
+    pawl::steady_timer timer(context, 1h);
+    timer.async_wait(ignore);
+    BOOST_TEST(read_all(*reader).kinds() == (kinds{kind::armed}), per_element());
+}
+
 BOOST_AUTO_TEST_CASE(a_read_waits_for_the_next_event) {
     watched w;
     a_read read;

@@ -239,7 +239,7 @@ public:
             // Other threads may have used that room, and more, since `first` was loaded.
             const std::uint64_t n = std::min(most, end - std::min(end, first));
             if (n < least) {
-                if (cleaned || copies)
+                if (cleaned)
                     break;
                 // At least a quarter, so that cleaning is rare.
                 (void)clean(std::max(first + least, end + capacity_ / 4) - capacity_);
@@ -450,6 +450,8 @@ public:
     }
 
 private:
+    friend struct ring_core_probe; ///< tests
+
     static constexpr std::size_t cache_line = 64;
     static constexpr std::uint32_t a_writer_waits = 1; ///< in moved_, which counts in twos
 
