@@ -313,7 +313,7 @@ private:
                 return;
             }
             result = self->try_read(out);
-            if (result.count == 0 && result.missed == 0 && result.status == read_status::closed)
+            if (result.missed == 0 && result.status == read_status::closed)
                 error = boost::asio::error::eof;
         }
     };

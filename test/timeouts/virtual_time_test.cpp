@@ -597,6 +597,36 @@ BOOST_FIXTURE_TEST_CASE(time_does_not_leap_while_another_thread_is_in_a_handler,
     BOOST_TEST(events.entries() == expected, boost::test_tools::per_element());
 }
 
+BOOST_FIXTURE_TEST_CASE(time_does_not_leap_past_what_a_handler_gives_to_another_context, fixture) {
+    asio::io_context other;
+    journal events;
+    const auto guard = asio::make_work_guard(context);
+    std::promise<void> there, here;
+    pawl::steady_timer early(context), late(other, 10s);
+    late.async_wait([&](error_code) {
+        events.add("late");
+        context.stop();
+    });
+    asio::post(other, [&] {
+        there.set_value();
+        here.get_future().get();
+        std::this_thread::sleep_for(20ms); // usually the other thread is idle by now
+        asio::post(context, [&] {
+            early.expires_after(1s);
+            early.async_wait([&](error_code) { events.add("early"); });
+        });
+    });
+    asio::post(context, [&] { here.set_value(); });
+
+    std::thread thread([&] { virtual_time::run(other, 0ms); });
+    there.get_future().get();
+    virtual_time::run(context, 0ms);
+    thread.join();
+
+    const std::vector<std::string> expected{"early", "late"};
+    BOOST_TEST(events.entries() == expected, boost::test_tools::per_element());
+}
+
 BOOST_FIXTURE_TEST_CASE(two_threads_run_one_context_with_two_shards, fixture) {
     pawl::options o;
     o.precision = 1ns;
