@@ -36,8 +36,8 @@ enum class read_status {
 
 /// The result of broadcast_ring::reader::read(span).
 struct read_result {
-    std::size_t count = 0;                     ///< messages copied, to the front of the span
-    std::uint64_t missed = 0;                  ///< messages before them that were gone
+    std::size_t count = 0;    ///< messages copied, to the front of the span
+    std::uint64_t missed = 0; ///< generations before them that were gone, skipped ones included
     read_status status = read_status::nothing; ///< what the read has found
 };
 
@@ -159,7 +159,7 @@ public:
     /// @throws broadcast_error with too_large unless 1 <= n <= capacity().
     [[nodiscard]] reservation reserve(std::size_t n) {
         check_size("reserve", n);
-        return reservation(core_, core_->reserve_or_wait(n));
+        return reservation(core_, core_->reserve_or_wait(n, n));
     }
     /// As reserve(), but neither waits nor counts: empty if there is no room for all of them.
     /// @throws broadcast_error with too_large unless 1 <= n <= capacity().
@@ -186,15 +186,17 @@ public:
         return true;
     }
     /// Publishes copies of `messages` in order; as one batch if there are at most capacity().
-    /// @return how many were published; the rest was dropped, see reserve().
-    /// @throws what copying a T throws. The messages copied before it are published.
+    /// @return how many were published. The rest was dropped, and dropped() grew by it, unless the
+    ///     ring is closed.
+    /// @throws what copying a T throws. The messages copied before it are published; the others do
+    ///     not count as dropped.
     std::size_t write(std::span<const T> messages) {
         std::size_t written = 0;
         while (written != messages.size()) {
             const std::size_t n = std::min(messages.size() - written, capacity());
-            reservation some = reserve(n);
+            reservation some(core_, core_->reserve_or_wait(n, messages.size() - written));
             if (some.remaining() == 0)
-                break;
+                break; // all that is left is dropped
             const publish_what_is_written all{some};
             for (; some.remaining() != 0; ++written)
                 some.emplace(messages[written]);
@@ -243,7 +245,8 @@ public:
     [[nodiscard]] std::size_t capacity() const noexcept { return core_->capacity(); }
     /// Number of writers.
     [[nodiscard]] std::size_t writers() const noexcept { return core_->writers(); }
-    /// The generation of the next message, which is the number of messages published so far.
+    /// The generation of the next message: the number of slots published so far, skipped ones
+    /// included.
     [[nodiscard]] std::uint64_t published() const noexcept { return core_->published(); }
     /// The oldest generation at which a reader can begin.
     [[nodiscard]] std::uint64_t oldest() const noexcept { return core_->oldest(); }
@@ -532,8 +535,7 @@ public:
     /// The reader keeps no messages from now on, and its reads fail. No effect if it is suspended.
     void suspend() noexcept {
         PAWL_ASSERT(!reading_);
-        if (std::exchange(suspended_, true))
-            return;
+        suspended_ = true;
         if constexpr (core::keeps_unread)
             core_->move_claim(*place_, core::none);
     }
@@ -550,7 +552,6 @@ public:
     /// Reads continue with the messages published from now on. Those in between do not count as
     /// missed.
     void resume_newest() noexcept {
-        missed_ = 0;
         start(core_->published());
         missed_ = 0;
     }

@@ -195,7 +195,6 @@ private:
 
         [[nodiscard]] read_result try_read(std::span<timer_event> out) noexcept {
             read_result all{};
-            std::size_t seen = 0;
             for (bool flushed = false;;) {
                 std::array<detail::event_record, 64> records;
                 const auto some =
@@ -206,19 +205,17 @@ private:
                                                          out.data() + all.count));
                 all.count += kinds.are_all() ? fresh.size() : keep(fresh);
                 all.status = got.status;
-                seen += got.count;
-                if (got.count == 0 && all.count == 0 && got.status == read_status::nothing &&
-                    !std::exchange(flushed, true))
-                    hub->flush();
-                else if (got.count < some.size() || out.empty() ||
-                         (all.count != 0 && seen >= out.size()))
+                if (all.count == out.size())
                     break;
+                if (got.status == read_status::messages)
+                    continue; // there may be more
+                if (all.count != 0 || std::exchange(flushed, true))
+                    break;
+                hub->flush();
             }
-            all.missed = events.take_missed();
             if (all.count != 0)
                 all.status = read_status::messages;
-            else if (all.status == read_status::messages)
-                all.status = read_status::nothing;
+            all.missed = events.take_missed();
             return all;
         }
         /// Moves the wanted events to the front. @return their number.
@@ -316,7 +313,7 @@ private:
                 return;
             }
             result = self->try_read(out);
-            if (result.count == 0 && result.missed == 0 && result.status == read_status::closed)
+            if (result.missed == 0 && result.status == read_status::closed)
                 error = boost::asio::error::eof;
         }
     };

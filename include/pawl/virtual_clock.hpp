@@ -99,8 +99,7 @@ private:
         state& s = the();
         const std::scoped_lock lock(s.mutex);
         s.stands = s.now();
-        s.paused = true;
-        s.moved.notify_all(); // wakes threads that sleep for a time that no longer passes
+        s.paused = true; // wait_until() looks again when the time that it waits for has passed
     }
 
     static void resume() {

@@ -127,6 +127,7 @@ public:
     /// @throws what a handler throws.
     template <class Context>
     static std::size_t run(Context& context, duration grace = default_grace) {
+        pause();
         return run_until(context, time_point::max(), grace);
     }
 
@@ -233,9 +234,9 @@ private:
         runner self_;
     };
 
+    /// @pre the time is paused.
     template <class Context>
     static std::size_t run_until(Context& context, time_point end, duration grace) {
-        pause();
         membership member(end);
         std::size_t count = 0;
         for (;;) {

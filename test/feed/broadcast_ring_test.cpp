@@ -47,6 +47,25 @@ std::ostream& operator<<(std::ostream& out, read_status s) {
 std::ostream& operator<<(std::ostream& out, broadcast_errc e) { return out << static_cast<int>(e); }
 } // namespace pawl
 
+namespace pawl::detail {
+
+/// Accesses members that tests cannot reach from outside.
+struct ring_core_probe {
+    static auto& reserved(auto& core) { return core.reserved_; }
+    static auto& published(auto& core) { return core.published_; }
+    static auto& oldest(auto& core) { return core.oldest_; }
+    static auto& doomed(auto& core) { return core.doomed_; }
+    static auto& freed(auto& core) { return core.free_; }
+    static void mark_written(auto& core, std::uint64_t g) {
+        core.mark(g, std::remove_cvref_t<decltype(core)>::phase::written);
+    }
+    static void mark_freed(auto& core, std::uint64_t g) {
+        core.mark(g, std::remove_cvref_t<decltype(core)>::phase::freed);
+    }
+};
+
+} // namespace pawl::detail
+
 namespace {
 
 /// A message that is read in place, and counted.
@@ -96,10 +115,18 @@ using rings_that_lag =
 using rings_that_block =
     boost::mpl::list<many<int, slow_readers::block>, one<int, slow_readers::block>,
                      many<counted, slow_readers::block>, one<counted, slow_readers::block>>;
+using rings_that_drop_or_lag =
+    boost::mpl::list<many<int, slow_readers::drop_new>, one<counted, slow_readers::drop_new>,
+                     many<int, slow_readers::lag>, one<int, slow_readers::lag>,
+                     many<counted, slow_readers::lag>, one<counted, slow_readers::lag>>;
+using rings_of_many_writers_that_block =
+    boost::mpl::list<many<int, slow_readers::block>, many<counted, slow_readers::block>>;
 using rings_of_objects =
     boost::mpl::list<many<counted, slow_readers::drop_new>, one<counted, slow_readers::drop_new>,
                      many<counted, slow_readers::lag>, one<counted, slow_readers::lag>,
                      many<counted, slow_readers::block>, one<counted, slow_readers::block>>;
+using rings_of_objects_that_lag =
+    boost::mpl::list<many<counted, slow_readers::lag>, one<counted, slow_readers::lag>>;
 using rings_of_many_writers =
     boost::mpl::list<many<int, slow_readers::drop_new>, many<int, slow_readers::lag>,
                      many<counted, slow_readers::drop_new>, many<counted, slow_readers::lag>,
@@ -151,6 +178,32 @@ broadcast_error error_of(Call call) {
     }
     throw std::logic_error("it was not refused");
 }
+
+/// A writer in a thread of its own, which usually waits after construction.
+class waiting_writer {
+public:
+    template <class Write>
+    explicit waiting_writer(Write write)
+        : written_(std::async(std::launch::async, [this, write] {
+              begins_.set_value();
+              return write();
+          })) {
+        begins_.get_future().get();
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    /// Fails if it still waits. The caller then lets it go.
+    [[nodiscard]] bool ends() {
+        const bool ends = written_.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+        BOOST_TEST(ends, "the writer still waits");
+        return ends;
+    }
+    /// Whether it has written.
+    [[nodiscard]] bool get() { return written_.get(); }
+
+private:
+    std::promise<void> begins_;
+    std::future<bool> written_;
+};
 
 /// The reads of one type of ring.
 template <class Ring>
@@ -272,6 +325,120 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_reader_can_be_moved, Ring, all_rings) {
 
     BOOST_TEST(of<Ring>::read(c).messages == numbers(2, 4), per_element());
     BOOST_TEST(ring.readers() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_reader_that_jumps_forgets_what_it_missed, Ring,
+                              rings_that_drop_or_lag) {
+    for (const bool newest : {false, true}) {
+        const balance all;
+        Ring ring(8, 2);
+        auto reader = ring.join_newest();
+        reader.suspend();
+        reader.suspend(); // has no effect
+        publish(ring, 0, 30);
+        BOOST_TEST(reader.resume() > 0U);
+        BOOST_TEST(reader.resume() == 0U);
+        if (newest)
+            reader.resume_newest();
+        else
+            reader.resume_at(ring.published());
+        publish(ring, 30, 31);
+        const got last = of<Ring>::read(reader);
+        BOOST_TEST(last.missed == 0U);
+        BOOST_TEST(last.messages == numbers(30, 31), per_element());
+    }
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(lag_a_writer_frees_at_least_a_quarter, Ring,
+                              rings_of_objects_that_lag) {
+    const balance all;
+    Ring ring(16, 2);
+    publish(ring, 0, 16);
+    BOOST_TEST(ring.oldest() == 0U);
+    publish(ring, 16, 17);
+    BOOST_TEST(ring.oldest() == 4U);
+    publish(ring, 17, 20);
+    BOOST_TEST(ring.oldest() == 4U);
+    BOOST_TEST(ring.reserve(8).size() == 8U);
+    BOOST_TEST(ring.oldest() == 12U);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(the_id_of_a_reader_leads_to_its_place, Ring, rings_that_drop_or_lag) {
+    const balance all;
+    constexpr std::size_t places = 4;
+    Ring ring(8, places);
+    std::vector<typename Ring::reader> readers;
+    for (std::size_t round = 0; round != 20; ++round) {
+        while (readers.size() != places)
+            readers.push_back(ring.join_newest());
+        std::vector<bool> seen(places);
+        const auto listed = ring.each_reader();
+        BOOST_TEST(listed.size() == places);
+        for (const auto& each : listed) {
+            BOOST_TEST(each.id != 0U);
+            BOOST_TEST(!seen[each.id % places]); // each place has one
+            seen[each.id % places] = true;
+        }
+        readers.erase(readers.begin() + static_cast<std::ptrdiff_t>(round % places));
+        if (round % 3 == 0)
+            readers.erase(readers.begin());
+    }
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_read_writes_nothing_behind_its_span, Ring, rings_that_lag) {
+    const balance all;
+    Ring ring(16, 2);
+    auto reader = ring.join_newest();
+    for (int i = 0; i != 3; ++i) {
+        publish(ring, 2 * i, 2 * i + 2);
+        (void)ring.reserve(1); // given up: with many writers it is skipped
+    }
+    publish(ring, 6, 10);
+    std::vector<typename Ring::value_type> room(8, -1);
+    const auto result = reader.read(std::span(room).first(5));
+    BOOST_TEST(result.count == 5U);
+    for (int i = 0; i != 8; ++i)
+        BOOST_TEST(room[static_cast<std::size_t>(i)] == (i < 5 ? i : -1));
+    BOOST_TEST(of<Ring>::read(reader).messages == numbers(5, 10), per_element());
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_reader_that_is_moved_keeps_all_that_it_knows, Ring,
+                              rings_that_drop_or_lag) {
+    for (const bool assigned : {false, true}) {
+        const balance all;
+        Ring ring(8, 4), other(8, 1);
+        using reader_type = typename Ring::reader;
+        reader_type first = ring.join_newest();
+        publish(ring, 0, 3);
+        (void)of<Ring>::read(first, 1);
+        first.suspend();
+        publish(ring, 3, 30);
+        const auto moved = [&](reader_type& from) {
+            if (!assigned)
+                return reader_type(std::move(from));
+            reader_type to = other.join_newest();
+            BOOST_TEST(other.readers() == 1U);
+            to = std::move(from);
+            BOOST_TEST(other.readers() == 0U);
+            return to;
+        };
+
+        reader_type second = moved(first);
+        BOOST_TEST(second.suspended());
+        BOOST_TEST(second.position() == 1U);
+        const std::uint64_t missed = second.resume();
+        BOOST_TEST(missed > 0U);
+        reader_type third = moved(second);
+        BOOST_TEST(!third.suspended());
+        BOOST_TEST(third.position() == 1 + missed);
+        BOOST_TEST(ring.readers() == 1U);
+        BOOST_TEST(ring.each_reader().at(0).id == third.id());
+
+        const got rest = of<Ring>::read(third);
+        BOOST_TEST(rest.missed == missed);
+        BOOST_TEST(1 + rest.missed + rest.messages.size() == ring.published());
+        BOOST_TEST(of<Ring>::read(third).missed == 0U);
+    }
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(readers_and_their_positions_can_be_looked_at, Ring, all_rings) {
@@ -489,8 +656,9 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(try_reserve_some_takes_what_there_is, Ring, rings_
 BOOST_AUTO_TEST_CASE_TEMPLATE(block_a_writer_waits_until_a_reader_has_read_jumped_suspended_or_left,
                               Ring, rings_that_block) {
     using reader_type = std::optional<typename Ring::reader>;
-    const std::array<void (*)(reader_type&), 4> ways{
+    const std::array<void (*)(reader_type&), 5> ways{
         [](reader_type& r) { r->resume_newest(); },
+        [](reader_type& r) { r->resume_at(2); },
         [](reader_type& r) { (void)of<Ring>::read(*r, 1); },
         [](reader_type& r) { r->suspend(); },
         [](reader_type& r) { r.reset(); },
@@ -501,25 +669,48 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(block_a_writer_waits_until_a_reader_has_read_jumpe
         reader_type reader = ring.join_newest();
         publish(ring, 0, 2);
 
-        auto writer = std::async(std::launch::async, [&] { return publish(ring, 2, 3); });
+        waiting_writer writer([&] { return publish(ring, 2, 3) == 0; });
         way(reader);
-
-        BOOST_TEST(writer.get() == 0); // the thread ends only if it is woken
+        if (!writer.ends())
+            ring.close();
+        BOOST_TEST(writer.get());
         BOOST_TEST(ring.published() == 3U);
         BOOST_TEST(ring.dropped() == 0U);
     }
 }
 
-BOOST_AUTO_TEST_CASE(block_a_writer_that_waits_is_told_that_the_ring_is_closed) {
-    many<int, slow_readers::block> ring(2, 2);
+BOOST_AUTO_TEST_CASE_TEMPLATE(block_a_writer_that_waits_is_told_that_the_ring_is_closed, Ring,
+                              rings_that_block) {
+    Ring ring(2, 2);
     auto reader = ring.join_newest();
     publish(ring, 0, 2);
 
-    auto writer = std::async(std::launch::async, [&] { return ring.emplace(2); });
+    waiting_writer writer([&] { return ring.emplace(2); });
     ring.close();
-
+    if (!writer.ends())
+        (void)of<Ring>::read(reader, 1);
     BOOST_TEST(!writer.get());
     BOOST_TEST(ring.dropped() == 0U);
+    BOOST_TEST(ring.published() == 2U);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(block_a_writer_waits_until_an_earlier_reservation_is_published, Ring,
+                              rings_of_many_writers_that_block) {
+    for (const bool publishes : {true, false}) {
+        const balance all;
+        Ring ring(2, 2);
+        auto earlier = std::make_optional(ring.reserve(2));
+        earlier->emplace(0);
+        waiting_writer writer([&] { return ring.emplace(1); });
+        if (publishes)
+            earlier->publish();
+        else
+            earlier.reset();
+        if (!writer.ends())
+            ring.close();
+        BOOST_TEST(writer.get());
+        BOOST_TEST(ring.published() == 3U);
+    }
 }
 
 // --- reservations --------------------------------------------------------------------------------
@@ -641,13 +832,27 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_reservation_can_be_moved, Ring, rings_of_many_wr
     a.emplace(7);
     auto b = std::move(a);
     BOOST_TEST(!a);
+    BOOST_TEST(a.remaining() == 0U);
     auto c = ring.reserve(1);
     c.emplace(8);
     c = std::move(b); // cancels the 8
+    BOOST_TEST(!b);
+    BOOST_TEST(b.remaining() == 0U);
     c.publish();
+    BOOST_TEST(!c);
+    BOOST_TEST(c.remaining() == 0U);
 
     BOOST_TEST(of<Ring>::read(reader).messages == numbers(7, 8), per_element());
     ring.invariant();
+
+    Ring other(8, 2);
+    auto second = other.join_newest();
+    c = other.reserve(2);
+    c.emplace(9);
+    c.publish();
+    BOOST_TEST(of<Ring>::read(second).messages == numbers(9, 10), per_element());
+    BOOST_TEST(ring.published() == 2U);
+    BOOST_TEST(other.published() == 2U);
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_batch_is_written_at_once_and_may_be_longer_than_the_ring, Ring,
@@ -679,6 +884,42 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_batch_for_which_there_is_no_room_is_dropped_as_a
 
     BOOST_TEST(ring.dropped() == 5U);
     BOOST_TEST(of<Ring>::read(reader).messages.size() == 5U);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_batch_that_is_longer_than_the_room_is_dropped_from_there_on, Ring,
+                              rings_that_drop) {
+    const balance all;
+    Ring ring(4, 2);
+    auto slow = ring.join_newest();
+    const std::vector<typename Ring::value_type> batch(10, 5);
+
+    BOOST_TEST(ring.write(batch) == 4U);
+    BOOST_TEST(ring.dropped() == 6U);
+    BOOST_TEST(ring.write(batch) == 0U);
+    BOOST_TEST(ring.dropped() == 16U);
+    BOOST_TEST(ring.published() + ring.dropped() == 2 * batch.size());
+    ring.close();
+    BOOST_TEST(ring.write(batch) == 0U); // after the end nothing counts as dropped
+    BOOST_TEST(ring.dropped() == 16U);
+    BOOST_TEST(of<Ring>::read(slow).messages.size() == 4U);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(lag_a_batch_in_the_way_of_a_slice_is_dropped_from_there_on, Ring,
+                              rings_of_objects_that_lag) {
+    const balance all;
+    Ring ring(4, 2);
+    auto slow = ring.join_newest();
+    const std::vector<typename Ring::value_type> batch(10, 5);
+    BOOST_TEST(ring.write(std::span(batch).first(1)) == 1U);
+    {
+        const auto some = slow.read();
+        BOOST_TEST(ring.write(batch) == 0U); // a part of four has no room beside that one
+        BOOST_TEST(ring.dropped() == 10U);
+    }
+    BOOST_TEST(ring.write(batch) == 10U);
+    const got rest = of<Ring>::read(slow);
+    BOOST_TEST(1 + rest.messages.size() + rest.missed == ring.published());
+    BOOST_TEST(ring.published() + ring.dropped() == 1 + 2 * batch.size());
 }
 
 // --- slices --------------------------------------------------------------------------------------
@@ -861,6 +1102,24 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_ring_closes_with_its_last_writer, Ring, rings_of
     BOOST_TEST(other.writers() == 2U);
 }
 
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_ring_lives_as_long_as_any_of_its_writers, Ring,
+                              rings_of_many_writers) {
+    const balance all;
+    std::optional<Ring> first(std::in_place, 8, 2);
+    publish(*first, 0, 3);
+    const long alive = counted::alive;
+    Ring copy(*first), moved(std::move(*first));
+    BOOST_TEST(copy.writers() == 2U);
+    first.reset();
+    BOOST_TEST(copy.writers() == 2U);
+    { const Ring ends(std::move(moved)); }
+    BOOST_TEST(counted::alive == alive);
+    BOOST_TEST(copy.writers() == 1U);
+    BOOST_TEST(!copy.closed());
+    auto reader = copy.join_oldest();
+    BOOST_TEST(of<Ring>::read(reader).messages == numbers(0, 3), per_element());
+}
+
 // --- bad input -----------------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_capacity_that_is_no_power_of_two_is_refused, Ring, all_rings) {
@@ -868,6 +1127,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_capacity_that_is_no_power_of_two_is_refused, Rin
         const auto slots = error_of<Ring>([bad] { Ring ring(bad, 2); });
         BOOST_TEST(slots.code() == broadcast_errc::bad_capacity);
         BOOST_TEST(slots.value() == bad);
+        BOOST_TEST(slots.least() == 1U);
+        BOOST_TEST(slots.most() == ~(~std::size_t{0} >> 1));
         const auto readers = error_of<Ring>([bad] { Ring ring(8, bad); });
         BOOST_TEST(readers.code() == broadcast_errc::bad_capacity);
         BOOST_TEST(std::string(readers.what()).find("readers is " + std::to_string(bad)) !=
@@ -987,6 +1248,10 @@ BOOST_AUTO_TEST_CASE(messages_of_any_size_and_alignment_are_copied_whole) {
     try_with(std::uint64_t{1} << 63, std::uint64_t{5});
     try_with(std::array<char, 9>{1, 2, 3, 4, 5, 6, 7, 8, 9}, std::array<char, 9>{9});
     try_with(std::array<std::uint64_t, 8>{1, 2, 3, 4, 5, 6, 7, 8}, std::array<std::uint64_t, 8>{8});
+    std::array<char, 100> text{};
+    for (std::size_t i = 0; i != text.size(); ++i)
+        text[i] = static_cast<char>(i + 1);
+    try_with(text, std::array<char, 100>{5});
 
     struct alignas(64) wide {
         std::string text;
@@ -997,6 +1262,50 @@ BOOST_AUTO_TEST_CASE(messages_of_any_size_and_alignment_are_copied_whole) {
     const auto some = reader.read();
     BOOST_TEST(some.begin()->text.size() > 40U);
     BOOST_TEST(reinterpret_cast<std::uintptr_t>(&*some.begin()) % 64 == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(the_invariant_names_what_is_damaged) {
+    const balance all;
+    using probe = pawl::detail::ring_core_probe;
+    using core = pawl::detail::ring_core<counted, slow_readers::drop_new, ring_writers::many>;
+    core ring(4, 2);
+    const auto publish_two = [&] {
+        const auto two = ring.reserve(2, 2);
+        ring.construct(two.first, 1);
+        ring.construct(two.first + 1, 2);
+        ring.publish(two, two.last);
+    };
+    publish_two();
+    BOOST_TEST(ring.clean(0).size() == 2U);
+    publish_two();
+    const auto says = [&](const std::string& text) {
+        try {
+            ring.invariant();
+        } catch (const std::logic_error& e) {
+            BOOST_TEST(e.what() == "pawl: broadcast_ring: violated invariant: " + text);
+            return;
+        }
+        BOOST_TEST(text == "nothing");
+    };
+    const auto at = [&](auto& position, std::uint64_t generation, const char* text) {
+        const std::uint64_t was = position.exchange(generation);
+        says(text);
+        position = was;
+        says("nothing");
+    };
+    at(probe::freed(ring), 3, "order: free, doomed, oldest");
+    at(probe::doomed(ring), 1, "order: free, doomed, oldest");
+    at(probe::oldest(ring), 1, "order: free, doomed, oldest");
+    at(probe::published(ring), 1, "order: doomed, published");
+    at(probe::reserved(ring), 3, "order: doomed, published");
+    at(probe::reserved(ring), 6, "nothing");
+    at(probe::reserved(ring), 7, "order: reserved");
+    probe::mark_freed(ring, 2);
+    says("marks: free");
+    probe::mark_written(ring, 2);
+    says("nothing");
+    probe::mark_written(ring, 4);
+    says("marks: published");
 }
 
 BOOST_AUTO_TEST_CASE(messages_need_not_be_copyable) {

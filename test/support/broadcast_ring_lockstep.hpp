@@ -11,7 +11,8 @@
 //   can go, except those in slices; otherwise, messages that all readers have read. The ring
 //   decides when messages are freed, within bounds: oldest() never passes a message that a reader
 //   keeps, and with lag three quarters of the ring stay. Messages are counted, so that each is
-//   destroyed exactly once.
+//   destroyed exactly once. Nothing gets lost: published plus dropped messages are those that were
+//   offered, and read, missed and skipped generations are those that a reader has passed.
 //
 //   One thread plays parts of other threads: reservations that are published late, in any order, or
 //   never; slices that are held while writers write.
@@ -124,6 +125,9 @@ public:
         for (auto& each : readers_)
             release(*each);
         ring_->invariant();
+        const auto written = static_cast<std::uint64_t>(std::count_if(
+            all_.begin(), all_.end(), [](const message& m) { return m.now == phase::written; }));
+        expect(written + ring_->dropped() == offered_, "published and dropped", written, offered_);
         ring_->close();
         closed_ = true;
         const bool ring_first = below(2) == 0;
@@ -133,6 +137,7 @@ public:
             resume(*each);
             while (each->position < published())
                 read(*each, 3);
+            balance(*each);
             expect(each->actual.read(std::span<T>()).status == pawl::read_status::closed,
                    "not closed");
         }
@@ -164,6 +169,7 @@ private:
     struct reader {
         typename ring_type::reader actual;
         std::uint64_t position;
+        std::uint64_t books; ///< where it began, plus what it has read, missed and skipped
         std::uint64_t missed = 0;
         bool suspended = false;
         bool holds = false;
@@ -191,6 +197,11 @@ private:
                 from = std::min(from, each->position);
         }
         return from;
+    }
+    /// A reader keeps what is published from now on.
+    [[nodiscard]] bool keeps_unread() const {
+        return std::any_of(readers_.begin(), readers_.end(),
+                           [](const auto& each) { return each->holds || !each->suspended; });
     }
     [[nodiscard]] std::uint64_t room() const { return kept() + capacity_ - reserved(); }
     /// The oldest generation at which a reader can start.
@@ -221,32 +232,37 @@ private:
         if (expected)
             all_.push_back({phase::written, value});
         else
-            dropped_ += closed_ ? 0 : 1;
+            dropped_ += expected || closed_ ? 0 : 1;
+        offered_ += closed_ ? 0 : 1;
         settle();
     }
 
+    /// A batch that is larger than the ring has several parts.
     void write() {
-        const std::uint64_t n = below(2 * capacity_);
-        // A reservation that is larger than the ring has several parts, which the list cannot
-        // represent.
-        if (n == 0 || n > capacity_ || !may_reserve(n))
+        const std::uint64_t n = below(4 * capacity_);
+        // With block, a later part has room if no reader keeps the earlier ones.
+        const bool waits = Policy == pawl::slow_readers::block && !closed_ && n > room() &&
+                           (!held_.empty() || keeps_unread());
+        if (waits || (!many && !held_.empty()))
             return;
         std::vector<T> batch;
-        std::vector<std::uint64_t> values;
-        for (std::uint64_t i = 0; i != n; ++i) {
-            values.push_back(new_value());
-            batch.emplace_back(values.back());
+        for (std::uint64_t i = 0; i != n; ++i)
+            batch.emplace_back(values_ + 1 + i);
+        std::uint64_t written = 0;
+        while (written != n) {
+            const std::uint64_t part = std::min<std::uint64_t>(n - written, capacity_);
+            asked_for(reserved() + part);
+            if (closed_ || room() < part)
+                break;
+            for (const std::uint64_t end = written + part; written != end; ++written)
+                all_.push_back({phase::written, values_ + 1 + written});
+            settle();
         }
-        const bool expected = !closed_ && room() >= n;
-        asked_for(reserved() + n);
-        trace("write", n);
-        expect(ring_->write(batch) == (expected ? n : 0), "write()", n, expected);
-        for (const std::uint64_t each : values) {
-            if (expected)
-                all_.push_back({phase::written, each});
-        }
-        dropped_ += expected || closed_ ? 0 : n;
-        settle();
+        values_ += n;
+        dropped_ += closed_ ? 0 : n - written;
+        offered_ += closed_ ? 0 : n;
+        trace("write", n, "written", written);
+        expect(ring_->write(batch) == written, "write()", n, written);
     }
 
     void reserve() {
@@ -267,6 +283,7 @@ private:
         asked_for(reserved() + got.size());
         if (!fits) {
             dropped_ += kind == 0 && !closed_ ? n : 0;
+            offered_ += kind == 0 && !closed_ ? n : 0;
             return;
         }
         expect(got.first() == reserved(), "first()", got.first(), reserved());
@@ -318,6 +335,8 @@ private:
             for (std::uint64_t g = r.first; g != written; ++g)
                 all_[g].now = phase::written;
         }
+        for (std::uint64_t g = r.first; g != written; ++g)
+            ++offered_;
         settle();
     }
 
@@ -359,7 +378,7 @@ private:
             expect_throw<pawl::broadcast_error>(begin, "join was not refused");
             return;
         }
-        readers_.push_back(std::make_unique<reader>(reader{begin(), generation}));
+        readers_.push_back(std::make_unique<reader>(reader{begin(), generation, generation}));
         expect(readers_.back()->actual.position() == generation, "joined at", generation);
     }
 
@@ -415,9 +434,14 @@ private:
             }
             r->actual.resume_at(generation);
         }
-        r->position = generation;
+        r->position = r->books = generation;
         r->missed = 0;
         r->suspended = false;
+    }
+
+    /// What it has read, missed and skipped is what it has passed.
+    static void balance(const reader& r) {
+        expect(r.books + r.missed == r.position, "read and missed", r.books, r.missed, r.position);
     }
 
     /// With lag: messages that have gone were missed.
@@ -437,6 +461,7 @@ private:
         release(r);
         std::vector<T> out(most);
         const pawl::read_result got = r.actual.read(std::span(out));
+        r.books += got.count + got.missed;
         trace("read", most, "got", got.count, "missed", got.missed);
         if (!expect_status(r, got.status)) {
             expect(got.count == 0, "nothing is read", got.count);
@@ -450,19 +475,24 @@ private:
         std::size_t n = 0;
         while (r.position != published() && n != most) {
             const message& next = all_[r.position++];
-            if (next.now == phase::skipped)
+            if (next.now == phase::skipped) {
+                ++r.books;
                 continue;
+            }
             expect(n < got.count, "a message is missing", n);
             expect(out[n].value() == next.value, "another message", out[n].value(), next.value);
             ++n;
         }
         expect(n == got.count, "messages", got.count, n);
         skip(r);
+        balance(r);
     }
     /// The ring decides whether skipped slots behind the last message are read.
     void skip(reader& r) {
-        while (r.position < r.actual.position() && all_[r.position].now == phase::skipped)
+        while (r.position < r.actual.position() && all_[r.position].now == phase::skipped) {
             ++r.position;
+            ++r.books;
+        }
     }
     /// Every read reports earlier missed messages, unless the reader is suspended.
     static void expect_missed(reader& r, std::uint64_t is) {
@@ -486,6 +516,7 @@ private:
             const std::uint64_t most = below(capacity_ + 1);
             r->slice.emplace(r->actual.read(static_cast<std::size_t>(most)));
             trace("hold", r->position, most);
+            r->books += r->slice->missed();
             if (!expect_status(*r, r->slice->status())) {
                 expect(r->slice->empty(), "an empty slice");
                 expect_missed(*r, r->slice->missed());
@@ -518,7 +549,9 @@ private:
             }
             r.slice.reset();
             r.holds = false;
+            r.books += r.held_to - r.position;
             r.position = r.held_to;
+            balance(r);
         }
     }
     void compare(reader& r) {
@@ -582,6 +615,7 @@ private:
     std::vector<message> all_; // by generation
     std::uint64_t published_ = 0;
     std::uint64_t dropped_ = 0;
+    std::uint64_t offered_ = 0; ///< messages that were published or dropped
     std::uint64_t values_ = 0;
     std::uint64_t asked_ = 0;
     std::uint64_t last_oldest_ = 0;

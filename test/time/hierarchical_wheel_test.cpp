@@ -10,12 +10,15 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include "../support/seed.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -27,6 +30,7 @@ struct hierarchical_wheel_probe {
         wheel.starts_.next = sequence;
     }
     static std::uint32_t epochs(const hierarchical_wheel& wheel) { return wheel.sets_.most(); }
+    static std::uint32_t used(const hierarchical_wheel& wheel) { return wheel.sets_.used(); }
     static bool staging(const hierarchical_wheel& wheel) { return wheel.stage_.is_open(); }
     static std::uint32_t lists(const hierarchical_wheel& wheel) { return wheel.pool_.size(); }
     static std::uint32_t slots(const hierarchical_wheel& wheel) { return wheel.sets_.slots() - 1; }
@@ -368,6 +372,90 @@ BOOST_AUTO_TEST_CASE(more_sets_can_be_drained_at_once_than_slot_numbers_can_tell
     }
     wheel.invariant();
     BOOST_TEST(wheel.size() == count);
+}
+
+// More sets than the wheel can tell apart, each with nodes that are due, staged and parked. Nodes leave
+// sets by every way; sets end in any order, and others take their places.
+BOOST_AUTO_TEST_CASE(a_node_of_any_of_many_sets_leaves_it_and_the_rest_stays) {
+    constexpr std::size_t of_each = 240;
+    for (const geometry& shape : {geometry{}, geometry{12}}) {
+        std::mt19937_64 random(pawl_test::seed());
+        hierarchical_wheel wheel(shape);
+        const std::size_t count = hierarchical_wheel_probe::epochs(wheel) + 3;
+        std::vector<timer_node> nodes(2 * count * of_each);
+        std::vector<std::size_t> home(nodes.size()); // the number of its set; 0: none
+        wheel.reserve(nodes.size());
+        std::vector<std::unique_ptr<hierarchical_wheel::detached>> sets;
+        std::uint64_t now = 1;
+        std::size_t next = 0;
+        const auto detach = [&] {
+            const std::size_t first = next;
+            for (; next != first + of_each; ++next) {
+                const std::size_t kind = (next - first) % 3;
+                wheel.insert(nodes[next], kind == 0   ? tick{now}
+                                          : kind == 1 ? tick{now + random() % 1'000'000}
+                                                      : tick::never());
+                home[next] = sets.size() + 1;
+            }
+            const std::size_t gap = first + of_each / 2; // what is due must be sorted, in the stage
+            wheel.erase(nodes[gap]);
+            home[gap] = 0;
+            std::array<timer_node*, 2> out;
+            std::size_t emitted = 0;
+            while (emitted == 0) // sorting takes several steps
+                emitted = wheel.expire(tick{now}, out).emitted;
+            for (std::size_t i = 0; i != emitted; ++i)
+                home[static_cast<std::size_t>(out[i] - nodes.data())] = 0;
+            BOOST_TEST(hierarchical_wheel_probe::staging(wheel));
+            sets.push_back(std::make_unique<hierarchical_wheel::detached>(wheel));
+            wheel.reserve_to_detach(nodes.size());
+            const std::uint32_t used = hierarchical_wheel_probe::used(wheel);
+            const bool more = used != hierarchical_wheel_probe::epochs(wheel);
+            const auto parked = nodes[first + 2].slot();
+            wheel.detach_all(*sets.back());
+            BOOST_TEST(hierarchical_wheel_probe::used(wheel) == used + (more ? 1 : 0));
+            BOOST_TEST((nodes[first + 2].slot() == parked) == more); // it was not visited
+            BOOST_TEST(wheel.size() == 0U);
+            wheel.invariant();
+            ++now;
+        };
+        const auto drain = [&](std::size_t number) {
+            std::vector<std::size_t> left;
+            while (timer_node* const node = sets[number - 1]->pop()) {
+                const auto i = static_cast<std::size_t>(node - nodes.data());
+                BOOST_TEST(home[i] == number);
+                BOOST_TEST(!node->filed());
+                home[i] = 0;
+            }
+            BOOST_TEST(std::count(home.begin(), home.end(), number) == 0);
+            wheel.invariant();
+        };
+        const auto leave = [&] {
+            for (std::size_t i = 0; i != next; ++i) {
+                if (home[i] == 0 || random() % 3 != 0)
+                    continue;
+                BOOST_TEST(nodes[i].filed());
+                wheel.erase(nodes[i]);
+                home[i] = 0;
+            }
+            wheel.invariant();
+        };
+        while (sets.size() != count)
+            detach();
+        leave();
+        for (std::size_t k = 0; k != count; ++k) { // from the middle on, so that gaps come about
+            drain((k + count / 2) % count + 1);
+            if (k % 3 == 0)
+                detach();
+            if (k % 16 == 0)
+                leave();
+        }
+        for (std::size_t number = count; number != sets.size(); ++number)
+            drain(number + 1);
+        BOOST_TEST(hierarchical_wheel_probe::used(wheel) == 1U);
+        BOOST_TEST(std::count_if(nodes.begin(), nodes.end(),
+                                 [](const timer_node& n) { return n.filed(); }) == 0);
+    }
 }
 
 // After a set-back nodes are refiled with their old starts, while others are handed out.

@@ -17,6 +17,7 @@
 #include <boost/asio.hpp>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <future>
@@ -265,6 +266,100 @@ BOOST_AUTO_TEST_CASE(a_thread_in_run_sees_time_that_is_moved_and_time_that_goes_
     thread.join();
 }
 
+/// Runs until `ended`; time is not paused, so a wait that is lost does not end.
+bool ends(asio::io_context& context, const bool& ended) {
+    const auto patience = real_clock::now() + 20s;
+    while (!ended && real_clock::now() < patience) {
+        context.restart();
+        context.run_one_for(1s);
+    }
+    return ended;
+}
+
+BOOST_AUTO_TEST_CASE(time_that_is_not_paused_leaps_and_goes_on) {
+    asio::io_context context;
+    pawl::steady_timer due(context, 1h), soon(context, 1h + 30ms);
+    pawl::coarse_timer coarse(context, 1h + 30ms);
+    bool ended = false, later = false, coarse_ended = false;
+    due.async_wait([&](error_code ec) { ended = !ec; });
+    soon.async_wait([&](error_code ec) { later = !ec; });
+    coarse.async_wait([&](error_code ec) { coarse_ended = !ec; });
+    context.poll(); // the driver is set for an hour from now
+
+    const auto before = clock_type::now();
+    virtual_time::advance(1h);
+    const auto after = clock_type::now();
+    BOOST_TEST(!virtual_time::paused());
+    BOOST_TEST((after >= before + 1h));
+    BOOST_TEST((after < before + 2h));
+    context.poll();
+    BOOST_TEST(ended); // by the leap
+    BOOST_TEST(ends(context, later));
+    BOOST_TEST(ends(context, coarse_ended));
+
+    auto stands = clock_type::now();
+    virtual_time::advance(-1h);
+    BOOST_TEST((clock_type::now() >= stands));
+    due.expires_after(1ms); // its deadline passes before the clock is looked at
+    due.async_wait([](error_code) {});
+    std::this_thread::sleep_for(50ms);
+    stands = clock_type::now();
+    virtual_time::advance_to_next();
+    BOOST_TEST((clock_type::now() >= stands));
+    virtual_time::resume(); // it was not paused
+    BOOST_TEST((clock_type::now() >= stands));
+    BOOST_TEST((clock_type::now() < stands + 1h));
+}
+
+BOOST_AUTO_TEST_CASE(waits_that_begin_in_a_pause_or_after_it_end_after_resume) {
+    asio::io_context context;
+    virtual_time::pause();
+    virtual_time::advance(1h);
+    pawl::steady_timer steady(context, 20ms);
+    pawl::coarse_timer coarse(context, 20ms);
+    bool steady_ended = false, coarse_ended = false, later_ended = false;
+    steady.async_wait([&](error_code ec) { steady_ended = !ec; });
+    coarse.async_wait([&](error_code ec) { coarse_ended = !ec; });
+    context.run_for(50ms);
+    BOOST_TEST(!steady_ended);
+    BOOST_TEST(!coarse_ended);
+
+    virtual_time::resume();
+    pawl::steady_timer later(context, 20ms);
+    later.async_wait([&](error_code ec) { later_ended = !ec; });
+    BOOST_TEST(ends(context, steady_ended));
+    BOOST_TEST(ends(context, coarse_ended));
+    BOOST_TEST(ends(context, later_ended));
+}
+
+BOOST_AUTO_TEST_CASE(a_blocking_wait_in_real_time_sees_a_pause_a_leap_and_the_end_of_a_pause) {
+    asio::io_context context;
+    std::atomic<int> ended{0};
+    pawl::steady_timer by_leap(context, 1h), by_time(context, 1h + 100ms);
+    std::thread thread([&] {
+        by_leap.wait();
+        ++ended;
+        by_time.wait();
+        ++ended;
+    });
+    std::this_thread::sleep_for(20ms); // usually it sleeps by now
+    const auto becomes = [&](int number) {
+        const auto patience = real_clock::now() + 20s;
+        while (ended != number && real_clock::now() < patience)
+            std::this_thread::sleep_for(1ms);
+        return ended == number;
+    };
+    virtual_time::advance(1h); // while time is not paused
+    BOOST_TEST(becomes(1));
+    virtual_time::pause();
+    std::this_thread::sleep_for(150ms);
+    BOOST_TEST(ended == 1);
+    virtual_time::resume();
+    BOOST_TEST(becomes(2));
+    virtual_time::advance(3h); // lets the thread go
+    thread.join();
+}
+
 BOOST_FIXTURE_TEST_CASE(a_blocking_wait_is_released_by_another_thread, fixture) {
     pawl::steady_timer steady(context, 1h);
     pawl::coarse_timer coarse(context, 1h);
@@ -431,6 +526,54 @@ BOOST_FIXTURE_TEST_CASE(contexts_that_are_run_together_have_their_deadlines_in_o
         BOOST_TEST(entries[i] == (i % 2 == 0 ? "even" : "odd"));
 }
 
+BOOST_FIXTURE_TEST_CASE(threads_in_run_for_end_each_at_its_own_time, fixture) {
+    for (const auto grace : {0ms, 1ms}) {
+        asio::io_context mine, other;
+        const auto start = clock_type::now();
+        std::atomic<int> ours{0}, its{0};
+        std::vector<std::unique_ptr<pawl::steady_timer>> timers;
+        for (int i = 1; i <= 100; ++i) {
+            timers.push_back(std::make_unique<pawl::steady_timer>(mine, start + i * 100ms));
+            timers.back()->async_wait([&](error_code) { ++ours; });
+            timers.push_back(std::make_unique<pawl::steady_timer>(other, start + i * 100ms));
+            timers.back()->async_wait([&](error_code) { ++its; });
+        }
+        std::promise<void> there, here; // until both are there, time does not leap
+        asio::post(other, [&] {
+            there.set_value();
+            here.get_future().get();
+        });
+        asio::post(mine, [&] { here.set_value(); });
+        std::thread thread([&] {
+            virtual_time::run_for(other, 7'250ms, grace);
+            BOOST_TEST((clock_type::now() == start + 7'250ms)); // it is the last
+        });
+        there.get_future().get();
+        virtual_time::run_for(mine, 3'550ms, grace);
+        BOOST_TEST((clock_type::now() >= start + 3'550ms));
+        thread.join();
+        BOOST_TEST(ours == 35);
+        BOOST_TEST(its == 72);
+        BOOST_TEST((clock_type::now() == start + 7'250ms));
+    }
+}
+
+BOOST_FIXTURE_TEST_CASE(run_returns_the_number_of_handlers_and_pauses_the_time, fixture) {
+    virtual_time::resume();
+    pawl::steady_timer timer(context, 1h);
+    timer.async_wait([&](error_code) { asio::post(context, [] {}); });
+    BOOST_TEST(virtual_time::run_for(context, 30min, 0ms) == 0U);
+    BOOST_TEST(virtual_time::paused());
+    virtual_time::resume();
+    BOOST_TEST(virtual_time::run(context, 0ms) >= 2U);
+    BOOST_TEST(virtual_time::paused());
+    BOOST_TEST((passed() >= 1h));
+    BOOST_TEST((passed() < 2h));
+    BOOST_TEST(virtual_time::run(context, 0ms) == 0U); // stopped: there was no work
+    context.restart();
+    BOOST_TEST(virtual_time::run_for(context, 30min, 0ms) == 0U);
+}
+
 BOOST_FIXTURE_TEST_CASE(time_does_not_leap_while_another_thread_is_in_a_handler, fixture) {
     asio::io_context other;
     journal events;
@@ -448,6 +591,36 @@ BOOST_FIXTURE_TEST_CASE(time_does_not_leap_while_another_thread_is_in_a_handler,
     std::thread thread([&] { virtual_time::run(other, 1ms); });
     there.get_future().get();
     virtual_time::run(context, 1ms);
+    thread.join();
+
+    const std::vector<std::string> expected{"early", "late"};
+    BOOST_TEST(events.entries() == expected, boost::test_tools::per_element());
+}
+
+BOOST_FIXTURE_TEST_CASE(time_does_not_leap_past_what_a_handler_gives_to_another_context, fixture) {
+    asio::io_context other;
+    journal events;
+    const auto guard = asio::make_work_guard(context);
+    std::promise<void> there, here;
+    pawl::steady_timer early(context), late(other, 10s);
+    late.async_wait([&](error_code) {
+        events.add("late");
+        context.stop();
+    });
+    asio::post(other, [&] {
+        there.set_value();
+        here.get_future().get();
+        std::this_thread::sleep_for(20ms); // usually the other thread is idle by now
+        asio::post(context, [&] {
+            early.expires_after(1s);
+            early.async_wait([&](error_code) { events.add("early"); });
+        });
+    });
+    asio::post(context, [&] { here.set_value(); });
+
+    std::thread thread([&] { virtual_time::run(other, 0ms); });
+    there.get_future().get();
+    virtual_time::run(context, 0ms);
     thread.join();
 
     const std::vector<std::string> expected{"early", "late"};
@@ -548,6 +721,22 @@ BOOST_FIXTURE_TEST_CASE(bytes_on_loopback_arrive_before_the_time_leaps, fixture)
     BOOST_TEST(answers == 100);
     BOOST_TEST(ending == error_code(boost::beast::error::timeout));
     BOOST_TEST((passed() == 100 * 29s + 1h));
+}
+
+// --- the last test: the time of the process stays where it moves it ------------------------------
+
+BOOST_FIXTURE_TEST_CASE(time_does_not_go_to_its_end, fixture) {
+    pawl::steady_timer never(context, clock_type::time_point::max());
+    bool ended = false;
+    never.async_wait([&](error_code) { ended = true; });
+    virtual_time::advance(clock_type::duration::max());
+    context.poll();
+    BOOST_TEST(!ended);
+    BOOST_TEST((clock_type::now() < clock_type::time_point::max()));
+    BOOST_TEST((virtual_time::advance_to_next() == 0s));
+    never.cancel();
+    context.poll();
+    BOOST_TEST(ended);
 }
 
 } // namespace

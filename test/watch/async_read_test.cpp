@@ -32,6 +32,7 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <future>
 #include <memory>
@@ -192,6 +193,45 @@ BOOST_AUTO_TEST_CASE(a_wait_that_ends_before_it_is_listed_is_not_listed) {
     BOOST_TEST(!hub.sleeping());
 }
 
+BOOST_AUTO_TEST_CASE(a_wait_that_ends_is_not_listed_any_more) {
+    asio::io_context context;
+    pawl::detail::event_hub hub;
+    hub.make_ring_if_missing(64, 4);
+    std::array<pawl::detail::feed_sleeper, 3> sleepers{
+        pawl::detail::feed_sleeper(context.get_executor()),
+        pawl::detail::feed_sleeper(context.get_executor()),
+        pawl::detail::feed_sleeper(context.get_executor())};
+    std::array<std::uint64_t, 3> numbers{};
+    const auto sleep = [&] {
+        for (std::size_t i = 0; i != 3; ++i) {
+            numbers[i] = hub.begin_sleep(sleepers[i]);
+            hub.sleep(sleepers[i], numbers[i], 0);
+        }
+        BOOST_TEST(hub.sleeping());
+    };
+    for (const auto& order : {std::array{0, 1, 2}, std::array{1, 2, 0}, std::array{2, 1, 0}}) {
+        sleep();
+        for (std::size_t k = 0; k != 3; ++k) {
+            const auto i = static_cast<std::size_t>(order[k]);
+            if (k % 2 == 0)
+                BOOST_TEST(!hub.end_sleep(sleepers[i], numbers[i]));
+            else
+                hub.end_sleep(sleepers[i]);
+            BOOST_TEST(hub.sleeping() == (k != 2));
+            BOOST_TEST(!hub.end_sleep(sleepers[i], numbers[i])); // it is over
+        }
+    }
+    sleep();
+    hub.wake_all();
+    BOOST_TEST(!hub.sleeping());
+    for (std::size_t i = 0; i != 3; ++i)
+        BOOST_TEST(hub.end_sleep(sleepers[i], numbers[i]));
+    sleep();
+    for (std::size_t i = 0; i != 3; ++i)
+        BOOST_TEST(hub.begin_sleep(sleepers[i]) == numbers[i] + 1); // the earlier one is forgotten
+    BOOST_TEST(!hub.sleeping());
+}
+
 BOOST_AUTO_TEST_CASE(a_read_that_is_cancelled_leaves_another_asleep_that_is_told) {
     watched w;
     auto second = w.feed.join();
@@ -209,6 +249,60 @@ BOOST_AUTO_TEST_CASE(a_read_that_is_cancelled_leaves_another_asleep_that_is_told
     timer.async_wait(ignore);
     w.context.poll();
     BOOST_TEST(told.kinds() == (kinds{kind::armed}), per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_read_that_is_cancelled_does_not_remember_that_an_earlier_one_was_woken) {
+    watched w;
+    a_read woken;
+    woken.start(w.reader);
+    w.context.poll();
+    pawl::steady_timer timer(w.context, 1h);
+    timer.async_wait(ignore);
+    w.context.poll();
+    BOOST_TEST(woken.kinds() == (kinds{kind::armed}), per_element());
+
+    a_read cancelled;
+    asio::cancellation_signal signal;
+    w.reader.async_read(cancelled.events,
+                        asio::bind_cancellation_slot(signal.slot(), cancelled.handler()));
+    w.context.poll();
+    signal.emit(asio::cancellation_type::terminal);
+    w.context.poll();
+    BOOST_TEST(cancelled.aborted());
+    timer.cancel();
+    w.context.poll();
+    (void)read_all(w.reader);
+    a_read expired; // no event ends it
+    expired.start(w.reader);
+    w.context.restart();
+    w.context.poll();
+    BOOST_TEST(expired.pending());
+    pawl::expire_all(w.context);
+    w.context.poll();
+    BOOST_TEST(expired.aborted());
+}
+
+BOOST_AUTO_TEST_CASE(a_reader_that_ends_makes_room_for_another_at_once) {
+    asio::io_context context;
+    event_feed feed(context, {.capacity = 64, .readers = 1});
+    std::optional<event_feed::reader> reader(feed.join());
+    a_read read;
+    read.start(*reader);
+    context.poll();
+    reader.reset(); // while it sleeps
+    BOOST_TEST(feed.readers() == 0U);
+    reader.emplace(feed.join());
+    BOOST_TEST(feed.readers() == 1U);
+    context.poll();
+    BOOST_TEST(read.aborted());
+    reader->suspend();
+    BOOST_TEST(feed.readers() == 0U);
+    reader.reset(); // while it is suspended
+    reader.emplace(feed.join());
+    BOOST_TEST(feed.readers() == 1U);
+    pawl::steady_timer timer(context, 1h);
+    timer.async_wait(ignore);
+    BOOST_TEST(read_all(*reader).kinds() == (kinds{kind::armed}), per_element());
 }
 
 BOOST_AUTO_TEST_CASE(a_read_waits_for_the_next_event) {
@@ -527,6 +621,58 @@ BOOST_AUTO_TEST_CASE(a_read_is_ended_by_the_end_of_its_reader) {
     BOOST_TEST(w.feed.readers() == 1U);
     w.context.run_for(patience);
     BOOST_TEST(read.aborted());
+}
+
+BOOST_AUTO_TEST_CASE(a_read_is_ended_by_suspend_alone) {
+    watched w;
+    a_read read;
+    read.start(w.reader);
+    w.context.poll();
+    w.reader.suspend();
+    w.context.poll();
+    BOOST_TEST(read.aborted());
+}
+
+BOOST_AUTO_TEST_CASE(a_read_that_is_cancelled_after_it_was_woken_for_nothing_does_not_sleep_again) {
+    asio::io_context context;
+    event_feed feed(context);
+    auto reader = feed.join({kind::moved});
+    a_read read;
+    asio::cancellation_signal signal;
+    reader.async_read(read.events, asio::bind_cancellation_slot(signal.slot(), read.handler()));
+    context.poll();
+    pawl::steady_timer timer(context, 1h);
+    timer.async_wait(ignore);
+    context.poll_one(); // the turn that wakes it
+    BOOST_TEST(read.pending());
+    signal.emit(asio::cancellation_type::terminal);
+    context.poll();
+    BOOST_TEST(read.aborted());
+}
+
+BOOST_AUTO_TEST_CASE(a_reader_learns_what_it_missed_before_it_learns_of_the_end) {
+    asio::io_context mine;
+    std::optional<event_feed::reader> reader;
+    {
+        asio::io_context context;
+        event_feed feed(context, {.capacity = 64, .readers = 1});
+        reader.emplace(feed.join(mine.get_executor(), {kind::moved}));
+        pawl::steady_timer timer(context, 1h);
+        for (int i = 0; i != 300; ++i)
+            timer.async_wait(ignore);
+    }
+    a_read first, second;
+    first.start(*reader);
+    mine.poll();
+    BOOST_TEST(first.calls == 1);
+    BOOST_TEST(!first.error);
+    BOOST_TEST(first.result.count == 0U);
+    BOOST_TEST(first.result.missed > 200U);
+    second.start(*reader);
+    mine.restart();
+    mine.poll();
+    BOOST_TEST(second.error == asio::error::eof);
+    BOOST_TEST(second.result.missed == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(a_read_is_ended_by_suspend) {

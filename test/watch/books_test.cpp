@@ -133,6 +133,7 @@ void run(std::uint64_t seed, std::uint64_t steps) {
     BOOST_TEST_CONTEXT("seed " << seed) {
         expected e;
         seen s;
+        std::optional<pawl::event_feed> feed;
         std::optional<pawl::event_feed::reader> reader;
         std::vector<std::unique_ptr<any_timer>> survivors; // timers that outlive their context
         std::deque<asio::cancellation_signal> signals(3);
@@ -142,9 +143,10 @@ void run(std::uint64_t seed, std::uint64_t steps) {
             const pawl::options o = options(r);
             pawl::make_timer_service(context, o);
             pawl::make_timer_service<pawl::ring_timer>(context, o);
-            pawl::event_feed feed(context, {.capacity = 64, .readers = 4});
-            reader.emplace(feed.join());
+            feed.emplace(context, pawl::event_feed_options{.capacity = 64, .readers = 4});
+            reader.emplace(feed->join());
             std::optional<pawl::event_feed::reader> guest;
+            std::uint64_t guest_passed = 0;
             std::vector<std::unique_ptr<any_timer>> timers;
 
             for (std::uint64_t i = 0; i != steps; ++i) {
@@ -195,20 +197,25 @@ void run(std::uint64_t seed, std::uint64_t steps) {
                         timers.erase(timers.begin() + static_cast<std::ptrdiff_t>(at));
                     break;
                 case 12:
-                    if (guest)
+                    if (guest) {
                         guest.reset();
-                    else if (upto(r, 1) != 0)
-                        guest.emplace(feed.join());
-                    else
+                    } else if (upto(r, 1) != 0) {
+                        guest.emplace(feed->join());
+                        guest_passed = feed->published();
+                    } else {
                         pawl::measure_times(context, upto(r, 1) != 0);
+                    }
                     break;
                 default:
                     context.restart();
                     upto(r, 1) != 0 ? context.poll_one() : context.run_for(1ms);
                 }
-                if (guest) {
-                    for (const auto& event : read_all(*guest).all)
+                if (guest && upto(r, 3) != 0) {
+                    const seen guest_sees = read_all(*guest);
+                    for (const auto& event : guest_sees.all)
                         BOOST_REQUIRE(event.lateness.count() >= 0);
+                    guest_passed += guest_sees.all.size() + guest_sees.missed;
+                    BOOST_TEST(guest_passed == feed->published());
                 }
                 if (upto(r, 30) != 0)
                     s.read(*reader);
@@ -218,7 +225,7 @@ void run(std::uint64_t seed, std::uint64_t steps) {
                 if (upto(r, 5) == 0) {
                     s.read(*reader);
                     slow = slow || s.missed != 0;
-                    BOOST_TEST(s.all.size() + s.missed == feed.published());
+                    BOOST_TEST(s.all.size() + s.missed == feed->published());
                     const auto stats = pawl::stats(context).total();
                     BOOST_TEST(stats.started == stats.pending + stats.expired + stats.cancelled);
                     BOOST_TEST(stats.started == e.started);
@@ -245,6 +252,7 @@ void run(std::uint64_t seed, std::uint64_t steps) {
                 timer->leave_strand();
         }
         s.read(*reader);
+        BOOST_TEST(s.all.size() + s.missed == feed->published());
         if (!slow && s.missed == 0) {
             BOOST_TEST(s.count(kind::armed) == e.started);
             BOOST_TEST(s.open() == 0U); // nothing is left

@@ -159,6 +159,17 @@ BOOST_AUTO_TEST_CASE(named_timers_tell_what_is_left) {
     }
 }
 
+PAWL_TYPED_CASE(a_named_timer_that_never_expires_has_all_the_time_there_is, Timer, every_timer) {
+    asio::io_context context;
+    Timer never(context, Timer::time_point::max());
+    pawl::set_name(never, "never");
+    never.async_wait(ignore);
+    const auto found = pawl::named_timers(context);
+    BOOST_TEST_REQUIRE(found.size() == 1U);
+    BOOST_TEST(found[0].waits == 1U);
+    BOOST_TEST(found[0].left.count() >= std::chrono::nanoseconds(24h * 365 * 50).count());
+}
+
 BOOST_AUTO_TEST_CASE(hundreds_of_names_in_shards_are_all_listed) {
     asio::io_context context;
     pawl::options o;

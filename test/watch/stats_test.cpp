@@ -20,12 +20,14 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <regex>
 #include <set>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 namespace watch_test {
@@ -137,6 +139,113 @@ BOOST_AUTO_TEST_CASE(shards_are_added_up) {
     BOOST_TEST(s.started == 4U);
 }
 
+/// All counts of a service, except those of wake-ups and shards.
+std::map<std::string, std::uint64_t> counts(const pawl::service_stats& s) {
+    std::map<std::string, std::uint64_t> all;
+    for (const auto& c : pawl::detail::named_counts)
+        all[c.name] = s.*c.value;
+    all.erase("wake_ups");
+    for (std::size_t i = 0; i != s.levels.size(); ++i)
+        all["level " + std::to_string(i)] = s.levels[i];
+    return all;
+}
+
+/// Three threads, each with a shard of its own if there are several, call `use` one after the other.
+template <class Use>
+void in_three_threads(Use use) {
+    for (int i = 0; i != 3; ++i)
+        std::thread(use).join();
+}
+
+BOOST_AUTO_TEST_CASE(each_count_is_that_of_all_shards) {
+    std::vector<std::map<std::string, std::uint64_t>> seen;
+    for (const unsigned shards : {1U, 3U}) {
+        asio::io_context context;
+        pawl::options o;
+        o.shards = shards;
+        o.precision = 1ms;
+        pawl::make_timer_service<pawl::manual_timer>(context, o);
+        std::vector<std::unique_ptr<pawl::manual_timer>> timers;
+        in_three_threads([&] {
+            const auto make = [&](std::chrono::seconds delay) -> pawl::manual_timer& {
+                timers.push_back(std::make_unique<pawl::manual_timer>(context, delay));
+                timers.back()->async_wait(ignore);
+                return *timers.back();
+            };
+            make(1s); // expires
+            make(90s);
+            make(91s).cancel();
+            make(92s).rearm_after(80s);
+        });
+        pawl::manual_clock::advance(context, 2s);
+        context.poll();
+        pawl::manual_clock::advance(context, 77s); // the others move to lower levels
+        const auto s = pawl::stats(context);
+        BOOST_TEST(s.services.at(0).shards == shards);
+        BOOST_TEST((s.services.at(0).precision == 1ms));
+        check_identity(s.services.at(0));
+        seen.push_back(counts(s.services.at(0)));
+    }
+    for (const auto& [name, count] : seen.at(0))
+        BOOST_TEST(seen.at(1).at(name) == count, name);
+    for (const char* name :
+         {"pending", "armed", "filed", "started", "expired", "cancelled", "moved", "level_moves"})
+        BOOST_TEST(seen.at(0).at(name) >= 3U, name);
+    BOOST_TEST(seen.at(0).size() == seen.at(1).size());
+}
+
+BOOST_AUTO_TEST_CASE(waits_without_room_are_counted_in_all_shards) {
+    asio::io_context context;
+    pawl::options o;
+    o.shards = 3;
+    o.rings.delays = {{.delay = 1h, .capacity = 1}};
+    o.rings.marks = 1;
+    o.rings.round_up = true;
+    o.rings.when_full = pawl::ring_overflow::reject;
+    pawl::make_timer_service<pawl::ring_timer>(context, o);
+    std::vector<std::unique_ptr<pawl::ring_timer>> timers;
+    std::uint64_t refused = 0;
+    in_three_threads([&] {
+        for (int i = 0; i != 5; ++i) {
+            timers.push_back(std::make_unique<pawl::ring_timer>(context, 30min));
+            timers.back()->async_wait([&](error_code ec) { refused += ec.failed() ? 1 : 0; });
+        }
+    });
+    context.poll();
+    BOOST_TEST(refused >= 12U); // of fifteen, at most one fits in each shard
+    BOOST_TEST(pawl::stats(context).total().overflowed == refused);
+}
+
+BOOST_AUTO_TEST_CASE(services_are_added_up_in_each_field) {
+    pawl::service_stats a;
+    a.clock = "clock";
+    a.shards = 2;
+    a.precision = 1ms;
+    pawl::service_stats b = a;
+    std::uint64_t n = 1;
+    for (const auto& c : pawl::detail::named_counts) {
+        a.*c.value = n;
+        b.*c.value = 100 * n;
+        ++n;
+    }
+    a.levels = {1, 2};
+    b.levels = {10, 20, 30};
+    b.shards = 3;
+    for (const auto& services : {std::vector{a, b}, std::vector{b, a}}) {
+        pawl::context_stats all;
+        all.services = services;
+        const pawl::service_stats total = all.total();
+        n = 1;
+        for (const auto& c : pawl::detail::named_counts)
+            BOOST_TEST((total.*c.value) == 101 * n++, c.name);
+        BOOST_TEST(total.levels == (std::vector<std::size_t>{11, 22, 30}),
+                   boost::test_tools::per_element());
+        BOOST_TEST(total.shards == 5U);
+        BOOST_TEST(total.clock.empty());
+        BOOST_TEST(total.precision.count() == 0);
+    }
+}
+
 // ---- times --------------------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(times_are_measured_when_asked_for) {
@@ -162,6 +271,61 @@ BOOST_AUTO_TEST_CASE(times_are_measured_when_asked_for) {
     BOOST_TEST(s.events == 0U); // there is no reader
     pawl::measure_times(context, false);
     BOOST_TEST(once().lateness.count() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(times_are_measured_and_not_measured_whoever_reads_events) {
+    asio::io_context context;
+    pawl::event_feed feed(context);
+    std::optional<pawl::event_feed::reader> reader(feed.join());
+    pawl::manual_timer timer(context);
+    std::uint64_t events = 0;
+    std::chrono::seconds step = 1h; // in the last bucket
+    const auto once = [&] {
+        timer.expires_after(1s);
+        timer.async_wait(ignore);
+        pawl::manual_clock::advance(context, step);
+        context.restart();
+        context.run();
+        if (reader)
+            events += read_all(*reader).all.size();
+    };
+    const auto check = [&](std::uint64_t measured, std::uint64_t read) {
+        const auto s = pawl::stats(context);
+        BOOST_TEST(s.lateness.count() == measured);
+        BOOST_TEST(s.handler_time.count() == measured);
+        BOOST_TEST(s.lateness.counts.back() == measured);
+        BOOST_TEST((s.lateness.sum == static_cast<int>(measured) * (1h - 1s)));
+        BOOST_TEST(events == read);
+    };
+    once();
+    check(0, 3);
+    pawl::measure_times(context);
+    once();
+    check(1, 6);
+    pawl::measure_times(context, false); // while observed
+    once();
+    check(1, 9);
+    BOOST_TEST(!pawl::stats(context).measured);
+    pawl::measure_times(context);
+    reader->suspend(); // while measured
+    once();
+    check(2, 9);
+    reader->resume();
+    once();
+    check(3, 12);
+    reader.reset();
+    once();
+    check(4, 12);
+    BOOST_TEST(pawl::stats(context).readers == 0U);
+    pawl::measure_times(context, false);
+    once();
+    check(4, 12);
+    pawl::measure_times(context);
+    step = 1s; // not late
+    once();
+    const auto s = pawl::stats(context);
+    BOOST_TEST(s.lateness.counts.front() == 1U);
+    BOOST_TEST((s.lateness.sum == 4 * (1h - 1s)));
 }
 
 BOOST_AUTO_TEST_CASE(a_handler_that_throws_is_measured) {
@@ -261,6 +425,45 @@ BOOST_AUTO_TEST_CASE(a_quantile_covers_its_share) {
     BOOST_TEST((h.quantile(2) == h.quantile(1)));
 }
 
+BOOST_AUTO_TEST_CASE(quantiles_of_few_durations_are_those_of_their_buckets) {
+    const auto end = [](nanoseconds d) {
+        return duration_histogram::end_of(duration_histogram::bucket_of(d));
+    };
+    duration_histogram h;
+    h.add(10us);
+    h.add(1ms);
+    h.add(1s);
+    h.add(1h); // in the last bucket, which has no end
+    for (const double q : {-1.0, 0.0, 0.01, 0.25})
+        BOOST_TEST((h.quantile(q) == end(10us)));
+    for (const double q : {0.26, 0.5})
+        BOOST_TEST((h.quantile(q) == end(1ms)));
+    for (const double q : {0.51, 0.75})
+        BOOST_TEST((h.quantile(q) == end(1s)));
+    for (const double q : {0.76, 1.0, 2.0})
+        BOOST_TEST((h.quantile(q) == nanoseconds::max()));
+    BOOST_TEST(h.counts.back() == 1U);
+
+    duration_histogram first;
+    first.add(0ns);
+    first.add(nanoseconds(1023));
+    BOOST_TEST(first.counts.front() == 2U);
+    BOOST_TEST(first.quantile(0).count() == 1024);
+    BOOST_TEST(first.quantile(1).count() == 1024);
+}
+
+BOOST_AUTO_TEST_CASE(the_bounds_of_buckets_are_four_for_each_power_of_two) {
+    BOOST_TEST(duration_histogram::end_of(0).count() == 1024);
+    BOOST_TEST(duration_histogram::end_of(1).count() == 1280);
+    BOOST_TEST(duration_histogram::end_of(2).count() == 1536);
+    BOOST_TEST(duration_histogram::end_of(3).count() == 1792);
+    BOOST_TEST(duration_histogram::end_of(4).count() == 2048);
+    BOOST_TEST(duration_histogram::end_of(5).count() == 2560);
+    BOOST_TEST(duration_histogram::end_of(duration_histogram::size - 2).count() ==
+               7 * (std::int64_t{1} << 34)); // the last quarter below 137 s belongs to the last one
+    BOOST_TEST(duration_histogram::bucket_of(1h) == duration_histogram::size - 1);
+}
+
 BOOST_AUTO_TEST_CASE(histograms_add_up) {
     duration_histogram a, b;
     a.add(1ms);
@@ -269,6 +472,13 @@ BOOST_AUTO_TEST_CASE(histograms_add_up) {
     a += b;
     BOOST_TEST(a.count() == 3U);
     BOOST_TEST((a.sum == 3ms));
+    BOOST_TEST(a.counts.front() == 1U);
+    b.add(1h);
+    a += b;
+    BOOST_TEST(a.counts.front() == 2U);
+    BOOST_TEST(a.counts.back() == 1U);
+    BOOST_TEST(a.counts[duration_histogram::bucket_of(2ms)] == 2U);
+    BOOST_TEST((a.sum == 5ms + 1h));
 }
 
 // ---- texts --------------------------------------------------------------------------------------
@@ -354,6 +564,72 @@ BOOST_AUTO_TEST_CASE(each_sample_has_help_and_type_before_it) {
             BOOST_TEST(first.starts_with(type));
         }
     }
+}
+
+BOOST_AUTO_TEST_CASE(prometheus_is_told_of_each_number) {
+    pawl::context_stats s;
+    for (const nanoseconds d :
+         {nanoseconds(1023), nanoseconds(1024), nanoseconds(1h), nanoseconds(2h)})
+        s.lateness.add(d);
+    s.lateness.add(duration_histogram::end_of(duration_histogram::size - 2) - 1ns);
+    s.handler_time.add(1500ms);
+    s.readers = 7;
+    s.events = 8;
+    std::uint64_t n = 11;
+    for (const char* clock : {"c", "c", "d"}) {
+        auto& service = s.services.emplace_back();
+        service.clock = clock;
+        service.backend = "b";
+        service.levels = {1, n};
+        for (const auto& c : pawl::detail::named_counts)
+            service.*c.value = n++;
+    }
+    auto& other = s.services.emplace_back();
+    other.clock = "c";
+    other.backend = "other";
+    other.pending = 100;
+    const std::string text = pawl::to_prometheus(s);
+    for (const char* lines :
+         {"# HELP pawl_timer_pending Waits whose handlers have not begun.\n"
+          "# TYPE pawl_timer_pending gauge\n"
+          "pawl_timer_pending{clock=\"c\",backend=\"b\"} 32\n",
+          "# HELP pawl_timer_started_total Waits that were started.\n"
+          "# TYPE pawl_timer_started_total counter\n",
+          "# TYPE pawl_timer_level_filed gauge\n", "# TYPE pawl_timer_lateness_seconds histogram\n",
+          "_bucket{le=\"0.000001024\"} 1\n", "pawl_timer_handler_seconds_sum 1.5\n",
+          "# TYPE pawl_timer_feed_readers gauge\n",
+          "# TYPE pawl_timer_feed_events_total counter\n"})
+        BOOST_TEST(text.find(lines) != std::string::npos, lines);
+    auto samples = parse(text);
+    n = 11;
+    for (const auto& c : pawl::detail::named_counts) {
+        const std::string name =
+            std::string("pawl_timer_") + c.name + (c.counter ? "_total" : "") + "{clock=";
+        BOOST_TEST(samples[name + "\"c\",backend=\"b\"}"] == static_cast<double>(2 * n + 10));
+        BOOST_TEST(samples[name + "\"d\",backend=\"b\"}"] == static_cast<double>(n + 20));
+        ++n;
+    }
+    BOOST_TEST(samples["pawl_timer_pending{clock=\"c\",backend=\"other\"}"] == 100);
+    const std::string level = "pawl_timer_level_filed{clock=\"c\",backend=\"b\",level=";
+    BOOST_TEST(samples[level + "\"0\"}"] == 2);
+    BOOST_TEST(samples[level + "\"1\"}"] == 11 + 21);
+    const std::string late = "pawl_timer_lateness_seconds_";
+    BOOST_TEST(samples[late + "bucket{le=\"0.000001024\"}"] == 1);
+    BOOST_TEST(samples[late + "bucket{le=\"0.000002048\"}"] == 2);
+    BOOST_TEST(samples.count(late + "bucket{le=\"68.719476736\"}") == 1U);
+    BOOST_TEST(samples[late + "bucket{le=\"68.719476736\"}"] == 2);
+    BOOST_TEST(samples[late + "bucket{le=\"+Inf\"}"] == 5);
+    BOOST_TEST(samples[late + "count"] == 5);
+    BOOST_TEST(samples[late + "sum"] == static_cast<double>(s.lateness.sum.count()) * 1e-9,
+               boost::test_tools::tolerance(1e-12));
+    BOOST_TEST(samples["pawl_timer_handler_seconds_count"] == 1);
+    BOOST_TEST(samples["pawl_timer_feed_readers"] == 7);
+    BOOST_TEST(samples["pawl_timer_feed_events_total"] == 8);
+    BOOST_TEST(samples.size() == 3U * 10 + 4 + 2U * (27 + 3) + 2);
+
+    const std::string none = pawl::to_prometheus({});
+    BOOST_TEST(none.find("pawl_timer_lateness_seconds_sum 0\n") != std::string::npos);
+    BOOST_TEST(none.find("pawl_timer_feed_readers 0\n") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(json_is_one_line_of_numbers_and_words) {

@@ -239,7 +239,7 @@ public:
             // Other threads may have used that room, and more, since `first` was loaded.
             const std::uint64_t n = std::min(most, end - std::min(end, first));
             if (n < least) {
-                if (cleaned || copies)
+                if (cleaned)
                     break;
                 // At least a quarter, so that cleaning is rare.
                 (void)clean(std::max(first + least, end + capacity_ / 4) - capacity_);
@@ -266,7 +266,9 @@ public:
     }
 
     /// As reserve(n, n); without room, the policy decides.
-    [[nodiscard]] generations reserve_or_wait(std::uint64_t n) noexcept {
+    /// @param offered how many messages are dropped if these have no room.
+    [[nodiscard]] generations reserve_or_wait(std::uint64_t n,
+                                              [[maybe_unused]] std::uint64_t offered) noexcept {
         if constexpr (Policy == slow_readers::block) {
             for (std::uint32_t seen = 0;;) {
                 const generations got = reserve(n, n);
@@ -282,7 +284,7 @@ public:
         } else {
             const generations got = reserve(n, n);
             if (got.empty() && !closed())
-                dropped_.fetch_add(n, std::memory_order_relaxed); // relaxed: a number
+                dropped_.fetch_add(offered, std::memory_order_relaxed); // relaxed: a number
             return got;
         }
     }
@@ -448,6 +450,8 @@ public:
     }
 
 private:
+    friend struct ring_core_probe; ///< tests
+
     static constexpr std::size_t cache_line = 64;
     static constexpr std::uint32_t a_writer_waits = 1; ///< in moved_, which counts in twos
 

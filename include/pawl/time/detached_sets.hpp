@@ -164,8 +164,10 @@ inline void detached_sets::erase(timer_node& node) noexcept {
 inline void detached_sets::give_epoch_back(set& drained) noexcept {
     epochs_.give_back(drained.epoch_);
     set** at = &sets_;
-    while (*at != &drained)
+    while (*at != &drained) {
+        PAWL_ASSERT(*at);
         at = &(*at)->next_;
+    }
     *at = drained.next_;
 }
 
