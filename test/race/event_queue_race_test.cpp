@@ -9,6 +9,27 @@
 #define BOOST_TEST_MODULE event_queue_race
 #include <boost/test/unit_test.hpp>
 
+#include <cstdio>
+#include <cstdlib>
+#include <type_traits>
+
+namespace {
+
+void delay_if_told() noexcept;
+
+[[noreturn]] void fail(const char* what) noexcept {
+    std::fprintf(stderr, "assertion failed: %s\n", what);
+    std::abort();
+}
+
+} // namespace
+
+// Every assertion of Pawl is a place for a delay. That reaches steps of a protocol between which no
+// code of the test runs.
+#define PAWL_ASSERT(...)                                                                           \
+    ((std::is_constant_evaluated() ? void() : delay_if_told()),                                    \
+     (__VA_ARGS__) ? void() : fail(#__VA_ARGS__))
+
 #include "race_support.hpp"
 #include "wait_outcome.hpp"
 
@@ -72,6 +93,22 @@ private:
 };
 
 const std::uint64_t rounds = pawl_test::steps(300);
+
+constexpr auto period = 20us;
+
+std::atomic<bool> delays{false};
+
+void delay_if_told() noexcept {
+    if (!delays.load(std::memory_order_relaxed))
+        return;
+    static std::atomic<std::uint64_t> seeds{1};
+    thread_local std::minstd_rand random(static_cast<unsigned>(++seeds));
+    if (random() % 8 != 0)
+        return;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(random() % 60);
+    while (std::chrono::steady_clock::now() < end)
+        std::this_thread::yield();
+}
 
 } // namespace
 
@@ -221,8 +258,6 @@ constexpr bool may_meet(act first, act second) {
     return second != act::end || first == act::expiry || effect_of(first) == effect::waits ||
            effect_of(first) == effect::waits_briefly || effect_of(first) == effect::hears;
 }
-
-constexpr auto period = 20us;
 
 /// One queue, on which two threads act.
 class subject {
@@ -523,6 +558,38 @@ BOOST_AUTO_TEST_CASE(nothing_is_lost_between_threads) {
         BOOST_TEST(queue->inqueue() == 0U);
         BOOST_TEST(queue->pending() == 0U);
         BOOST_TEST(queue->timers() == 0U);
+    }
+}
+
+// The host moves the wait of an interval that waited for room; a thread of the context starts it. So
+// there is one wait at a time, and each tick comes once, in order, and none early. If expire_all()
+// ends the wait, an early tick comes in addition.
+BOOST_AUTO_TEST_CASE(an_interval_that_waits_for_room_has_one_wait) {
+    running_context other(2);
+    for (int run = 0; run != 4; ++run) {
+        const std::size_t capacity = run % 2 == 0 ? 1 : 2;
+        const bool expires = run >= 2;
+        pawl::event_queue queue(other.context, {.capacity = capacity});
+        using event = pawl::event_queue::event;
+        std::optional<std::chrono::steady_clock::time_point> last;
+        std::uint64_t handled = 0;
+        delays = true;
+        auto timer = queue.every(period, [&](const event& e) {
+            BOOST_TEST((expires || e.scheduled <= e.emitted));
+            BOOST_TEST(
+                (!last || e.scheduled == *last + period || (expires && e.scheduled == *last)));
+            BOOST_TEST(e.overruns == 0U);
+            last = e.scheduled;
+            ++handled;
+        });
+        while (handled < 10 * rounds) {
+            queue.wait();
+            if (expires && handled % 8 == 0)
+                asio::post(other.context, [&] { pawl::expire_all(other.context); });
+            queue.process_events();
+        }
+        timer.destroy();
+        delays = false;
     }
 }
 
