@@ -351,7 +351,7 @@ BOOST_AUTO_TEST_CASE(a_burst_of_many_ticks_lets_other_timers_between) {
         ;
 
     BOOST_TEST(order.size() == 2002U);
-    BOOST_TEST(order.find('o') < 200U);
+    BOOST_TEST(order.find('o') <= 64U); // P6
 }
 
 BOOST_AUTO_TEST_CASE(the_longest_durations_never_come) {
@@ -828,6 +828,21 @@ BOOST_AUTO_TEST_CASE(drop_oldest_keeps_the_newest_and_tells_how_many_went) {
                             {980ms, 97}, {990ms, 0}, {1000ms, 0}}));
 }
 
+BOOST_AUTO_TEST_CASE(drop_oldest_passes_on_what_the_dropped_tick_stood_for) {
+    manual_queue queue({.capacity = 1, .overflow = overflow_policy::drop_oldest});
+    std::vector<std::uint64_t> overruns;
+    queue.every(
+        10ms, [&](const event& e) { overruns.push_back(e.overruns); }, missed_tick_policy::skip);
+    move_on(queue, 55ms); // one event, for five ticks
+    move_on(queue, 5ms);  // it is dropped
+    queue.process_events();
+    move_on(queue, 10ms);
+    queue.process_events();
+
+    BOOST_TEST((overruns == std::vector<std::uint64_t>{5, 0}));
+    BOOST_TEST(queue.dropped() == 1U);
+}
+
 BOOST_AUTO_TEST_CASE(coalesce_keeps_one_event_of_each_timer_and_counts) {
     manual_queue queue({.overflow = overflow_policy::coalesce});
     const auto start = manual_clock::now();
@@ -913,7 +928,11 @@ BOOST_AUTO_TEST_CASE(threads_that_wait_with_different_ends_leave_each_at_its_own
                 BOOST_TEST(!queue->wait_for(30ms));
                 BOOST_TEST((std::chrono::steady_clock::now() - start >= 30ms));
                 BOOST_TEST(!over); // it has not waited for the other one
-                queue->once(30ms, [] {});
+                const auto timer = queue->once(30ms, [] {});
+                const auto patience = std::chrono::steady_clock::now() + 10s;
+                while (timer.armed() && std::chrono::steady_clock::now() < patience)
+                    std::this_thread::yield();
+                BOOST_TEST(!timer.armed()); // the other one runs the timers now
             };
             const auto wait_long = [&] {
                 long_one_told = queue->wait_for(20s);
@@ -1066,6 +1085,7 @@ BOOST_AUTO_TEST_CASE(a_wait_of_async_wait_is_cancelled_by_its_slot_and_by_the_en
     asio::io_context context;
     std::vector<error_code> told;
     asio::cancellation_signal signal;
+    pawl::event_queue::timer outlives;
     {
         pawl::event_queue queue(context);
         queue.async_wait(asio::bind_cancellation_slot(signal.slot(),
@@ -1074,6 +1094,7 @@ BOOST_AUTO_TEST_CASE(a_wait_of_async_wait_is_cancelled_by_its_slot_and_by_the_en
         signal.emit(asio::cancellation_type::total);
         context.poll();
         BOOST_TEST(told.size() == 1U);
+        outlives = queue.once(1h, [] {});
     }
     context.restart();
     context.poll();
@@ -1168,6 +1189,22 @@ BOOST_AUTO_TEST_CASE(the_descriptor_is_readable_exactly_while_something_is_there
     queue.process_events();
     BOOST_TEST(!readable(fd));
 
+    manual_queue used(context, {.capacity = 1});
+    asio::post(used, [] {});
+    used.process_events();
+    const int late = used.native_handle(); // made after events were handled
+    BOOST_TEST(!readable(late));
+    asio::post(used, [] {});
+    BOOST_TEST(readable(late));
+    used.process_events();
+    auto waits = used.every(1s, [] {});
+    manual_clock::advance(context, 2s);
+    context.poll();
+    BOOST_TEST(used.process_events() == 1U);
+    BOOST_TEST(readable(late)); // the tick that has waited for room
+    waits.destroy();
+    BOOST_TEST(!readable(late));
+
     bool within = true;
     asio::post(queue, [&] { within = readable(fd); });
     queue.process_events();
@@ -1179,6 +1216,21 @@ BOOST_AUTO_TEST_CASE(the_descriptor_is_readable_exactly_while_something_is_there
     BOOST_TEST(readable(fd));
     queue.process_events();
     BOOST_TEST(!readable(fd));
+}
+
+BOOST_AUTO_TEST_CASE(the_descriptor_goes_with_its_queue_and_handles_may_outlive_both) {
+    std::vector<int> fds;
+    for (int i = 0; i != 4; ++i) {
+        pawl::event_queue::timer timer;
+        {
+            pawl::event_queue queue;
+            fds.push_back(queue.native_handle());
+            timer = queue.every(1h, [] {});
+        }
+        timer.destroy();
+        BOOST_TEST(timer.ended());
+    }
+    BOOST_TEST((fds == std::vector<int>(4, fds[0]))); // none was left open
 }
 
 BOOST_AUTO_TEST_CASE(the_descriptor_of_a_queue_with_its_own_timers_becomes_readable_by_time) {

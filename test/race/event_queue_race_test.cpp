@@ -18,7 +18,7 @@ namespace {
 void delay_if_told() noexcept;
 
 [[noreturn]] void fail(const char* what) noexcept {
-    std::fprintf(stderr, "assertion failed: %s\n", what);
+    std::fprintf(stderr, "Assertion `%s' failed.\n", what);
     std::abort();
 }
 

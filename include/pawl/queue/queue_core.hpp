@@ -688,8 +688,7 @@ private:
         const std::scoped_lock lock(mutex_);
         if (t.phase == phase::ended)
             return false;
-        t.runner = {};
-        left_.notify_all();
+        t.runner = {}; // no thread waits for it: destroy() ends the timer first
         return true;
     }
     /// A thread that waits in destroy() will find the function destroyed. @pre this thread runs
