@@ -130,7 +130,9 @@ public:
         timer() = default;
 
         /// Stops the timer, which emits one last event now. Its events already in the queue are
-        /// handled. No effect if the timer was disarmed or has ended.
+        /// handled, also if the function of the timer calls this: a late host may then call it
+        /// several times more. destroy() prevents that. No effect if the timer was disarmed or has
+        /// ended.
         /// @return whether the timer was armed.
         /// @par Complexity
         /// O(1). Does not allocate.

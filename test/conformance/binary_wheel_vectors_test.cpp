@@ -263,6 +263,10 @@ const pawl_test::operations<hitime> hitime::operations{
     {"get_last", &hitime::get_last},
     {"count_expired", &hitime::count_expired},
     {"count_bin", &hitime::count_bin},
+    {"start {id} at {when}", &hitime::start},
+    {"touch {id} at {when}", &hitime::touch},
+    {"stop {id}", &hitime::stop},
+    {"timeout {now}", &hitime::timeout},
 };
 
 const std::vector<test_vector> stories = pawl_test::load_vectors("hitime");

@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -134,7 +135,8 @@ private:
     }
 
     value create_reader(fields& step) {
-        (void)step.get<std::uint64_t>("seed"); // where Area starts to look for a place
+        if (step.has("seed")) // where Area starts to look for a place
+            (void)step.get<std::uint64_t>("seed");
         const std::string id = step.text("id");
         try {
             readers_.emplace(id, ring().join_oldest());
@@ -187,6 +189,8 @@ private:
     value remaining(fields&) { return reserved_.rbegin()->second.remaining(); }
 
     value publish(fields& step) {
+        if (!step.has("range"))
+            return publish_reserved(step);
         const auto range = step.get<std::vector<std::uint64_t>>("range");
         const auto known = reserved_.find(range.at(0));
         if (known == reserved_.end()) { // the story publishes the rear part first
@@ -207,7 +211,11 @@ private:
 
     value read_gen(fields&) { return ring().published(); }
     value reader_gen(fields& step) { return reader_of(step).position(); }
-    value read(fields& step) { return read_all(reader_of(step)); }
+    value read(fields& step) {
+        reader_type& reader = reader_of(step);
+        return step.has("at_most") ? read_some(reader, step.get<std::size_t>("at_most"))
+                                   : read_all(reader);
+    }
     value read_check(fields& step) { return read_all(reader_of(step)); }
     value advance(fields& step) {
         reader_type& reader = reader_of(step);
@@ -220,6 +228,7 @@ private:
         reader_of(step).suspend();
         return "ok";
     }
+    value is_suspended(fields& step) { return reader_of(step).suspended(); }
     value resume(fields& step) {
         reader_type& reader = reader_of(step);
         (void)reader.resume(); // number of missed messages
@@ -257,14 +266,24 @@ private:
         return what_comes_next();
     }
 
-    value publish_two(fields&) { return publish_these({11, 22}); }
-    value publish_seven(fields&) { return publish_these({7}); }
-    value suspend_r(fields&) {
-        readers_.at("r").suspend();
+    /// A list such as "11,22".
+    value publish_messages(fields& step) {
+        const value& all = step.at("messages");
+        if (all.is_int64())
+            return publish_these({static_cast<int>(all.as_int64())});
+        for (const std::string& each : pawl_test::split(step.text("messages"), ","))
+            (void)ring().emplace(std::stoi(each));
         return nullptr;
     }
-    value read_r(fields&) { return read_all(readers_.at("r")); }
-    value resume_r_at_1000(fields&) { return resume_at(readers_.at("r"), 1000); }
+    /// The last reservation, written or not.
+    value publish_reserved(fields&) {
+        reserved_.rbegin()->second.publish();
+        return "ok";
+    }
+    value destroy_reserved(fields&) {
+        reserved_.erase(std::prev(reserved_.end()));
+        return "ok";
+    }
 
     value two_readers(fields&) {
         (void)publish_these({5});
@@ -323,7 +342,10 @@ private:
     }
 
     static value read_all(reader_type& reader) {
-        const auto all = reader.read();
+        return read_some(reader, static_cast<std::size_t>(-1));
+    }
+    static value read_some(reader_type& reader, std::size_t most) {
+        const auto all = reader.read(most);
         if (all.status() == read_status::suspended)
             return "error:suspended";
         if (all.status() == read_status::closed)
@@ -385,11 +407,17 @@ const pawl_test::operations<seed> seed::operations{
     {"reserve 4, disarm, arm, destroy", &seed::drop_rearmed},
     {"reserve 4, take the first slot, destroy it unwritten", &seed::drop_four},
     {"reserve 2, write 2, destroy", &seed::drop_written},
-    {"publish 11,22", &seed::publish_two},
-    {"publish 7", &seed::publish_seven},
-    {"suspend r", &seed::suspend_r},
-    {"read r", &seed::read_r},
-    {"resume_at r gen=1000", &seed::resume_r_at_1000},
+    {"reserve {n}", &seed::reserve},
+    {"write {n}", &seed::write_slots},
+    {"publish {messages}", &seed::publish_messages},
+    {"destroy the reservation", &seed::destroy_reserved},
+    {"read {reader}", &seed::read},
+    {"read {reader} at_most {at_most}", &seed::read},
+    {"suspend {reader}", &seed::suspend},
+    {"is_suspended", &seed::is_suspended},
+    {"is_suspended {reader}", &seed::is_suspended},
+    {"resume {reader}", &seed::resume},
+    {"resume_at {reader} gen={gen}", &seed::resume_at},
     {"two readers obtain the same message", &seed::two_readers},
     {"readers A (slot 1) and C (last slot)", &seed::readers_a_and_c},
     {"A leaves; while it scans, C creates D in slot 2 and leaves",

@@ -161,8 +161,25 @@ private:
         return nullptr;
     }
 
-    value register_(fields& step) { return add(of(step)); }
-    value cancel(fields& step) { return cancel(of(step)); }
+    /// A field "handle" names this registration.
+    value register_(fields& step) {
+        timer& t = of(step);
+        const value index = add(t);
+        if (step.has("handle"))
+            handles_[step.text("handle")] = t.ticket;
+        return index;
+    }
+    /// The last registration of timer "id", or that of a handle.
+    value cancel(fields& step) {
+        const bool by_handle = step.has("handle");
+        const std::string id = step.text(by_handle ? "handle" : "id");
+        const auto handle = handles_.find(id);
+        if (handle != handles_.end())
+            return ring_->cancel(handle->second) != nullptr;
+        if (by_handle)
+            throw pawl_test::bad_vector("there is no handle '" + id + "'");
+        return cancel(named(id));
+    }
     value count(fields&) { return ring_->size(); }
     value tick_(fields&) { return next_tick(); }
 
@@ -189,8 +206,6 @@ private:
     }
 
     // --- sentences about handlers ------------------------------------------------------------
-
-    value register_a(fields&) { return add(named("a")); }
 
     value own_handler_cancels(fields&) {
         timer& a = named("a");
@@ -372,6 +387,7 @@ private:
     std::size_t slots_ = 0;
     std::optional<ring_type> ring_;
     std::map<std::string, timer> timers_;
+    std::map<std::string, ring_ticket> handles_;
     std::uint64_t now_ = 0;
     std::size_t registered_ = 0;
     std::optional<std::uint64_t> late_tick_;
@@ -394,7 +410,9 @@ const pawl_test::operations<seed> seed::operations{
     {"tick", &seed::tick_},
     {"flush", &seed::flush},
     {"shutdown", &seed::shutdown},
-    {"register a", &seed::register_a},
+    {"register {id}", &seed::register_},
+    {"register {id} -> handle {handle}", &seed::register_},
+    {"cancel {id}", &seed::cancel},
     {"expire: the handler cancels a", &seed::own_handler_cancels},
     {"expire: the handler registers b", &seed::handler_registers},
     {"two more ticks", &seed::two_more_ticks},

@@ -127,7 +127,7 @@ public:
         from.states("gibi", {std::int64_t{1} << 30});
         from.states("max_num_bits", {62});
         from.states("num_bits", {6});
-        if (from.has("level_bits") &&
+        if ((from.has("level_bits") || from.has("precision_ns") || from.has("precision_log2_ns")) &&
             pawl_test::is_error(create(from, from.has("start") ? time_of(from, "start")
                                                                : time_point{units{origin_}})))
             throw bad_vector("no wheel is like the configuration");
@@ -251,12 +251,20 @@ private:
 
     // --- the wheel ---------------------------------------------------------------------------
 
+    /// The precision is a number of nanoseconds, or a power of two. Without level_bits, Pawl's
+    /// default.
     json::value create(fields& step, time_point start) {
-        const auto log2 = step.get<int>("precision_log2_ns");
-        const std::vector<int> bits =
-            bits_of(step, "level_bits", log2, step.flag("extend_to_max_num_bits"));
+        const units precision = step.has("precision_ns")
+                                    ? units{step.get<std::int64_t>("precision_ns")}
+                                    : power_of_two(step.get<int>("precision_log2_ns"));
+        const bool extended = step.flag("extend_to_max_num_bits");
+        const int log2 =
+            static_cast<int>(std::bit_width(static_cast<std::uint64_t>(precision.count()))) - 1;
+        const std::vector<int> bits = step.has("level_bits")
+                                          ? bits_of(step, "level_bits", log2, extended)
+                                          : config::default_level_bits();
         return configured([&]() -> json::value {
-            wheel_.emplace(config{power_of_two(log2), bits}, start);
+            wheel_.emplace(config{precision, bits}, start);
             return nullptr;
         });
     }
@@ -366,6 +374,14 @@ private:
     json::value advance(fields& step) {
         const time_point to = time_of(step, "to");
         return fire(step, [&](auto handler) { open().advance_clock(to, handler); });
+    }
+    /// The handler of alarm "on", or "id", throws.
+    json::value advance_handler_throws_on(fields& step) {
+        const std::string on = step.text(step.has("on") ? "on" : "id");
+        const json::object same{
+            {"to", step.at("to")}, {"on", on}, {"do", json::array{json::object{{"op", "throw"}}}}};
+        fields as_do(same);
+        return advance(as_do);
     }
     json::value fire_past(fields& step) {
         return fire(step, [&](auto handler) { open().fire_past_alarms(handler); });
@@ -506,6 +522,12 @@ const pawl_test::operations<player> player::operations{
     {"clear", &player::clear},
     {"advance", &player::advance},
     {"advance_handler", &player::advance},
+    {"advance_handler_throws_on", &player::advance_handler_throws_on},
+    {"advance to {to}", &player::advance},
+    {"add {id} at {at}", &player::add},
+    {"reschedule {id} at {at}", &player::reschedule},
+    {"remove {id}", &player::remove},
+    {"mem {id}", &player::mem},
     {"fire_past", &player::fire_past},
     {"throw", &player::throw_},
 };

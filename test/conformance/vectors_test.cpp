@@ -55,8 +55,8 @@ private:
     int value_ = 0;
 };
 
-const pawl_test::operations<counter> counter::operations{{"add", &counter::add},
-                                                         {"get", &counter::get}};
+const pawl_test::operations<counter> counter::operations{
+    {"add", &counter::add}, {"get", &counter::get}, {"add by={by}", &counter::add}};
 
 /// A document of one story, which adds 2 and reads 2, with one text replaced by another.
 json::object document(const std::string& from = "", const std::string& to = "") {
@@ -109,6 +109,15 @@ const wrong unreadable[]{
 };
 
 const wrong unlike[]{
+    {R"("op":"get")", R"("op":"get, peek")",
+     "step 1: the adapter does not know the operation 'peek'"},
+    {R"("op":"get")", R"("op":"add by=")",
+     "step 1: the adapter does not know the operation 'add by='"},
+    {R"("op":"get")", R"("op":"add by=two, get")", R"(step 1: 'by' is "two": not a number)"},
+    {R"("op":"get")", R"("op":"add by=1, get","as":"text")",
+     "step 1: the adapter does not know the field 'as'"},
+    {R"("op":"get")", R"("op":"add by=-1, get")",
+     R"(step 1, {"op":"add by=-1, get"}: it returned "error:negative" instead of 2)"},
     {R"("unit":"one")", R"("unit":"two")",
      "step 0: 'unit' is \"two\", which the adapter does not know"},
     {R"("unit":"one")", R"("unit":"one","from":1)",
@@ -129,6 +138,13 @@ const std::vector<std::string> none;
 
 BOOST_AUTO_TEST_CASE(a_story_that_ends_as_told_is_not_complained_of) {
     BOOST_TEST(complaints(document()) == none, per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_step_may_be_sentences_and_returns_what_the_last_one_does) {
+    const auto told = document(R"({"op":"add","by":2},{"op":"get"})",
+                               R"({"op":"add by=1"},{"op":"add by=1, get"})");
+
+    BOOST_TEST(complaints(told) == none, per_element());
 }
 
 BOOST_AUTO_TEST_CASE(an_expected_error_is_not_complained_of) {
@@ -198,7 +214,8 @@ BOOST_AUTO_TEST_CASE(a_difference_of_no_story_and_an_operation_of_no_step_are_na
 
     BOOST_TEST(pawl_test::untold(stories, lost) == (std::vector<std::string>{"differences"}),
                per_element());
-    BOOST_TEST(pawl_test::unused<counter>(stories) == (std::vector<std::string>{"add"}),
+    BOOST_TEST(pawl_test::unused<counter>(stories) ==
+                   (std::vector<std::string>{"add", "add by={by}"}),
                per_element());
 }
 

@@ -2,15 +2,18 @@
  * SPDX-License-Identifier: BSL-1.0
  *
  * Purpose
- *   The end of a timer of an event queue: the mark, the last event, and the function and its destruction. In
- *   include/pawl/queue/queue_core.hpp these are disarm(), destroy(), wait_ended(), take(), goes_on() and end_run();
+ *   The wait of a timer of an event queue: who starts it, who moves it, and its block of memory. And the end of the
+ *   timer: the mark, the last event, and the function and its destruction. In include/pawl/queue/queue_core.hpp these
+ *   are arm(), move_wait(), unpark(), disarm(), destroy(), wait_ended(), take(), goes_on() and end_run();
  *   queue_timer.hpp has the state. Each inline names the function that it models.
  *
  * Model
- *   One interval. A thread runs the timers' context: it expires the wait, emits a tick and arms the wait again, TICKS
- *   times. The host takes events and runs the function, which may destroy its own timer, until the timer has ended. One
- *   more thread disarms the timer, and two may destroy it. Everything under the lock of the queue is one step; the lock
- *   of the wait is held for two.
+ *   One interval, in a queue with room for one tick. A thread runs the timers' context: it takes a wait that is due,
+ *   frees its block, emits a tick or parks the timer, and arms the wait again, until TICKS are emitted. The host takes
+ *   events, emits the tick of a parked timer, moves its wait, and runs the function, which may destroy its own timer.
+ *   One more thread disarms the timer, and two may destroy it. expire_all() may end one wait before it is due, and
+ *   one start of a wait may find no memory. Everything under the lock of the queue is one step, and so is a call of the
+ *   wait; the lock of the wait is held for several.
  *
  * Properties
  *   the last is the last  push(): nothing of a timer comes behind its last event, of which there is one
@@ -18,17 +21,20 @@
  *                         caller
  *   never gone            run(): the function is there while it runs; drop(): it is destroyed once
  *   nothing is left       host(): when the timer has ended, its function is destroyed and no wait of it is armed
- *   never stuck           no process is blocked at the end
+ *   one block             start(): the block of the last wait is free, and no wait is armed
+ *   never stuck           no process is blocked at the end: an armed timer has emitted all ticks
  *
  * Left out
- *   One-offs, whose only event is both a tick and the last one. Room, and timers that wait for it. The order of timers
- *     among each other. Time limits. The protocol of the wait (wait_protocol.pml).
+ *   One-offs, whose only event is both a tick and the last one. The order of timers among each other. Time limits.
+ *     The protocol of the wait (wait_protocol.pml).
  */
 
-#define TICKS 2
+#define TICKS 3
+#define ROOM 1
 
 mtype = { armed, ending, ended }
 mtype = { a_tick, a_last }
+mtype = { no_wait, due, at_the_end_of_time }
 
 mtype phase = armed;
 chan slots = [TICKS + 2] of { mtype };
@@ -37,9 +43,15 @@ bool running;                           /* queue_timer::runner is a thread */
 bool runs;                              /* the function is running, in fact */
 bool dropped;
 
-bool wait_armed = true;
+mtype wait = due;
+bool block_used = true;                 /* by a wait, until its handler is called */
 bool wait_locked;
-byte ticks;
+byte there;                             /* ticks in the queue */
+byte emitted;                           /* ticks */
+bool parked;                            /* for want of room or of memory */
+bool adrift;                            /* parked without a wait: the host starts the next one */
+bool expired;                           /* expire_all() was called */
+bool failed;                            /* there was no memory */
 bool disarmed;
 byte destroyed;
 bool context_over;
@@ -64,45 +76,141 @@ inline drop() {
 /* queue_core::stop_wait() */
 inline stop_wait() {
     lock_wait();
-    wait_armed = false;
+    wait = no_wait;
     unlock_wait()
 }
 
-/* queue_core::arm() */
-inline arm() {
+/* timer_events::emit() */
+inline emit() {
+    if
+    :: emitted == TICKS                 /* no tick is due any more */
+    :: emitted < TICKS && there < ROOM -> push(a_tick); there++; emitted++
+    :: emitted < TICKS && there == ROOM -> parked = true
+    fi
+}
+
+/* queue_core::due_now() */
+inline due_now(when) {
+    if
+    :: parked -> when = at_the_end_of_time
+    :: else -> when = due
+    fi
+}
+
+/* basic_waitable_timer::async_wait() */
+inline start(when) {
+    atomic {
+        assert(!block_used);
+        assert(wait == no_wait);
+        block_used = true;
+        wait = when
+    }
+}
+
+/* queue_core::arm_or_park(). The caller is the one who starts the next wait. */
+inline arm(when) {
+#ifdef MUTANT_THE_DUE_TIME_IS_OLD
+    due_now(when);
+#endif
     lock_wait();
     if
 #ifndef MUTANT_AN_ENDED_TIMER_IS_ARMED
-    :: phase == armed -> wait_armed = true
-    :: else
+    :: phase == armed ->
 #else
-    :: true -> wait_armed = true
+    :: true ->
 #endif
+#ifndef MUTANT_THE_DUE_TIME_IS_OLD
+       due_now(when);
+#endif
+       if
+       :: start(when); unlock_wait()
+       :: atomic { !failed -> failed = true; wait_locked = false };
+          atomic {
+              if
+              :: phase == armed ->
+                 parked = true;
+#ifndef MUTANT_A_TIMER_WITHOUT_MEMORY_IS_FORGOTTEN
+                 adrift = true
+#endif
+              :: else
+              fi
+          }
+       fi
+    :: else -> unlock_wait()
+    fi
+}
+
+/* queue_core::move_wait(). A wait whose handler is on its way does not move. */
+inline move_wait(when) {
+    lock_wait();
+    if
+    :: phase == armed ->
+       due_now(when);
+       if
+       :: atomic { wait != no_wait -> wait = when }
+#ifdef MUTANT_THE_HOST_STARTS_A_WAIT
+       :: atomic { wait == no_wait -> start(when) }
+#else
+       :: wait == no_wait
+#endif
+       fi
+    :: else
     fi;
     unlock_wait()
 }
 
+/* queue_core::unpark() */
+inline unpark(when, starts) {
+    atomic {
+        parked && there < ROOM ->
+        starts = adrift;
+        adrift = false;
+        parked = false;
+        emit()
+    };
+    if
+    :: starts -> arm(when)
+#ifndef MUTANT_THE_HOST_DOES_NOT_MOVE_THE_WAIT
+    :: else -> move_wait(when)
+#else
+    :: else
+#endif
+    fi
+}
+
+#define all_is_emitted (phase != armed || emitted == TICKS)
+
 /* the end of the wait: queue_core::wait_ended() */
 active proctype context() {
     bool next;
+    mtype when;
     do
-    :: atomic { wait_armed && ticks < TICKS && !wait_locked -> wait_armed = false; ticks++ };
+    :: atomic {
+           if
+           :: wait == due && emitted < TICKS -> wait = no_wait
+           :: wait != no_wait && !expired && emitted < TICKS -> expired = true; wait = no_wait
+           fi
+       };
+       block_used = false;
        atomic {
            next = false;
            if
 #ifndef MUTANT_A_MARKED_TIMER_EMITS
-           :: phase == armed -> push(a_tick); next = true
+           :: phase == armed ->
 #else
-           :: phase != ended -> push(a_tick); next = true
+           :: phase != ended ->
 #endif
+              parked = false;
+              emit();
+              next = true
            :: else
            fi
        };
        if
-       :: next -> arm()
+       :: next -> arm(when)
        :: else
        fi
-    :: atomic { disarmed && destroyed == 2 -> context_over = true; break }
+    :: atomic { disarmed && destroyed == 2 && all_is_emitted -> context_over = true; break }
     od
 }
 
@@ -113,9 +221,9 @@ active proctype disarmer() {
        atomic {
            if
 #ifndef MUTANT_DISARM_TWICE
-           :: phase == armed -> phase = ending; push(a_last); mine = true
+           :: phase == armed -> phase = ending; parked = false; push(a_last); mine = true
 #else
-           :: phase != ended -> phase = ending; push(a_last); mine = true
+           :: phase != ended -> phase = ending; parked = false; push(a_last); mine = true
 #endif
            :: else
            fi
@@ -142,6 +250,7 @@ active [2] proctype destroyer() {
         if
         :: phase != ended ->
            phase = ended;
+           parked = false;
 #ifndef MUTANT_DESTROY_DROPS_WHAT_RUNS
            drops = !running
 #else
@@ -171,8 +280,8 @@ over:
 /* inside the function: queue_core::destroy() and disarm() by the host */
 inline function_ends_its_timer() {
     if
-    :: atomic { phase != ended -> phase = ended }; stop_wait()
-    :: atomic { phase == armed -> phase = ending; push(a_last) }; stop_wait()
+    :: atomic { phase != ended -> phase = ended; parked = false }; stop_wait()
+    :: atomic { phase == armed -> phase = ending; parked = false; push(a_last) }; stop_wait()
     :: true
     fi
 }
@@ -182,9 +291,13 @@ active proctype host() {
     mtype what;
     bool taken;
     bool drops;
+    bool starts;
+    mtype when;
     do
+    :: unpark(when, starts)
     :: atomic {
            slots ? what ->
+           there = there - (what == a_tick);
            taken = (phase != ended);
            if
            :: taken ->
@@ -232,8 +345,8 @@ active proctype host() {
           fi
        :: else
        fi
-    :: atomic { empty(slots) && disarmed && destroyed == 2 -> break }
+    :: atomic { empty(slots) && disarmed && destroyed == 2 && all_is_emitted -> break }
     od;
     context_over;
-    assert(phase == armed || (phase == ended && dropped && !running && !wait_armed))
+    assert(phase == armed || (phase == ended && dropped && !running && wait == no_wait))
 }

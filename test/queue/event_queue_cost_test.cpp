@@ -135,6 +135,55 @@ BOOST_AUTO_TEST_CASE(P8_a_queue_costs_its_context_nothing_until_a_timer_is_due) 
     BOOST_TEST(context.stopped());
 }
 
+BOOST_AUTO_TEST_CASE(P8_waits_that_have_ended_leave_no_memory_in_a_queue_that_is_never_empty) {
+    asio::io_context context;
+    manual_queue queue(context);
+    asio::post(queue, [] {});
+    int told = 0;
+    const auto wait = [&](int waits) {
+        for (int i = 0; i != waits; ++i)
+            queue.async_wait([&told](boost::system::error_code ec) { told += !ec; });
+        context.restart();
+        context.poll();
+    };
+    for (int i = 0; i != 100; ++i) // the context and the service take memory once
+        wait(5);
+    wait(1);
+    const std::size_t live = counted_new::live;
+
+    for (int i = 0; i != 1000; ++i)
+        wait(1);
+    BOOST_TEST(counted_new::live <= live);
+    for (int i = 0; i != 100; ++i) // several at a time, which end in the next call
+        wait(5);
+    wait(1);
+    BOOST_TEST(counted_new::live <= live);
+
+    BOOST_TEST(told == 501 + 1000 + 500 + 1);
+    BOOST_TEST(queue.inqueue() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(P8_destroyed_timers_whose_events_were_queued_leave_no_memory) {
+    asio::io_context context;
+    manual_queue queue(context);
+    const auto pass = [&](int timers) {
+        for (int i = 0; i != timers; ++i) {
+            auto timer = queue.every(1ms, [] {});
+            move_on(context, 3ms);
+            timer.destroy();
+        }
+        queue.process_events();
+    };
+    pass(300);
+    const std::size_t live = counted_new::live;
+
+    pass(300);
+    pass(300);
+
+    BOOST_TEST(counted_new::live <= live);
+    BOOST_TEST(queue.inqueue() == 0U);
+}
+
 // The queue keeps its answer: a refused event is not queued, and an accepted one is handled.
 BOOST_AUTO_TEST_CASE(P3_whichever_allocation_fails_nothing_is_lost) {
     long fails_at = 0;

@@ -195,6 +195,20 @@ BOOST_AUTO_TEST_CASE(a_handler_of_async_wait_may_process_events_wherever_it_runs
     BOOST_TEST(handled == 1U);
 }
 
+BOOST_AUTO_TEST_CASE(a_handler_that_the_queue_runs_itself_may_not_wait_for_its_events) {
+    pawl::event_queue queue;
+    bool refused = false;
+    queue.async_wait([&](error_code) {
+        queue.process_events();
+        BOOST_CHECK_THROW(queue.wait_for(1ms), std::logic_error);
+        refused = true;
+    });
+    asio::post(queue, [] {});
+    (void)queue.pending();
+    BOOST_TEST(refused);
+    BOOST_TEST(!queue.wait_for(0ns)); // later it may
+}
+
 BOOST_AUTO_TEST_CASE(P10_a_handler_of_async_wait_may_destroy_the_queue_wherever_it_runs) {
     for (const bool by_count : {true, false}) {
         auto queue = std::make_unique<pawl::event_queue>();

@@ -351,7 +351,7 @@ BOOST_AUTO_TEST_CASE(a_burst_of_many_ticks_lets_other_timers_between) {
         ;
 
     BOOST_TEST(order.size() == 2002U);
-    BOOST_TEST(order.find('o') < 200U);
+    BOOST_TEST(order.find('o') <= 64U); // P6
 }
 
 BOOST_AUTO_TEST_CASE(the_longest_durations_never_come) {
@@ -476,6 +476,31 @@ BOOST_AUTO_TEST_CASE(after_disarm_what_is_there_is_handled_and_one_last_event_is
     BOOST_TEST(timer.ended());
     BOOST_TEST(queue.timers() == 0U);
     BOOST_TEST(!timer.disarm());
+}
+
+BOOST_AUTO_TEST_CASE(
+    a_function_that_disarms_its_timer_is_called_for_what_is_queued_unless_it_destroys) {
+    for (const bool destroys : {false, true}) {
+        manual_queue queue;
+        int ran = 0;
+        manual_queue::timer timer = queue.every(10ms, [&] {
+            ++ran;
+            if (destroys)
+                timer.destroy();
+            else
+                BOOST_TEST(timer.disarm() == (ran == 1));
+        });
+        move_on(queue, 110ms); // the host was late: eleven ticks are queued
+        queue.process_one();
+        BOOST_TEST(queue.pending() == (destroys ? 0U : 10U));
+        move_on(queue, 1h);
+
+        queue.process_events();
+
+        BOOST_TEST(ran == (destroys ? 1 : 11));
+        BOOST_TEST(timer.ended());
+        BOOST_TEST(queue.timers() == 0U);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(a_one_off_is_disarmed_like_an_interval) {
@@ -718,6 +743,77 @@ BOOST_AUTO_TEST_CASE(a_blocked_interval_can_be_disarmed_and_destroyed) {
     BOOST_TEST(queue.timers() == 0U);
 }
 
+BOOST_AUTO_TEST_CASE(an_interval_that_waits_for_room_goes_on_after_expire_all_within_a_function) {
+    asio::io_context context;
+    manual_queue queue(context, {.capacity = 2, .overflow = overflow_policy::block});
+    std::size_t then = 0;
+    int ran = 0;
+    const auto pass = [&](manual_clock::duration d) {
+        manual_clock::advance(context, d);
+        context.poll();
+    };
+    queue.every(10ms, [&] {
+        if (++ran != 1)
+            return;
+        pawl::expire_all(context); // with success, while there is room: it looks again
+        context.poll();
+        pass(10ms);
+        then = queue.pending();
+    });
+    pass(30ms); // two ticks, and one without room
+
+    queue.process_one();
+
+    BOOST_TEST(then == 2U); // full again
+    for (int i = 0; i != 3; ++i)
+        queue.process_events();
+    BOOST_TEST(ran == 4);
+    pass(10ms);
+    BOOST_TEST(queue.process_events() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(an_interval_that_waits_for_room_is_ended_while_it_waits) {
+    for (const int how : {0, 1, 2, 3}) {
+        asio::io_context context;
+        std::optional<manual_queue> queue;
+        queue.emplace(context, pawl::event_queue_options{.capacity = 1});
+        int functions = 0;
+        manual_queue::timer full = queue->every(10ms, [] {});
+        manual_queue::timer waits = queue->every(10ms, [t = token(functions)] {});
+        manual_clock::advance(context, 35ms);
+        context.poll();
+        BOOST_TEST(queue->inqueue() == 1U);
+        switch (how) {
+        case 0:
+            BOOST_TEST(waits.disarm());
+            BOOST_TEST(!waits.disarm());
+            BOOST_TEST(queue->process_events() == 1U);
+            break;
+        case 1:
+            waits.destroy();
+            break;
+        case 2:
+            pawl::expire_all(context, asio::error::operation_aborted);
+            context.poll();
+            BOOST_TEST(!full.armed());
+            BOOST_TEST(queue->process_events() == 1U);
+            break;
+        case 3:
+            queue.reset();
+            break;
+        }
+        BOOST_TEST(waits.ended());
+        BOOST_TEST(functions == 0);
+        if (queue) {
+            full.destroy();
+            BOOST_TEST(queue->inqueue() == 0U);
+            BOOST_TEST(queue->timers() == 0U);
+        }
+        context.poll();
+        BOOST_TEST(context.stopped()); // no wait was left
+    }
+}
+
 BOOST_AUTO_TEST_CASE(room_that_a_destroyed_timer_leaves_is_given_to_one_that_waits) {
     manual_queue queue({.capacity = 2, .overflow = overflow_policy::block});
     int ran = 0;
@@ -753,6 +849,21 @@ BOOST_AUTO_TEST_CASE(drop_oldest_keeps_the_newest_and_tells_how_many_went) {
     BOOST_TEST(fired);
     BOOST_TEST((told == std::vector<std::pair<manual_clock::duration, std::uint64_t>>{
                             {980ms, 97}, {990ms, 0}, {1000ms, 0}}));
+}
+
+BOOST_AUTO_TEST_CASE(drop_oldest_passes_on_what_the_dropped_tick_stood_for) {
+    manual_queue queue({.capacity = 1, .overflow = overflow_policy::drop_oldest});
+    std::vector<std::uint64_t> overruns;
+    queue.every(
+        10ms, [&](const event& e) { overruns.push_back(e.overruns); }, missed_tick_policy::skip);
+    move_on(queue, 55ms); // one event, for five ticks
+    move_on(queue, 5ms);  // it is dropped
+    queue.process_events();
+    move_on(queue, 10ms);
+    queue.process_events();
+
+    BOOST_TEST((overruns == std::vector<std::uint64_t>{5, 0}));
+    BOOST_TEST(queue.dropped() == 1U);
 }
 
 BOOST_AUTO_TEST_CASE(coalesce_keeps_one_event_of_each_timer_and_counts) {
@@ -826,6 +937,59 @@ BOOST_AUTO_TEST_CASE(threads_that_wait_are_all_woken) {
     }
 }
 
+// One of the threads that wait runs the queue's own timers. When it leaves, another one does.
+BOOST_AUTO_TEST_CASE(threads_that_wait_with_different_ends_leave_each_at_its_own) {
+    running_context other;
+    for (const bool own : {true, false}) {
+        for (const bool short_one_first : {true, false}) {
+            auto queue = own ? std::make_unique<pawl::event_queue>()
+                             : std::make_unique<pawl::event_queue>(other.context);
+            std::atomic<bool> over{false};
+            bool long_one_told = false;
+            const auto wait_shortly = [&] {
+                const auto start = std::chrono::steady_clock::now();
+                BOOST_TEST(!queue->wait_for(30ms));
+                BOOST_TEST((std::chrono::steady_clock::now() - start >= 30ms));
+                BOOST_TEST(!over); // it has not waited for the other one
+                const auto timer = queue->once(30ms, [] {});
+                const auto patience = std::chrono::steady_clock::now() + 10s;
+                while (timer.armed() && std::chrono::steady_clock::now() < patience)
+                    std::this_thread::yield();
+                BOOST_TEST(!timer.armed()); // the other one runs the timers now
+            };
+            const auto wait_long = [&] {
+                long_one_told = queue->wait_for(20s);
+                over = true;
+            };
+            std::thread first;
+            if (short_one_first)
+                first = std::thread(wait_shortly);
+            else
+                first = std::thread(wait_long);
+            std::this_thread::sleep_for(10ms); // it leads
+            if (short_one_first)
+                wait_long();
+            else
+                wait_shortly();
+            first.join();
+
+            BOOST_TEST(long_one_told);
+            BOOST_TEST(queue->process_events() == 1U);
+        }
+        // Nothing makes the rest of them move: each end counts.
+        pawl::event_queue queue;
+        queue.once(100ms, [] {});
+        std::atomic<int> told{0};
+        std::vector<std::thread> threads;
+        for (const auto end : {5ms, 10ms, 15ms, 20000ms, 20000ms})
+            threads.emplace_back([&queue, &told, end] { told += queue.wait_for(end); });
+        for (auto& t : threads)
+            t.join();
+        BOOST_TEST(told >= 2);
+        BOOST_TEST(queue.process_events() == 1U);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_timer_that_another_thread_makes_wakes_a_wait_that_sleeps_for_a_later_one) {
     pawl::event_queue queue;
     queue.once(1h, [] {});
@@ -871,10 +1035,80 @@ BOOST_AUTO_TEST_CASE(waits_of_async_wait_complete_while_something_is_there) {
     BOOST_TEST(!told.back());
 }
 
+BOOST_AUTO_TEST_CASE(what_a_queue_did_before_does_not_keep_a_wait_from_being_woken) {
+    asio::io_context context;
+    running_context other;
+    const auto poll = [&context](int& told) {
+        context.restart();
+        context.poll();
+        return std::exchange(told, 0);
+    };
+    for (int before = 0; before != 5; ++before) {
+        BOOST_TEST_CONTEXT("before: " << before) {
+            pawl::event_queue queue(context);
+            int told = 0;
+            const auto listen = [&] { queue.async_wait([&](error_code ec) { told += !ec; }); };
+            asio::post(queue, [] {});
+            switch (before) {
+            case 0: // functions were handled
+                break;
+            case 1: // a thread waited
+                BOOST_TEST(queue.wait_for(0s));
+                break;
+            case 2: // a wait was woken, and another one in vain
+                listen();
+                BOOST_TEST(poll(told) == 1);
+                listen();
+                break;
+            case 3: // a timer left its last event
+                queue.once(1h, [] {}).disarm();
+                break;
+            case 4: // events were destroyed
+                queue.process_events();
+                auto timer = queue.once_at({}, [] {});
+                (void)poll(told);
+                timer.destroy();
+                break;
+            }
+            queue.process_events();
+            BOOST_TEST(queue.inqueue() == 0U);
+            if (before == 2)
+                BOOST_TEST(poll(told) == 0); // the one in vain
+            else
+                listen();
+            BOOST_TEST(poll(told) == 0);
+
+            for (int round = 0; round != 2; ++round) {
+                asio::post(queue, [] {});
+                BOOST_TEST(poll(told) == 1);
+                queue.process_events();
+                listen();
+                BOOST_TEST(poll(told) == 0);
+            }
+#if !defined(_WIN32)
+            const int fd = queue.native_handle(); // also made late
+            BOOST_TEST(!readable(fd));
+            asio::post(queue, [] {});
+            BOOST_TEST(readable(fd));
+            BOOST_TEST(poll(told) == 1);
+            queue.process_events();
+            BOOST_TEST(!readable(fd));
+#endif
+            std::thread later([&] {
+                std::this_thread::sleep_for(5ms);
+                asio::post(queue, [] {});
+            });
+            BOOST_TEST(queue.wait_for(20s));
+            later.join();
+        }
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_wait_of_async_wait_is_cancelled_by_its_slot_and_by_the_end_of_the_queue) {
     asio::io_context context;
     std::vector<error_code> told;
     asio::cancellation_signal signal;
+    pawl::event_queue::timer outlives;
     {
         pawl::event_queue queue(context);
         queue.async_wait(asio::bind_cancellation_slot(signal.slot(),
@@ -883,6 +1117,7 @@ BOOST_AUTO_TEST_CASE(a_wait_of_async_wait_is_cancelled_by_its_slot_and_by_the_en
         signal.emit(asio::cancellation_type::total);
         context.poll();
         BOOST_TEST(told.size() == 1U);
+        outlives = queue.once(1h, [] {});
     }
     context.restart();
     context.poll();
@@ -977,6 +1212,22 @@ BOOST_AUTO_TEST_CASE(the_descriptor_is_readable_exactly_while_something_is_there
     queue.process_events();
     BOOST_TEST(!readable(fd));
 
+    manual_queue used(context, {.capacity = 1});
+    asio::post(used, [] {});
+    used.process_events();
+    const int late = used.native_handle(); // made after events were handled
+    BOOST_TEST(!readable(late));
+    asio::post(used, [] {});
+    BOOST_TEST(readable(late));
+    used.process_events();
+    auto waits = used.every(1s, [] {});
+    manual_clock::advance(context, 2s);
+    context.poll();
+    BOOST_TEST(used.process_events() == 1U);
+    BOOST_TEST(readable(late)); // the tick that has waited for room
+    waits.destroy();
+    BOOST_TEST(!readable(late));
+
     bool within = true;
     asio::post(queue, [&] { within = readable(fd); });
     queue.process_events();
@@ -988,6 +1239,21 @@ BOOST_AUTO_TEST_CASE(the_descriptor_is_readable_exactly_while_something_is_there
     BOOST_TEST(readable(fd));
     queue.process_events();
     BOOST_TEST(!readable(fd));
+}
+
+BOOST_AUTO_TEST_CASE(the_descriptor_goes_with_its_queue_and_handles_may_outlive_both) {
+    std::vector<int> fds;
+    for (int i = 0; i != 4; ++i) {
+        pawl::event_queue::timer timer;
+        {
+            pawl::event_queue queue;
+            fds.push_back(queue.native_handle());
+            timer = queue.every(1h, [] {});
+        }
+        timer.destroy();
+        BOOST_TEST(timer.ended());
+    }
+    BOOST_TEST((fds == std::vector<int>(4, fds[0]))); // none was left open
 }
 
 BOOST_AUTO_TEST_CASE(the_descriptor_of_a_queue_with_its_own_timers_becomes_readable_by_time) {

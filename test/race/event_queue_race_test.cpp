@@ -9,6 +9,27 @@
 #define BOOST_TEST_MODULE event_queue_race
 #include <boost/test/unit_test.hpp>
 
+#include <cstdio>
+#include <cstdlib>
+#include <type_traits>
+
+namespace {
+
+void delay_if_told() noexcept;
+
+[[noreturn]] void fail(const char* what) noexcept {
+    std::fprintf(stderr, "Assertion `%s' failed.\n", what);
+    std::abort();
+}
+
+} // namespace
+
+// Every assertion of Pawl is a place for a delay. That reaches steps of a protocol between which no
+// code of the test runs.
+#define PAWL_ASSERT(...)                                                                           \
+    ((std::is_constant_evaluated() ? void() : delay_if_told()),                                    \
+     (__VA_ARGS__) ? void() : fail(#__VA_ARGS__))
+
 #include "race_support.hpp"
 #include "wait_outcome.hpp"
 
@@ -72,6 +93,22 @@ private:
 };
 
 const std::uint64_t rounds = pawl_test::steps(300);
+
+constexpr auto period = 20us;
+
+std::atomic<bool> delays{false};
+
+void delay_if_told() noexcept {
+    if (!delays.load(std::memory_order_relaxed))
+        return;
+    static std::atomic<std::uint64_t> seeds{1};
+    thread_local std::minstd_rand random(static_cast<unsigned>(++seeds));
+    if (random() % 8 != 0)
+        return;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(random() % 60);
+    while (std::chrono::steady_clock::now() < end)
+        std::this_thread::yield();
+}
 
 } // namespace
 
@@ -221,8 +258,6 @@ constexpr bool may_meet(act first, act second) {
     return second != act::end || first == act::expiry || effect_of(first) == effect::waits ||
            effect_of(first) == effect::waits_briefly || effect_of(first) == effect::hears;
 }
-
-constexpr auto period = 20us;
 
 /// One queue, on which two threads act.
 class subject {
@@ -524,6 +559,131 @@ BOOST_AUTO_TEST_CASE(nothing_is_lost_between_threads) {
         BOOST_TEST(queue->pending() == 0U);
         BOOST_TEST(queue->timers() == 0U);
     }
+}
+
+// The host moves the wait of an interval that waited for room; a thread of the context starts it. So
+// there is one wait at a time, and each tick comes once, in order, and none early. If expire_all()
+// ends the wait, an early tick comes in addition.
+BOOST_AUTO_TEST_CASE(an_interval_that_waits_for_room_has_one_wait) {
+    running_context other(2);
+    for (int run = 0; run != 4; ++run) {
+        const std::size_t capacity = run % 2 == 0 ? 1 : 2;
+        const bool expires = run >= 2;
+        pawl::event_queue queue(other.context, {.capacity = capacity});
+        using event = pawl::event_queue::event;
+        std::optional<std::chrono::steady_clock::time_point> last;
+        std::uint64_t handled = 0;
+        delays = true;
+        auto timer = queue.every(period, [&](const event& e) {
+            BOOST_TEST((expires || e.scheduled <= e.emitted));
+            BOOST_TEST(
+                (!last || e.scheduled == *last + period || (expires && e.scheduled == *last)));
+            BOOST_TEST(e.overruns == 0U);
+            last = e.scheduled;
+            ++handled;
+        });
+        while (handled < 10 * rounds) {
+            queue.wait();
+            if (expires && handled % 8 == 0)
+                asio::post(other.context, [&] { pawl::expire_all(other.context); });
+            queue.process_events();
+        }
+        timer.destroy();
+        delays = false;
+    }
+}
+
+// Two threads end a timer with a limit, while the host runs its function. True: its function is
+// destroyed, and no thread runs it. False: it runs, and the timer has ended.
+BOOST_AUTO_TEST_CASE(destroy_for_says_whether_the_function_has_gone) {
+    std::mt19937_64 random(pawl_test::seed());
+    running_context other(2);
+    delays = true;
+    for (std::uint64_t round = 0; round != rounds; ++round) {
+        const bool own = round % 2 == 0;
+        auto queue = own ? std::make_unique<pawl::event_queue>()
+                         : std::make_unique<pawl::event_queue>(other.context);
+        std::atomic<bool> runs{false};
+        const auto token = std::make_shared<int>();
+        auto timer = queue->every(period, [&runs, token] {
+            runs = true;
+            const auto end = std::chrono::steady_clock::now() + 2 * period;
+            race_support::wait_until(end);
+            runs = false;
+        });
+        std::atomic<int> left{2};
+        std::atomic<int> wrong{0};
+        const auto end = [&](std::uint64_t seed) {
+            std::mt19937_64 mine(seed);
+            race_support::wait_until(std::chrono::steady_clock::now() +
+                                     std::chrono::microseconds(mine() % 200));
+            pawl::event_queue::timer handle = timer;
+            while (!handle.destroy_for(std::chrono::microseconds(mine() % 80)))
+                wrong += !handle.ended();
+            wrong += runs || token.use_count() != 1 || !handle.ended();
+            --left;
+        };
+        std::thread first(end, random());
+        std::thread second(end, random());
+        while (left != 0)
+            queue->process_events();
+        first.join();
+        second.join();
+        BOOST_TEST(wrong == 0);
+        BOOST_TEST(queue->inqueue() == 0U);
+        BOOST_TEST(queue->timers() == 0U);
+    }
+    delays = false;
+}
+
+// A queue is destroyed while several threads wait with different ends, and while its timers expire.
+// A thread gets an event that came before, or the exception.
+BOOST_AUTO_TEST_CASE(threads_that_wait_leave_a_queue_that_goes) {
+    std::mt19937_64 random(pawl_test::seed());
+    running_context other(2);
+    delays = true;
+    for (int round = 0; round != 8; ++round) {
+        const bool own = round % 2 == 0;
+        auto queue = own ? std::make_unique<pawl::event_queue>()
+                         : std::make_unique<pawl::event_queue>(other.context);
+        const auto token = std::make_shared<int>();
+        std::atomic<int> entered{0};
+        std::atomic<int> events{0};
+        std::atomic<int> exceptions{0};
+        std::vector<std::thread> threads;
+        for (int i = 0; i != 5; ++i)
+            threads.emplace_back([&, i, &q = *queue] {
+                ++entered;
+                try {
+                    if (i == 0)
+                        q.wait();
+                    else if (i % 2 == 0)
+                        events += q.wait_for(std::chrono::hours(i));
+                    else
+                        events += q.wait_until(std::chrono::steady_clock::now() + 1h * i);
+                    events += i == 0;
+                } catch (const boost::system::system_error& e) {
+                    exceptions += e.code() == asio::error::operation_aborted;
+                }
+            });
+        for (int i = 0; i != 3; ++i)
+            queue->every(1h, [token] {});
+        while (entered != 5)
+            std::this_thread::yield();
+        std::this_thread::sleep_for(50ms); // now in the calls, which keep the queue alive
+        for (int i = 0; i != 20; ++i)
+            queue->once(std::chrono::microseconds(random() % 400), [token] {});
+        race_support::wait_until(std::chrono::steady_clock::now() +
+                                 std::chrono::microseconds(random() % 400));
+        queue.reset();
+        for (auto& t : threads)
+            t.join();
+        BOOST_TEST(events + exceptions == 5);
+        // A thread of the context may still hold the last timer.
+        while (token.use_count() != 1)
+            std::this_thread::yield();
+    }
+    delays = false;
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -15,7 +15,8 @@
 //   them, throw, and destroy the queue.
 //
 //   Properties that need no model are asserted as well: points of the grid, and that no tick is
-//   lost.
+//   lost. After each call the sums hold, for each overflow policy: offered = handled + queued +
+//   dropped + destroyed, in events of the queue, and in ticks of each timer.
 
 #ifndef PAWL_TEST_SUPPORT_EVENT_QUEUE_LOCKSTEP_HPP
 #define PAWL_TEST_SUPPORT_EVENT_QUEUE_LOCKSTEP_HPP
@@ -99,6 +100,7 @@ public:
             for (const slot& s : slots_)
                 t.skipped += s.of == &t && !s.last ? 1 + s.what.overruns : 0;
             t.skipped += std::exchange(t.owed, 0);
+            destroyed_ += t.ticks;
             std::erase_if(slots_, [&](const slot& s) { return s.of == &t; });
             ticks_ -= std::exchange(t.ticks, 0);
             take_away(t);
@@ -195,6 +197,18 @@ public:
             std::count_if(slots_.begin(), slots_.end(), [](const slot& s) { return s.counts; }));
     }
     [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
+    /// Number of ticks that have entered the queue.
+    [[nodiscard]] std::uint64_t offered() const { return offered_; }
+    /// Of these, ticks that destroy() has taken out.
+    [[nodiscard]] std::uint64_t destroyed() const { return destroyed_; }
+    [[nodiscard]] std::size_t queued() const { return ticks_; }
+    /// Ticks in the queue for which the events of a timer stand.
+    [[nodiscard]] std::uint64_t queued_of(const timer& t) const {
+        std::uint64_t count = 0;
+        for (const slot& s : slots_)
+            count += s.of == &t && !s.last ? 1 + s.what.overruns : 0;
+        return count;
+    }
     /// The earliest deadline, if no wait is due.
     [[nodiscard]] std::optional<time_point> next_deadline() const {
         if (waiting_.empty() || !ready_.empty())
@@ -252,6 +266,7 @@ private:
             if (options_.overflow == overflow::drop_oldest && ticks_ == options_.capacity)
                 drop_oldest();
             slots_.push_back({next_number_++, &t, false, true, {due, now, missed}, 0});
+            ++offered_;
             ++ticks_;
             ++t.ticks;
         }
@@ -273,6 +288,8 @@ private:
     std::uint64_t next_number_ = 0;
     std::size_t ticks_ = 0;
     std::uint64_t dropped_ = 0;
+    std::uint64_t offered_ = 0;
+    std::uint64_t destroyed_ = 0;
     std::deque<timer*> waiting_;
     std::deque<timer*> ready_;
     std::deque<timer*> parked_;
@@ -632,6 +649,22 @@ private:
                    t.as_model.id);
         t.handled = e.scheduled;
         t.counted += 1 + e.overruns;
+        ticks_handled_ += !t.one_off;
+    }
+
+    /// What was offered was handled, is queued, was dropped or was destroyed.
+    void check_sums() {
+        const std::uint64_t gone = ticks_handled_ + queue_->dropped() + model_.destroyed();
+        expect(model_.offered() == gone + model_.queued(), "offered", model_.offered(),
+               ticks_handled_, queue_->dropped(), model_.destroyed(), model_.queued());
+        if (options_.overflow != pawl::overflow_policy::drop_oldest)
+            expect(queue_->dropped() == 0, "dropped without leave", queue_->dropped());
+        if (++sums_ % 16 != 0)
+            return; // the rest takes long
+        for (const one& t : all_)
+            if (const model::timer& m = t.as_model; !t.one_off && m.is == phase::armed)
+                expect(m.emitted == t.counted + m.owed + model_.queued_of(m), "ticks of", m.id,
+                       m.emitted, t.counted, m.owed);
     }
 
     /// @pre no event is left to be handled, unless there are too many
@@ -673,6 +706,7 @@ private:
                model_.inqueue());
         expect(queue_->dropped() == model_.dropped(), "dropped()", queue_->dropped(),
                model_.dropped());
+        check_sums();
         std::size_t timers = 0;
         for (const one& t : all_)
             timers += t.as_model.is != phase::ended;
@@ -715,8 +749,10 @@ private:
     std::deque<one> all_;
     std::size_t submitted_ = 0;
     std::size_t handled_ = 0; ///< by process_events() until now
-    bool throws_ = false;     ///< a function has thrown
-    one* running_ = nullptr;  ///< the timer whose function runs
+    std::uint64_t ticks_handled_ = 0;
+    unsigned sums_ = 0;      ///< how often check_sums() was called
+    bool throws_ = false;    ///< a function has thrown
+    one* running_ = nullptr; ///< the timer whose function runs
 };
 
 } // namespace pawl_test

@@ -12,6 +12,11 @@
 //   it. If Pawl promises something else, the adapter lists the step with both values, the story's
 //   and Pawl's, and the replay asserts both.
 //
+//   The operation of a step is a name, with arguments in fields, or a short sentence with its
+//   arguments in it, such as "register a -> handle h". An adapter lists the form of such a sentence
+//   as "register {id} -> handle {handle}". Several sentences may be one step, separated by ", "; the
+//   step returns what the last one returns, or the first error.
+//
 //   PAWL_TEST_VECTORS is the directory of the repository's files; CMake defines it. The environment
 //   variable PAWL_VECTORS names another one. Every *.json file there belongs to the adapter of the
 //   system that it names. The definitions of Boost.JSON are in vectors_json.cpp. This file needs no
@@ -23,7 +28,9 @@
 #include <boost/json.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -31,11 +38,13 @@
 #include <initializer_list>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <ostream>
 #include <set>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -212,25 +221,98 @@ struct difference {
     const char* reason;
 };
 
-/// The operations of an adapter, by name.
+/// The operations of an adapter, by name or by the form of their sentences.
 template <class Adapter>
 using operations = std::map<std::string, json::value (Adapter::*)(fields&)>;
+
+/// Whether a call has failed, in the notation of vectors.
+inline bool is_error(const json::value& returned) {
+    return returned.is_string() && returned.as_string().starts_with("error:");
+}
+
+inline std::vector<std::string> split(const std::string& text, const std::string& separator) {
+    std::vector<std::string> parts;
+    std::size_t begin = 0;
+    for (std::size_t end = 0; (end = text.find(separator, begin)) != std::string::npos;
+         begin = end + separator.size())
+        parts.push_back(text.substr(begin, end - begin));
+    parts.push_back(text.substr(begin));
+    return parts;
+}
+
+/// The arguments of a sentence of this form. Each takes the rest of its word, as a number if it is
+/// one.
+inline std::optional<json::object> arguments_of(const std::string& form,
+                                                const std::string& sentence) {
+    const auto words = split(sentence, " ");
+    const auto expected = split(form, " ");
+    if (words.size() != expected.size())
+        return {};
+    json::object arguments;
+    for (std::size_t i = 0; i != words.size(); ++i) {
+        const std::size_t brace = expected[i].find('{');
+        const std::string& word = words[i];
+        if (brace == std::string::npos
+                ? word != expected[i]
+                : word.size() <= brace || word.compare(0, brace, expected[i], 0, brace) != 0)
+            return {};
+        if (brace == std::string::npos)
+            continue;
+        const std::string name = expected[i].substr(brace + 1, expected[i].size() - brace - 2);
+        const std::string text = word.substr(brace);
+        std::int64_t number = 0;
+        const auto end = text.data() + text.size();
+        const auto read = std::from_chars(text.data(), end, number);
+        arguments[name] = read.ec == std::errc() && read.ptr == end ? json::value(number)
+                                                                    : json::value_from(text);
+    }
+    return arguments;
+}
+
+/// An operation of an adapter, and the arguments that its sentence has.
+template <class Adapter>
+struct sentence {
+    typename operations<Adapter>::const_iterator operation;
+    json::object arguments;
+};
+
+/// The operations that a text names.
+template <class Adapter>
+std::vector<sentence<Adapter>> sentences_of(const std::string& text) {
+    const auto& all = Adapter::operations;
+    if (const auto named = all.find(text); named != all.end())
+        return {{named, {}}};
+    std::vector<sentence<Adapter>> found;
+    for (const std::string& part : split(text, ", ")) {
+        auto at = all.find(part);
+        std::optional<json::object> arguments{std::in_place};
+        if (at == all.end())
+            at = std::find_if(all.begin(), all.end(), [&](const auto& each) {
+                return (arguments = arguments_of(each.first, part)).has_value();
+            });
+        if (at == all.end())
+            throw bad_vector("the adapter does not know the operation '" + part + "'");
+        found.push_back({at, *arguments});
+    }
+    return found;
+}
 
 /// Executes one step.
 template <class Adapter>
 json::value perform(Adapter& adapter, fields& step) {
     const std::string op = step.text("op");
-    const auto at = Adapter::operations.find(op);
-    if (at == Adapter::operations.end())
-        throw bad_vector("the adapter does not know the operation '" + op + "'");
-    json::value returned = (adapter.*at->second)(step);
+    json::value returned;
+    for (const auto& [operation, arguments] : sentences_of<Adapter>(op)) {
+        const bool by_name = operation->first == op;
+        fields inside(arguments);
+        fields& given = by_name ? step : inside;
+        returned = (adapter.*operation->second)(given);
+        given.end();
+        if (is_error(returned))
+            break;
+    }
     step.end();
     return returned;
-}
-
-/// Whether a call has failed, in the notation of vectors.
-inline bool is_error(const json::value& returned) {
-    return returned.is_string() && returned.as_string().starts_with("error:");
 }
 
 /// The error in one step of a story; empty if there is none.
@@ -310,7 +392,8 @@ template <class Adapter>
 std::vector<std::string> unused(const std::vector<test_vector>& stories) {
     std::set<std::string> used;
     const auto note = [&](const json::object& step, const auto& again) -> void {
-        used.insert(json::value_to<std::string>(step.at("op")));
+        for (const auto& each : sentences_of<Adapter>(json::value_to<std::string>(step.at("op"))))
+            used.insert(each.operation->first);
         if (const json::value* inner = step.if_contains("do"); inner && inner->is_array()) {
             for (const json::value& each : inner->as_array())
                 again(each.as_object(), again);

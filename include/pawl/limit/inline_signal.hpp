@@ -13,10 +13,16 @@
 ///   refer to one place; a handler already stored inline is represented there. A slot of Asio's
 ///   also converts to this type and remains a slot of its own signal.
 ///
+///   The memory is used again without a count: a new handler takes it as soon as the last one is
+///   destroyed. Only the slot's holder may replace or clear a handler, also from within the call of
+///   emit(), but not from the destructor of a handler. Debug builds assert it.
+///
 /// Threads
 ///   One at a time, as with Asio's.
 #ifndef PAWL_LIMIT_INLINE_SIGNAL_HPP
 #define PAWL_LIMIT_INLINE_SIGNAL_HPP
+
+#include <pawl/config.hpp>
 
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/cancellation_type.hpp>
@@ -84,6 +90,7 @@ public:
             if constexpr (fits<Handler>) {
                 if (!signal_->converted_) {
                     clear();
+                    PAWL_ASSERT(!signal_->small_); // its destructor has emplaced no other
                     auto* const h = ::new (static_cast<void*>(signal_->memory_))
                         handler<Handler>(std::forward<Args>(args)...);
                     signal_->small_ = h;

@@ -24,6 +24,10 @@
 ///     clock is read.
 ///   - A thread that finds the queue empty under the lock, and wants to learn of the next event,
 ///     clears filled_. The push that finds it cleared sets it and wakes all sleepers.
+///   - One-wait invariant: a timer has at most one wait, whose memory is in the timer. The thread
+///     that makes the timer starts its first wait; the handler of a wait starts the next one. If it
+///     has no memory, the host does. Nothing else starts a wait: the host moves that of a timer
+///     that waited for room.
 ///
 /// Threads
 ///   All members may be called from any thread; one thread at a time processes events.
@@ -35,6 +39,7 @@
 #ifndef PAWL_QUEUE_QUEUE_CORE_HPP
 #define PAWL_QUEUE_QUEUE_CORE_HPP
 
+#include <pawl/config.hpp>
 #include <pawl/event_queue_options.hpp>
 
 #include <pawl/queue/function_queue.hpp>
@@ -474,28 +479,29 @@ private:
         }
     }
 
+    /// Starts a wait. One-wait invariant: only one thread may.
     /// @throws what the start of a wait throws; std::bad_alloc.
-    /// @param due the due time; empty if another thread may also arm the timer: the present due
-    ///     time is then used.
+    /// @param due the due time; empty if the timer has waited for room: another thread may then be
+    ///     emitting its ticks, and the present due time is used.
     void arm(timer_type& t, std::optional<time_point> due) {
         bool refused = false;
         {
             const std::scoped_lock order(t.wait_mutex);
             if (t.phase != phase::armed)
                 return;
-            if (t.wait.rearm_at(due ? *due : due_now(t)) == 0) {
-                struct start_mark {
-                    timer_type& t;
-                    ~start_mark() { t.starting = false; }
-                };
-                t.refused = false;
-                t.starting = true;
-                {
-                    const start_mark mark{t};
-                    t.wait.async_wait(queue_wait_handler<Clock, WaitTraits>(t));
-                }
-                refused = t.refused;
+            [[maybe_unused]] const std::size_t moved = t.wait.rearm_at(due ? *due : due_now(t));
+            PAWL_ASSERT(moved == 0);
+            struct start_mark {
+                timer_type& t;
+                ~start_mark() { t.starting = false; }
+            };
+            t.refused = false;
+            t.starting = true;
+            {
+                const start_mark mark{t};
+                t.wait.async_wait(queue_wait_handler<Clock, WaitTraits>(t));
             }
+            refused = t.refused;
         }
         if (refused)
             wait_destroyed(t);
@@ -508,10 +514,24 @@ private:
             return true;
         } catch (const std::bad_alloc&) {
             const std::scoped_lock lock(mutex_);
-            if (t.phase == phase::armed)
+            if (t.phase == phase::armed) {
                 events_.park(t);
+                t.adrift = true;
+                there_.notify_all(); // the host may already sleep
+            }
             return false;
         }
+    }
+    /// Moves the wait of `t` to the present due time. If the wait is about to be started, or its
+    /// handler is on its way, that thread finds the due time.
+    void move_wait(timer_type& t) {
+        {
+            const std::scoped_lock order(t.wait_mutex);
+            if (t.phase != phase::armed)
+                return;
+            t.wait.rearm_at(due_now(t));
+        }
+        watch_deadline();
     }
 
     /// A timer that waits for room waits until the end of time. So it counts as work of its context
@@ -542,18 +562,21 @@ private:
             }
             const auto now = see_clock<Clock>();
             timer_ptr t;
-            std::optional<time_point> next;
+            bool starts = false;
             wakes wake = 0;
             {
                 const std::scoped_lock lock(mutex_);
                 t = events_.take_parked();
                 if (!t)
                     return marks_now();
-                next = events_.emit(*t, functions_.pushed(), now, false);
+                starts = std::exchange(t->adrift, false);
+                (void)events_.emit(*t, functions_.pushed(), now, false); // due_now() asks again
                 wake = count_up();
             }
             wake_up(wake);
-            if (!arm_or_park(*t, std::nullopt)) {
+            if (!starts) {
+                move_wait(*t);
+            } else if (!arm_or_park(*t, std::nullopt)) {
                 const std::scoped_lock lock(mutex_);
                 return marks_now();
             }
@@ -665,8 +688,7 @@ private:
         const std::scoped_lock lock(mutex_);
         if (t.phase == phase::ended)
             return false;
-        t.runner = {};
-        left_.notify_all();
+        t.runner = {}; // no thread waits for it: destroy() ends the timer first
         return true;
     }
     /// A thread that waits in destroy() will find the function destroyed. @pre this thread runs

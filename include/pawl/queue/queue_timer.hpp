@@ -82,12 +82,13 @@ struct queue_timer : std::enable_shared_from_this<queue_timer<Clock, WaitTraits>
     boost::intrusive::list_member_hook<> listed;
     boost::intrusive::list_member_hook<> parked; ///< while it waits for room
     bool crowded = false;                        ///< it has waited for room
+    bool adrift = false; ///< parked without a wait: the host starts the next one
 
     std::mutex wait_mutex;
     wait_type wait;
     bool starting = false; ///< a wait is being started
     bool refused = false;  ///< the timer was destroyed in the meantime
-    block_type block;      ///< memory of that wait
+    block_type block;      ///< memory of that wait: see the one-wait invariant of queue_core.hpp
 };
 
 template <class Clock, class WaitTraits, class Function>

@@ -204,8 +204,9 @@ private:
     }
 
     /// Memory for the one wait on timer_ (one-handler invariant). Asio frees it before it invokes
-    /// the handler. A service made while its context shuts down dies before the scheduler, which
-    /// still holds the wait: the last of driver and wait deletes the block.
+    /// the handler, which sets the state to off under the lock; only then does schedule() use the
+    /// block again. Debug builds assert it. A service made while its context shuts down dies before
+    /// the scheduler, which still holds the wait: the last of driver and wait deletes the block.
     struct block {
         bool owned = true; ///< by the driver
         bool used = false; ///< by the wait
@@ -238,6 +239,7 @@ private:
             return reinterpret_cast<T*>(block_->memory);
         }
         void deallocate(T*, std::size_t) noexcept {
+            PAWL_ASSERT(block_->used);
             block_->used = false;
             if (!block_->owned)
                 delete block_;

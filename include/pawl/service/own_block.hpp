@@ -4,8 +4,15 @@
 /// @file
 /// Purpose
 ///   A block of memory inside an object, for Asio's allocations on its behalf, one at a time.
+///
+/// Threads
+///   The block has no count and no lock. The owner starts a new use only after the last one has
+///   ended, and in an order that threads agree on: Asio frees the block before it invokes the
+///   handler, so the handler and what happens after it may. Debug builds assert it.
 #ifndef PAWL_SERVICE_OWN_BLOCK_HPP
 #define PAWL_SERVICE_OWN_BLOCK_HPP
+
+#include <pawl/config.hpp>
 
 #include <cstddef>
 #include <memory>
@@ -14,7 +21,9 @@ namespace pawl::detail {
 
 template <std::size_t Size>
 struct own_block {
-    alignas(std::max_align_t) std::byte bytes[Size];
+    alignas(std::max_align_t) std::byte bytes[Size - 1];
+    /// Also kept where nothing is asserted: a program may have translation units of both kinds.
+    bool used = false;
 };
 
 /// Allocates the block, which must be free; larger requests go to the heap.
@@ -29,13 +38,20 @@ public:
         : block_(other.block_) {}
 
     [[nodiscard]] T* allocate(std::size_t n) {
-        if (n * sizeof(T) <= sizeof(Block) && alignof(T) <= alignof(std::max_align_t))
+        if (n * sizeof(T) <= sizeof(Block::bytes) && alignof(T) <= alignof(std::max_align_t)) {
+            PAWL_ASSERT(!block_->used);
+            block_->used = true;
             return reinterpret_cast<T*>(block_->bytes);
+        }
         return std::allocator<T>().allocate(n);
     }
     void deallocate(T* p, std::size_t n) noexcept {
-        if (static_cast<void*>(p) != block_->bytes)
+        if (static_cast<void*>(p) != block_->bytes) {
             std::allocator<T>().deallocate(p, n);
+            return;
+        }
+        PAWL_ASSERT(block_->used);
+        block_->used = false;
     }
     template <class U>
     bool operator==(const own_block_allocator<U, Block>& other) const noexcept {

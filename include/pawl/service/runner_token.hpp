@@ -22,7 +22,7 @@ struct runner_token {
 
     runner_host* host = nullptr;
     runner_token* next = nullptr;
-    block_type block; ///< free when the token is queued
+    block_type block; ///< free again before run() is called, which hands the token back
 };
 
 /// Runs a unit.
