@@ -142,6 +142,12 @@ public:
                          pawl::missed_tick_policy policy = pawl::missed_tick_policy::burst)
         : basic_interval_timer(executor_type(context.get_executor()), start, period, policy) {}
 
+    /// A period without a unit does not compile.
+    template <class Where, class... Args>
+        requires(std::is_arithmetic_v<Args> || ...)
+    basic_interval_timer(Where&&, const Args&...)
+        : basic_interval_timer(without_unit<Args...>(), duration()) {}
+
     basic_interval_timer(const basic_interval_timer&) = delete;
     basic_interval_timer& operator=(const basic_interval_timer&) = delete;
 
@@ -303,6 +309,13 @@ public:
 private:
     template <class, class, class>
     friend class basic_interval_timer;
+
+    template <class... Args>
+    static const executor_type& without_unit() {
+        static_assert(!(std::is_arithmetic_v<Args> || ...),
+                      "pawl: the period of an interval has a unit: interval_timer(context, 10s)");
+        return without_unit<>();
+    }
 
     /// Starts the wait when the token asks for it. A deferred wait is for the tick that is
     /// scheduled then.

@@ -17,6 +17,7 @@
 #include <pawl/steady_timer.hpp>
 #include <pawl/timeout_stream.hpp>
 
+#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/bind_executor.hpp>
@@ -26,6 +27,8 @@
 #include <boost/asio/execution.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/prepend.hpp>
+#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
@@ -33,6 +36,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 namespace {
@@ -338,6 +342,69 @@ BOOST_AUTO_TEST_CASE(an_operation_of_a_coroutine_is_a_member) {
     g.cancel(shutting_down);
     poll(context);
     BOOST_TEST(told == shutting_down);
+}
+
+/// An adapter around in_group() gets the cause, as one within it does.
+BOOST_AUTO_TEST_CASE(adapters_around_a_membership_are_told_the_cause) {
+    asio::io_context context;
+    operation op(context.get_executor(), obedience::posts, aborted, 3);
+    outcome o;
+    error_code redirected;
+    const auto check = [&](auto start, error_code told) {
+        group in(context);
+        o = {};
+        start(in);
+        in.cancel(shutting_down);
+        poll(context);
+        BOOST_TEST(o.ended_with(told, 3), o);
+    };
+
+    check(
+        [&](group& in) {
+            op.async_run(asio::as_tuple(pawl::in_group(
+                in, [&](std::tuple<error_code, int> t) { std::apply(record(o), t); })));
+        },
+        shutting_down);
+    check(
+        [&](group& in) {
+            op.async_run(asio::prepend(
+                pawl::in_group(in, [&](char, error_code ec, int n) { record(o)(ec, n); }), 'x'));
+        },
+        shutting_down);
+    check(
+        [&](group& in) {
+            op.async_run(asio::redirect_error(pawl::in_group(in, record(o)), redirected));
+        },
+        {});
+    BOOST_TEST(redirected == shutting_down);
+    redirected = {};
+    check(
+        [&](group& in) {
+            co_spawn(
+                context,
+                [](operation& p, group& gr, error_code& ec) -> asio::awaitable<int> {
+                    co_return co_await p.async_run(
+                        asio::redirect_error(pawl::in_group(gr, asio::use_awaitable), ec));
+                }(op, in, redirected),
+                record(o));
+            poll(context);
+        },
+        {});
+    BOOST_TEST(redirected == shutting_down);
+    check(
+        [&](group& in) {
+            co_spawn(
+                context,
+                [](operation& p, group& gr, error_code& told) -> asio::awaitable<int> {
+                    const auto [ec, n] = co_await p.async_run(asio::as_tuple(pawl::in_group(gr)));
+                    told = ec;
+                    co_return n;
+                }(op, in, redirected = {}),
+                record(o));
+            poll(context);
+        },
+        {});
+    BOOST_TEST(redirected == shutting_down);
 }
 
 BOOST_AUTO_TEST_CASE(a_signature_without_an_error_stays_as_it_is) {
