@@ -602,6 +602,118 @@ BOOST_AUTO_TEST_CASE(groups_go_in_any_order) {
     }
 }
 
+/// outer > middles[0..2] > inner, with members in inner, and in one of the middle ones.
+struct three_levels {
+    three_levels() {
+        for (auto& m : middles)
+            m = std::make_unique<group>(*outer);
+        inner = std::make_unique<group>(*middles[1]);
+    }
+
+    asio::io_context context;
+    std::unique_ptr<group> outer = std::make_unique<group>(context);
+    std::array<std::unique_ptr<group>, 3> middles;
+    std::unique_ptr<group> inner;
+    member a{context};
+    member b{context};
+    outcome end;
+};
+
+BOOST_FIXTURE_TEST_CASE(an_inner_group_is_one_member_from_its_first_to_its_last_one, three_levels) {
+    const auto sizes_are = [this](std::size_t o, std::size_t m, std::size_t i) {
+        BOOST_TEST(outer->size() == o);
+        BOOST_TEST(middles[1]->size() == m);
+        BOOST_TEST(inner->size() == i);
+    };
+    sizes_are(0, 0, 0);
+    for (int round = 0; round < 2; ++round) { // the second time after it was empty
+        a.join(*inner);
+        sizes_are(1, 1, 1);
+        b.join(*inner);
+        sizes_are(1, 1, 2);
+        drained(*outer, end = {});
+        a.op.complete({}, 0);
+        sizes_are(1, 1, 1);
+        poll(context);
+        BOOST_TEST(end.pending());
+        b.op.complete({}, 0);
+        sizes_are(0, 0, 0);
+        poll(context);
+        BOOST_TEST(end.ended_with({}), end);
+    }
+    b.join(*middles[2]);
+    a.join(*inner);
+    sizes_are(2, 1, 1);
+    a.op.complete({}, 0);
+    sizes_are(1, 0, 0);
+    b.op.complete({}, 0);
+    sizes_are(0, 0, 0);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_cancellation_reaches_each_group_on_each_level, three_levels) {
+    a.join(*inner);
+    b.join(*middles[2]);
+
+    outer->cancel(shutting_down);
+    poll(context);
+
+    for (const auto& m : middles) {
+        BOOST_TEST(m->cancelled());
+        BOOST_TEST(m->cause() == shutting_down);
+    }
+    BOOST_TEST(inner->cause() == shutting_down);
+    BOOST_TEST(a.o.ended_with(shutting_down, 3), a.o);
+    BOOST_TEST(b.o.ended_with(shutting_down, 3), b.o);
+}
+
+/// While the outer group is being cancelled, a handler leaves and makes groups in it.
+BOOST_FIXTURE_TEST_CASE(a_group_that_is_made_or_destroyed_during_a_cancellation, three_levels) {
+    std::unique_ptr<group> made;
+    member last(context);
+    a.op.at_signal = [&] {
+        middles[0].reset(); // in front of those to come, and behind
+        middles[2].reset();
+        made = std::make_unique<group>(*outer);
+        last.join(*made);
+    };
+    a.join(*outer);
+    b.join(*middles[2]);
+
+    asio::post(context, [&] { outer->cancel(shutting_down); });
+    poll(context);
+
+    BOOST_TEST(a.o.ended_with(shutting_down, 3), a.o);
+    BOOST_TEST(b.o.ended_with(aborted, 3), b.o); // its own group was first
+    BOOST_TEST(last.o.ended_with(shutting_down, 3), last.o);
+    BOOST_TEST(made->cause() == shutting_down);
+    BOOST_TEST(inner->cause() == shutting_down);
+    BOOST_TEST(outer->size() == none);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_middle_group_that_is_destroyed_keeps_its_place_until_its_members_end,
+                        three_levels) {
+    member ignores(context, obedience::ignores);
+    ignores.join(*inner);
+    drained(*outer, end);
+
+    middles[1].reset();
+    poll(context);
+    BOOST_TEST(inner->cancelled());
+    BOOST_TEST(!outer->cancelled());
+    BOOST_TEST(outer->size() == one);
+    inner.reset();
+    outer->cancel(shutting_down);
+    poll(context);
+    BOOST_TEST(ignores.op.signals().size() == one);
+    BOOST_TEST(end.pending());
+
+    ignores.op.complete({}, 7);
+    poll(context);
+    BOOST_TEST(ignores.o.ended_with({}, 7), ignores.o);
+    BOOST_TEST(end.ended_with({}), end);
+    BOOST_TEST(outer->size() == none);
+}
+
 // ---- waits for the end ----------------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(a_wait_ends_with_the_last_member) {
