@@ -10,6 +10,7 @@
 
 #include "timeout_support.hpp"
 
+#include "../support/archetypes.hpp"
 #include "../support/graveyard.hpp"
 
 #include <pawl/expire_all.hpp>
@@ -33,10 +34,12 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <new>
 #include <optional>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -45,6 +48,7 @@ using namespace timeouts;
 using obedience = operation::obedience;
 using pawl::group;
 using pawl::in_group;
+using pawl_test::allocation_log;
 
 const error_code shutting_down = pawl::error::shutting_down;
 
@@ -783,6 +787,85 @@ BOOST_AUTO_TEST_CASE(a_wait_can_be_cancelled) {
     stop.emit(cancellation_type::total); // too late
     poll(context);
     BOOST_TEST(end.calls == 1);
+}
+
+/// Calls a function, once, when memory is requested, which happens in the middle of async_wait().
+template <class T>
+struct hooked_allocator {
+    using value_type = T;
+
+    explicit hooked_allocator(std::function<void()>& f) noexcept : hook(&f) {}
+    template <class U>
+    hooked_allocator(const hooked_allocator<U>& other) noexcept : hook(other.hook) {}
+
+    T* allocate(std::size_t n) {
+        if (const auto f = std::exchange(*hook, nullptr))
+            f();
+        return std::allocator<T>().allocate(n);
+    }
+    void deallocate(T* p, std::size_t n) noexcept { std::allocator<T>().deallocate(p, n); }
+    friend bool operator==(const hooked_allocator&, const hooked_allocator&) = default;
+
+    std::function<void()>* hook;
+};
+
+BOOST_AUTO_TEST_CASE(what_ends_a_wait_may_come_while_the_wait_is_being_started) {
+    for (const bool emits : {true, false}) {
+        asio::io_context context;
+        group g(context);
+        member a(context);
+        a.join(g);
+        outcome end;
+        asio::cancellation_signal stop;
+        std::function<void()> at_allocation;
+        const auto wait = [&] {
+            g.async_drained(
+                asio::bind_allocator(hooked_allocator<char>(at_allocation),
+                                     asio::bind_cancellation_slot(stop.slot(), record(end))));
+        };
+        if (emits) { // the second allocation: the slot is filled, and the timer does not wait yet
+            at_allocation = [&] { at_allocation = [&] { stop.emit(cancellation_type::total); }; };
+            wait();
+        } else { // it waits again
+            wait();
+            pawl::expire_all(context);
+            at_allocation = [&] { a.op.complete({}, 0); };
+        }
+        poll(context);
+        BOOST_TEST(end.ended_with(emits ? aborted : error_code()), end);
+        if (emits)
+            a.op.complete({}, 0);
+    }
+}
+
+/// Starts a wait while its context is being destroyed: the wait is destroyed within the call.
+struct waits_at_the_end {
+    waits_at_the_end(asio::io_context& context, outcome& o) : end(&o), g(context), a(context) {
+        a.join(g);
+    }
+    waits_at_the_end& operator=(waits_at_the_end&&) = delete;
+    ~waits_at_the_end() {
+        allocation_log blocks;
+        g.async_drained(
+            asio::bind_allocator(pawl_test::counting_allocator<char>(blocks), record(*end)));
+        BOOST_TEST(blocks.allocations != none);
+        BOOST_TEST(blocks.live() == none);
+        a.op.abandon();
+    }
+
+    outcome* end;
+    group g;
+    member a;
+};
+
+BOOST_AUTO_TEST_CASE(P10_a_wait_that_is_destroyed_within_its_start_is_forgotten) {
+    outcome end;
+    {
+        asio::io_context context;
+        pawl::steady_timer of_a_wait(context); // whose service is shut down first
+        asio::post(context, [w = std::make_unique<waits_at_the_end>(context, end)] {});
+    }
+    BOOST_TEST(end.pending());
 }
 
 BOOST_AUTO_TEST_CASE(expire_all_and_cancel_all_do_not_end_a_wait) {
