@@ -11,8 +11,7 @@
  *   by that executor itself. It completes there, by itself or when it is signalled, inside the signal or later; or in
  *   its initiating function; or in a third thread, if it needs no executor; or its handler is destroyed uncalled. The
  *   limit may be lifted, and be moved once while it is due. On a timer lent to cancel_after, it is reached instead of
- *   lifted. Its wait is ended on the executor, or destroyed anywhere
- *   when the context is shut down; then the functions in the executor's queue are destroyed, too. The caller cancels at
+ *   lifted. Its wait is ended on the executor, or destroyed anywhere when the context is shut down; then the functions in the executor's queue are destroyed, too. The caller cancels at
  *   any time after the start, on the executor. Each access to `parties` is one step, and so is everything under the
  *   lock of the shard.
  *
