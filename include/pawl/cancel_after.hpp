@@ -9,6 +9,7 @@
 #include <pawl/config.hpp>
 
 #include <pawl/limit/limited_token.hpp>
+#include <pawl/limit/outer_adapter.hpp>
 
 #include <utility>
 
@@ -20,6 +21,9 @@ namespace detail {
 struct report_results {
     template <class Signature>
     using signature = Signature;
+
+    /// As with Asio's cancel_after, any end of a wait on the caller's timer cancels the operation.
+    static constexpr bool any_end_counts = true;
 
     template <class Handler, class... Args>
     static void invoke(Handler&& handler, const verdict&, Args&&... args) {
@@ -38,10 +42,11 @@ struct report_results {
 /// socket.async_read_some(buffer, pawl::cancel_after(5s, [](error_code ec, std::size_t n) { ... }));
 /// @endcode
 ///
-/// The name and the overloads are those of `boost::asio::cancel_after` in Boost 1.86. Two things
+/// The name and the overloads are those of `boost::asio::cancel_after` in Boost 1.86. Some things
 /// are better. The state of the limit shares the one memory block of the operation. And when the
 /// operation completes first, its limit ends immediately, without a posted handler, unless it was
-/// the last limit of its context and ends outside `run()`.
+/// the last limit of its context and ends outside `run()`. Adapters of Asio's around it, such as
+/// `bind_cancellation_slot(slot, cancel_after(5s))`, count as inside.
 ///
 /// Overloads; `type` is the `boost::asio::cancellation_type` to emit, by default `terminal`:
 /// @li `cancel_after(duration, token)`, `cancel_after(duration, type, token)`
@@ -51,9 +56,10 @@ struct report_results {
 ///     token.
 /// @li `cancel_after(timer, ...)`: the same four with a Pawl timer of yours, on any clock. The
 ///     limit is a wait on that timer. The call sets its expiry as `expires_after()` does, which
-///     cancels its other waits. `rearm_after()` moves the limit of the running operation;
-///     `cancel()` and the destructor of the timer lift it. Use this to extend a limit, to save an
-///     allocation, or to test on pawl::manual_clock.
+///     cancels its other waits. `rearm_after()` moves the limit of the running operation. As with
+///     Asio, anything that ends the wait cancels the operation at once: `cancel()`,
+///     `expires_after()`, the destructor of the timer. (pawl::timeout() differs: there they lift
+///     the limit.) Use this to extend a limit, or to test on pawl::manual_clock.
 ///
 /// The duration counts from the start of the operation, also for a deferred one. Zero or less means
 /// now: the operation is started, and cancelled as soon as the executor allows. A duration that is

@@ -75,8 +75,9 @@ std::size_t expire_all(boost::asio::execution_context& context,
 /// Cancels all timers of `context`, on every clock, as their cancel() does.
 ///
 /// Pending waits report `operation_aborted`. Limits are lifted: their operations continue without a
-/// limit. A server does this to let its last requests finish. Exception: the limits of a
-/// timeout_stream expire, as with expire_all().
+/// limit. A server does this to let its last requests finish. Exceptions: the limits of a
+/// timeout_stream expire, as with expire_all(), and so do those of cancel_after() and cancel_at()
+/// on a timer of yours.
 ///
 /// @return the number of waits and limits that were ended.
 /// @throws std::bad_alloc. Timers that were not yet reached are unchanged.

@@ -14,6 +14,7 @@
 #include <pawl/limit/group_member.hpp>
 #include <pawl/limit/limited_coroutine.hpp>
 #include <pawl/limit/limited_token.hpp>
+#include <pawl/limit/outer_adapter.hpp>
 
 #include <pawl/wait/handler_wrapper.hpp>
 #include <pawl/wait/wait_allocator.hpp>

@@ -16,6 +16,7 @@
 #include <pawl/limit/deadline_executor.hpp>
 #include <pawl/limit/limited_coroutine.hpp>
 #include <pawl/limit/limited_token.hpp>
+#include <pawl/limit/outer_adapter.hpp>
 #include <pawl/limit/report_timeout.hpp>
 
 #include <boost/asio/awaitable.hpp>
@@ -67,7 +68,8 @@ struct timeout_function : limit_function<Times, report_timeout> {
 /// ended it.
 ///
 /// For an operation, use it as the completion token, with the overloads and rules of
-/// pawl::cancel_after. For a coroutine, pass the coroutine:
+/// pawl::cancel_after, except that `cancel()`, `expires_after()` and the destructor of a timer of
+/// yours lift the limit: the operation continues without one. For a coroutine, pass the coroutine:
 ///
 /// @code
 /// std::size_t n = co_await socket.async_read_some(buffer, pawl::timeout(5s));

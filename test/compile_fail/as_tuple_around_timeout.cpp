@@ -2,14 +2,25 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-#include <pawl/steady_timer.hpp>
+// As by an adapter of the user's own with as_tuple around it; Pawl knows only Asio's.
 #include <pawl/timeout.hpp>
 
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/awaitable.hpp>
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/async_result.hpp>
 
-boost::asio::awaitable<void> f(pawl::steady_timer& timer) {
-    auto [ec] =
-        co_await timer.async_wait(boost::asio::as_tuple(pawl::timeout(std::chrono::seconds(1))));
-    (void)ec;
+#include <chrono>
+#include <tuple>
+
+struct start {
+    using executor_type = boost::asio::any_io_executor;
+    executor_type get_executor() const noexcept { return {}; }
+
+    void operator()(auto handler) const { std::move(handler)({{}, 1}); }
+};
+
+using result = std::tuple<boost::system::error_code, int>;
+
+void f() {
+    auto token = pawl::timeout(std::chrono::seconds(1), [](boost::system::error_code, result) {});
+    boost::asio::async_initiate<decltype(token), void(result)>(start(), token);
 }

@@ -1,4 +1,4 @@
-// expect among others: pawl: this limit has no executor to keep time on
+// expect: pawl: this limit has no executor to keep time on
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 

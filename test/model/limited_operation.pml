@@ -10,8 +10,8 @@
  *   One operation. It is started by a thread outside of the handler's executor, which runs one function at a time, or
  *   by that executor itself. It completes there, by itself or when it is signalled, inside the signal or later; or in
  *   its initiating function; or in a third thread, if it needs no executor; or its handler is destroyed uncalled. The
- *   limit may be lifted, and be moved once while it is due. Its wait is ended on the executor, or destroyed anywhere
- *   when the context is shut down; then the functions in the executor's queue are destroyed, too. The caller cancels at
+ *   limit may be lifted, and be moved once while it is due. On a timer lent to cancel_after, it is reached instead of
+ *   lifted. Its wait is ended on the executor, or destroyed anywhere when the context is shut down; then the functions in the executor's queue are destroyed, too. The caller cancels at
  *   any time after the start, on the executor. Each access to `parties` is one step, and so is everything under the
  *   lock of the shard.
  *
@@ -58,6 +58,7 @@ bool inside;            /* in the signal */
 bool early;             /* it completes in its initiating function */
 bool elsewhere;         /* it completes in a thread of its own */
 bool waits;             /* it completes only if it is signalled */
+bool lent;              /* any_end_counts */
 
 /* the executor of the handler */
 bool busy;
@@ -184,7 +185,7 @@ inline judge(who) {                     /* judge */
     verdict = (verdict == 0 -> who : verdict)
 }
 
-inline wait_ended() {                   /* wait_ended, of a wait whose limit was reached; limit_parties::fire */
+inline wait_ended() {                   /* wait_ended, of a wait that counts as reached; limit_parties::fire */
     atomic {
         touch();
         before = parties;
@@ -258,7 +259,7 @@ proctype shard() {                      /* the limit falls due, is moved, and is
     do
     :: atomic { phase == armed && !shut_down -> phase = due; carried = true }
     :: atomic { phase == due && moves && !shut_down -> phase = armed; moves = false }
-    :: atomic { (phase == armed || phase == due) && !waits && !shut_down -> phase = cancelled; carried = true }
+    :: atomic { (phase == armed || phase == due) && (lent || !waits) && !shut_down -> phase = cancelled; carried = true }
     :: atomic { phase == armed && !carried && shut_down -> phase = cancelled; carried = true }
     :: delivered || destroyed -> break
     od
@@ -276,7 +277,12 @@ proctype executor() {
             :: phase == armed -> carried = false; busy = false      /* park */
             :: phase == idle -> assert(false)
             :: phase == due -> phase = started; carried = false; goto reached
+#ifdef MUTANT_LENT_TIMER_LIFTS          /* the operation waits for a signal that does not come */
             :: phase == cancelled -> phase = started; carried = false; goto is_over
+#else
+            :: phase == cancelled && lent -> phase = started; carried = false; goto reached
+            :: phase == cancelled && !lent -> phase = started; carried = false; goto is_over
+#endif
             fi
         }
     :: atomic { pending && launched && !elsewhere && (!waits || wants_out) && !shut_down ->
@@ -341,6 +347,7 @@ init {
         if :: !early -> elsewhere = true; run third_thread() :: true fi;
         if :: obeys && !early -> waits = true :: true fi;
         if :: cancels = true :: cancels = false fi;
+        if :: lent = true :: lent = false fi;
         run initiates();
         run shard();
         run executor()

@@ -15,7 +15,12 @@
 
 #include "../support/archetypes.hpp"
 
+#include <pawl/coarse_timer.hpp>
+#include <pawl/compact_timer.hpp>
+#include <pawl/expire_all.hpp>
+#include <pawl/group.hpp>
 #include <pawl/steady_timer.hpp>
+#include <pawl/system_timer.hpp>
 #include <pawl/timer_service.hpp>
 
 #include <boost/asio/any_completion_handler.hpp>
@@ -23,6 +28,7 @@
 #include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/compose.hpp>
+#include <boost/asio/consign.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/experimental/channel.hpp>
 #include <boost/asio/experimental/parallel_group.hpp>
@@ -185,6 +191,193 @@ BOOST_FIXTURE_TEST_CASE(goes_with_the_adapters_of_asio_on_either_side, tokens) {
                                               5)));
     expire();
     BOOST_TEST(value == 0);
+}
+
+/// Asio's adapters around a limit are as good as within it.
+BOOST_FIXTURE_TEST_CASE(adapters_around_a_limit_are_applied_to_its_result, tokens) {
+    manual_timer timer(context);
+    const auto run = [this](auto&& token) {
+        o = {};
+        op.async_run(std::forward<decltype(token)>(token));
+        expire();
+    };
+    const auto take = [this](error_code ec, int n, int m = 0) { record(o)(ec, n + m); };
+    const auto expected = [this](error_code ec, int n) { BOOST_TEST(o.ended_with(ec, n), o); };
+
+    run(asio::as_tuple(
+        pawl::timeout_at(soon(), [&](std::tuple<error_code, int> t) { std::apply(take, t); })));
+    expected(timed_out, 5);
+    o = {};
+    op.async_run(asio::as_tuple(pawl::timeout_at(soon())))( // deferred
+        [&](std::tuple<error_code, int> t) { std::apply(take, t); });
+    expire();
+    expected(timed_out, 5);
+
+    error_code redirected;
+    run(asio::redirect_error(pawl::timeout_at(soon(), record(o)), redirected)); // move-only
+    expected({}, 5);
+    BOOST_TEST(redirected == timed_out);
+    const auto lvalue = asio::redirect_error(
+        pawl::timeout(timer, 1s, [this](int n) { record(o)({}, n); }), redirected);
+    redirected = {};
+    run(lvalue);
+    expected({}, 5);
+    BOOST_TEST(redirected == timed_out);
+
+    run(asio::append(pawl::timeout_at(soon(), take), 10));
+    expected(timed_out, 15);
+    run(asio::prepend(
+        pawl::timeout_at(soon(), [&](int m, error_code ec, int n) { take(ec, n, m); }), 20));
+    expected(timed_out, 25);
+    const auto kept = std::make_shared<int>(0);
+    run(asio::consign(pawl::timeout_at(soon(), take), kept, std::make_unique<int>(1)));
+    expected(timed_out, 5);
+    BOOST_TEST(kept.use_count() == 1);
+    const auto take_both = [&](std::tuple<error_code, int> t, int m) {
+        take(std::get<0>(t), std::get<1>(t), m);
+    };
+    run(asio::as_tuple(asio::append(pawl::timeout_at(soon(), take_both), 30)));
+    expected(timed_out, 35);
+}
+
+/// The executor that is bound outside is where the limit is kept and the signal is emitted.
+BOOST_FIXTURE_TEST_CASE(executors_slots_and_allocators_may_be_bound_around_a_limit, tokens) {
+    const auto strand = asio::make_strand(context);
+    int in_strand = 0;
+    op.at_signal = [&] { in_strand += strand.running_in_this_thread(); };
+    op.async_run(asio::bind_executor(strand, pawl::timeout_at(soon(), [&](error_code ec, int n) {
+                                         in_strand += strand.running_in_this_thread();
+                                         record(o)(ec, n);
+                                     })));
+    expire();
+    BOOST_TEST(o.ended_with(timed_out, 5), o);
+    BOOST_TEST(in_strand == 2);
+    op.at_signal = [] {};
+
+    asio::cancellation_signal signal;
+    const auto bind = [&] {
+        o = {};
+        op.async_run(
+            asio::bind_cancellation_slot(signal.slot(), pawl::timeout_at(soon(), record(o))));
+    };
+    bind();
+    expire();
+    BOOST_TEST(o.ended_with(timed_out, 5), o);
+    bind();
+    signal.emit(cancellation_type::partial);
+    poll(context);
+    BOOST_TEST(o.ended_with(aborted, 5), o);
+    BOOST_TEST((op.signals().back() == cancellation_type::partial));
+
+    allocation_log blocks;
+    o = {};
+    op.async_run(
+        asio::bind_allocator(counting_allocator<int>(blocks), pawl::timeout_at(soon(), record(o))));
+    BOOST_TEST(blocks.allocations == one);
+    expire();
+    BOOST_TEST(o.ended_with(timed_out, 5), o);
+    BOOST_TEST(blocks.live() == none);
+}
+
+/// An any_completion_handler without an executor of its own takes that of the lent timer.
+BOOST_FIXTURE_TEST_CASE(a_lent_timer_has_the_executor_that_any_completion_handler_asks_for,
+                        tokens) {
+    manual_timer lent(context);
+    const auto start_nowhere = [](auto&& token) {
+        asio::async_initiate<decltype(token), void(error_code, int)>(
+            [](auto handler) { std::move(handler)(error_code(), 4); }, token);
+    };
+
+    asio::any_completion_handler<void(error_code, int)> handler = record(o);
+    start_nowhere(pawl::timeout(lent, 1s, std::move(handler)));
+    poll(context);
+    BOOST_TEST(o.ended_with({}, 4), o);
+}
+
+// ---- a timer that is lent ---------------------------------------------------------------------------
+
+template <class Timer>
+void each_end_of_its_wait_cancels() {
+    asio::io_context context;
+    pawl::group group(context);
+    operation op(context.get_executor(), obedience::posts, aborted, 5);
+    std::optional<Timer> lent;
+    outcome o;
+    const std::function<void()> starts[] = {
+        [&] { op.async_run(pawl::cancel_after(*lent, 1h, record(o))); },
+        [&] { op.async_run(pawl::cancel_at(*lent, Timer::clock_type::now() + 1h, record(o))); },
+        [&] { op.async_run(pawl::cancel_after(*lent, 1h, pawl::in_group(group, record(o)))); },
+        [&] { op.async_run(pawl::in_group(group, pawl::cancel_after(*lent, 1h, record(o)))); },
+        [&] { op.async_run(pawl::timeout(1h, pawl::cancel_after(*lent, 1h, record(o)))); }};
+    const std::function<void()> ends[] = {[&] { lent->cancel(); },
+                                          [&] { lent->cancel_one(); },
+                                          [&] { lent->expires_after(2h); },
+                                          [&] { lent->expires_at(lent->expiry()); },
+                                          [&] { lent.reset(); },
+                                          [&] { pawl::cancel_all(context); }};
+    for (const auto& start : starts) {
+        for (const auto& end : ends) {
+            lent.emplace(context);
+            o = {};
+            start();
+            poll(context);
+            end();
+            BOOST_TEST(op.pending()); // not within the call
+            poll(context);
+            BOOST_TEST(o.ended_with(aborted, 5), o);
+        }
+        lent.emplace(context);
+        o = {};
+        start();
+        BOOST_TEST(lent->rearm_after(2h) == one);
+        BOOST_TEST(lent->rearm_at(lent->expiry()) == one);
+        poll(context);
+        BOOST_TEST(op.pending());
+        op.complete({}, 7);
+        BOOST_TEST(o.ended_with({}, 7), o);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(each_end_of_a_lent_timers_wait_cancels_with_every_timer_and_in_groups) {
+    each_end_of_its_wait_cancels<manual_timer>();
+    each_end_of_its_wait_cancels<pawl::steady_timer>();
+    each_end_of_its_wait_cancels<pawl::coarse_timer>();
+    each_end_of_its_wait_cancels<pawl::compact_timer>();
+    each_end_of_its_wait_cancels<pawl::system_timer>();
+}
+
+BOOST_FIXTURE_TEST_CASE(cancel_all_lifts_a_limit_whose_timer_is_not_lent, tokens) {
+    op.async_run(pawl::cancel_after(1h, record(o)));
+    BOOST_TEST(pawl::cancel_all(context) == one);
+    poll(context);
+    BOOST_TEST(op.pending());
+    BOOST_TEST(op.signals().empty());
+    op.complete({}, 7);
+    BOOST_TEST(o.ended_with({}, 7), o);
+}
+
+/// The limit of timeout() is lifted where cancel_after() cancels.
+BOOST_AUTO_TEST_CASE(
+    of_two_limits_on_lent_timers_only_the_one_of_cancel_after_cancels_when_cancelled) {
+    for (const bool inside : {true, false}) {
+        asio::io_context context;
+        operation op(context.get_executor(), obedience::posts, aborted, 5);
+        manual_timer of_timeout(context);
+        manual_timer of_cancel(context);
+        outcome o;
+        if (inside)
+            op.async_run(
+                pawl::cancel_after(of_cancel, 1h, pawl::timeout(of_timeout, 1h, record(o))));
+        else
+            op.async_run(
+                pawl::timeout(of_timeout, 1h, pawl::cancel_after(of_cancel, 1h, record(o))));
+        of_timeout.cancel();
+        pass(context, 0s);
+        BOOST_TEST(op.pending());
+        of_cancel.cancel();
+        poll(context);
+        BOOST_TEST(o.ended_with(aborted, 5), o);
+    }
 }
 
 BOOST_FIXTURE_TEST_CASE(limits_nest_and_the_first_one_that_is_due_decides, tokens) {

@@ -602,6 +602,44 @@ BOOST_FIXTURE_TEST_CASE(executors_under_two_deadlines_are_not_equal, coroutines)
     BOOST_TEST((one.executor(ex) != other.executor(ex)));
 }
 
+BOOST_FIXTURE_TEST_CASE(an_executor_with_a_deadline_takes_properties_and_keeps_it, coroutines) {
+    namespace execution = asio::execution;
+    const auto d = manual_clock::now() + 1s;
+    const asio::any_io_executor inner_ones[] = {ex, asio::make_strand(context),
+                                                asio::make_strand(ex)};
+    for (const asio::any_io_executor& inner : inner_ones) {
+        const pawl::detail::deadline_guard<manual_clock> guard(d);
+        const asio::any_io_executor under = guard.executor(inner);
+        const auto keeps = [&](const asio::any_io_executor& e) {
+            BOOST_TEST((pawl::detail::deadline_of<manual_clock>(e) == d));
+            BOOST_TEST((&asio::query(e, execution::context) == &context));
+            return e;
+        };
+        keeps(under);
+
+        const auto never = keeps(asio::require(under, execution::blocking.never));
+        BOOST_TEST((asio::query(never, execution::blocking) == execution::blocking.never));
+        const auto next = keeps(asio::prefer(under, execution::relationship.continuation));
+        BOOST_TEST((asio::query(next, execution::relationship) ==
+                    asio::query(asio::prefer(inner, execution::relationship.continuation),
+                                execution::relationship)));
+        const auto apart = keeps(asio::prefer(next, execution::relationship.fork));
+        BOOST_TEST((asio::query(apart, execution::relationship) == execution::relationship.fork));
+        {
+            const auto working = keeps(asio::prefer(under, execution::outstanding_work.tracked));
+            poll(context);
+            BOOST_TEST(!context.stopped());
+            keeps(asio::prefer(working, execution::outstanding_work.untracked));
+        }
+        poll(context);
+        BOOST_TEST(context.stopped());
+
+        spawned<manual_deadline> s(never, callee());
+        poll(context);
+        BOOST_TEST((s.value == manual_deadline(d)));
+    }
+}
+
 BOOST_FIXTURE_TEST_CASE(what_is_left_behind_carries_no_deadline, coroutines) {
     std::optional<asio::any_io_executor> left;
     std::optional<manual_deadline> seen_within;

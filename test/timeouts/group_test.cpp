@@ -10,6 +10,7 @@
 
 #include "timeout_support.hpp"
 
+#include "../support/archetypes.hpp"
 #include "../support/graveyard.hpp"
 
 #include <pawl/expire_all.hpp>
@@ -17,6 +18,7 @@
 #include <pawl/steady_timer.hpp>
 #include <pawl/timeout_stream.hpp>
 
+#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/bind_executor.hpp>
@@ -26,13 +28,18 @@
 #include <boost/asio/execution.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/prepend.hpp>
+#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <new>
 #include <optional>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -41,6 +48,7 @@ using namespace timeouts;
 using obedience = operation::obedience;
 using pawl::group;
 using pawl::in_group;
+using pawl_test::allocation_log;
 
 const error_code shutting_down = pawl::error::shutting_down;
 
@@ -340,6 +348,69 @@ BOOST_AUTO_TEST_CASE(an_operation_of_a_coroutine_is_a_member) {
     BOOST_TEST(told == shutting_down);
 }
 
+/// An adapter around in_group() gets the cause, as one within it does.
+BOOST_AUTO_TEST_CASE(adapters_around_a_membership_are_told_the_cause) {
+    asio::io_context context;
+    operation op(context.get_executor(), obedience::posts, aborted, 3);
+    outcome o;
+    error_code redirected;
+    const auto check = [&](auto start, error_code told) {
+        group in(context);
+        o = {};
+        start(in);
+        in.cancel(shutting_down);
+        poll(context);
+        BOOST_TEST(o.ended_with(told, 3), o);
+    };
+
+    check(
+        [&](group& in) {
+            op.async_run(asio::as_tuple(pawl::in_group(
+                in, [&](std::tuple<error_code, int> t) { std::apply(record(o), t); })));
+        },
+        shutting_down);
+    check(
+        [&](group& in) {
+            op.async_run(asio::prepend(
+                pawl::in_group(in, [&](char, error_code ec, int n) { record(o)(ec, n); }), 'x'));
+        },
+        shutting_down);
+    check(
+        [&](group& in) {
+            op.async_run(asio::redirect_error(pawl::in_group(in, record(o)), redirected));
+        },
+        {});
+    BOOST_TEST(redirected == shutting_down);
+    redirected = {};
+    check(
+        [&](group& in) {
+            co_spawn(
+                context,
+                [](operation& p, group& gr, error_code& ec) -> asio::awaitable<int> {
+                    co_return co_await p.async_run(
+                        asio::redirect_error(pawl::in_group(gr, asio::use_awaitable), ec));
+                }(op, in, redirected),
+                record(o));
+            poll(context);
+        },
+        {});
+    BOOST_TEST(redirected == shutting_down);
+    check(
+        [&](group& in) {
+            co_spawn(
+                context,
+                [](operation& p, group& gr, error_code& told) -> asio::awaitable<int> {
+                    const auto [ec, n] = co_await p.async_run(asio::as_tuple(pawl::in_group(gr)));
+                    told = ec;
+                    co_return n;
+                }(op, in, redirected = {}),
+                record(o));
+            poll(context);
+        },
+        {});
+    BOOST_TEST(redirected == shutting_down);
+}
+
 BOOST_AUTO_TEST_CASE(a_signature_without_an_error_stays_as_it_is) {
     asio::io_context context;
     group g(context);
@@ -535,6 +606,118 @@ BOOST_AUTO_TEST_CASE(groups_go_in_any_order) {
     }
 }
 
+/// outer > middles[0..2] > inner, with members in inner, and in one of the middle ones.
+struct three_levels {
+    three_levels() {
+        for (auto& m : middles)
+            m = std::make_unique<group>(*outer);
+        inner = std::make_unique<group>(*middles[1]);
+    }
+
+    asio::io_context context;
+    std::unique_ptr<group> outer = std::make_unique<group>(context);
+    std::array<std::unique_ptr<group>, 3> middles;
+    std::unique_ptr<group> inner;
+    member a{context};
+    member b{context};
+    outcome end;
+};
+
+BOOST_FIXTURE_TEST_CASE(an_inner_group_is_one_member_from_its_first_to_its_last_one, three_levels) {
+    const auto sizes_are = [this](std::size_t o, std::size_t m, std::size_t i) {
+        BOOST_TEST(outer->size() == o);
+        BOOST_TEST(middles[1]->size() == m);
+        BOOST_TEST(inner->size() == i);
+    };
+    sizes_are(0, 0, 0);
+    for (int round = 0; round < 2; ++round) { // the second time after it was empty
+        a.join(*inner);
+        sizes_are(1, 1, 1);
+        b.join(*inner);
+        sizes_are(1, 1, 2);
+        drained(*outer, end = {});
+        a.op.complete({}, 0);
+        sizes_are(1, 1, 1);
+        poll(context);
+        BOOST_TEST(end.pending());
+        b.op.complete({}, 0);
+        sizes_are(0, 0, 0);
+        poll(context);
+        BOOST_TEST(end.ended_with({}), end);
+    }
+    b.join(*middles[2]);
+    a.join(*inner);
+    sizes_are(2, 1, 1);
+    a.op.complete({}, 0);
+    sizes_are(1, 0, 0);
+    b.op.complete({}, 0);
+    sizes_are(0, 0, 0);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_cancellation_reaches_each_group_on_each_level, three_levels) {
+    a.join(*inner);
+    b.join(*middles[2]);
+
+    outer->cancel(shutting_down);
+    poll(context);
+
+    for (const auto& m : middles) {
+        BOOST_TEST(m->cancelled());
+        BOOST_TEST(m->cause() == shutting_down);
+    }
+    BOOST_TEST(inner->cause() == shutting_down);
+    BOOST_TEST(a.o.ended_with(shutting_down, 3), a.o);
+    BOOST_TEST(b.o.ended_with(shutting_down, 3), b.o);
+}
+
+/// While the outer group is being cancelled, a handler leaves and makes groups in it.
+BOOST_FIXTURE_TEST_CASE(a_group_that_is_made_or_destroyed_during_a_cancellation, three_levels) {
+    std::unique_ptr<group> made;
+    member last(context);
+    a.op.at_signal = [&] {
+        middles[0].reset(); // in front of those to come, and behind
+        middles[2].reset();
+        made = std::make_unique<group>(*outer);
+        last.join(*made);
+    };
+    a.join(*outer);
+    b.join(*middles[2]);
+
+    asio::post(context, [&] { outer->cancel(shutting_down); });
+    poll(context);
+
+    BOOST_TEST(a.o.ended_with(shutting_down, 3), a.o);
+    BOOST_TEST(b.o.ended_with(aborted, 3), b.o); // its own group was first
+    BOOST_TEST(last.o.ended_with(shutting_down, 3), last.o);
+    BOOST_TEST(made->cause() == shutting_down);
+    BOOST_TEST(inner->cause() == shutting_down);
+    BOOST_TEST(outer->size() == none);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_middle_group_that_is_destroyed_keeps_its_place_until_its_members_end,
+                        three_levels) {
+    member ignores(context, obedience::ignores);
+    ignores.join(*inner);
+    drained(*outer, end);
+
+    middles[1].reset();
+    poll(context);
+    BOOST_TEST(inner->cancelled());
+    BOOST_TEST(!outer->cancelled());
+    BOOST_TEST(outer->size() == one);
+    inner.reset();
+    outer->cancel(shutting_down);
+    poll(context);
+    BOOST_TEST(ignores.op.signals().size() == one);
+    BOOST_TEST(end.pending());
+
+    ignores.op.complete({}, 7);
+    poll(context);
+    BOOST_TEST(ignores.o.ended_with({}, 7), ignores.o);
+    BOOST_TEST(end.ended_with({}), end);
+    BOOST_TEST(outer->size() == none);
+}
+
 // ---- waits for the end ----------------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(a_wait_ends_with_the_last_member) {
@@ -604,6 +787,85 @@ BOOST_AUTO_TEST_CASE(a_wait_can_be_cancelled) {
     stop.emit(cancellation_type::total); // too late
     poll(context);
     BOOST_TEST(end.calls == 1);
+}
+
+/// Calls a function, once, when memory is requested, which happens in the middle of async_wait().
+template <class T>
+struct hooked_allocator {
+    using value_type = T;
+
+    explicit hooked_allocator(std::function<void()>& f) noexcept : hook(&f) {}
+    template <class U>
+    hooked_allocator(const hooked_allocator<U>& other) noexcept : hook(other.hook) {}
+
+    T* allocate(std::size_t n) {
+        if (const auto f = std::exchange(*hook, nullptr))
+            f();
+        return std::allocator<T>().allocate(n);
+    }
+    void deallocate(T* p, std::size_t n) noexcept { std::allocator<T>().deallocate(p, n); }
+    friend bool operator==(const hooked_allocator&, const hooked_allocator&) = default;
+
+    std::function<void()>* hook;
+};
+
+BOOST_AUTO_TEST_CASE(what_ends_a_wait_may_come_while_the_wait_is_being_started) {
+    for (const bool emits : {true, false}) {
+        asio::io_context context;
+        group g(context);
+        member a(context);
+        a.join(g);
+        outcome end;
+        asio::cancellation_signal stop;
+        std::function<void()> at_allocation;
+        const auto wait = [&] {
+            g.async_drained(
+                asio::bind_allocator(hooked_allocator<char>(at_allocation),
+                                     asio::bind_cancellation_slot(stop.slot(), record(end))));
+        };
+        if (emits) { // the second allocation: the slot is filled, and the timer does not wait yet
+            at_allocation = [&] { at_allocation = [&] { stop.emit(cancellation_type::total); }; };
+            wait();
+        } else { // it waits again
+            wait();
+            pawl::expire_all(context);
+            at_allocation = [&] { a.op.complete({}, 0); };
+        }
+        poll(context);
+        BOOST_TEST(end.ended_with(emits ? aborted : error_code()), end);
+        if (emits)
+            a.op.complete({}, 0);
+    }
+}
+
+/// Starts a wait while its context is being destroyed: the wait is destroyed within the call.
+struct waits_at_the_end {
+    waits_at_the_end(asio::io_context& context, outcome& o) : end(&o), g(context), a(context) {
+        a.join(g);
+    }
+    waits_at_the_end& operator=(waits_at_the_end&&) = delete;
+    ~waits_at_the_end() {
+        allocation_log blocks;
+        g.async_drained(
+            asio::bind_allocator(pawl_test::counting_allocator<char>(blocks), record(*end)));
+        BOOST_TEST(blocks.allocations != none);
+        BOOST_TEST(blocks.live() == none);
+        a.op.abandon();
+    }
+
+    outcome* end;
+    group g;
+    member a;
+};
+
+BOOST_AUTO_TEST_CASE(P10_a_wait_that_is_destroyed_within_its_start_is_forgotten) {
+    outcome end;
+    {
+        asio::io_context context;
+        pawl::steady_timer of_a_wait(context); // whose service is shut down first
+        asio::post(context, [w = std::make_unique<waits_at_the_end>(context, end)] {});
+    }
+    BOOST_TEST(end.pending());
 }
 
 BOOST_AUTO_TEST_CASE(expire_all_and_cancel_all_do_not_end_a_wait) {

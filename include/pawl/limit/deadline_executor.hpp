@@ -18,6 +18,7 @@
 #define PAWL_LIMIT_DEADLINE_EXECUTOR_HPP
 
 #include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/execution/outstanding_work.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/prefer.hpp>
 #include <boost/asio/query.hpp>
@@ -95,6 +96,11 @@ template <class Clock>
 deadline_of(const boost::asio::any_io_executor& ex) noexcept {
     using native = boost::asio::io_context::executor_type;
     if (const auto* e = ex.target<deadline_executor<Clock, native>>())
+        return e->deadline();
+    using working = // what outstanding_work.tracked makes of it
+        decltype(boost::asio::require(std::declval<const native&>(),
+                                      boost::asio::execution::outstanding_work.tracked));
+    if (const auto* e = ex.target<deadline_executor<Clock, working>>())
         return e->deadline();
     if (const auto* e = ex.target<deadline_executor<Clock, boost::asio::any_io_executor>>())
         return e->deadline();

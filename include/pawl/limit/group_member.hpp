@@ -462,7 +462,7 @@ struct group_limit {
 /// An operation that was cancelled by its group reports the cause.
 struct report_cause : limits_coroutines {
     template <class Signature>
-    using signature = Signature;
+    using signature = typename open_signature<Signature>::type;
 
     template <class Handler, class First, class... Rest>
         requires is_error<First>

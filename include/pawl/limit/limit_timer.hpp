@@ -81,6 +81,8 @@ public:
             home_->release();
     }
 
+    static constexpr bool is_callers = true;
+
     /// The limit is a user of the shard in its own right: another thread may destroy the timer and
     /// the context while this one is about to end the wait.
     void start(wait_operation& op) {

@@ -218,7 +218,7 @@ public:
     // --- for the wait --------------------------------------------------------------------------
 
     void wait_ended(const boost::system::error_code& ec) {
-        if (!this->was_cancelled()) {
+        if (any_end_counts || !this->was_cancelled()) {
             const limit_parties::emitter emitter = parties_.fire();
             if (emitter != limit_parties::emitter::none)
                 judge(verdict::who::limit, ec);
@@ -245,6 +245,10 @@ public:
     }
 
 private:
+    /// Whether a cancelled wait counts as one that has reached the limit.
+    static constexpr bool any_end_counts =
+        requires { Report::any_end_counts; } && requires { Timer::is_callers; };
+
     /// The handler in the caller's cancellation slot. It and the operation point at each other; the
     /// first to go clears the other's pointer. The signal may outlive the operation. It may also
     /// end before an operation that is destroyed with its context.

@@ -22,9 +22,9 @@
 
 #include <pawl/time/saturating.hpp>
 
+#include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/async_result.hpp>
-#include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/deferred.hpp>
 
@@ -78,6 +78,16 @@ template <class Limit, class Initiation>
         return no_executor();
 }
 
+/// Whether a handler asks for a default executor although it may have one of its own: an
+/// any_completion_handler, also within the adapters of Asio.
+template <class Handler>
+inline constexpr bool asks_for_executor = false;
+template <class... Signatures>
+inline constexpr bool asks_for_executor<boost::asio::any_completion_handler<Signatures...>> = true;
+template <template <class...> class Adapter, class... T>
+    requires(!requires { typename Adapter<T...>::executor_type; })
+inline constexpr bool asks_for_executor<Adapter<T...>> = (asks_for_executor<T> || ...);
+
 /// Starts an operation under a limit.
 template <class Initiation, class Limit, class Report, class... Signatures>
 class limited_initiation : public executor_of_initiation<Initiation> {
@@ -106,18 +116,30 @@ private:
     void launch(I&& initiation, Handler&& handler, Args&&... args) const {
         const auto& fallback = default_executor(limit_, initiation);
         // Not get_associated_executor(), which requires an executor as the fallback.
-        using associated = boost::asio::associated_executor<std::decay_t<Handler>,
-                                                            std::decay_t<decltype(fallback)>>;
-        using executor = std::decay_t<decltype(associated::get(handler, fallback))>;
+        using fallback_type = std::decay_t<decltype(fallback)>;
+        using associated = boost::asio::associated_executor<std::decay_t<Handler>, fallback_type>;
+        constexpr bool has_executor_for_time =
+            !std::is_same_v<fallback_type, no_executor> ||
+            !(std::is_same_v<typename associated::type, no_executor> ||
+              asks_for_executor<std::decay_t<Handler>>);
         static_assert(
-            !std::is_same_v<executor, no_executor>,
+            has_executor_for_time,
             "pawl: this limit has no executor to keep time on. Bind one to the completion handler, "
             "inside the limit: timeout(5s, bind_executor(ex, handler)); or pass a timer of your "
             "own.");
+        if constexpr (has_executor_for_time)
+            launch_on<associated>(fallback, std::forward<I>(initiation),
+                                  std::forward<Handler>(handler), std::forward<Args>(args)...);
+    }
+
+    template <class Associated, class Fallback, class I, class Handler, class... Args>
+    void launch_on(const Fallback& fallback, I&& initiation, Handler&& handler,
+                   Args&&... args) const {
+        using executor = std::decay_t<decltype(Associated::get(handler, fallback))>;
         if constexpr (requires { limit_.time.passed(); }) {
             if (limit_.time.passed())
                 return Report::template post_failure<typename first_signature<Signatures...>::type>(
-                    executor(associated::get(handler, fallback)), // a copy: the handler is moved
+                    executor(Associated::get(handler, fallback)), // a copy: the handler is moved
                     fallback, std::forward<Handler>(handler));
         }
         using operation =
@@ -132,7 +154,7 @@ private:
         if constexpr (has_executor<Initiation>)
             start(initiation.get_executor());
         else
-            start(executor(associated::get(handler, fallback)));
+            start(executor(Associated::get(handler, fallback)));
     }
 
     [[no_unique_address]] Initiation initiation_;
@@ -146,6 +168,12 @@ struct limited_token {
     Token token;
     Limit limit;
     boost::asio::cancellation_type_t type;
+
+    /// The same limit of another token.
+    template <class T>
+    [[nodiscard]] constexpr limited_token<std::decay_t<T>, Limit, Report> with(T&& other) const {
+        return {std::forward<T>(other), limit, type};
+    }
 };
 
 /// A limit without its completion token.
@@ -227,18 +255,20 @@ template <class... Args>
 constexpr void explain() {
     constexpr bool limit_is_missing =
         an_awaitable_object<std::tuple_element_t<0, std::tuple<Args...>>>;
+    constexpr bool foreign_timer = (a_foreign_timer<Args> || ...);
+    constexpr bool duration = (is_duration<Args> || ...);
+    constexpr bool time_point = (is_time_point<Args> || ...);
     static_assert(!limit_is_missing, "pawl: the limit comes first: timeout(5s, coroutine)");
-    static_assert(!(a_foreign_timer<Args> || ...),
+    static_assert(limit_is_missing || !foreign_timer,
                   "pawl: a limit needs a Pawl timer, not an Asio timer: use pawl::steady_timer, or "
                   "leave the timer out: timeout(5s)");
-    static_assert(!(is_duration<Args> || ...) || (a_foreign_timer<Args> || ...),
+    static_assert(limit_is_missing || foreign_timer || !duration,
                   "pawl: timeout_at and cancel_at take a point in time; for a duration write "
                   "timeout(5s) or cancel_after(5s)");
-    static_assert(!(is_time_point<Args> || ...),
+    static_assert(limit_is_missing || !time_point,
                   "pawl: timeout and cancel_after take a duration; for a point in time write "
                   "timeout_at(t) or cancel_at(t)");
-    static_assert((a_foreign_timer<Args> || ...) || (is_duration<Args> || ...) ||
-                      (is_time_point<Args> || ...) || limit_is_missing,
+    static_assert(limit_is_missing || foreign_timer || duration || time_point,
                   "pawl: a limit is a duration with a unit: timeout(5s) or timeout(timer, 5s), not "
                   "timeout(5); for timeout_at and cancel_at it is a point in time");
 }
@@ -282,13 +312,17 @@ public:
                                std::forward<Rest>(rest)...);
     }
 
-    /// Anything else is a mistake. Returns a limit type, so that there is only one error.
+    /// Anything else is a mistake. Returns a limit, or the coroutine, so that there is only one
+    /// error.
     template <class First, class... Rest>
         requires(!requires(const First& t) { Times::limit(t); } &&
                  !limits_on_timer<Times, std::decay_t<First>, std::decay_t<Rest>...>)
-    [[nodiscard]] constexpr auto operator()(First&&, Rest&&...) const {
+    [[nodiscard]] constexpr auto operator()(First&& first, Rest&&...) const {
         explain<std::decay_t<First>, std::decay_t<Rest>...>();
-        return limited<Report>(own_limit<limit_after<std::chrono::steady_clock>>{});
+        if constexpr (an_awaitable_object<std::decay_t<First>>)
+            return std::decay_t<First>(std::forward<First>(first));
+        else
+            return limited<Report>(own_limit<limit_after<std::chrono::steady_clock>>{});
     }
 };
 
@@ -360,6 +394,12 @@ auto operator&&(A&& a, B&& b) {
     return std::forward<A>(a) || std::forward<B>(b);
 }
 
+/// Converts from each token, but worse than a template parameter.
+struct any_token {
+    template <class T>
+    any_token(T&&) noexcept {}
+};
+
 /// The return_type of an async_result, if it has one. Initiating functions declared with
 /// BOOST_ASIO_INITFN_RESULT_TYPE need it, such as those of beast::ssl_stream.
 template <class Result>
@@ -400,6 +440,14 @@ public:
             initiation_type<Initiation>(std::forward<Initiation>(initiation), raw.limit, raw.type),
             raw.token, std::forward<Args>(args)...);
     }
+
+    /// A token that does not take these results. The other initiate() is better if it is viable.
+    template <class Initiation, class... Args>
+    static void initiate(Initiation&&, pawl::detail::any_token, Args&&...) {
+        static_assert(!std::is_same_v<Token, Token>,
+                      "pawl: the handler in a limit or group takes all results of the operation: "
+                      "timeout(5s, [](error_code ec, std::size_t n) { ... })");
+    }
 };
 
 template <class Limit, class Report, class... Signatures>
@@ -417,22 +465,6 @@ public:
         return boost::asio::async_result<token<Initiation>, Signatures...>::initiate(
             std::forward<Initiation>(initiation), token<Initiation>{{}, raw.limit, raw.type},
             std::forward<Args>(args)...);
-    }
-};
-
-/// A slot that is bound outside replaces the limit's slot, so the limit could not end the operation.
-template <class Token, class Slot, class Signature>
-    requires pawl::detail::is_limited<Token>
-class boost::asio::async_result<boost::asio::cancellation_slot_binder<Token, Slot>, Signature> {
-    static_assert(!pawl::detail::is_limited<Token>,
-                  "pawl: bind the cancellation slot inside the limit: "
-                  "timeout(5s, bind_cancellation_slot(slot, token))");
-
-public:
-    template <class Initiation, class Binder, class... Args>
-    static auto initiate(Initiation&& initiation, Binder&& binder, Args&&... args) {
-        return boost::asio::async_result<Token, Signature>::initiate(
-            std::forward<Initiation>(initiation), binder.get(), std::forward<Args>(args)...);
     }
 };
 

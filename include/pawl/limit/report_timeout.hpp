@@ -66,19 +66,27 @@ template <class T>
 inline constexpr bool is_error = std::is_same_v<std::decay_t<T>, boost::system::error_code> ||
                                  std::is_same_v<std::decay_t<T>, std::exception_ptr>;
 
-template <class Signature>
-struct timeout_signature;
-/// The result type of as_tuple for results that begin with an error.
+/// Whether results begin with the result of as_tuple, which begins with an error.
 template <class... Args>
-inline constexpr bool are_a_tuple = false;
-template <class First, class... Rest>
-inline constexpr bool are_a_tuple<std::tuple<First, Rest...>> = is_error<First>;
+inline constexpr bool hides_error = false;
+template <class First, class... Rest, class... More>
+inline constexpr bool hides_error<std::tuple<First, Rest...>, More...> = is_error<First>;
 
+/// The signature, if its error is not hidden.
+template <class Signature>
+struct open_signature;
 template <class R, class... Args>
-struct timeout_signature<R(Args...)> {
-    static_assert(!are_a_tuple<std::decay_t<Args>...>,
+struct open_signature<R(Args...)> {
+    static_assert(!hides_error<std::decay_t<Args>...>,
                   "pawl: put as_tuple inside: timeout(5s, as_tuple(token)), not "
                   "as_tuple(timeout(5s, token)), which hides the error code from timeout");
+    using type = R(Args...);
+};
+
+template <class Signature>
+struct timeout_signature;
+template <class R, class... Args>
+struct timeout_signature<R(Args...)> : open_signature<R(Args...)> {
     using type = R(boost::system::error_code, Args...);
 };
 template <class R, class First, class... Rest>

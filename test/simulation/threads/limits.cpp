@@ -151,9 +151,9 @@ struct limits::operation final : listener {
         if (!emitting) {
             if (std::exchange(limited, true))
                 broken("it is emitted twice");
-            if (lifted)
+            if (lifted && reports)
                 broken("it is emitted, and was lifted");
-            if (!all.hastens && steady_now() < limit_due)
+            if (!all.hastens && !lifted && steady_now() < limit_due)
                 broken("P1: it is early");
         }
         if (!pending)
@@ -185,6 +185,7 @@ struct limits::operation final : listener {
         if (clock && clock->rearm_after(std::chrono::nanoseconds(d)) != 0)
             limit_due = due;
     }
+    /// Lifts a limit of pawl::timeout, and reaches one of pawl::cancel_after.
     void lift() { lifted = (clock && clock->cancel() != 0) || lifted; }
 
     void completed(int, const error_code& ec, std::uint64_t) override {
@@ -233,7 +234,7 @@ struct limits::operation final : listener {
     void check_wait(const error_code& ec, std::int64_t now) const {
         if (must_not_start && ec != pawl::error::timed_out)
             broken("its deadline had passed, and it is told " + ec.message());
-        const bool limit_may = all.hastens || (!lifted && now >= limit_due);
+        const bool limit_may = all.hastens || (lifted ? !reports : now >= limit_due);
         if (!ec) {
             if (now < wait_due)
                 broken("P1: a wait under a limit is early");
