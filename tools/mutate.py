@@ -283,9 +283,9 @@ def call(*command: str) -> str:
 class Programs:
     """The test programs of one preset, compiled from one tree."""
 
-    def __init__(self, tree: Path, preset: str, jobs: int, flags: str = "-w") -> None:
+    def __init__(self, tree: Path, preset: str, jobs: int, flags: str = "-w", debug: str = "-O1") -> None:
         self.tree, self.preset, self.folder = tree, preset, tree / "build" / preset
-        self.jobs, self.flags = jobs, flags
+        self.jobs, self.flags, self.debug = jobs, flags, debug
         self.tests: dict[str, dict] = {}
 
     def configure(self) -> None:
@@ -293,7 +293,7 @@ class Programs:
             # No warnings: a switch has dead code. Some optimisation, for tests that take long.
             call("cmake", "-S", str(self.tree), "-B", str(self.folder), "--preset", self.preset,
                  "-D", "CMAKE_CXX_COMPILER=" + os.environ.get("CXX", "g++"), "-D", "CMAKE_CXX_FLAGS=" + self.flags,
-                 *(["-D", "CMAKE_CXX_FLAGS_DEBUG=-O1"] if self.preset == "debug" else []),
+                 *(["-D", "CMAKE_CXX_FLAGS_DEBUG=" + self.debug] if self.preset == "debug" else []),
                  "-D", "PAWL_BUILD_EXAMPLES=OFF", "-D", "PAWL_BUILD_BENCH=OFF", "-D", "PAWL_INSTALL=OFF")
             self.read_tests()
 

@@ -24,8 +24,8 @@ template arguments, constexpr variables, enumerators, case labels, consteval), w
 How it works
   As in tools/mutate.py, one build contains all chosen defects, and the environment variable PAWL_MUTANT selects one. A
   defect that does not compile is dropped where the compiler complains, and remembered. Then each test program runs once
-  without a defect, and logs the defects that it reaches: only these programs run for a defect. Programs are built in two
-  steps: the ones that most likely notice a defect, and all others only for survivors of these.
+  without a defect, and logs the defects that it reaches: only these programs run for a defect. Programs are built a few at
+  a time, first those that most likely notice a defect, and only as long as defects survive.
 
 What counts
   asserted   a failed check, a failed assertion of the library, an abort
@@ -567,7 +567,8 @@ class Tree:
         self.tree, self.jobs = tree, jobs
         self.known = set(json.loads(DROPPED.read_text())) if DROPPED.is_file() else set()
         self.chosen = [m for m in chosen if m.key not in self.known]
-        self.programs = Programs(tree, "debug", jobs, "-w -Wno-narrowing")
+        # Not optimised: compiling takes longer than the tests.
+        self.programs = Programs(tree, "debug", jobs, "-w -Wno-narrowing", "-O0")
         self.plant()
 
     def plant(self) -> None:
@@ -674,21 +675,33 @@ class Campaign:
         self.tree.programs.configure()
         everything = {t for t in self.tree.programs.tests if re.search(ALL_PROGRAMS, t) and re.search(self.wanted, t)}
         likely = {t for t in everything for m in todo if re.search(next(r for f, r in LIKELY if re.search(f, m.file)), t)}
-        for names in (likely,) if self.only_likely else (likely, everything - likely):
+        names = sorted(everything, key=lambda t: (t not in likely, t.split("_")[0] == "race", self.size(t)))
+        if self.only_likely:
+            names = names[: len(likely)]
+        for at in range(0, len(names), 6):
             todo = [m for m in self.tree.chosen if not self.asserted(m)]
-            if todo and names:
-                self.try_with(names, todo)
+            if todo:
+                self.try_with(names[at : at + 6], todo)
         for m in self.tree.chosen:
             if not self.asserted(m):
                 self.verdicts.add(m, *self.worst(m), self.kept_as)
 
-    def try_with(self, names: set[str], todo: list[Made]) -> None:
-        print(f"building {len(names)} test programs", flush=True)
-        self.tree.build(names)
-        self.each(self.first_run, sorted(names))
-        todo = [m for m in todo if m in set(self.tree.chosen)]
-        print(f"they pass without a defect; trying {len(todo)} defects", flush=True)
+    def size(self, test: str) -> int:
+        """Of the source of a program: small ones are built first."""
+        folder, _, name = test.partition("_")
+        source = ROOT / "test" / folder / f"{name}.cpp"
+        return source.stat().st_size if source.is_file() else 100_000
+
+    def try_with(self, names: list[str], todo: list[Made]) -> None:
+        print(f"building {' '.join(names)}", flush=True)
+        self.tree.build(set(names))
+        self.each(self.first_run, names)
+        planted = set(self.tree.chosen)
+        todo = [m for m in todo if m in planted and any(m.number in self.reached[n] for n in names)]
+        print(f"they pass without a defect, and reach {len(todo)} of the {len(planted)} defects", flush=True)
         self.each(lambda m: self.try_one(m, names), todo)
+        left = sum(not self.asserted(m) for m in self.tree.chosen)
+        print(f"{left} of {len(self.tree.chosen)} are left", flush=True)
 
     def each(self, f, items: list) -> None:
         with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
@@ -715,7 +728,7 @@ class Campaign:
                     return verdict, name, run.said
         return "survived", "", "reached" if any(m.number in r for r in self.reached.values()) else "not reached"
 
-    def try_one(self, m: Made, names: set[str]) -> None:
+    def try_one(self, m: Made, names: list[str]) -> None:
         tried = self.said.setdefault(m, {})
         able = [n for n in names if m.number in self.reached[n]]
         for name in sorted(able, key=lambda n: (self.seconds[n] + 0.1) / (1 + self.kills[f"{m.file} {n}"])):
@@ -728,7 +741,6 @@ class Campaign:
                 self.verdicts.add(m, "asserted", name, run.said, self.kept_as)
                 return
             tried[name] = run
-        print(f"  {self.worst(m)[0] + (' so far' if len(names) < len(self.reached) else ''):12} {m}", flush=True)
 
 
 # ---- the report ---------------------------------------------------------------------------------
@@ -760,7 +772,7 @@ def main() -> int:
                         help="only of this header or folder below include/pawl; public: the headers that users include; "
                              "tools/migrate: by tools/mutate_migrate.py")
     parser.add_argument("--since", metavar="COMMIT", help="only of lines that have changed since then; with --sample: these first")
-    parser.add_argument("--sample", type=int, metavar="N", help="a random sample of N; without --file from one folder")
+    parser.add_argument("--sample", type=int, metavar="N", help="a random sample of N; without --file from one folder, which is drawn, too")
     parser.add_argument("--seed", default=datetime.date.today().isoformat(), help="seed of the sample (default: today's date)")
     parser.add_argument("--tests", default=ALL_PROGRAMS, metavar="R", help="only run test programs that match R")
     parser.add_argument("--likely", action="store_true", help="only run the test programs that most likely notice a defect")
@@ -807,11 +819,11 @@ def main() -> int:
     if arguments.sample is not None:
         print(f"seed: {arguments.seed}")
         draw = random.Random(arguments.seed)
-        draw.shuffle(first)
+        if not arguments.file:  # of one folder, so that few programs are needed
+            folder = draw.choice(sorted({folder_of(m.file) for m in first or chosen}))
+            first, chosen = ([m for m in these if folder_of(m.file) == folder] for these in (first, chosen))
         others = [m for m in chosen if m not in set(first)]
-        if not arguments.file and others:
-            folder = draw.choice(sorted({folder_of(m.file) for m in others}))
-            others = [m for m in others if folder_of(m.file) == folder]
+        draw.shuffle(first)
         draw.shuffle(others)
         chosen = (first + others)[: arguments.sample]
     elif arguments.since:
