@@ -54,7 +54,6 @@ import datetime
 import hashlib
 import json
 import os
-import random
 import re
 import subprocess
 import sys
@@ -296,6 +295,11 @@ class Maker:
         words = {self.of(c) for c in node.children if c.type in ("type_qualifier", "storage_class_specifier")}
         if "constexpr" in words or "constinit" in words:
             return self.within("evaluated by the compiler", node.children)
+        if node.type == "field_declaration" and (d := node.child_by_field_name("declarator")) and "function" in d.type:
+            for child in node.children:
+                if child != node.child_by_field_name("default_value"):  # of a pure virtual function
+                    self.walk(child)
+            return
         if node.type == "field_declaration" and "static" not in words:
             return self.with_name("member " + self.declared(node), node.children)
         for child in node.children:
@@ -818,14 +822,13 @@ def main() -> int:
         first = [m for m in chosen if any(l in lines.get(m.file, ()) for l in range(m.line, m.last_line + 1))]
     if arguments.sample is not None:
         print(f"seed: {arguments.seed}")
-        draw = random.Random(arguments.seed)
+        # By a hash, so that a change of one header leaves the sample of the others as it is.
+        draw = lambda text: hashlib.sha256(f"{arguments.seed} {text}".encode()).digest()
         if not arguments.file:  # of one folder, so that few programs are needed
-            folder = draw.choice(sorted({folder_of(m.file) for m in first or chosen}))
+            folder = min({folder_of(m.file) for m in first or chosen}, key=draw)
             first, chosen = ([m for m in these if folder_of(m.file) == folder] for these in (first, chosen))
-        others = [m for m in chosen if m not in set(first)]
-        draw.shuffle(first)
-        draw.shuffle(others)
-        chosen = (first + others)[: arguments.sample]
+        changed = set(first)
+        chosen = sorted(chosen, key=lambda m: (m not in changed, draw(m.key)))[: arguments.sample]
     elif arguments.since:
         chosen = first
     if arguments.list:

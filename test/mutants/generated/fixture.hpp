@@ -45,9 +45,7 @@ struct mover {
     int& b_; // decltype(b_)() does not compile
 };
 
-inline int difference(int from, int to) {
-    return to - from;
-}
+inline int difference(int from, int to) { return to - from; }
 
 inline int chosen(int a, int b, bool c) {
     if (a < b && /* a comment ( */ !c)
