@@ -18,7 +18,7 @@ What is made (operator: change)
                the same type in this header
 
 What is left out, and counted as such: code that only the compiler evaluates (if constexpr, requires, static_assert,
-template arguments, constexpr variables, enumerators, case labels, consteval), what does not compile, checks
+template arguments, constexpr variables, enumerators, case labels, consteval), what does not compile, defaulted moves, checks
 (PAWL_ASSERT, *_invariant.hpp: no test can notice a weaker check), and calls that only make a program faster.
 
 How it works
@@ -273,6 +273,8 @@ class Maker:
         text = " ".join(self.of(c) for c in head)
         before = self.function, self.calls
         name = self.declared(node)
+        if "&&" in text and any(c.type == "default_method_clause" for c in node.children):
+            self.skipped["a defaulted move"] += 1
         parameters = re.search(r"\(\s*(?:const\s+)?([\w:]+)(?:<.*>)?\s*&&\s*\w*\)", text)
         if parameters and name == parameters[1]:
             name += " (move constructor)"
@@ -778,6 +780,7 @@ def main() -> int:
     parser.add_argument("--since", metavar="COMMIT", help="only of lines that have changed since then; with --sample: these first")
     parser.add_argument("--sample", type=int, metavar="N", help="a random sample of N; without --file from one folder, which is drawn, too")
     parser.add_argument("--seed", default=datetime.date.today().isoformat(), help="seed of the sample (default: today's date)")
+    parser.add_argument("--survivors", action="store_true", help="only those that no assertion has killed in earlier runs")
     parser.add_argument("--tests", default=ALL_PROGRAMS, metavar="R", help="only run test programs that match R")
     parser.add_argument("--likely", action="store_true", help="only run the test programs that most likely notice a defect")
     parser.add_argument("--at-least", type=float, default=0, metavar="PERCENT", help="fail if fewer die by assertions")
@@ -816,6 +819,9 @@ def main() -> int:
     if arguments.file:
         wanted = [f.removeprefix("include/pawl/").rstrip("/") for f in arguments.file]
         chosen = [m for m in made if any(m.file == f or m.file.startswith(f + "/") or (f == "public" and "/" not in m.file) for f in wanted)]
+    if arguments.survivors:
+        kept = Verdicts().of
+        chosen = [m for m in chosen if m.key in kept and kept[m.key]["verdict"] != "asserted"]
     first: list[Made] = []
     if arguments.since:
         lines = changed_lines(arguments.since)

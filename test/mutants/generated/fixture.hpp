@@ -63,6 +63,10 @@ inline int sum(int to) {
     return result;
 }
 
+struct moved_by_the_compiler { // left out
+    moved_by_the_compiler(moved_by_the_compiler&&) = default;
+};
+
 static_assert(twice<only_compiled>(2) == 4); // a defect is not selected at compile time
 
 } // namespace fixture

@@ -39,32 +39,32 @@ EXPECTED = """\
 38 constant in mover (move constructor): 0 => 1
 38 moved_member in mover (move constructor): b_(other.b_) => decltype(b_)()
 40 moved_member in operator= (move): a_ = other.a_; => nothing
-53 negated in chosen: a < b && !c => !(a < b && !c)
-53 true in chosen: a < b => true
-53 false in chosen: a < b => false
-53 true in chosen: !c => true
-53 false in chosen: !c => false
-53 comparison in chosen: a < b => a <= b
-54 swapped in chosen: difference(a, b) => difference(b, a)
-55 negated in chosen: c => !(c)
-55 true in chosen: c => true
-55 false in chosen: c => false
-55 constant in chosen: 8 => 9
-55 constant in chosen: 8 => 7
-55 constant in chosen: 5 => 6
-55 constant in chosen: 5 => 4
-59 constant in sum: 0 => 1
-60 false in sum: i <= to => false
-60 comparison in sum: i <= to => i < to
-60 constant in sum: 1 => 2
-60 constant in sum: 1 => 0
-61 negated in sum: i == 4 => !(i == 4)
-61 true in sum: i == 4 => true
-61 false in sum: i == 4 => false
-61 constant in sum: 4 => 5
-61 constant in sum: 4 => 3
-62 statement in sum: continue; => nothing
-63 statement in sum: result += twice<only_compiled>(i + to); => nothing
+51 negated in chosen: a < b && !c => !(a < b && !c)
+51 true in chosen: a < b => true
+51 false in chosen: a < b => false
+51 true in chosen: !c => true
+51 false in chosen: !c => false
+51 comparison in chosen: a < b => a <= b
+52 swapped in chosen: difference(a, b) => difference(b, a)
+53 negated in chosen: c => !(c)
+53 true in chosen: c => true
+53 false in chosen: c => false
+53 constant in chosen: 8 => 9
+53 constant in chosen: 8 => 7
+53 constant in chosen: 5 => 6
+53 constant in chosen: 5 => 4
+57 constant in sum: 0 => 1
+58 false in sum: i <= to => false
+58 comparison in sum: i <= to => i < to
+58 constant in sum: 1 => 2
+58 constant in sum: 1 => 0
+59 negated in sum: i == 4 => !(i == 4)
+59 true in sum: i == 4 => true
+59 false in sum: i == 4 => false
+59 constant in sum: 4 => 5
+59 constant in sum: 4 => 3
+60 statement in sum: continue; => nothing
+61 statement in sum: result += twice<only_compiled>(i + to); => nothing
 """
 
 PROGRAM = r"""
@@ -108,7 +108,7 @@ class Fixture(unittest.TestCase):
     def test_each_operator_makes_what_is_expected(self) -> None:
         shown = [f"{m.line} {m.operator} in {m.function}: {m.old} => {m.new or 'nothing'}" for m in self.made]
         self.assertEqual(EXPECTED.splitlines(), shown)
-        self.assertEqual({"evaluated by the compiler": 14, "a check": 2}, dict(self.skipped))
+        self.assertEqual({"evaluated by the compiler": 14, "a check": 2, "a defaulted move": 1}, dict(self.skipped))
 
     def test_a_key_does_not_change_with_the_lines_around_it(self) -> None:
         moved, _ = generate.make("fixture.hpp", self.text.replace("struct mover {", "\n\nstruct mover {\n"))
