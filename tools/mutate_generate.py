@@ -225,8 +225,8 @@ class Maker:
             self.swaps(node)
         elif kind in ("if_statement", "while_statement", "do_statement", "for_statement", "conditional_expression"):
             return self.conditional(node)
-        elif kind == "case_statement":
-            value = node.child_by_field_name("value")
+        elif kind in ("case_statement", "preproc_if", "preproc_elif"):
+            value = node.child_by_field_name("value" if kind == "case_statement" else "condition")
             self.within("evaluated by the compiler", [value] if value else [])
             for child in node.children:
                 if child != value:
@@ -297,7 +297,7 @@ class Maker:
         words = {self.of(c) for c in node.children if c.type in ("type_qualifier", "storage_class_specifier")}
         if "constexpr" in words or "constinit" in words:
             return self.within("evaluated by the compiler", node.children)
-        if node.type == "field_declaration" and (d := node.child_by_field_name("declarator")) and "function" in d.type:
+        if node.type == "field_declaration" and re.search(r"\bvirtual\b", self.of(node)):
             for child in node.children:
                 if child != node.child_by_field_name("default_value"):  # of a pure virtual function
                     self.walk(child)
