@@ -706,8 +706,10 @@ class Campaign:
         todo = [m for m in todo if m in planted and any(m.number in self.reached[n] for n in names)]
         print(f"they pass without a defect, and reach {len(todo)} of the {len(planted)} defects", flush=True)
         self.each(lambda m: self.try_one(m, names), todo)
-        left = sum(not self.asserted(m) for m in self.tree.chosen)
-        print(f"{left} of {len(self.tree.chosen)} are left", flush=True)
+        left = [m for m in self.tree.chosen if not self.asserted(m)]
+        for m in left:  # kept so that the table is right if this run ends early
+            self.verdicts.add(m, *self.worst(m), "unfinished")
+        print(f"{len(left)} of {len(self.tree.chosen)} are left", flush=True)
 
     def each(self, f, items: list) -> None:
         with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
