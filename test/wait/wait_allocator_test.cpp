@@ -67,17 +67,23 @@ BOOST_AUTO_TEST_CASE(P8_a_freed_block_is_used_again_without_the_heap, *if_kept) 
 }
 
 // Asio's allocator is excluded: its heap use is not counted here.
-BOOST_AUTO_TEST_CASE(P8_a_block_of_the_largest_size_is_kept_too, *if_kept) {
-    wait_allocator<sized<block_cache::most_bytes>> alloc;
-    void* const first = alloc.allocate(1);
-    alloc.deallocate(static_cast<sized<block_cache::most_bytes>*>(first), 1);
+template <class T>
+void check_that_it_is_kept() {
+    wait_allocator<T> alloc;
+    T* const first = alloc.allocate(1);
+    alloc.deallocate(first, 1);
     const auto before = counted_new::calls.load();
 
-    void* const again = block_cache::allocate(block_cache::most_bytes);
+    void* const again = block_cache::allocate(sizeof(T));
 
-    BOOST_TEST(again == first);
+    BOOST_TEST(again == static_cast<void*>(first));
     BOOST_TEST(counted_new::calls.load() == before);
-    block_cache::deallocate(again, block_cache::most_bytes);
+    block_cache::deallocate(again, sizeof(T));
+}
+
+BOOST_AUTO_TEST_CASE(P8_a_block_of_the_largest_size_or_alignment_is_kept_too, *if_kept) {
+    check_that_it_is_kept<sized<block_cache::most_bytes>>();
+    check_that_it_is_kept<std::max_align_t>();
 }
 
 BOOST_AUTO_TEST_CASE(P8_a_burst_of_waits_is_kept, *if_kept) {
