@@ -8,6 +8,10 @@
 
 #include "service/counted_new.hpp"
 
+#if PAWL_DETAIL_POSIX
+#include <pthread.h>
+#endif
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -180,6 +184,26 @@ BOOST_AUTO_TEST_CASE(blocks_may_be_freed_after_the_thread_has_given_up_those_it_
     }).join();
     BOOST_TEST(counted_new::live == before);
 }
+
+#if PAWL_DETAIL_POSIX
+// The keys of a thread are looked at after its variables, and here this one after that of the cache.
+BOOST_AUTO_TEST_CASE(blocks_may_be_freed_by_the_last_key_of_a_thread, *if_kept) {
+    void* const first = block_cache::allocate(100);
+    block_cache::deallocate(first, 100); // makes the key of the cache
+    pthread_key_t last;
+    BOOST_REQUIRE(pthread_key_create(&last, [](void* block) {
+                      block_cache::deallocate(block, 100);
+                      block_cache::deallocate(block_cache::allocate(100), 100);
+                  }) == 0);
+    const auto before = counted_new::live.load();
+    std::thread([&] {
+        block_cache::deallocate(block_cache::allocate(100), 100);
+        pthread_setspecific(last, block_cache::allocate(100));
+    }).join();
+    BOOST_TEST(counted_new::live == before);
+    pthread_key_delete(last);
+}
+#endif
 
 BOOST_AUTO_TEST_CASE(a_block_may_be_freed_by_another_thread) {
     const auto before = counted_new::live.load();
