@@ -246,7 +246,7 @@ class Programs:
             call("cmake", "-S", str(self.tree), "-B", str(self.folder), "--preset", self.preset,
                  "-D", "CMAKE_CXX_COMPILER=" + os.environ.get("CXX", "g++"), "-D", "CMAKE_CXX_FLAGS=-w",
                  *(["-D", "CMAKE_CXX_FLAGS_DEBUG=-O1"] if self.preset == "debug" else []),
-                 "-D", "PAWL_BUILD_EXAMPLES=OFF", "-D", "PAWL_BUILD_BENCH=OFF", "-D", "PAWL_INSTALL=OFF")
+                 "-D", "PAWL_TESTS_TOGETHER=OFF", "-D", "PAWL_BUILD_EXAMPLES=OFF", "-D", "PAWL_BUILD_BENCH=OFF", "-D", "PAWL_INSTALL=OFF")
             self.configured = True
         call("cmake", "--build", str(self.folder), "--parallel", str(os.cpu_count()), "--target", *sorted(names))
         listed = json.loads(call("ctest", "--test-dir", str(self.folder), "--show-only=json-v1"))

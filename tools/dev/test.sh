@@ -1,0 +1,56 @@
+#: test [--preset P] [--compiler C] [--only R] [-- CTEST-ARGUMENTS]
+#:                                  build and run the tests; README.md says how long that takes, and what it installs
+#:                                  R: a regular expression; only test programs and examples with a matching name
+#:                                  P: release (default; compiled without optimisation, which is faster), debug, asan+ubsan, tsan,
+#:                                  optimised (everything as users compile it), optimised+assertions
+#:                                  C: g++ (default), clang++, g++-13, clang++-19, ...
+#: test --platform F [--only R | --all] [-- CTEST-ARGUMENTS]
+#:                                  run tests for another platform: hello_timer, waits, test vectors of the time structures;
+#:                                  without emulation also the contract and races; R: as above; --all: all programs that can run
+#:                                  F: windows (MinGW-w64, Wine), libc++ (clang++-19), select (Asio without epoll and timerfd),
+#:                                  io_uring, x86 (32 bit), arm64, s390x (qemu)
+
+if [[ ${1-} == --platform ]]; then
+    source tools/dev/lib/platform.sh
+    platform= only= all=
+    take_options "platform only" "$@"
+    set -- "${rest[@]}"
+    [[ ${1-} != --all ]] || { all=1 && shift; }
+    [[ -z $all || -z $only ]] || misused "--only and --all exclude each other"
+    (($# == 0)) || [[ $1 == -- ]] || misused "test --platform does not know '$1'"
+    (($# == 0)) || shift
+    test_platform "$platform" "$only" "$all" "$@"
+    exit
+fi
+
+preset=release compiler=g++ only= targets=(all)
+take_options "preset compiler only" "$@"
+set -- "${rest[@]}"
+(($# == 0)) || [[ $1 == -- ]] || misused "test does not know '$1'"
+(($# == 0)) || shift
+preset_start "$preset"
+need curl:curl git:git openssl:openssl python3:python3 lua5.4:lua5.4 redis-server:redis-server
+[[ $preset == *san* ]] || need spin:spin
+
+# wanted: the targets that --only names, among those of the folder.
+wanted() { cmake --build "$dir" --target help | sed -n 's/^\([a-z0-9_]*\): phony$/\1/p' | grep -E -- "$only" | grep -v _together_; }
+
+configure "$preset" "$compiler"
+[[ $preset != optimised ]] || targets+=(all_verify_interface_header_sets)
+if [[ -n $only ]]; then
+    mapfile -t targets < <(wanted)
+    ((${#targets[@]})) || die "no test program and no example matches $only; their names: cmake --build $dir --target help"
+    # A few are compiled faster alone than with their neighbours, and in a folder of its own.
+    if ((${#targets[@]} <= 3)) && grep -q '^PAWL_TESTS_TOGETHER:BOOL=ON' "$dir/CMakeCache.txt"; then
+        unlock
+        folder_suffix=-alone
+        configure "$preset" "$compiler" -D PAWL_TESTS_TOGETHER=OFF >/dev/null
+    fi
+    # An example and a benchmark have tests whose names say so.
+    set -- -R "^(example_)?($(IFS='|' && printf '%s' "${targets[*]}"))(_beside_a_thread)?\$" "$@"
+fi
+compile "${targets[@]}"
+if [[ -n $only ]] && ctest --test-dir "$dir" -N "$@" | grep -q '^Total Tests: 0$'; then
+    die "no test runs ${targets[*]} alone. Built below $dir; the scripts that use it: ctest --test-dir $dir -N"
+fi
+"${steady[@]}" ctest --test-dir "$dir" --output-on-failure --no-tests=error --parallel "$(nproc)" "$@"
