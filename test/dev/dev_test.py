@@ -29,7 +29,8 @@ echo "end cmake $*" >>"$CALLS"
 """
 CTEST = """#!/bin/sh
 echo "ctest $*" >>"$CALLS"
-case "$*" in *" -N "*) case "$*" in *slack*) echo "Total Tests: 1" ;; *) echo "Total Tests: 0" ;; esac ;; esac
+case "$*" in *" -N"*) echo "  Test #1: model_wakeup"
+case "$*" in *slack*|*wakeup*) echo "Total Tests: 1" ;; *) echo "Total Tests: 0" ;; esac ;; esac
 """
 
 failures: list[str] = []
@@ -124,7 +125,12 @@ def only_finds_a_test_by_its_name(dev: Copy) -> None:
     status, said = dev.run("dev", "test", "--only", "^http_server$")
     expect("no test", status == 1 and "no test runs http_server" in said and "No tests" not in said, said)
     status, said = dev.run("dev", "test", "--only", "nothing_like_it")
-    expect("no program", status == 1 and "no test program and no example matches nothing_like_it" in said, said)
+    expect("no program", status == 1 and "nothing matches nothing_like_it" in said, said)
+    before = len(dev.called())
+    status, said = dev.run("dev", "test", "--only", "wakeup")
+    calls = dev.called()[before:]
+    expect("a test without a program", status == 0 and any("(model_wakeup)" in call for call in calls)
+           and not any("cmake --build" in call and "--parallel" in call for call in calls), str(calls))
 
 
 def who_may_not_write_to_the_prefix_is_told_another(dev: Copy) -> None:

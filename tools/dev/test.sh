@@ -1,6 +1,6 @@
 #: test [--preset P] [--compiler C] [--only R] [-- CTEST-ARGUMENTS]
 #:                                  build and run the tests; README.md says how long that takes, and what it installs
-#:                                  R: a regular expression; only test programs and examples with a matching name
+#:                                  R: a regular expression; only tests, their programs and examples with a matching name
 #:                                  P: release (default; compiled without optimisation, which is faster), debug, asan+ubsan, tsan,
 #:                                  optimised (everything as users compile it), optimised+assertions
 #:                                  C: g++ (default), clang++, g++-13, clang++-19, ...
@@ -38,18 +38,20 @@ wanted() { cmake --build "$dir" --target help | sed -n 's/^\([a-z0-9_]*\): phony
 configure "$preset" "$compiler"
 [[ $preset != optimised ]] || targets+=(all_verify_interface_header_sets)
 if [[ -n $only ]]; then
+    # A test that needs a program has a target of its name. Others, such as the models, need none.
     mapfile -t targets < <(wanted)
-    ((${#targets[@]})) || die "no test program and no example matches $only; their names: cmake --build $dir --target help"
+    mapfile -t tests < <(ctest --test-dir "$dir" -N | sed -n 's/^ *Test *#[0-9]*: //p' | grep -E -- "$only")
+    ((${#targets[@]} + ${#tests[@]})) || die "nothing matches $only; the names of the tests: ctest --test-dir $dir -N"
     # A few are compiled faster alone than with their neighbours, and in a folder of its own.
-    if ((${#targets[@]} <= 3)) && grep -q '^PAWL_TESTS_TOGETHER:BOOL=ON' "$dir/CMakeCache.txt"; then
+    if ((${#targets[@]} && ${#targets[@]} <= 3)) && grep -q '^PAWL_TESTS_TOGETHER:BOOL=ON' "$dir/CMakeCache.txt"; then
         unlock
         folder_suffix=-alone
         configure "$preset" "$compiler" -D PAWL_TESTS_TOGETHER=OFF >/dev/null
     fi
-    # An example and a benchmark have tests whose names say so.
-    set -- -R "^(example_)?($(IFS='|' && printf '%s' "${targets[*]}"))(_beside_a_thread)?\$" "$@"
+    names=("${targets[@]}" "${tests[@]}")
+    set -- -R "^(example_)?($(IFS='|' && printf '%s' "${names[*]}"))(_beside_a_thread)?\$" "$@"
 fi
-compile "${targets[@]}"
+((!${#targets[@]})) || compile "${targets[@]}"
 if [[ -n $only ]] && ctest --test-dir "$dir" -N "$@" | grep -q '^Total Tests: 0$'; then
     die "no test runs ${targets[*]} alone. Built below $dir; the scripts that use it: ctest --test-dir $dir -N"
 fi
