@@ -1,7 +1,7 @@
 #: fuzz [--seconds N] [--target T] [--compiler C]
 #:                                  fuzz the time structures against their models, starting from test/fuzz/corpus
-#:                                  N: total, 60 (default); T: as in test/fuzz/T_fuzz.cpp (default: each of them in turn); seed: PAWL_SEED
-#:                                  C: clang++-19 (default), clang++, ...
+#:                                  N: total, 60 (default); T: as in test/fuzz/T_fuzz.cpp (default: each of them in turn)
+#:                                  PAWL_SEED in the environment is the seed; C: clang++-19 (default), clang++, ...
 
 seconds=60 target= compiler=clang++-19
 take_options "seconds target compiler" "$@"
@@ -22,8 +22,8 @@ for each in "${targets[@]}"; do
     found=build/fuzz/$each # inputs that reach code that no other input has reached
     mkdir -p "$found"
     "${steady[@]}" "$dir/test/fuzz_$each" -max_total_time=$(((seconds + ${#targets[@]} - 1) / ${#targets[@]})) \
-        -seed=$((${PAWL_SEED:-0} % 2147483647)) -max_len=1500 -timeout=10 -verbosity=0 -print_final_stats=1 -artifact_prefix="build/fuzz/$each-" \
-        "$found" "test/fuzz/corpus/$each" >"$found.log" 2>&1 || {
+        -seed=$((${PAWL_SEED:-0} % 2147483647)) -max_len=1500 -timeout=10 -verbosity=0 -print_final_stats=1 \
+        -artifact_prefix="build/fuzz/$each-" "$found" "test/fuzz/corpus/$each" >"$found.log" 2>&1 || {
         cat "$found.log"
         die "$each fails with the input that is named above." \
             "To see its calls: PAWL_TRACE=1 ${steady[*]}${steady[*]:+ }$dir/test/fuzz_$each INPUT"
