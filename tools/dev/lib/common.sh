@@ -50,6 +50,7 @@ need() {
 lock_folder() {
     mkdir -p "$1"
     exec {lock}<"$1"
+    command -v flock >/dev/null || return 0 # not on Linux
     if ! flock --nonblock "$lock"; then
         printf 'dev: %s is in use by %s; waiting for its end\n' "$1" "$(cat "$1/.dev_holder" 2>/dev/null || echo "another ./dev")" >&2
         flock "$lock"
