@@ -294,7 +294,7 @@ class Programs:
             call("cmake", "-S", str(self.tree), "-B", str(self.folder), "--preset", self.preset,
                  "-D", "CMAKE_CXX_COMPILER=" + os.environ.get("CXX", "g++"), "-D", "CMAKE_CXX_FLAGS=" + self.flags,
                  *(["-D", "CMAKE_CXX_FLAGS_DEBUG=" + self.debug] if self.preset == "debug" else []),
-                 "-D", "PAWL_BUILD_EXAMPLES=OFF", "-D", "PAWL_BUILD_BENCH=OFF", "-D", "PAWL_INSTALL=OFF")
+                 "-D", "PAWL_TESTS_TOGETHER=OFF", "-D", "PAWL_BUILD_EXAMPLES=OFF", "-D", "PAWL_BUILD_BENCH=OFF", "-D", "PAWL_INSTALL=OFF")
             self.read_tests()
 
     def read_tests(self) -> None:
