@@ -58,6 +58,13 @@
 #define PAWL_DETAIL_ALWAYS_INLINE
 #endif
 
+// __atomic_load() and the like. std::atomic_ref does the same, but libc++ before 19 has none.
+#if defined(__GNUC__)
+#define PAWL_DETAIL_ATOMIC_BUILTINS 1
+#else
+#define PAWL_DETAIL_ATOMIC_BUILTINS 0
+#endif
+
 // MinGW-w64's g++ frees thread-local variables before it destroys them, so their contents would be
 // lost.
 #if defined(__MINGW32__) && !defined(__clang__)
