@@ -77,7 +77,17 @@
 #include <intrin.h>
 #endif
 
+#include <cstddef>
+
 namespace pawl::detail {
+
+/// Separates data that different threads write. Not std::hardware_destructive_interference_size,
+/// which depends on compiler flags.
+#if defined(__APPLE__) && defined(__aarch64__)
+inline constexpr std::size_t cache_line = 128;
+#else
+inline constexpr std::size_t cache_line = 64;
+#endif
 
 /// Prefetches the cache line at `p` for reading. `p` may be any address. No effect if the compiler
 /// has no prefetch.
