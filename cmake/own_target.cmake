@@ -47,15 +47,20 @@ if(PAWL_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     target_link_options(pawl_own_flags INTERFACE -shared-libsan "LINKER:-rpath,${runtime}")
 endif()
 
-# For programs whose results do not depend on optimisation: half the compile time.
-set(pawl_unoptimised $<$<CONFIG:Release>:-O0>)
-if(MINGW) # whose object files and strings are too big otherwise
-    set(pawl_unoptimised $<$<CONFIG:Release>:-O1>)
+# For programs whose results do not depend on optimisation, which is half of the compile time.
+set(pawl_unoptimised)
+if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT PAWL_OPTIMISED)
+    set(pawl_unoptimised -O0)
+    if(MINGW) # whose object files and strings are too big otherwise
+        set(pawl_unoptimised -O1)
+    endif()
 endif()
 
 if(PAWL_SANITIZE OR PAWL_BUILD_TESTS)
-    # Headers that nearly every program includes are compiled once. Without sanitizers only for PRECOMPILED targets, and
-    # not for examples and benchmarks: these show that each file includes what it uses.
+    # Headers that nearly every program includes are compiled once. In an optimised build only for PRECOMPILED targets, and
+    # not for examples and benchmarks: these show that each file includes what it uses. Not Boost.Test and Pawl: g++ 12
+    # emits the inline functions of a precompiled header again for each source. With these headers an empty source takes
+    # 2.2 s instead of 0.4, and a small test 6.2 s instead of 5.4.
     file(CONFIGURE OUTPUT precompiled.cpp CONTENT "")
     add_library(pawl_own_precompiled OBJECT "${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp")
     target_link_libraries(pawl_own_precompiled PRIVATE pawl_own_flags)
@@ -68,7 +73,7 @@ function(pawl_own_target target)
     cmake_parse_arguments(PARSE_ARGV 1 own "PRECOMPILED" "" "")
     target_link_libraries(${target} PRIVATE pawl_own_flags)
     set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
-    if(PAWL_SANITIZE OR own_PRECOMPILED)
+    if(PAWL_SANITIZE OR own_PRECOMPILED OR (pawl_unoptimised AND PAWL_BUILD_TESTS))
         target_precompile_headers(${target} REUSE_FROM pawl_own_precompiled)
     endif()
 endfunction()

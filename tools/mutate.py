@@ -9,6 +9,7 @@ How it works
   (pawl_mutant(N) ? (new) : (old)), a statement if (pawl_mutant(N)) {new} else {old}. The environment variable PAWL_MUTANT
   selects one. So each test program is compiled once, and run once per defect. A defect that cannot be selected at run
   time, such as one in a type or in a memory order, has build = "alone": its programs are compiled separately.
+  `./dev mutate --generate` makes defects of its own, from the syntax trees of the headers: see tools/mutate_generate.py.
 
 What counts
   A defect is killed if one of its programs reports a failed check, an unexpected exception, a failed assertion of the
@@ -61,19 +62,48 @@ NOTICED = [
     (re.compile(r"(ERROR: AddressSanitizer: \S+|WARNING: ThreadSanitizer: [\w ]+|runtime error: .*)"), "{0}"),
     (re.compile(r"(ERROR: LeakSanitizer.*)"), "{0}"),
 ]
+CRASHED = re.compile(r"fatal error: in .*?(signal: .*|memory access.*)")
 
-# Included by each header that has a defect.
+# Included by each header that has a defect. If PAWL_MUTANT_LOG names a file, the number of each defect that the program
+# reaches is appended to it, once.
 CHOICE = """#ifndef PAWL_MUTANT_HPP
 #define PAWL_MUTANT_HPP
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
 #include <cstdlib>
+#include <fcntl.h>
 #include <type_traits>
+#include <unistd.h>
 inline const unsigned long pawl_mutant_chosen = [] {
     const char* const chosen = std::getenv("PAWL_MUTANT");
     return chosen ? std::strtoul(chosen, nullptr, 10) : 0UL;
 }();
+inline const int pawl_mutant_log = [] {
+    const char* const log = std::getenv("PAWL_MUTANT_LOG");
+    return log ? ::open(log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666) : 0;
+}();
+inline void pawl_mutant_reached(std::uint32_t number) noexcept {
+    static std::atomic<std::uint32_t> seen[1U << 17];
+    for (std::uint32_t at = number;; ++at) {
+        std::uint32_t found = seen[at % (1U << 17)].load(std::memory_order_relaxed);
+        if (found == number)
+            return;
+        if (!found && seen[at % (1U << 17)].compare_exchange_strong(found, number, std::memory_order_relaxed))
+            break;
+        if (found == number)
+            return;
+    }
+    const int before = errno;
+    if (::write(pawl_mutant_log, &number, sizeof number) != sizeof number)
+        std::abort();
+    errno = before;
+}
 constexpr bool pawl_mutant(unsigned long number) noexcept {
     if (std::is_constant_evaluated())
         return false;
+    if (pawl_mutant_log > 0)
+        pawl_mutant_reached(static_cast<std::uint32_t>(number));
     return pawl_mutant_chosen == number;
 }
 #endif
@@ -82,6 +112,16 @@ constexpr bool pawl_mutant(unsigned long number) noexcept {
 
 class Bad(Exception):
     """An error, as one sentence."""
+
+
+@dataclass
+class Outcome:
+    """What a run of a test program says about a defect."""
+
+    kind: str  # noticed, hangs, crashes, passes
+    said: str
+    seconds: float
+    status: int = 0
 
 
 @dataclass
@@ -112,6 +152,13 @@ class Mutant:
     def statement(self) -> bool:
         old = self.old.rstrip()
         return old.endswith(";") or (old.endswith("}") and ";" in old)
+
+    @property
+    def around(self) -> tuple[str, str]:
+        """What comes before and after the old text, so that the defect can be selected at run time."""
+        if self.statement:
+            return f"if (::pawl_mutant({self.number}UL)) {{ {self.new} }} else {{ ", " }"
+        return f"(::pawl_mutant({self.number}UL) ? ({self.new}) : (", "))"
 
     def span(self, text: str) -> tuple[int, int]:
         """The position of `old` in the text of its file."""
@@ -173,26 +220,26 @@ def with_all(file: str, mutants: list[Mutant]) -> str:
     here = [(m.span(text), m) for m in mutants if m.file == file and not m.alone and not m.equivalent]
     if not here:
         return text
-    # Outer ones first. An inner one goes into the old text of the outer one; equal ones are chained.
-    here.sort(key=lambda h: (h[0][0], -h[0][1]))
+    return "#include <pawl_mutant.hpp>\n" + "".join(p for p in pieces(text, here) if isinstance(p, str))
 
-    def rewrite(begin: int, end: int, inside: list) -> str:
+
+def pieces(text: str, here: list) -> list:
+    """The text with defects; `here`: ((first, last), defect). Instead of text, a defect marks its own begin and end."""
+    # Outer ones first. An inner one goes into the old text of the outer one; equal ones are chained.
+    here = sorted(here, key=lambda h: (h[0][0], -h[0][1]))
+
+    def rewrite(begin: int, end: int, inside: list) -> list:
         out, at = [], begin
         while inside:
             (first, last), m = inside[0]
             within = [h for h in inside[1:] if h[0][0] < last]
             inside = inside[1 + len(within) :]
-            out += [text[at:first], switch(m, rewrite(first, last, within))]
+            before, after = m.around
+            out += [text[at:first], m, before, *rewrite(first, last, within), after, m]
             at = last
-        return "".join([*out, text[at:end]])
+        return [*out, text[at:end]]
 
-    return "#include <pawl_mutant.hpp>\n" + rewrite(0, len(text), here)
-
-
-def switch(m: Mutant, old: str) -> str:
-    if m.statement:
-        return f"if (::pawl_mutant({m.number}UL)) {{ {m.new} }} else {{ {old} }}"
-    return f"(::pawl_mutant({m.number}UL) ? ({m.new}) : ({old}))"
+    return rewrite(0, len(text), here)
 
 
 def with_one(m: Mutant) -> str:
@@ -236,35 +283,44 @@ def call(*command: str) -> str:
 class Programs:
     """The test programs of one preset, compiled from one tree."""
 
-    def __init__(self, tree: Path, preset: str) -> None:
+    def __init__(self, tree: Path, preset: str, jobs: int, flags: str = "-w", debug: str = "-O1") -> None:
         self.tree, self.preset, self.folder = tree, preset, tree / "build" / preset
-        self.configured = False
+        self.jobs, self.flags, self.debug = jobs, flags, debug
+        self.tests: dict[str, dict] = {}
 
-    def build(self, names: set[str]) -> None:
-        if not self.configured:
+    def configure(self) -> None:
+        if not self.tests:
             # No warnings: a switch has dead code. Some optimisation, for tests that take long.
             call("cmake", "-S", str(self.tree), "-B", str(self.folder), "--preset", self.preset,
-                 "-D", "CMAKE_CXX_COMPILER=" + os.environ.get("CXX", "g++"), "-D", "CMAKE_CXX_FLAGS=-w",
-                 *(["-D", "CMAKE_CXX_FLAGS_DEBUG=-O1"] if self.preset == "debug" else []),
-                 "-D", "PAWL_BUILD_EXAMPLES=OFF", "-D", "PAWL_BUILD_BENCH=OFF", "-D", "PAWL_INSTALL=OFF")
-            self.configured = True
-        call("cmake", "--build", str(self.folder), "--parallel", str(os.cpu_count()), "--target", *sorted(names))
+                 "-D", "CMAKE_CXX_COMPILER=" + os.environ.get("CXX", "g++"), "-D", "CMAKE_CXX_FLAGS=" + self.flags,
+                 *(["-D", "CMAKE_CXX_FLAGS_DEBUG=" + self.debug] if self.preset == "debug" else []),
+                 "-D", "PAWL_TESTS_TOGETHER=OFF", "-D", "PAWL_BUILD_EXAMPLES=OFF", "-D", "PAWL_BUILD_BENCH=OFF", "-D", "PAWL_INSTALL=OFF")
+            self.read_tests()
+
+    def read_tests(self) -> None:
+        """Asks for the tests. A test has a command only after its program has been built."""
         listed = json.loads(call("ctest", "--test-dir", str(self.folder), "--show-only=json-v1"))
         self.tests = {t["name"]: t for t in listed["tests"]}
+
+    def build(self, names: set[str]) -> None:
+        self.configure()
+        call("cmake", "--build", str(self.folder), "--parallel", str(self.jobs), "--target", *sorted(names))
+        self.read_tests()
 
     def command(self, name: str, cases: str) -> list[str]:
         command = list(self.tests[name]["command"])
         if self.preset in ("asan+ubsan", "tsan"):
             command = ["setarch", "-R", *command]  # as in ./dev test
-        if not name.startswith("fuzz_"):
+        if not name.startswith(("fuzz_", "simulation")):
             command += ["--color_output=no", "--report_level=no", "--detect_memory_leaks=0"]
             command += [f"--run_test={cases}"] if cases else []
         return command
 
-    def run(self, name: str, cases: str, number: int, limit: float) -> tuple[str, bool, float]:
-        """@return the output, whether it shows that the program noticed a defect, and the time taken."""
+    def run(self, name: str, cases: str, number: int, limit: float, log: Path | None = None) -> Outcome:
         # Short random walks: the test named after the broken promise must notice the defect.
         environment = {"PAWL_STEPS": "2000"} | os.environ | {"PAWL_MUTANT": str(number)}
+        if log:
+            environment["PAWL_MUTANT_LOG"] = str(log)
         for p in self.tests[name]["properties"]:
             if p["name"] == "ENVIRONMENT":
                 environment |= dict(e.split("=", 1) for e in p["value"])
@@ -275,9 +331,10 @@ class Programs:
         timer = threading.Timer(limit, lambda: (late.set(), process.kill()))
         timer.start()
         try:
-            said = None
+            said = crash = None
             for line in process.stdout:
                 said = next((form.format(*found.groups()) for pattern, form in NOTICED if (found := pattern.search(line))), None)
+                crash = found[1] if (found := CRASHED.search(line)) else crash
                 if said:
                     break
             seconds = time.monotonic() - begin
@@ -288,12 +345,12 @@ class Programs:
             timer.cancel()
             process.stdout.close()
         if said:
-            return said, True, seconds
+            return Outcome("noticed", said, seconds)
         if late.is_set():
-            return f"hangs: no answer within {limit:.0f} s", False, seconds
-        if process.returncode:
-            return f"crashes, or fails without a word: status {process.returncode}", False, seconds
-        return "passes", False, seconds
+            return Outcome("hangs", f"hangs: no answer within {limit:.0f} s", seconds)
+        if status := process.returncode:
+            return Outcome("crashes", f"crashes, or fails without a word: {crash or f'status {status}'}", seconds, status)
+        return Outcome("passes", "passes", seconds)
 
 
 # ---- the campaign -------------------------------------------------------------------------------
@@ -317,18 +374,18 @@ class Campaign:
             of_preset = [m for m in chosen if m.preset == preset]
             wanted = {name for m in of_preset for name in m.killed_by}
             self.say(f"{preset}: building {len(wanted)} test programs")
-            self.together[preset] = programs = Programs(tree, preset)
+            self.together[preset] = programs = Programs(tree, preset, self.jobs)
             programs.build(wanted)
             runs = sorted({(name, m.cases) for m in of_preset for name in m.killed_by})
-            for (name, cases), (said, _, seconds) in zip(runs, self.each(lambda r: programs.run(*r, 0, 300), runs)):
-                if said != "passes":
-                    raise Bad(f"{name} {cases} must pass without a defect, but: {said}")
-                self.normal[preset, name, cases] = seconds
+            for (name, cases), run in zip(runs, self.each(lambda r: programs.run(*r, 0, 300), runs)):
+                if run.kind != "passes":
+                    raise Bad(f"{name} {cases} must pass without a defect, but: {run.said}")
+                self.normal[preset, name, cases] = run.seconds
             self.say(f"{preset}: they pass without a defect")
         survivors = []
         switched = [m for m in chosen if not m.alone]
         for m in [m for m in chosen if m.alone]:
-            alone = Programs(BUILD / "alone", m.preset)
+            alone = Programs(BUILD / "alone", m.preset, self.jobs)
             plant(alone.tree, lambda file: with_one(m) if file == m.file else (INCLUDE / file).read_text(encoding="utf-8"))
             alone.build(set(m.killed_by))
             survivors += self.verdict(m, alone)
@@ -344,11 +401,11 @@ class Campaign:
         tried = []
         for name in m.killed_by:
             limit = max(60, 10 * self.normal[m.preset, name, m.cases])
-            said, noticed, seconds = programs.run(name, m.cases, m.number, limit)
-            if noticed:
-                self.say(f"killed    {m.name}: {name} in {seconds:.1f} s: {said}")
+            run = programs.run(name, m.cases, m.number, limit)
+            if run.kind == "noticed":
+                self.say(f"killed    {m.name}: {name} in {run.seconds:.1f} s: {run.said}")
                 return []
-            tried.append(f"{name} {said}")
+            tried.append(f"{name} {run.said}")
         command = " ".join([f"PAWL_MUTANT={m.number}"] * (not m.alone) + [shlex.join(programs.command(m.killed_by[0], m.cases))])
         self.say(f"SURVIVES  {m.name}")
         return [f"{m.name} ({m.file}): {'; '.join(tried)}\n    {command}"]

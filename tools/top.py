@@ -137,8 +137,8 @@ def shown(number: float) -> str:
     return f"{number:,.0f}"
 
 
-def screen(now: Snapshot, before: Snapshot | None, source: str) -> list[str]:
-    """The lines of one screen."""
+def screen(now: Snapshot, before: Snapshot | None, source: str, ends: str = "") -> list[str]:
+    """The lines of one screen. `ends` says how it ends."""
     if before and now.total("pawl_timer_started_total") < before.total("pawl_timer_started_total"):
         before = None  # another process
 
@@ -147,7 +147,7 @@ def screen(now: Snapshot, before: Snapshot | None, source: str) -> list[str]:
             return "-"
         return shown((now.total(name, **labels) - before.total(name, **labels)) / max(now.at - before.at, 1e-3))
 
-    out = [f"Pawl's timers of {source}   {time.strftime('%H:%M:%S')}   q ends", ""]
+    out = [f"Pawl's timers of {source}   {time.strftime('%H:%M:%S')}{ends}", ""]
     out.append(f"pending {shown(now.total('pawl_timer_pending'))}   armed {shown(now.total('pawl_timer_armed'))}   "
                f"readers of events {shown(now.total('pawl_timer_feed_readers'))}")
     out.append("")
@@ -192,7 +192,7 @@ def watch(source: Source, interval: float) -> None:
         tty.setcbreak(terminal)
         while True:
             size = shutil.get_terminal_size()
-            out = screen(now, before, source.name) + ([] if not trouble else ["", trouble + "; trying again"])
+            out = screen(now, before, source.name, "   q ends") + ([] if not trouble else ["", trouble + "; trying again"])
             out = [line[:size.columns] for line in out[:size.lines]]
             sys.stdout.write("\x1b[H" + "\x1b[K\n".join(out) + "\x1b[K\x1b[J")
             sys.stdout.flush()

@@ -587,6 +587,22 @@ BOOST_AUTO_TEST_CASE(C31_cancellation_of_type_none_does_nothing) {
         BOOST_TEST(f == fate::success);
 }
 
+BOOST_AUTO_TEST_CASE(C31_the_other_waits_keep_their_order) {
+    asio::io_context io;
+    asio::cancellation_signal signal;
+    tut::steady_timer t(io, 10ms);
+    std::string order;
+    t.async_wait(record(order, 'A'));
+    t.async_wait(asio::bind_cancellation_slot(signal.slot(), record(order, 'B')));
+    t.async_wait(record(order, 'C'));
+
+    signal.emit(asio::cancellation_type::terminal);
+    t.async_wait(record(order, 'D'));
+
+    run_to_end(io);
+    BOOST_TEST(order == "BACD");
+}
+
 BOOST_AUTO_TEST_CASE(C31_emission_in_a_handler_is_not_inline) {
     asio::io_context io;
     asio::cancellation_signal signal;

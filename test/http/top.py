@@ -142,6 +142,7 @@ def it_prints_one_screen() -> None:
         expect("status and stderr", (done.returncode, done.stderr), (0, ""))
         if not re.search(r"pending 1,0\d\d .*\n", done.stdout):
             raise Failed(f"what is printed: {done.stdout}")
+        expect("no key ends what has ended", "q ends" in done.stdout, False)
         server.end()
 
 

@@ -30,7 +30,7 @@
  *   returns               the context stops, if every thread continues
  *
  * Left out
- *   The part of a wait behind take() (wait_protocol.pml): its handler ends with it. Waits that start in handlers,
+ *   Handlers that run the context, and the driver's canceller (nested_loop.pml). The part of a wait behind take() (wait_protocol.pml): its handler ends with it. Waits that start in handlers,
  *   set-backs, rings, expire_all(), look(), shards that are added later. Turns of several waits, and handlers that
  *   throw. rearm(), kick() and collect() when the driver lacks memory. A process of one thread, which pins nothing. A
  *   wait for tick::never(), the only reason for looked_at_. The end of the context. Memory orders.
@@ -283,7 +283,9 @@ inline shard_collect(s, offers_to_take) {          /* shard::collect */
     :: else -> wake[s] = NEVER
     fi;
     if
-    :: offers_to_take && wants_more(s) -> runners[s]++; claimed = 1 + s
+    :: offers_to_take && wants_more(s) && (!native || (runners[s] == 0 && entries(s) <= 1)) ->  /* lone_runner */
+        runners[s]++;
+        claimed = 1 + s
     :: else
     fi;
     settle(s)

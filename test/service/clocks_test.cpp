@@ -608,6 +608,33 @@ BOOST_AUTO_TEST_CASE(P1_P2_waits_are_exact_on_a_clock_of_any_representation) {
                        real::duration(0.001));
 }
 
+// The reading of a clock is kept in 64 bits, in the order of its time points.
+PAWL_NOT_ON_IO_URING
+BOOST_AUTO_TEST_CASE(P1_a_wait_that_was_overdue_on_a_clock_of_floating_point_is_not_early) {
+    using real = moved_clock<double, std::ratio<1>, 6>;
+    using timer_type = pawl::basic_waitable_timer<real, real>;
+    using seconds = real::duration;
+    for (const double begin : {-100.0, 100.0}) {
+        real::present = real::time_point(seconds(begin + 0.5));
+        asio::io_context context;
+        pawl::options options;
+        options.precision = 1s;
+        pawl::make_timer_service<timer_type>(context, options);
+        timer_type timer(context);
+        timer.expires_at(real::time_point(seconds(begin + 0.4)));
+        outcome o;
+        timer.async_wait(record(o));
+
+        real::present = real::time_point(seconds(begin + 0.1));
+        units_of_poll(context);
+        BOOST_CHECK(o.pending());
+        real::present = real::time_point(seconds(begin + 1));
+        units_of_poll(context);
+
+        BOOST_CHECK(o.succeeded());
+    }
+}
+
 namespace {
 
 /// Waits that start at the end of the range, or before it and then reach the end.

@@ -42,9 +42,11 @@ struct fake_target {
         return busy;
     }
     const native_context* counted_by() const noexcept { return counts; }
+    bool inside() const noexcept { return is_inside; }
 
     int wakes = 0;
     bool busy = true;
+    bool is_inside = false;
     const native_context* counts = nullptr; ///< the context counts the shards instead of the driver
     std::function<void()> at_wake;
     std::function<void()> at_busy; ///< stands for another thread while the driver asks

@@ -124,6 +124,57 @@ BOOST_DATA_TEST_CASE(P2_the_system_timer_is_set_anew_for_a_wait_that_starts_whil
         with_clock(pawl_test::scripted_clock<1, false>());
 }
 
+// The driver sleeps for another wait, by the time before. That wait may be late; the new one has read the clock.
+BOOST_DATA_TEST_CASE(P2_a_wait_that_starts_or_moves_after_a_leap_is_not_late,
+                     boost::unit_test::data::make({false, true}) *
+                         boost::unit_test::data::make({false, true}),
+                     steady, moved) {
+    const auto with_clock = [&](auto clock_type) {
+        using clock = decltype(clock_type);
+        clock::set(noon);
+        asio::io_context context;
+        timer_of<clock> known(context, 5s), fresh(context, 20h);
+        outcome of_known, of_fresh;
+        known.async_wait(record(of_known));
+        if (moved)
+            fresh.async_wait(record(of_fresh));
+        poll_to_end(context);
+
+        clock::set(noon + 10h);
+        if (moved) {
+            BOOST_CHECK_EQUAL(fresh.rearm_after(1ms), 1U);
+        } else {
+            fresh.expires_after(1ms);
+            fresh.async_wait(record(of_fresh));
+        }
+        poll_to_end(context);
+        BOOST_CHECK(of_known.succeeded());
+        BOOST_CHECK(of_fresh.pending());
+        BOOST_CHECK(system_timer::sleeps_at_most(1ms));
+        clock::set(noon + 11h);
+        run_to_end(context);
+        BOOST_CHECK(of_fresh.succeeded());
+    };
+    if (steady)
+        with_clock(pawl_test::scripted_clock<9, true>());
+    else
+        with_clock(pawl_test::scripted_clock<9, false>());
+}
+
+BOOST_AUTO_TEST_CASE(P8_at_the_end_of_its_range_a_clock_that_is_looked_at_runs_nothing) {
+    using clock = wall<10>;
+    clock::set(clock::duration::max());
+    asio::io_context context;
+    timer_of<clock> never(context, clock::time_point::max());
+    outcome o;
+    never.async_wait(record(o));
+    poll_to_end(context);
+    for (int i = 0; i != 3; ++i) {
+        look(context);
+        BOOST_CHECK_EQUAL(poll_to_end(context), 0U);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(P9_a_driver_that_rests_wakes_for_a_clock_that_was_set_back_and_rests_again) {
     using clock = wall<2>;
     clock::set(noon);

@@ -297,10 +297,10 @@ private:
         in_turn_ = true;
         std::size_t count = 0;
         for (unsigned n = 1;; ++n) {
-            auto taken = shard_.take(token, n == per_turn_, false);
+            auto taken = shard_.take(token, n == per_turn_, false, n == 1);
             if (taken.behind) {
                 collect(now_.count());
-                taken = shard_.take(token, n == per_turn_, true);
+                taken = shard_.take(token, n == per_turn_, true, n == 1);
             }
             if (taken.retired)
                 in_turn_ = false;

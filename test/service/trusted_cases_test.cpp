@@ -11,6 +11,8 @@
 #include <pawl/pawl.hpp>
 
 #include <boost/asio/post.hpp>
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
 #include <chrono>
@@ -20,6 +22,7 @@
 #include <functional>
 #include <iterator>
 #include <optional>
+#include <ostream>
 #include <random>
 #include <utility>
 #include <vector>
@@ -209,6 +212,123 @@ BOOST_AUTO_TEST_CASE(P3_of_10000_timers_two_thirds_are_cancelled_and_the_rest_mo
 }
 
 BOOST_AUTO_TEST_SUITE_END()
+
+// ---- handlers that run or stop their context ----------------------------------------------------------
+
+struct way_to_run {
+    int hint;
+    unsigned per_turn;
+};
+std::ostream& operator<<(std::ostream& out, const way_to_run& w) {
+    return out << "io_context(" << w.hint << "), " << w.per_turn << " per turn";
+}
+const std::vector<way_to_run> ways{{1, 1}, {1, 64}, {2, 1}, {2, 64}};
+
+/// Timers of an hour, and what a function does to them before it runs a loop.
+struct nest {
+    explicit nest(const way_to_run& way) : context(way.hint) {
+        pawl::make_timer_service(context, {.completions_per_turn = way.per_turn});
+        for (int i = 0; i != 200; ++i)
+            timers.emplace_back(context);
+        for (auto& t : timers) {
+            t.expires_after(1h);
+            t.async_wait([](error_code) {});
+        }
+    }
+
+    /// Whether a timer completes in a loop within a handler.
+    bool completes(std::chrono::milliseconds delay) {
+        pawl::steady_timer awaited(context, delay);
+        bool done = false;
+        awaited.async_wait([&](error_code ec) { done = !ec; });
+        return runs_until(done);
+    }
+    bool runs_until(const bool& done) {
+        while (!done && context.run_one_for(10s) != 0) {
+        }
+        return done;
+    }
+
+    asio::io_context context;
+    std::vector<pawl::steady_timer> timers;
+};
+
+using preparation = void (*)(nest&);
+const std::vector<std::pair<const char*, preparation>> preparations{
+    {"nothing", [](nest&) {}},
+    {"cancel one", [](nest& n) { n.timers[0].cancel(); }},
+    {"cancel more than there may be units",
+     [](nest& n) {
+         for (auto& t : n.timers)
+             t.cancel();
+     }},
+    {"destroy", [](nest& n) { n.timers.pop_back(); }},
+    {"start",
+     [](nest& n) {
+         for (int i = 0; i != 3; ++i) {
+             n.timers[0].expires_after(1s * (3 - i));
+             n.timers[0].async_wait([](error_code) {});
+         }
+     }},
+    {"move", [](nest& n) { n.timers[0].rearm_after(3s); }},
+};
+
+BOOST_DATA_TEST_CASE(P2_a_loop_in_a_handler_depends_on_nothing_that_the_handler_has_begun,
+                     boost::unit_test::data::make(ways), way) {
+    for (const auto& [name, prepare] : preparations) {
+        BOOST_TEST_CONTEXT(name) {
+            nest n(way);
+            bool outer = false, inner = false;
+            asio::post(n.context, [&] {
+                prepare(n);
+                outer = n.completes(3ms);
+                n.context.stop();
+            });
+            asio::post(n.context, [&] { // in the loop of the first
+                prepare(n);
+                inner = n.completes(2ms);
+            });
+            n.context.run();
+            BOOST_TEST(inner);
+            BOOST_TEST(outer);
+        }
+    }
+}
+
+BOOST_DATA_TEST_CASE(P2_a_loop_in_the_handler_of_a_timer_runs_those_that_expired_with_it,
+                     boost::unit_test::data::make(ways), way) {
+    nest n(way);
+    bool last = false, nested = false;
+    for (std::size_t i = 0; i != 3; ++i)
+        n.timers[i].expires_after(1ms);
+    n.timers[0].async_wait([&](error_code) {
+        nested = n.runs_until(last);
+        n.context.stop();
+    });
+    n.timers[1].async_wait([](error_code) {});
+    n.timers[2].async_wait([&](error_code) { last = true; });
+    n.context.run();
+    BOOST_TEST(nested);
+}
+
+BOOST_DATA_TEST_CASE(P6_a_handler_that_stops_its_context_is_the_last_of_its_turn,
+                     boost::unit_test::data::make(ways), way) {
+    nest n(way);
+    std::size_t completed = 0;
+    for (auto& t : n.timers) {
+        t.expires_after(0s);
+        t.async_wait([&](error_code) {
+            if (++completed % 3 == 0)
+                n.context.stop();
+        });
+    }
+    for (std::size_t all = 0; all != n.timers.size(); all = completed) {
+        n.context.restart();
+        n.context.run();
+        BOOST_REQUIRE(completed > all);
+        BOOST_REQUIRE(completed <= all + 3);
+    }
+}
 
 #ifdef __linux__
 BOOST_AUTO_TEST_CASE(P8_timers_start_no_thread) {

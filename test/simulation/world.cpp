@@ -235,8 +235,10 @@ void world::make(const step& s) {
     serve(s.context, s.type);
     const auto ex = executor(s.context, s.executor);
     auto& timer = timers_[at(s.object)];
-    const int thread = setup_.threads ? s.thread : 0;
-    if (setup_.threads)
+    // Without locking, a handler's thread is the only one that may use the context.
+    const bool by_others = setup_.threads && setup_.contexts[at(s.context)].locking;
+    const int thread = by_others ? s.thread : 0;
+    if (by_others)
         makers::instance().run(thread, [&] { timer = make_timer(s.type, ex); });
     else
         timer = make_timer(s.type, ex);

@@ -33,9 +33,14 @@ inline std::uint64_t seed() {
     return chosen;
 }
 
-/// PAWL_STEPS, or `otherwise`, or a quarter of that under a sanitizer.
+/// PAWL_STEPS, or `otherwise`, or a quarter of that in programs that are slow: sanitized or not optimised.
 inline std::uint64_t steps(std::uint64_t otherwise) {
-    return number_from_environment("PAWL_STEPS", sanitized ? otherwise / 4 : otherwise);
+#if defined(__OPTIMIZE__)
+    constexpr bool slow = sanitized;
+#else
+    constexpr bool slow = true;
+#endif
+    return number_from_environment("PAWL_STEPS", slow ? otherwise / 4 : otherwise);
 }
 
 } // namespace pawl_test

@@ -359,7 +359,7 @@ BOOST_AUTO_TEST_CASE(more_sets_can_be_drained_at_once_than_slot_numbers_can_tell
         wheel.invariant();
     }
     for (std::uint32_t i = 0; i != count; ++i) {
-        wheel.erase(nodes[4 * i]);
+        wheel.erase(nodes[4 * i + (i % 2 == 0 ? 0 : 3)]); // filed, or parked
         wheel.rearm(nodes[4 * i + 1], tick{7});
     }
     wheel.invariant();

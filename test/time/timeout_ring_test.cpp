@@ -314,8 +314,10 @@ BOOST_AUTO_TEST_CASE(a_full_ring_frees_nothing_behind_a_live_timer) {
     for (int id : {1, 2, 3})
         BOOST_TEST(b.cancel(id));
 
+    BOOST_TEST(!b.ring.has_room());
     BOOST_TEST((b.add(4).status == ring_status::full));
     BOOST_TEST(b.cancel(0));
+    BOOST_TEST(b.ring.has_room());
     BOOST_TEST((b.add(4).status == ring_status::registered));
     BOOST_TEST(b.ring.size() == 1U);
 }

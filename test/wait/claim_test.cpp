@@ -53,6 +53,21 @@ BOOST_AUTO_TEST_CASE(what_is_moved_owns_nothing_any_more) {
     BOOST_TEST(f.is(0, 1));
 }
 
+BOOST_AUTO_TEST_CASE(every_claim_tells_its_object_until_one_has_taken_it) {
+    fate f;
+    const pawl::detail::claim<fate> a(&f);
+    BOOST_TEST(a.get() == &f);
+    const pawl::detail::claim<fate> b(a);
+    BOOST_TEST(a.get() == &f);
+    BOOST_TEST(b.get() == &f);
+
+    BOOST_TEST(b.take() == &f);
+    BOOST_TEST(a.get() == nullptr);
+    BOOST_TEST(b.get() == nullptr);
+    for (const auto* each : {&a, &b})
+        each->end([](fate*) { BOOST_ERROR("it was taken"); });
+}
+
 BOOST_AUTO_TEST_CASE(P8_to_move_and_to_call_takes_no_memory) {
     fate f;
     const auto before = counted_new::calls.load();

@@ -8,6 +8,10 @@
 
 #include "service/counted_new.hpp"
 
+#if PAWL_DETAIL_POSIX
+#include <pthread.h>
+#endif
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -67,17 +71,23 @@ BOOST_AUTO_TEST_CASE(P8_a_freed_block_is_used_again_without_the_heap, *if_kept) 
 }
 
 // Asio's allocator is excluded: its heap use is not counted here.
-BOOST_AUTO_TEST_CASE(P8_a_block_of_the_largest_size_is_kept_too, *if_kept) {
-    wait_allocator<sized<block_cache::most_bytes>> alloc;
-    void* const first = alloc.allocate(1);
-    alloc.deallocate(static_cast<sized<block_cache::most_bytes>*>(first), 1);
+template <class T>
+void check_that_it_is_kept() {
+    wait_allocator<T> alloc;
+    T* const first = alloc.allocate(1);
+    alloc.deallocate(first, 1);
     const auto before = counted_new::calls.load();
 
-    void* const again = block_cache::allocate(block_cache::most_bytes);
+    void* const again = block_cache::allocate(sizeof(T));
 
-    BOOST_TEST(again == first);
+    BOOST_TEST(again == static_cast<void*>(first));
     BOOST_TEST(counted_new::calls.load() == before);
-    block_cache::deallocate(again, block_cache::most_bytes);
+    block_cache::deallocate(again, sizeof(T));
+}
+
+BOOST_AUTO_TEST_CASE(P8_a_block_of_the_largest_size_or_alignment_is_kept_too, *if_kept) {
+    check_that_it_is_kept<sized<block_cache::most_bytes>>();
+    check_that_it_is_kept<std::max_align_t>();
 }
 
 BOOST_AUTO_TEST_CASE(P8_a_burst_of_waits_is_kept, *if_kept) {
@@ -174,6 +184,26 @@ BOOST_AUTO_TEST_CASE(blocks_may_be_freed_after_the_thread_has_given_up_those_it_
     }).join();
     BOOST_TEST(counted_new::live == before);
 }
+
+#if PAWL_DETAIL_POSIX
+// The keys of a thread are looked at after its variables, and here this one after that of the cache.
+BOOST_AUTO_TEST_CASE(blocks_may_be_freed_by_the_last_key_of_a_thread, *if_kept) {
+    void* const first = block_cache::allocate(100);
+    block_cache::deallocate(first, 100); // makes the key of the cache
+    pthread_key_t last;
+    BOOST_REQUIRE(pthread_key_create(&last, [](void* block) {
+                      block_cache::deallocate(block, 100);
+                      block_cache::deallocate(block_cache::allocate(100), 100);
+                  }) == 0);
+    const auto before = counted_new::live.load();
+    std::thread([&] {
+        block_cache::deallocate(block_cache::allocate(100), 100);
+        pthread_setspecific(last, block_cache::allocate(100));
+    }).join();
+    BOOST_TEST(counted_new::live == before);
+    pthread_key_delete(last);
+}
+#endif
 
 BOOST_AUTO_TEST_CASE(a_block_may_be_freed_by_another_thread) {
     const auto before = counted_new::live.load();

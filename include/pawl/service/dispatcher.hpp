@@ -10,7 +10,8 @@
 ///   A unit takes a wait from the shard, queues its successor if more waits are due, and then
 ///   invokes the handler. So a handler that throws, blocks or stops the context strands no other
 ///   wait: another thread, or the same one later, runs the successor. With completions_per_turn > 1
-///   a unit runs several waits, and a handler that blocks delays the rest of its turn.
+///   a unit runs several waits, and a handler that blocks delays the rest of its turn. One that
+///   stops the context ends it.
 ///
 /// Invariants
 ///   - Unlocked-call invariant: no lock of Pawl is held while a handler is invoked, moved or
@@ -121,6 +122,7 @@ public:
     /// @param users how many users of the shard come with the wait: the timer if it is not one yet,
     ///         and a limit.
     void start(timer_core& timer, wait_operation& op, deadline due, unsigned users) {
+        follow_clock();
         typename shard::template result<bool> started;
         try {
             started = shard_.start(timer, op, due, users);
@@ -164,6 +166,7 @@ public:
     /// Moves the deadline of pending waits to `due`. On failure restores `old()`.
     template <class Old>
     std::size_t rearm(timer_core& timer, deadline due, Old old) {
+        follow_clock();
         auto [count, refused, todo] = shard_.rearm(timer, due);
         if constexpr (ring_backend<backend>) {
             if (refused)
@@ -345,6 +348,15 @@ private:
         }
     }
 
+    /// Before a deadline is filed: if the clock has leapt ahead of the driver, which still sleeps
+    /// by the time before, the driver looks again.
+    void follow_clock() {
+        if constexpr (!wakeup::driver_stays) {
+            if (shard_.passed(current_tick()))
+                wakeup_.look_again();
+        }
+    }
+
     [[nodiscard]] auto look(time::tick now, looker who) {
         if constexpr (Clock::is_steady)
             return shard_.collect(now, 0, who);
@@ -378,15 +390,20 @@ private:
     public:
         turn_end(dispatcher& d, runner_token* token) noexcept : d_(&d), token_(token) {}
         turn_end& operator=(turn_end&&) = delete;
-        ~turn_end() {
-            if (!d_)
-                return;
-            d_->carry_out(d_->shard_.retire(token_));
-            d_->wakeup_.unit_ends();
+        PAWL_DETAIL_ALWAYS_INLINE ~turn_end() {
+            if (d_) [[unlikely]]
+                end();
         }
         void dismiss() noexcept { d_ = nullptr; }
 
+        bool in_turn = false; ///< its handler has run, and was not the last
+
     private:
+        PAWL_DETAIL_NOINLINE void end() noexcept {
+            d_->carry_out(d_->shard_.retire(token_, in_turn));
+            d_->wakeup_.unit_ends();
+        }
+
         dispatcher* d_;
         runner_token* token_;
     };
@@ -397,16 +414,19 @@ private:
         for (unsigned n = 1;; ++n) {
             if (shard_.turns_count()) [[unlikely]]
                 begin_watched_turn();
-            auto taken = shard_.take(token, n == per_turn_, false);
+            auto taken = shard_.take(token, n == per_turn_, false, n == 1);
             if (taken.behind) {
                 if (const auto found = collect(current_tick(), looker::covered); found.todo.arm)
                     wakeup_.arm(found.todo.wake);
-                taken = shard_.take(token, n == per_turn_, true);
+                taken = shard_.take(token, n == per_turn_, true, n == 1);
             }
             if (taken.retired) {
                 end.dismiss();
                 carry_out(taken.todo);
                 wakeup_.unit_ends();
+            } else {
+                end.in_turn = true;
+                carry_out(taken.todo);
             }
             if (taken.op) {
                 if (taken.op->direct())
@@ -414,9 +434,15 @@ private:
                 else
                     taken.op->hand_over(*this);
             }
-            if (taken.retired)
+            if (taken.retired || stopped())
                 return;
         }
+    }
+
+    /// Whether the handler has stopped the context.
+    [[nodiscard]] bool stopped() const {
+        const native_context* const native = wakeup_.native();
+        return native && native->stopped && native->stopped(context_);
     }
 
     /// Reads the time for the events of this turn, and wakes sleeping readers.

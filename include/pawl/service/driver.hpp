@@ -17,10 +17,16 @@
 ///   that finds nothing. For an earlier deadline the Asio timer is cancelled; its handler then
 ///   looks at all shards and sets the timer again.
 ///
+///   A handler that sets an earlier deadline may then run the context in a loop of its own. If one
+///   thread runs an io_context, that loop does not find what the thread has cancelled before: Asio
+///   keeps it until the handler returns. So in a thread that runs an io_context, a second Asio
+///   timer, which is due now, cancels the first.
+///
 ///     event   from          to       effect                             caller
 ///     arm     off           set      the Asio timer is set              a thread with a deadline
 ///     arm     set           hurries  if the deadline is earlier: the    the same
-///                                    Asio timer is cancelled
+///                                    Asio timer is, or will be, cancelled
+///     look_again  set       hurries  as for an earlier deadline         a start, after a clock leapt
 ///     hurry   off           set      the Asio timer is set, due now     wakeup::kick()
 ///     hurry   set           hurries  the Asio timer is cancelled        kick(), wakeup::rest()
 ///     wake    set, hurries  off      on_wake() looks at the shards      the Asio handler
@@ -95,6 +101,8 @@ private:
 
 /// @tparam Target must have:
 /// - `void wake()`, called when the driver has woken up and is off;
+/// - `bool inside()`, called under the driver's lock: this thread runs an io_context, of which this
+///   is a service;
 /// - `any_busy()`, then `counted_by()`, both called under the driver's lock: whether the driver is
 ///   needed, and what counts work in place of the driver (null if the driver's wait is counted).
 template <class Clock, class WaitTraits, class Target>
@@ -107,7 +115,8 @@ public:
 
     driver(boost::asio::execution_context& context, Target& target, bool locking)
         : mutex_(locking), context_(context), target_(target), block_(new block),
-          timer_(inline_executor(context)) {}
+          canceller_block_(new block), timer_(inline_executor(context)),
+          canceller_(inline_executor(context)) {}
     driver& operator=(driver&&) = delete;
 
     /// Whether the driver may stay set when a shard goes quiet. Not for other clocks: they may leap
@@ -119,7 +128,9 @@ public:
     void arm(time::tick t, const typename Clock::time_point& at) {
         // The clock may have been moved past the time for which Asio sleeps, and Asio does not
         // know.
-        const bool overdue = !steady && !(Clock::now() < at);
+        bool overdue = false;
+        if constexpr (!steady)
+            overdue = !(clock::now() < clock::at(at)); // not even max() reaches max()
         const std::scoped_lock lock(mutex_);
         if (state_ != state::off) {
             if ((overdue ? time::tick{} : t) < armed_at_)
@@ -146,6 +157,13 @@ public:
         if (state_ == state::off)
             schedule(time::tick{}, clock::time_point::min(), nullptr);
         else
+            cancel();
+    }
+
+    /// If it sleeps, wakes up as soon as the context can: it may sleep by an older time.
+    void look_again() {
+        const std::scoped_lock lock(mutex_);
+        if (state_ == state::set)
             cancel();
     }
 
@@ -191,6 +209,7 @@ public:
             uncounted_->work_started(context_);
         uncounted_ = nullptr;
         timer_.cancel(); // not waking: the destructor of the context's class has run
+        canceller_.cancel();
     }
 
 private:
@@ -257,15 +276,20 @@ private:
         block* block_;
     };
 
-    struct handler {
+    template <bool Cancels>
+    struct basic_handler {
         using allocator_type = block_allocator<void>;
 
         allocator_type get_allocator() const noexcept { return allocator_type(*memory); }
-        void operator()(const boost::system::error_code&) const { self->on_wake(); }
+        void operator()(const boost::system::error_code&) const {
+            Cancels ? self->on_cancel() : self->on_wake();
+        }
 
         driver* self;
         block* memory;
     };
+    using handler = basic_handler<false>;
+    using canceller = basic_handler<true>;
 
     void schedule(time::tick t, const typename clock::time_point& at,
                   const native_context* native) {
@@ -284,7 +308,28 @@ private:
             return; // already cancelled, or due now
         state_ = state::hurries;
         armed_at_ = time::tick{};
-        timer_.cancel();
+        if (!target_.inside() || !cancel_soon())
+            timer_.cancel();
+    }
+
+    /// @return false if there is no memory.
+    bool cancel_soon() {
+        if (cancels_soon_)
+            return true;
+        try {
+            canceller_.expires_at(clock::time_point::min());
+            canceller_.async_wait(canceller{this, canceller_block_.get()});
+        } catch (const std::bad_alloc&) {
+            return false;
+        }
+        return cancels_soon_ = true;
+    }
+
+    void on_cancel() {
+        const std::scoped_lock lock(mutex_);
+        cancels_soon_ = false;
+        if (state_ == state::hurries)
+            timer_.cancel();
     }
 
     void on_wake() {
@@ -309,8 +354,11 @@ private:
     state state_ = state::off;
     const native_context* uncounted_ = nullptr; ///< non-null: the context does not count the wait
     time::tick armed_at_;                       ///< tick 0: now, or in a moment
+    bool cancels_soon_ = false;                 ///< on_cancel() is on its way
     std::unique_ptr<block, leave_block> block_;
+    std::unique_ptr<block, leave_block> canceller_block_;
     boost::asio::basic_waitable_timer<clock, wait_traits, inline_executor> timer_;
+    boost::asio::basic_waitable_timer<clock, wait_traits, inline_executor> canceller_;
 };
 
 } // namespace pawl::detail

@@ -65,6 +65,10 @@ struct native_context {
     /// Whether the context counts a set Asio timer as work. On Windows only io_context does: other
     /// contexts use a separate I/O completion port, which counts it and has a thread.
     bool counts_timers;
+    /// Whether a handler may run the context: it is an io_context.
+    bool may_nest;
+    /// Whether stop() was called. Null if the context cannot be asked.
+    bool (*stopped)(boost::asio::execution_context&);
 };
 
 template <class Executor>
@@ -96,7 +100,17 @@ concept counts_work = requires(Context& context) {
 template <class Context>
 [[nodiscard]] constexpr native_context native_context_of() {
     using boost::asio::execution_context;
-    native_context native{&enqueue_on<Context>, nullptr, nullptr, nullptr, true};
+    native_context native{&enqueue_on<Context>,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          true,
+                          std::is_same_v<Context, boost::asio::io_context>,
+                          nullptr};
+    if constexpr (requires(Context& context) { context.stopped(); })
+        native.stopped = [](execution_context& context) {
+            return static_cast<Context&>(context).stopped();
+        };
     if constexpr (counts_work<Context>) {
         native.runs_here = [](execution_context& context) {
             return static_cast<Context&>(context).get_executor().running_in_this_thread();

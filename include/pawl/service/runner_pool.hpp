@@ -6,10 +6,18 @@
 ///   Counts the units that drain a shard's due queue, and owns the memory in which they are queued.
 ///
 /// Model
-///   A runner is a unit, queued or running, that completes a fixed number of entries. There is one
-///   for each such portion of the queue, up to `most`. A runner that leaves entries behind is
+///   A runner is a unit, queued or running, that completes a fixed number of entries. For each such
+///   portion of the queue one is queued, up to `most`. A runner that leaves entries behind is
 ///   queued again, after the I/O that is ready by then (P6). Tokens are added when a wait is
 ///   started, as room in the due queue is, so that neither an expiry nor a cancel needs memory.
+///
+///   A handler may run the context in a loop of its own. There no runner comes that the frames
+///   around this loop hold: one in the middle of its turn, and, if one thread runs the context, one
+///   that was queued in such a frame (Asio then keeps it in a queue of that frame). So these
+///   runners are set aside, and others are queued in their place. The second kind is known by its
+///   ticket: a context runs units in the order in which they are queued, so a unit that begins
+///   before an older one has overtaken it. If another thread then begins the older one, it was not
+///   held: several threads run the context, Asio holds no units, and overtaking is ignored.
 ///
 /// Threads
 ///   Guarded by the shard's lock.
@@ -20,6 +28,7 @@
 
 #include <pawl/config.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -39,7 +48,7 @@ public:
 
     /// @param per_turn entries that a runner completes. @param host runs the runners.
     runner_pool(std::size_t per_turn, runner_host* host) noexcept
-        : per_turn_(per_turn), host_(host) {
+        : per_turn_(per_turn), rest_of_turn_(per_turn - 1), host_(host) {
         give_back_all(first_);
     }
     runner_pool& operator=(runner_pool&&) = delete;
@@ -59,31 +68,29 @@ public:
         give_back_all(p);
     }
 
-    [[nodiscard]] std::size_t count() const noexcept { return count_; }
+    /// Including those that are set aside.
+    [[nodiscard]] std::size_t count() const noexcept { return count_ + aside_; }
 
     /// Whether more runners are needed, for `entries` or to continue an expiry that stopped
     /// halfway.
     [[nodiscard]] bool wants_more(std::size_t entries, bool backlog) const noexcept {
         if (entries == 0)
             return backlog && count_ == 0;
-        return count_ * per_turn_ < entries && count_ < most;
+        // The next runner counts for one entry, since the handler of that may run a loop.
+        return count_ * per_turn_ < entries + rest_of_turn_ && count_ < most;
     }
 
-    /// Claims the runners that are needed and prepends them to `list`, for the caller to queue.
+    /// Claims the runners that are needed and adds them to `list`, for the caller to queue.
     /// @pre there is room for the entries.
     void claim(std::size_t entries, bool backlog, runner_token*& list) noexcept {
-        while (wants_more(entries, backlog))
-            claim_one_more(list);
+        runner_token** last = &list;
+        while (wants_more(entries, backlog) && free_)
+            last = &append_one(last)->next;
     }
 
     /// Claims one runner.
     /// @pre there are none.
-    void claim_one_more(runner_token*& list) noexcept {
-        PAWL_ASSERT(free_);
-        ++count_;
-        runner_token* const token = std::exchange(free_, free_->next);
-        token->next = std::exchange(list, token);
-    }
+    void claim_one_more(runner_token*& list) noexcept { append_one(&list); }
 
     /// The caller offers to be a runner.
     /// @return true if it now is one.
@@ -91,6 +98,43 @@ public:
         const bool wanted = wants_more(entries, backlog);
         count_ += wanted;
         return wanted;
+    }
+
+    /// The same where a handler may run the context. What the caller queues comes after its
+    /// handler, so it becomes a runner only if it has nothing to queue.
+    [[nodiscard]] bool claim_lone(std::size_t entries, bool backlog) noexcept {
+        return (count() == 0 ? entries <= 1 : !free_) && claim_one(entries, backlog);
+    }
+
+    /// If all runners that are needed have been queued before, queues another one, which finds out
+    /// whether they are held.
+    void claim_to_find_out(std::size_t entries, runner_token*& list) noexcept {
+        if (count() != 0 && free_ && !wants_more(entries, false))
+            claim_one_more(list);
+    }
+
+    /// A runner that was queued begins.
+    /// @return true if it has overtaken others. Then it runs no handler, since the units that it
+    ///         queues in their place would come after that.
+    [[nodiscard]] bool begin(const runner_token& token) noexcept {
+        if (token.ticket == next_) [[likely]] {
+            ++next_;
+            return false;
+        }
+        return begin_out_of_order(token.ticket);
+    }
+
+    /// A runner is about to invoke a handler in the middle of its turn.
+    void set_aside() noexcept {
+        --count_;
+        ++aside_;
+        set_room();
+    }
+    /// It is not any more.
+    void rely_on() noexcept {
+        ++count_;
+        --aside_;
+        set_room();
     }
 
     /// A runner ends. `token` is the token it was queued with; nullptr if it was not queued.
@@ -101,6 +145,47 @@ public:
     }
 
 private:
+    PAWL_DETAIL_COLD bool begin_out_of_order(unsigned ticket) noexcept {
+        static thread_local const char here = 0; // its address identifies the thread
+        const unsigned passed = ticket - next_;
+        const bool overtakes = static_cast<int>(passed) > 0;
+        if (overtakes)
+            next_ = ticket + 1;
+        if (concurrent_)
+            return false;
+        if (overtakes) {
+            overtaken_ += passed;
+            aside_ += passed;
+            count_ -= passed;
+            overtaker_ = &here;
+        } else { // it comes after all
+            concurrent_ = overtaker_ != &here;
+            const unsigned back = concurrent_ ? overtaken_ : 1;
+            overtaken_ -= back;
+            aside_ -= back;
+            count_ += back;
+        }
+        set_room();
+        return overtakes;
+    }
+
+    /// Room for one runner at least, whatever is set aside.
+    void set_room() noexcept {
+        const std::size_t left = tokens_ - std::min(tokens_, aside_ + 1);
+        room_ = left < most ? left : ~std::size_t{0};
+    }
+
+    /// @param last the first link of a list, or the last link of what was added to it. What was
+    ///        there before comes last: that is rare, and then taken for overtaken for a while.
+    runner_token* append_one(runner_token** last) noexcept {
+        PAWL_ASSERT(free_);
+        ++count_;
+        runner_token* const token = std::exchange(free_, free_->next);
+        token->ticket = tickets_++;
+        token->next = std::exchange(*last, token);
+        return token;
+    }
+
     void give_back(runner_token* token) noexcept { token->next = std::exchange(free_, token); }
 
     void give_back_all(part& p) noexcept {
@@ -109,12 +194,19 @@ private:
             give_back(&t);
         }
         tokens_ += part::length;
-        room_ = tokens_ < most ? tokens_ : ~std::size_t{0};
+        set_room();
     }
 
-    std::size_t count_ = 0;
-    std::size_t room_ = 0; ///< for so many entries
+    std::size_t count_ = 0;   ///< relied on
+    std::size_t aside_ = 0;   ///< not relied on
+    unsigned overtaken_ = 0;  ///< of these: queued
+    unsigned tickets_ = 0;    ///< given out
+    unsigned next_ = 0;       ///< the oldest whose runner has neither begun nor been overtaken
+    bool concurrent_ = false; ///< several threads run the context: to overtake means nothing
+    const void* overtaker_ = nullptr; ///< the last thread that did
+    std::size_t room_ = 0;            ///< for so many entries
     const std::size_t per_turn_;
+    const std::size_t rest_of_turn_;
     runner_host* const host_;
     runner_token* free_ = nullptr;
     std::size_t tokens_ = 0; ///< free or not

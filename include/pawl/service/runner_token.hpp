@@ -22,7 +22,8 @@ struct runner_token {
 
     runner_host* host = nullptr;
     runner_token* next = nullptr;
-    block_type block; ///< free again before run() is called, which hands the token back
+    unsigned ticket = 0; ///< its place in the order in which tokens are queued
+    block_type block;    ///< free again before run() is called, which hands the token back
 };
 
 /// Runs a unit.

@@ -22,7 +22,7 @@
 /// Limits
 ///   No timer may be made in a context while its services are being destroyed (as opposed to shut
 ///   down): Asio loses a service that is made then, and never destroys it.
-///   A shared library that has made timers in a thread must stay loaded until that thread ends.
+///   As for wait_allocator.hpp, a shared library that is unloaded loses what other threads hold.
 #ifndef PAWL_SERVICE_SERVICE_CACHE_HPP
 #define PAWL_SERVICE_SERVICE_CACHE_HPP
 
@@ -88,14 +88,12 @@ private:
         phase thread = phase::unused;
     };
 
-    /// Its destruction disables the cache of the thread.
-    struct at_thread_end {
-        void touch() const noexcept {}
-        ~at_thread_end() {
-            forget();
-            memory_.thread = phase::ended;
-        }
-    };
+    /// Disables the cache of the thread.
+    friend class thread_end<service_cache>;
+    static void thread_ends() noexcept {
+        forget();
+        memory_.thread = phase::ended;
+    }
 
     PAWL_DETAIL_NOINLINE static dispatcher& search(boost::asio::execution_context& context) {
         Service& service = boost::asio::use_service<Service>(context);
@@ -109,11 +107,8 @@ private:
     }
 
     [[nodiscard]] static bool may_remember() noexcept {
-        if (memory_.thread == phase::unused && can_register_thread_end()) {
-            static thread_local const at_thread_end end;
-            end.touch();
+        if (memory_.thread == phase::unused && thread_end<service_cache>::expect())
             memory_.thread = phase::used;
-        }
         return memory_.thread == phase::used;
     }
 

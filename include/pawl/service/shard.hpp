@@ -213,6 +213,12 @@ public:
         return out;
     }
 
+    /// Whether the driver ought to have woken up before `now`.
+    [[nodiscard]] bool passed(tick now) noexcept {
+        const std::scoped_lock lock(mutex_);
+        return !closed() && wakeup_.passed(now);
+    }
+
     /// The driver could not be set: the next start will try again.
     void arm_failed() noexcept {
         const std::scoped_lock lock(mutex_);
@@ -260,11 +266,20 @@ public:
     /// Takes the next wait that is due. If it is the `last` of the caller's turn, or there is none,
     /// the caller ceases to be a runner, and other runners take over.
     /// @param up_to_date the caller has just called collect().
+    /// @param first the first wait of the turn.
     // Forced inline: called by the one loop that runs everything, but over the compilers' size limit.
     [[nodiscard]] PAWL_DETAIL_ALWAYS_INLINE taken take(runner_token* token, bool last,
-                                                       bool up_to_date) noexcept {
+                                                       bool up_to_date,
+                                                       bool first = true) noexcept {
         taken out;
         const std::scoped_lock lock(mutex_);
+        if (first && !up_to_date && token) {
+            if (runners_.begin(*token)) [[unlikely]] {
+                retire_locked(token, out.todo);
+                out.retired = true;
+                return out;
+            }
+        }
         if (waits_.due() != 0) {
             out.op = waits_.take();
             if (out.op && out.op->state.phase() != wait_phase::started)
@@ -276,17 +291,28 @@ public:
         }
         if (attention_ != 0) [[unlikely]]
             out.op = note_taken(out.op);
-        if (last)
+        if (last) {
+            if (!first)
+                runners_.rely_on();
             retire_locked(token, out.todo);
+        } else if (!out.behind) {
+            if (first)
+                runners_.set_aside();
+            if (runners_.wants_more(waits_.due(), backlog_))
+                settle(out.todo);
+        }
         out.retired = last;
         return out;
     }
 
     /// The caller ceases to be a runner. `token` is the token it was queued with; nullptr if it was
     /// not queued.
-    commitment retire(runner_token* token) noexcept {
+    /// @param in_turn after a handler in the middle of its turn.
+    commitment retire(runner_token* token, bool in_turn) noexcept {
         commitment out;
         const std::scoped_lock lock(mutex_);
+        if (in_turn)
+            runners_.rely_on();
         retire_locked(token, out);
         return out;
     }
@@ -294,6 +320,7 @@ public:
     /// Gives back a runner that will not be queued: the driver comes instead.
     void unclaim(runner_token& token) noexcept {
         const std::scoped_lock lock(mutex_);
+        (void)runners_.begin(token);
         runners_.retire(&token);
     }
 

@@ -62,9 +62,10 @@ public:
 
     /// The kind of caller of collect().
     enum class looker {
-        runner,  ///< in a unit; offers to become a runner
-        covered, ///< in a unit, or pinned in another shard
-        outside, ///< elsewhere; gets pinned if it must set the driver
+        runner,      ///< in a unit; offers to become a runner
+        lone_runner, ///< the same, if it has no units to queue
+        covered,     ///< in a unit, or pinned in another shard
+        outside,     ///< elsewhere; gets pinned if it must set the driver
     };
 
     /// Moves at most one batch of timers that are due at `now` into the due queue.
@@ -90,10 +91,15 @@ public:
             else
                 wakeup_.will_not_look();
         }
-        out.claimed =
-            who == looker::runner && runners_.claim_one(waits_.due(), backlog_ || must_tell_);
-        who == looker::outside ? settle_outside(out.todo) : settle(out.todo);
         out.fallen_due = armed - waits_.armed();
+        if (who == looker::runner) {
+            out.claimed = runners_.claim_one(waits_.due(), backlog_ || must_tell_);
+        } else if (who == looker::lone_runner) {
+            out.claimed = runners_.claim_lone(waits_.due(), backlog_ || must_tell_);
+            if (!out.claimed && out.fallen_due != 0)
+                runners_.claim_to_find_out(waits_.due(), out.todo.runners);
+        }
+        who == looker::outside ? settle_outside(out.todo) : settle(out.todo);
         return out;
     }
 

@@ -147,6 +147,9 @@ public:
     /// Wakes all shards as soon as the context can.
     void kick() { driver_.hurry(); }
 
+    /// The clock has passed the time for which the driver is set.
+    void look_again() { driver_.look_again(); }
+
     /// A shard has gone quiet.
     /// @param give_back the context counts work for it; then the caller is in a unit.
     void rest(bool give_back) {
@@ -196,7 +199,7 @@ public:
         wake_ups_.store(wake_ups() + 1, std::memory_order_relaxed);
         collected found;
         try {
-            collect(looker::runner, found);
+            collect(may_nest() ? looker::lone_runner : looker::runner, found);
         } catch (...) {
             if (found.claimed)
                 found.claimed->give_up_turn();
@@ -215,6 +218,9 @@ public:
         // acquire: pairs with the release in attach(): the work of the shards is counted.
         return counts_work_.load(std::memory_order_acquire) ? native() : nullptr;
     }
+
+    /// Whether this thread runs the context, and a handler may do so, too, in a loop of its own.
+    [[nodiscard]] bool inside() const { return may_nest() && native()->runs_here(context_); }
 
     /// Whether any shard is busy.
     [[nodiscard]] bool any_busy() const noexcept {
@@ -245,6 +251,8 @@ public:
 private:
     using driver = detail::driver<Clock, WaitTraits, wakeup>;
     using looker = typename dispatcher::looker;
+
+    [[nodiscard]] bool may_nest() const noexcept { return native() && native()->may_nest; }
 
     struct collected {
         std::size_t count = 0;

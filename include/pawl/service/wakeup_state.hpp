@@ -125,6 +125,11 @@ public:
         return t < wake_ || !looked_at_ || pins_ != 0;
     }
 
+    /// Whether the driver ought to have woken up before `now`: it may sleep by an older time.
+    [[nodiscard]] bool passed(time::tick now) const noexcept {
+        return wake_ < now && wake_ != time::tick{}; // tick 0: units go on
+    }
+
     /// The caller must set the driver for `t`. It is in a unit, or is the only thread.
     void arm(time::tick t, commitment& out) noexcept {
         will_look_at(t);

@@ -16,6 +16,8 @@
 #include <pawl/wait/wait_host.hpp>
 #include <pawl/wait/wait_operation.hpp>
 
+#include <pawl/config.hpp>
+
 #include <boost/asio/cancellation_type.hpp>
 
 namespace pawl::detail {
@@ -50,6 +52,7 @@ public:
 
     /// Cuts the link.
     void unlink() noexcept {
+        PAWL_ASSERT(op_);
         op_->set_slot(nullptr);
         op_ = nullptr;
     }

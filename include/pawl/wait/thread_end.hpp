@@ -3,24 +3,72 @@
 
 /// @file
 /// Purpose
-///   Thread-local objects with destructors, for threads that are out of memory: C libraries allocate
-///   when such a destructor is registered, and glibc ends the process if it cannot.
+///   Tells a cache that its thread ends. C++ has thread-local objects with destructors for this,
+///   but C libraries allocate when such a destructor is registered, and glibc ends the process if
+///   there is no memory. POSIX reports it.
+///
+/// Threads
+///   Each thread calls its own function. When the program exits, or unloads the shared library that
+///   this is part of, only the thread that does so: what other threads keep is lost.
 #ifndef PAWL_WAIT_THREAD_END_HPP
 #define PAWL_WAIT_THREAD_END_HPP
 
-#include <cstdlib>
+#include <pawl/config.hpp>
+
+#if PAWL_DETAIL_POSIX
+#include <atomic>
+
+#include <pthread.h>
+#endif
 
 namespace pawl::detail {
 
-/// Whether there is memory to register the destructor of a thread-local object, which is some 30
-/// bytes. To be called before, once per thread.
-[[nodiscard]] inline bool can_register_thread_end() noexcept {
-    // Larger than the blocks that malloc sets aside for requests of the same size once they are
-    // freed: calloc() finds no memory there.
-    void* const probe = std::malloc(4096);
-    std::free(probe);
-    return probe != nullptr;
-}
+/// @tparam Cache has `static void thread_ends() noexcept`.
+template <class Cache>
+class thread_end {
+public:
+    /// Has Cache::thread_ends() called when this thread ends.
+    /// @return false if it will not be called: out of memory, or out of POSIX keys.
+    [[nodiscard]] static bool expect() noexcept {
+#if PAWL_DETAIL_POSIX
+        static const key_owner owner;
+        return valid_.load(std::memory_order_relaxed) && pthread_setspecific(key_, &owner) == 0;
+#else
+        static thread_local const at_thread_end end;
+        end.touch();
+        return true;
+#endif
+    }
+
+private:
+#if PAWL_DETAIL_POSIX
+    // Not members of key_owner: its destructor changes valid_, and compilers drop stores to an
+    // object that ends.
+    static inline constinit std::atomic<bool> valid_{false};
+    static inline pthread_key_t key_;
+
+    struct key_owner {
+        key_owner() noexcept {
+            const auto end = [](void*) { Cache::thread_ends(); };
+            valid_.store(pthread_key_create(&key_, end) == 0, std::memory_order_relaxed);
+        }
+        key_owner& operator=(key_owner&&) = delete;
+        /// In the thread that exits or unloads: its keys are not looked at any more.
+        ~key_owner() {
+            if (!valid_.exchange(false, std::memory_order_relaxed))
+                return;
+            if (pthread_getspecific(key_))
+                Cache::thread_ends();
+            pthread_key_delete(key_);
+        }
+    };
+#else
+    struct at_thread_end {
+        void touch() const noexcept {}
+        ~at_thread_end() { Cache::thread_ends(); }
+    };
+#endif
+};
 
 } // namespace pawl::detail
 

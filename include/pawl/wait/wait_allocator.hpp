@@ -20,9 +20,7 @@
 ///   A few instructions per call. A thread keeps at most 8 KiB per block size, 256 KiB in all.
 ///
 /// Limits
-///   A shared library that has freed waits in a thread must stay loaded until that thread ends. If
-///   a thread frees its first block after its own thread_local objects were destroyed, the block is
-///   kept until the process ends.
+///   thread_end.hpp says what is lost when a shared library is unloaded.
 #ifndef PAWL_WAIT_WAIT_ALLOCATOR_HPP
 #define PAWL_WAIT_WAIT_ALLOCATOR_HPP
 
@@ -129,22 +127,18 @@ private:
     };
 
     /// Empties the lists when the thread ends, and keeps them empty after that.
-    struct at_thread_end {
-        void touch() const noexcept {}
-        ~at_thread_end() {
-            clear();
-            for (list& l : kept_.lists)
-                l.room = 0;
-            kept_.thread = memory::phase::ended;
-        }
-    };
+    friend class thread_end<block_cache>;
+    static void thread_ends() noexcept {
+        clear();
+        for (list& l : kept_.lists)
+            l.room = 0;
+        kept_.thread = memory::phase::ended;
+    }
 
     /// The list is full, or this is the first block that the thread frees.
     PAWL_DETAIL_NOINLINE static void put_in_full_list(void* p, std::size_t which) noexcept {
-        if (!keeps || kept_.thread != memory::phase::unused || !can_register_thread_end())
+        if (!keeps || kept_.thread != memory::phase::unused || !thread_end<block_cache>::expect())
             return ::operator delete(p);
-        static thread_local const at_thread_end end;
-        end.touch();
         kept_.thread = memory::phase::used;
         for (std::size_t each = 0; each != lists; ++each)
             kept_.lists[each].room = most_kept / (size_of(each) + overhead);

@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+# Copyright (c) 2026 The Pawl authors
+# SPDX-License-Identifier: BSL-1.0
+"""./dev and .ci/run: what they print, and that two commands do not share a build folder at once.
+
+They run in a copy of their own, with a cmake and a ctest that only write down how they were called.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PATIENCE = 60  # seconds, for a busy machine
+COMMANDS = "demo test headers top page fuzz simulate mutate bench install package format".split()
+
+CMAKE = """#!/bin/sh
+echo "begin cmake $*" >>"$CALLS"
+case "$*" in
+*"--target help"*) printf 'service_slack_test: phony\\nservice_together_1: phony\\nhttp_server: phony\\n' ;;
+*"--preset release"*) while [ -e "$HOLD" ]; do sleep 0.05; done; echo PAWL_TESTS_TOGETHER:BOOL=ON >"$(echo "$*" | sed 's/.*-B \\([^ ]*\\).*/\\1/')/CMakeCache.txt" ;;
+esac
+echo "end cmake $*" >>"$CALLS"
+"""
+CTEST = """#!/bin/sh
+echo "ctest $*" >>"$CALLS"
+case "$*" in *" -N"*) echo "  Test #1: model_wakeup"
+case "$*" in *slack*|*wakeup*) echo "Total Tests: 1" ;; *) echo "Total Tests: 0" ;; esac ;; esac
+"""
+
+failures: list[str] = []
+
+
+def expect(what: str, condition: bool, said: str = "") -> None:
+    if not condition:
+        failures.append(f"{what}: {said}")
+
+
+class Copy:
+    """A copy of ./dev and .ci/run."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.folder = folder
+        shutil.copytree(ROOT / "tools" / "dev", folder / "tools" / "dev")
+        for name in "dev", ".ci/run", "tools/top.py":
+            (folder / name).parent.mkdir(exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
+        (folder / "bin").mkdir()
+        for name, text in ("cmake", CMAKE), ("ctest", CTEST), ("dpkg-query", "#!/bin/sh\necho installed\n"):
+            (folder / "bin" / name).write_text(text)
+            (folder / "bin" / name).chmod(0o755)
+        self.calls, self.hold = folder / "calls", folder / "hold"
+        self.environment = os.environ | {
+            "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "CALLS": str(self.calls), "HOLD": str(self.hold), "PAWL_NO_INSTALL": "1"}
+
+    def start(self, *arguments: str, **environment: str) -> subprocess.Popen:
+        return subprocess.Popen([self.folder / arguments[0], *arguments[1:]], env=self.environment | environment, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+
+    def run(self, *arguments: str, **environment: str) -> tuple[int, str]:
+        process = self.start(*arguments, **environment)
+        said, _ = process.communicate(timeout=PATIENCE)
+        return process.returncode, said
+
+    def called(self) -> list[str]:
+        return self.calls.read_text().splitlines() if self.calls.exists() else []
+
+
+def a_usage_error_is_one_line_that_says_why(dev: Copy) -> None:
+    for reason, *arguments in (
+        ("which command?", ), ("no such command: tset", "tset"), ("no such command: lib", "lib"), ("no such command: x", "help", "x"),
+        ("test does not know 'race'", "test", "race"), ("no such preset: fast", "test", "--preset", "fast"),
+        ("--only needs a value", "test", "--only"), ("neither g++ nor clang++: icc", "test", "--compiler", "icc"),
+        ("no such platform: vms", "test", "--platform", "vms"), ("install does not know '--root'", "install", "--root"),
+        ("demo does not know 'nginx'", "demo", "nginx"), ("no such step: rpm", "package", "rpm"),
+        ("format does not know 'all'", "format", "all"), ("headers does not know 'x'", "headers", "x"),
+        ("page does not know 'x'", "page", "x"), ("not a number of seconds: 0", "fuzz", "--seconds", "0"),
+    ):
+        status, said = dev.run("dev", *arguments)
+        lines = [line for line in said.splitlines() if "install what you lack" not in line]
+        expect(f"usage {arguments}", status == 2 and len(lines) == 1 and reason in lines[0] and "help" in lines[0], said)
+
+
+def each_command_has_a_help(dev: Copy) -> None:
+    _, whole = dev.run("dev", "help")
+    for command in COMMANDS:
+        expect(f"{command} in help", f"\n  {command} " in whole, whole)
+        for arguments in (command, "--help"), ("help", command):
+            status, said = dev.run("dev", *arguments) if command != "mutate" or arguments[0] == "help" else (0, command)
+            expect(f"help {arguments}", status == 0 and said.startswith(command), said)
+
+
+def two_commands_do_not_share_a_build_folder(dev: Copy) -> None:
+    dev.hold.touch()
+    first = dev.start("dev", "test", "--only", "slack")
+    end = time.monotonic() + PATIENCE
+    while not dev.called() and time.monotonic() < end:
+        time.sleep(0.05)
+    expect("the first builds", len(dev.called()) == 1, str(dev.called()))
+    second = dev.start("dev", "simulate", "--preset", "release")
+    said = second.stdout.readline()
+    expect("who holds it", re.search(rf"build/release-g\+\+ is in use by ./dev test --only slack, process {first.pid}, since \d\d:\d\d", said)
+           is not None, said)
+    time.sleep(0.5)
+    expect("the second waits", len(dev.called()) == 1, str(dev.called()))
+    other = dev.run("dev", "headers")
+    expect("another folder is free", "in use" not in other[1], other[1])
+    dev.hold.unlink()
+    first.communicate(timeout=PATIENCE)
+    second.communicate(timeout=PATIENCE)
+    expect("the first ends well", first.returncode == 0, str(dev.called()))
+    expect("the second builds then", any("--target simulation" in call for call in dev.called()), str(dev.called()))
+    expect("nobody is left", "in use" not in dev.run("dev", "headers")[1])
+
+
+def only_finds_a_test_by_its_name(dev: Copy) -> None:
+    status, said = dev.run("dev", "test", "--only", "slack")
+    expect("a test", status == 0 and any("-R ^(example_)?(service_slack_test)" in call for call in dev.called()), said)
+    expect("compiled alone", any("-alone --parallel" in call and "--target service_slack_test" in call for call in dev.called()), said)
+    status, said = dev.run("dev", "test", "--only", "^http_server$")
+    expect("no test", status == 1 and "no test runs http_server" in said and "No tests" not in said, said)
+    status, said = dev.run("dev", "test", "--only", "nothing_like_it")
+    expect("no program", status == 1 and "nothing matches nothing_like_it" in said, said)
+    before = len(dev.called())
+    status, said = dev.run("dev", "test", "--only", "wakeup")
+    calls = dev.called()[before:]
+    expect("a test without a program", status == 0 and any("(model_wakeup)" in call for call in calls)
+           and not any("cmake --build" in call and "--parallel" in call for call in calls), str(calls))
+
+
+def who_may_not_write_to_the_prefix_is_told_another(dev: Copy) -> None:
+    (dev.folder / "file").touch() # nobody can make a folder in it, not even root
+    status, said = dev.run("dev", "install", "--prefix", str(dev.folder / "file" / "pawl"))
+    expect("prefix", status == 1 and "--prefix FOLDER" in said and len(said.splitlines()) == 1, said)
+
+
+def what_is_missing_is_named(dev: Copy) -> None:
+    tools = dev.folder / "tools_only"
+    tools.mkdir()
+    for name in "bash", "env", "dirname", "readlink", "cat":
+        (tools / name).symlink_to(shutil.which(name))
+    status, said = dev.run("dev", "top", "--once", PATH=str(tools))
+    expect("top names python3", status != 0 and "Debian names): python3" in said, said)
+
+
+def a_seed_gives_the_same_run(dev: Copy) -> None:
+    seen: dict[str, int] = {}
+    for seed in range(100):
+        status, said = dev.run(".ci/run", "--list", str(seed))
+        expect("a seed", status == 0 and said.startswith(f"seed: {seed};"), said)
+        for line in said.splitlines():
+            step = re.sub(r" *\[after.*", "", line)
+            seen[step] = seen.get(step, 0) + 1
+        as_users = [line for line in said.splitlines() if "--preset optimised" in line and "bench_" not in line]
+        expect("as users build it", len(as_users) == 1 and "(fault|wait|service|race|" in as_users[0], said)
+        if seed < 3:
+            _, again = dev.run(".ci/run", "--list", PAWL_CI_SEED=str(seed), TZ="Pacific/Kiritimati")
+            expect("the same again", re.sub(r"after \d+", "", again) == re.sub(r"after \d+", "", said), again)
+    for part in ("time", "timeouts", "queue|feed", "watch|fuzz_corpus", "conformance", "contract", "g++ --only ^(fault|wait",
+                 "clang++-19 --only ^(fault|wait", "optimised --", "optimised+assertions --", "platform", "mutate", "demo pawl", "demo idle",
+                 "demo lua", "fuzz", "third_party", "headers", "bench_", "simulate threads --preset tsan"):
+        expect(f"{part} in some run", any(part in step for step in seen), str(seen))
+    expect("no number", dev.run(".ci/run", "--list", "today")[0] == 2)
+
+
+def main() -> int:
+    for test in (a_usage_error_is_one_line_that_says_why, each_command_has_a_help, two_commands_do_not_share_a_build_folder,
+                 only_finds_a_test_by_its_name, who_may_not_write_to_the_prefix_is_told_another, what_is_missing_is_named,
+                 a_seed_gives_the_same_run):
+        with tempfile.TemporaryDirectory() as folder:
+            test(Copy(pathlib.Path(folder).resolve()))
+    for failure in failures:
+        print(f"dev_test.py: {failure}", file=sys.stderr)
+    print(f"{len(failures)} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,24 @@
+#: install [--prefix FOLDER]        install the headers, for CMake and pkg-config; FOLDER: /usr/local (default)
+
+prefix=/usr/local
+while (($#)); do
+    case $1 in
+        --prefix)
+            (($# > 1)) || misused "$1 needs a value"
+            prefix=$2
+            shift 2
+            ;;
+        *) misused "install does not know '$1'" ;;
+    esac
+done
+# The nearest folder that exists must take new ones.
+folder=$prefix
+until [[ -e $folder ]]; do folder=$(dirname "$folder"); done
+[[ -d $folder && -w $folder ]] ||
+    die "you may not write to $folder: ./dev install --prefix FOLDER installs elsewhere, such as in ~/.local; or be root."
+need g++:g++ cmake:cmake make:make "libboost${boost:-1.81}-dev"
+lock_folder build/install
+cmake -B build/install -D PAWL_BUILD_TESTS=OFF -D PAWL_BUILD_EXAMPLES=OFF -D PAWL_BUILD_BENCH=OFF
+cmake --install build/install --prefix "$prefix" >/dev/null
+echo "dev: Pawl is installed in $prefix. In CMake: find_package(pawl REQUIRED), target_link_libraries(... pawl::pawl),"
+echo "     with CMAKE_PREFIX_PATH=$prefix if CMake does not find it there. Otherwise: pkg-config --cflags pawl"

@@ -1,0 +1,59 @@
+#: test [--preset P] [--compiler C] [--only R] [-- CTEST-ARGUMENTS]
+#:                                  build and run the tests; README.md says how long that takes, and what it installs
+#:                                  R: a regular expression; only tests, their programs and examples with a matching name
+#:                                  P: release (default; compiled without optimisation, which is faster), debug, asan+ubsan, tsan,
+#:                                  optimised (everything as users compile it), optimised+assertions
+#:                                  C: g++ (default), clang++, g++-13, clang++-19, ...
+#: test --platform F [--only R | --all] [-- CTEST-ARGUMENTS]
+#:                                  run tests for another platform: hello_timer, waits, test vectors of the time structures;
+#:                                  without emulation also the contract and races; R: as above; --all: all programs that can run
+#:                                  F: windows (MinGW-w64, Wine), libc++ (clang++-19), select (Asio without epoll and timerfd),
+#:                                  io_uring, x86 (32 bit), arm64, s390x (qemu)
+
+if [[ ${1-} == --platform ]]; then
+    source tools/dev/lib/platform.sh
+    platform= only= all=
+    take_options "platform only" "$@"
+    set -- "${rest[@]}"
+    [[ ${1-} != --all ]] || { all=1 && shift; }
+    [[ -z $all || -z $only ]] || misused "--only and --all exclude each other"
+    (($# == 0)) || [[ $1 == -- ]] || misused "test --platform does not know '$1'"
+    (($# == 0)) || shift
+    test_platform "$platform" "$only" "$all" "$@"
+    exit
+fi
+
+preset=release compiler=g++ only= targets=(all)
+take_options "preset compiler only" "$@"
+set -- "${rest[@]}"
+(($# == 0)) || [[ $1 == -- ]] || misused "test does not know '$1'"
+(($# == 0)) || shift
+preset_start "$preset"
+need curl:curl git:git openssl:openssl python3:python3 lua5.4:lua5.4 redis-server:redis-server
+[[ $preset == *san* ]] || need spin:spin
+[[ $preset != release || -n $only ]] || syntax_trees
+
+# wanted: the targets that --only names, among those of the folder.
+wanted() { cmake --build "$dir" --target help | sed -n 's/^\([a-z0-9_]*\): phony$/\1/p' | grep -E -- "$only" | grep -v _together_; }
+
+configure "$preset" "$compiler"
+[[ $preset != optimised ]] || targets+=(all_verify_interface_header_sets)
+if [[ -n $only ]]; then
+    # A test that needs a program has a target of its name. Others, such as the models, need none.
+    mapfile -t targets < <(wanted)
+    mapfile -t tests < <(ctest --test-dir "$dir" -N | sed -n 's/^ *Test *#[0-9]*: //p' | grep -E -- "$only")
+    ((${#targets[@]} + ${#tests[@]})) || die "nothing matches $only; the names of the tests: ctest --test-dir $dir -N"
+    # A few are compiled faster alone than with their neighbours, and in a folder of its own.
+    if ((${#targets[@]} && ${#targets[@]} <= 3)) && grep -q '^PAWL_TESTS_TOGETHER:BOOL=ON' "$dir/CMakeCache.txt"; then
+        unlock
+        folder_suffix=-alone
+        configure "$preset" "$compiler" -D PAWL_TESTS_TOGETHER=OFF >/dev/null
+    fi
+    names=("${targets[@]}" "${tests[@]}")
+    set -- -R "^(example_)?($(IFS='|' && printf '%s' "${names[*]}"))(_beside_a_thread)?\$" "$@"
+fi
+((!${#targets[@]})) || compile "${targets[@]}"
+if [[ -n $only ]] && ctest --test-dir "$dir" -N "$@" | grep -q '^Total Tests: 0$'; then
+    die "no test runs ${targets[*]} alone. Built below $dir; the scripts that use it: ctest --test-dir $dir -N"
+fi
+"${steady[@]}" ctest --test-dir "$dir" --output-on-failure --no-tests=error --parallel "$(nproc)" "$@"
