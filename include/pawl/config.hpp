@@ -58,6 +58,13 @@
 #define PAWL_DETAIL_ALWAYS_INLINE
 #endif
 
+// __atomic_load() and the like. std::atomic_ref does the same, but libc++ before 19 has none.
+#if defined(__GNUC__)
+#define PAWL_DETAIL_ATOMIC_BUILTINS 1
+#else
+#define PAWL_DETAIL_ATOMIC_BUILTINS 0
+#endif
+
 // MinGW-w64's g++ frees thread-local variables before it destroys them, so their contents would be
 // lost.
 #if defined(__MINGW32__) && !defined(__clang__)
@@ -70,7 +77,17 @@
 #include <intrin.h>
 #endif
 
+#include <cstddef>
+
 namespace pawl::detail {
+
+/// Separates data that different threads write. Not std::hardware_destructive_interference_size,
+/// which depends on compiler flags.
+#if defined(__APPLE__) && defined(__aarch64__)
+inline constexpr std::size_t cache_line = 128;
+#else
+inline constexpr std::size_t cache_line = 64;
+#endif
 
 /// Prefetches the cache line at `p` for reading. `p` may be any address. No effect if the compiler
 /// has no prefetch.

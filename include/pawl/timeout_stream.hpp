@@ -16,7 +16,6 @@
 #include <pawl/stream/next_layer.hpp>
 #include <pawl/stream/stream_impl.hpp>
 #include <pawl/stream/stream_operation.hpp>
-#include <pawl/stream/stream_owner.hpp>
 
 #include <pawl/service/latest_now.hpp>
 
@@ -35,6 +34,48 @@
 #include <utility>
 
 namespace pawl {
+
+namespace detail {
+
+/// The state of a stream. A moved-from stream shares it and uses nothing but its executor, which
+/// may be queried.
+template <class Impl>
+class stream_owner {
+public:
+    stream_owner(std::shared_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
+    stream_owner(stream_owner&& other) noexcept : impl_(other.impl_), moved_from_(other.leave()) {}
+    stream_owner& operator=(stream_owner&& other) noexcept {
+        impl_ = other.impl_;
+        moved_from_ = other.leave();
+        return *this;
+    }
+    ~stream_owner() = default;
+
+    /// False after a move from this object.
+    [[nodiscard]] explicit operator bool() const noexcept { return !moved_from_; }
+
+    /// @pre not moved from. The same holds for owned().
+    [[nodiscard]] Impl* operator->() const noexcept {
+        PAWL_ASSERT(*this);
+        return impl_.get();
+    }
+    [[nodiscard]] const std::shared_ptr<Impl>& owned() const noexcept {
+        PAWL_ASSERT(*this);
+        return impl_;
+    }
+
+    /// The state, also after a move from this object.
+    [[nodiscard]] Impl& state() const noexcept { return *impl_; }
+
+private:
+    /// @return whether a move had come before.
+    bool leave() noexcept { return std::exchange(moved_from_, true); }
+
+    std::shared_ptr<Impl> impl_;
+    bool moved_from_ = false;
+};
+
+} // namespace detail
 
 /// A stream with time limits around another stream.
 ///

@@ -2,14 +2,41 @@
 // SPDX-License-Identifier: BSL-1.0
 
 /// @file
-/// pawl::virtual_clock: the steady clock of a build with PAWL_VIRTUAL_TIME. In other builds this
-/// header is empty.
+/// pawl::virtual_clock: the steady clock of a build with PAWL_VIRTUAL_TIME. Other builds take only
+/// one_time_only() from here.
 #ifndef PAWL_VIRTUAL_CLOCK_HPP
 #define PAWL_VIRTUAL_CLOCK_HPP
 
 #include <pawl/config.hpp>
 
 #include <pawl/time/saturating.hpp>
+
+#include <atomic>
+#include <stdexcept>
+
+namespace pawl::detail {
+
+enum class time_kind : unsigned char { unknown, real, virtual_time, mixed };
+
+/// The time of this program. One object, in whatever namespace the rest of a build is.
+inline constinit std::atomic<time_kind> time_of_program{time_kind::unknown};
+
+/// Each build calls this before its first timer, and before it stops or moves the time. Timers of
+/// translation units without PAWL_VIRTUAL_TIME do not follow the time of those with it.
+/// @throws std::logic_error if the program is a mix of both, from then on in each call: a detached
+///         coroutine swallows an exception.
+inline void one_time_only(time_kind mine) {
+    time_kind before = time_kind::unknown;
+    // relaxed: guards no data.
+    if (time_of_program.compare_exchange_strong(before, mine, std::memory_order_relaxed) ||
+        before == mine)
+        return;
+    time_of_program.store(time_kind::mixed, std::memory_order_relaxed);
+    throw std::logic_error("pawl: this program mixes translation units with and without "
+                           "PAWL_VIRTUAL_TIME: define it in all of them, or in none");
+}
+
+} // namespace pawl::detail
 
 #ifdef PAWL_VIRTUAL_TIME
 
@@ -89,6 +116,12 @@ private:
         return s;
     }
 
+    /// To stop or move the time.
+    static state& to_control() {
+        detail::one_time_only(detail::time_kind::virtual_time);
+        return the();
+    }
+
     static bool paused() {
         state& s = the();
         const std::scoped_lock lock(s.mutex);
@@ -96,14 +129,14 @@ private:
     }
 
     static void pause() {
-        state& s = the();
+        state& s = to_control();
         const std::scoped_lock lock(s.mutex);
         s.stands = s.now();
         s.paused = true; // wait_until() looks again when the time that it waits for has passed
     }
 
     static void resume() {
-        state& s = the();
+        state& s = to_control();
         const std::scoped_lock lock(s.mutex);
         if (s.paused)
             s.ahead = s.stands - steady::now();
@@ -114,7 +147,7 @@ private:
     /// Moves forward only, and not to time_point::max(), which means never.
     static void move_to(time_point t) {
         t = std::min(t, time_point::max() - duration(1));
-        state& s = the();
+        state& s = to_control();
         const std::scoped_lock lock(s.mutex);
         const time_point now = s.now();
         if (t <= now)
@@ -142,20 +175,6 @@ struct boost::asio::wait_traits<pawl::virtual_clock> {
     }
 };
 /// @endcond
-
-#if defined(__ELF__)
-// Makes the linker reject a mix of translation units with and without PAWL_VIRTUAL_TIME. Linkers
-// refuse a symbol that is thread-local in one unit and not in another. The symbol is
-// detail::service_registry::id, by which the timer services of a context find each other; with
-// PAWL_VIRTUAL_TIME the real one is in an inline namespace. In assembler, because lld compares
-// strong symbols only, and a strong symbol may be defined in every translation unit only within a
-// group of another name.
-__asm__(".pushsection .tbss.pawl_virtual_time,\"awGT\",%nobits,pawl_virtual_time,comdat\n"
-        ".globl _ZN4pawl6detail16service_registry2idE\n"
-        ".type _ZN4pawl6detail16service_registry2idE,%object\n"
-        "_ZN4pawl6detail16service_registry2idE: .zero 1\n"
-        ".popsection");
-#endif
 
 #endif // PAWL_VIRTUAL_TIME
 

@@ -1085,7 +1085,7 @@ BOOST_AUTO_TEST_CASE(a_stream_that_was_moved_from_has_its_executor_still) {
     c.stream = local_stream(context);
     run_until_over(context, read);
     BOOST_TEST(read.aborted());
-    static_assert(sizeof(local_stream) == sizeof(std::shared_ptr<int>));
+    static_assert(sizeof(local_stream) <= sizeof(std::shared_ptr<int>) + sizeof(void*));
 }
 
 BOOST_AUTO_TEST_CASE(release_socket_gives_an_open_socket_without_limits) {

@@ -452,7 +452,6 @@ public:
 private:
     friend struct ring_core_probe; ///< tests
 
-    static constexpr std::size_t cache_line = 64;
     static constexpr std::uint32_t a_writer_waits = 1; ///< in moved_, which counts in twos
 
     /// A mark is a generation plus a phase; 0 is no mark.

@@ -24,6 +24,8 @@
 
 #include <pawl/queue/queued_function.hpp>
 
+#include <pawl/config.hpp>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -106,8 +108,6 @@ public:
     }
 
 private:
-    static constexpr std::size_t cache_line = 64;
-
     struct block {
         queued_function functions[BlockLength];
         block* next = nullptr;

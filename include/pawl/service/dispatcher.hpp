@@ -26,7 +26,6 @@
 #include <pawl/service/block_thread.hpp>
 #include <pawl/service/native_executor.hpp>
 #include <pawl/service/observer.hpp>
-#include <pawl/service/processors.hpp>
 #include <pawl/service/shard.hpp>
 #include <pawl/service/wait_ledger.hpp>
 

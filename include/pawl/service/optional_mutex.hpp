@@ -28,6 +28,12 @@ namespace pawl::detail {
 #endif
 }
 
+/// An address that identifies this thread while it runs. Cheaper than std::this_thread::get_id().
+[[nodiscard]] inline const void* this_thread() noexcept {
+    static thread_local const char here = 0;
+    return &here;
+}
+
 /// A `Mutex` that locks only if needed.
 ///
 /// If it is disabled, it detects misuse: a thread that locks it while another runs a unit() of the
@@ -83,11 +89,6 @@ public:
     };
 
 private:
-    static const void* this_thread() noexcept {
-        static thread_local const char here = 0;
-        return &here;
-    }
-
     void check() const noexcept {
         [[maybe_unused]] const void* const other = runs_.load(std::memory_order_relaxed);
         PAWL_ASSERT((!other || other == this_thread()) &&

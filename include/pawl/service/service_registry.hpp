@@ -15,6 +15,7 @@
 #include <pawl/service/virtual_contexts.hpp>
 
 #include <pawl/config.hpp>
+#include <pawl/virtual_clock.hpp>
 
 #include <pawl/wait/wait_operation.hpp>
 
@@ -92,7 +93,13 @@ public:
     static inline boost::asio::execution_context::id id;
 
     explicit service_registry(boost::asio::execution_context& context)
-        : boost::asio::execution_context::service(context) {}
+        : boost::asio::execution_context::service(context) {
+#ifdef PAWL_VIRTUAL_TIME
+        one_time_only(time_kind::virtual_time);
+#else
+        one_time_only(time_kind::real);
+#endif
+    }
 
     /// @throws std::bad_alloc if `s` could not be watched; call add() again.
     void add(registered_service& s) {

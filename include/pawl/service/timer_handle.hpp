@@ -41,28 +41,43 @@
 
 namespace pawl::detail {
 
+#if !PAWL_DETAIL_ATOMIC_BUILTINS && !defined(__cpp_lib_atomic_ref)
+#error "Pawl needs std::atomic_ref: use a newer standard library."
+#endif
+
 /// A word that one thread writes and reads freely, while others may load() it. relaxed: it guards
-/// no data. Not shared if T is larger than a word, or without std::atomic_ref.
+/// no data. Not shared if T is larger than a word, or aligned to less than its size.
 template <class T>
 class shared_word {
-    static constexpr bool one_word = std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(void*);
+    static constexpr bool one_word =
+        std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(void*) && alignof(T) == sizeof(T);
 
 public:
     explicit shared_word(const T& word) noexcept : word_(const_cast<T&>(word)) {}
 
     [[nodiscard]] T load() const noexcept {
-#ifdef __cpp_lib_atomic_ref
-        if constexpr (one_word)
+        if constexpr (!one_word) {
+            return word_;
+        } else {
+#if PAWL_DETAIL_ATOMIC_BUILTINS
+            T value;
+            __atomic_load(&word_, &value, __ATOMIC_RELAXED);
+            return value;
+#else
             return std::atomic_ref<T>(word_).load(std::memory_order_relaxed);
 #endif
-        return word_;
+        }
     }
-    void store(const T& value) const noexcept {
-#ifdef __cpp_lib_atomic_ref
-        if constexpr (one_word)
-            return std::atomic_ref<T>(word_).store(value, std::memory_order_relaxed);
+    void store(T value) const noexcept {
+        if constexpr (!one_word) {
+            word_ = value;
+        } else {
+#if PAWL_DETAIL_ATOMIC_BUILTINS
+            __atomic_store(&word_, &value, __ATOMIC_RELAXED);
+#else
+            std::atomic_ref<T>(word_).store(value, std::memory_order_relaxed);
 #endif
-        word_ = value;
+        }
     }
 
 private:

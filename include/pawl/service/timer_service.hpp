@@ -19,6 +19,7 @@
 #include <pawl/options.hpp>
 
 #include <pawl/service/dispatcher.hpp>
+#include <pawl/service/optional_mutex.hpp>
 #include <pawl/service/service_cache.hpp>
 #include <pawl/service/service_registry.hpp>
 #include <pawl/service/steady_clock.hpp>
@@ -195,24 +196,23 @@ private:
     void shutdown() override { wakeup_.shutdown(); }
 
     struct seat {
-        const char* thread;
+        const void* thread;
         dispatcher* taken;
     };
 
     /// Assigns shards to threads round robin, in the order of their first timers.
     dispatcher& seat_of_this_thread() {
-        static thread_local const char here = 0; // its address identifies the thread
+        const void* const self = detail::this_thread();
         // relaxed: guards no data.
-        const char* first = nullptr;
-        if (first_.compare_exchange_strong(first, &here, std::memory_order_relaxed) ||
-            first == &here)
+        const void* first = nullptr;
+        if (first_.compare_exchange_strong(first, self, std::memory_order_relaxed) || first == self)
             return *shards()[0];
         const std::scoped_lock lock(seats_mutex_);
         for (const seat& s : seats_)
-            if (s.thread == &here)
+            if (s.thread == self)
                 return *s.taken;
         dispatcher& taken = wakeup_.shard_for(1 + seats_.size());
-        seats_.push_back({&here, &taken});
+        seats_.push_back({self, &taken});
         return taken;
     }
 
@@ -224,7 +224,7 @@ private:
     detail::service_registry& registry_;
     std::atomic<bool> registered_{false};
     std::mutex seats_mutex_;
-    std::atomic<const char*> first_{nullptr}; ///< the thread of the first shard
+    std::atomic<const void*> first_{nullptr}; ///< the thread of the first shard
     std::vector<seat> seats_;                 ///< the other threads, with several shards
 };
 

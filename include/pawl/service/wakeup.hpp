@@ -26,10 +26,11 @@
 #include <pawl/service/driver.hpp>
 #include <pawl/service/native_executor.hpp>
 #include <pawl/service/observer.hpp>
-#include <pawl/service/processors.hpp>
 
 #include <pawl/time/fixed_array.hpp>
 #include <pawl/time/tick.hpp>
+
+#include <pawl/config.hpp>
 
 #include <boost/asio/execution_context.hpp>
 
@@ -41,7 +42,23 @@
 #include <memory>
 #include <mutex>
 
+#if PAWL_DETAIL_POSIX
+#include <unistd.h>
+#else
+#include <thread>
+#endif
+
 namespace pawl::detail {
+
+/// The number of processors; 0 if unknown.
+[[nodiscard]] inline unsigned processors_online() noexcept {
+#if PAWL_DETAIL_POSIX
+    const long n = ::sysconf(_SC_NPROCESSORS_ONLN); // <thread> is slow to compile
+    return n > 0 ? static_cast<unsigned>(n) : 0;
+#else
+    return std::thread::hardware_concurrency();
+#endif
+}
 
 template <class Clock, class WaitTraits>
 class wakeup {

@@ -426,9 +426,6 @@ private:
     /// How many slots a registration examines when the ring is full.
     static constexpr std::size_t reclaimed_at_once = 64;
 
-    /// Separates data that different threads write.
-    static constexpr std::size_t cache_line = 64;
-
     /// The right to drive, unless another thread has it.
     class turn {
     public:
@@ -609,14 +606,14 @@ private:
     std::size_t capacity_; ///< of the first block; each further block has twice that
     slots slots_;
 
-    alignas(cache_line) std::atomic<std::uint64_t> tail_{first_number};
+    alignas(pawl::detail::cache_line) std::atomic<std::uint64_t> tail_{first_number};
 
     // Positions. open_from_ is the start of the open sub-period.
-    alignas(cache_line) std::atomic<std::uint64_t> head_{first_number};
+    alignas(pawl::detail::cache_line) std::atomic<std::uint64_t> head_{first_number};
     std::atomic<std::uint64_t> open_from_{first_number};
 
     // For the driver only.
-    alignas(cache_line) std::atomic<bool> driver_{false};
+    alignas(pawl::detail::cache_line) std::atomic<bool> driver_{false};
     tick begin_; ///< of the open sub-period
     boost::circular_buffer<time_mark> marks_;
 };
