@@ -60,6 +60,7 @@ NOTICED = [
     (re.compile(r"(Assertion [`'].*' failed)"), "{0}, by the library"),
     (re.compile(r"(ERROR: AddressSanitizer: \S+|WARNING: ThreadSanitizer: [\w ]+|runtime error: .*)"), "{0}"),
     (re.compile(r"(ERROR: LeakSanitizer.*)"), "{0}"),
+    (re.compile(r"simulation: (seed \d+: (?!crash|hang).*)"), "{0}"),
 ]
 
 # Included by each header that has a defect.
@@ -256,7 +257,7 @@ class Programs:
         command = list(self.tests[name]["command"])
         if self.preset in ("asan+ubsan", "tsan"):
             command = ["setarch", "-R", *command]  # as in ./dev test
-        if not name.startswith("fuzz_"):
+        if not name.startswith(("fuzz_", "simulation")):
             command += ["--color_output=no", "--report_level=no", "--detect_memory_leaks=0"]
             command += [f"--run_test={cases}"] if cases else []
         return command
