@@ -517,6 +517,8 @@ asio::cancellation_slot world::listen(int signal, hearer h) {
     hearer& now = hearers_[at(signal)];
     if (now.listens && now.listens())
         return {};
+    if (!now.may_hear())
+        signals_[at(signal)].slot().clear(); // the new listener may not use it after all
     now = std::move(h);
     return signals_[at(signal)].slot();
 }
