@@ -61,6 +61,7 @@ NOTICED = [
     (re.compile(r"(Assertion [`'].*' failed)"), "{0}, by the library"),
     (re.compile(r"(ERROR: AddressSanitizer: \S+|WARNING: ThreadSanitizer: [\w ]+|runtime error: .*)"), "{0}"),
     (re.compile(r"(ERROR: LeakSanitizer.*)"), "{0}"),
+    (re.compile(r"simulation: (seed \d+: (?!crash|hang).*)"), "{0}"),
 ]
 CRASHED = re.compile(r"fatal error: in .*?(signal: .*|memory access.*)")
 

@@ -143,7 +143,12 @@ private:
         case op::operation:
             s.object = random_.below(operation_slots);
             s.under = random_.one_of({limit::timeout, limit::timeout, limit::cancel_after});
-            s.obeys = static_cast<obedience>(random_.below(3));
+            s.obeys = static_cast<obedience>(random_.below(4));
+            if (random_.one_in(2))
+                s.in = static_cast<shape>(random_.below(shapes));
+            s.more = duration();
+            s.other = random_.one_in(3) ? random_.below(static_cast<int>(s_.begin.contexts.size()))
+                                        : s.context;
             add_handler(s, depth);
             if (depth < 2 && random_.one_in(4)) {
                 step dying = any_step(2); // these run while the initiating function runs

@@ -51,7 +51,10 @@ constexpr const char* executors[] = {"native", "strand", "unknown", "copying", "
 static_assert(std::size(executors) == flavours);
 
 constexpr const char* limits[] = {"timeout", "cancel_after"};
-constexpr const char* obediences[] = {"ignores", "inline_", "posts"};
+constexpr const char* obediences[] = {"ignores", "inline_", "posts", "channel"};
+constexpr const char* shapes[] = {"handler", "composed", "raced",  "raced_under", "coroutine",
+                                  "awaited", "spawned",  "either", "both"};
+static_assert(std::size(shapes) == simulation::shapes);
 constexpr const char* waits[] = {"zero", "one", "negative", "shortest", "longest", "honest"};
 constexpr const char* overflows[] = {"grow", "reject", "expire_now", "flush_oldest"};
 
@@ -94,6 +97,7 @@ void print(std::ostream& out, const step& s, int indent) {
     member("more", s.more, usual.more, number(s.more));
     member("under", s.under, usual.under, std::string("limit::") + limits[index(s.under)]);
     member("obeys", s.obeys, usual.obeys, std::string("obedience::") + obediences[index(s.obeys)]);
+    member("in", s.in, usual.in, std::string("shape::") + shapes[index(s.in)]);
     if (!s.then.empty()) {
         out << ", .then = ";
         print(out, s.then, indent + 4);

@@ -40,7 +40,7 @@ enum class op : std::uint8_t {
     expire_all,    ///< all in `context`, with success, or an error if `time` is not 0
     expire_all_of, ///< likewise, timers of `type` only
     // limits
-    operation, ///< starts the operation `object` under a limit of `time`; see `limit`
+    operation, ///< starts the operation `object` under a limit of `time`; see `limit`, `shape`
     complete,  ///< the operation, if it is pending
     // intervals
     make_interval, ///< `object`, of the period `time`, with the policy `more`
@@ -86,7 +86,26 @@ enum class op : std::uint8_t {
 
 /// How an operation under a limit obeys cancellation, and the kind of its limit.
 enum class limit : std::uint8_t { timeout, cancel_after };
-enum class obedience : std::uint8_t { ignores, inline_, posts };
+enum class obedience : std::uint8_t {
+    ignores,
+    inline_,
+    posts,
+    channel, ///< it receives from a channel
+};
+
+/// What contains the operation and its limit. The other time is `more`.
+enum class shape : std::uint8_t {
+    handler,     ///< a completion handler
+    composed,    ///< async_compose, inside the limit
+    raced,       ///< a parallel_group of the operation under the limit and a wait; one ends it
+    raced_under, ///< the same, inside the limit
+    coroutine,   ///< a coroutine
+    awaited,     ///< a coroutine under another limit, in a coroutine
+    spawned,     ///< a coroutine that is spawned under another limit
+    either,      ///< a coroutine || one that waits
+    both,        ///< a coroutine && one that waits
+};
+inline constexpr int shapes = 9;
 
 struct step {
     op what{};
@@ -102,6 +121,7 @@ struct step {
     std::int64_t more = 0;
     limit under{};
     obedience obeys{};
+    shape in{};
     std::vector<step> then{};  ///< steps of its handler
     std::vector<step> dying{}; ///< steps of its handler if it is destroyed uncalled
 };

@@ -76,6 +76,7 @@ private:
         reset(&step::thread);
         reset(&step::signal);
         reset(&step::other);
+        reset(&step::in);
         shorten(where, &step::time);
         shorten(where, &step::more);
         for (const auto list : {&step::then, &step::dying}) {
@@ -147,6 +148,8 @@ private:
 
     static void limit_context(step& s, int last) {
         s.context = std::min(s.context, last);
+        if (s.what == op::operation)
+            s.other = std::min(s.other, last);
         for (step& each : s.then)
             limit_context(each, last);
         for (step& each : s.dying)

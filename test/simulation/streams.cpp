@@ -285,7 +285,7 @@ void streams::destroyed(int id) {
     operations_.erase(o);
 }
 
-streams::business streams::settled(int context) {
+business streams::settled(int context) {
     business b;
     const std::int64_t now = virtual_time::steady;
     const std::int64_t late = now - world_.precision(context);

@@ -31,10 +31,6 @@ public:
 
     void perform(const step& s);
 
-    struct business {
-        bool work = false;    ///< operations are pending
-        bool perhaps = false; ///< limits may be watched
-    };
     /// That context has no more ready work.
     business settled(int context);
     void leave(int context); ///< it is about to be destroyed

@@ -15,6 +15,12 @@
 
 namespace simulation {
 
+/// What there is to do in a context.
+struct business {
+    bool work = false;    ///< operations are pending
+    bool perhaps = false; ///< limits may be watched
+};
+
 /// The interface of the world for limits, intervals and streams.
 class surroundings {
 public:
@@ -27,14 +33,16 @@ public:
     [[nodiscard]] virtual boost::asio::any_io_executor executor(int context, flavour f) = 0;
     /// Makes the services of timers in that context, with its options.
     virtual void serve(int context, kind type) = 0;
-    /// Executes the steps of a handler. May throw.
-    virtual void go_on(const std::vector<step>& steps) = 0;
+    /// Executes the steps of a handler. @param may_throw false: none of them throws.
+    virtual void go_on(const std::vector<step>& steps, bool may_throw = true) = 0;
 
     /// A cancellation signal without a listener; -1 if there is none. Its present listener is asked
-    /// whether it still listens, and is notified before an emission.
+    /// whether it still listens, and whether the signal may be emitted, also after its end. It is
+    /// notified before and after an emission.
     struct hearer {
         std::function<bool()> listens;
         std::function<void()> told{};
+        std::function<bool()> may_hear = [] { return true; };
     };
     virtual boost::asio::cancellation_slot listen(int signal, hearer h) = 0;
 

@@ -175,6 +175,8 @@ void world::timer_step(const step& s) {
             return;
         const hearer h = hearers_[at(s.signal)];
         const bool listens = h.listens && h.listens();
+        if (!h.may_hear())
+            return;
         const bool hears = s.more != 0 && listens;
         if (hears)
             h.told();
@@ -375,18 +377,21 @@ void world::completed(int id, const error_code& ec, std::uint64_t) {
     go_on(steps_.extract(id).mapped()->then);
 }
 
-void world::go_on(const std::vector<step>& steps) {
+void world::go_on(const std::vector<step>& steps, bool may_throw) {
     ++handlers_;
-    ++depth_;
     struct guard {
-        int& depth;
-        ~guard() { --depth; }
-    } const leave{depth_};
+        guard(int& n, int by) noexcept : number(n), more(by) { number += more; }
+        ~guard() { number -= more; }
+        int& number;
+        int more;
+    };
+    const guard depth(depth_, 1), quiet(quiet_, may_throw ? 0 : 1);
     const auto& m = model_.contexts;
     for (const step& s : steps) {
         if (s.what != op::raise)
             perform(s);
-        else if (std::none_of(m.begin(), m.end(), [](const auto& c) { return c.dying; }))
+        else if (quiet_ == 0 &&
+                 std::none_of(m.begin(), m.end(), [](const auto& c) { return c.dying; }))
             throw raised();
     }
 }
@@ -514,6 +519,8 @@ asio::cancellation_slot world::listen(int signal, hearer h) {
     hearer& now = hearers_[at(signal)];
     if (now.listens && now.listens())
         return {};
+    if (!now.may_hear())
+        signals_[at(signal)].slot().clear(); // the new listener may not use it after all
     now = std::move(h);
     return signals_[at(signal)].slot();
 }
@@ -614,7 +621,8 @@ void world::context_step(const step& s) {
         }
         break;
     case op::shut_down:
-        if (m.running == 0 && !limits_.in_upcall() && !model_.awaited_from_elsewhere(s.context))
+        if (m.running == 0 && !limits_.in_upcall() && !model_.awaited_from_elsewhere(s.context) &&
+            !limits_.awaited_from_elsewhere(s.context))
             shut_down(s.context);
         break;
     default:
@@ -638,6 +646,7 @@ void world::run(const step& s) {
     const std::uint64_t handlers = handlers_;
     const std::size_t pending =
         model_.pending() + limits_.count() + intervals_.count() + streams_.count();
+    const std::size_t started = limits_.started();
     std::size_t units = 0;
     bool threw = false;
     // With traits that never wait, Asio checks again and again for as long as it must run. It does
@@ -678,7 +687,8 @@ void world::run(const step& s) {
     calls_ = calls;
     model_.run_ends(s.context);
     totals_.units += units;
-    const std::uint64_t most = most_units(s.context, handlers_ - handlers, pending);
+    const std::uint64_t most =
+        most_units(s.context, handlers_ - handlers, pending) + limits_.started() - started;
     if (units > most)
         fail("cost: " + std::to_string(units) + " units, and no more than " + std::to_string(most) +
              " are needed");
@@ -732,14 +742,16 @@ std::uint64_t world::most_units(int index, std::uint64_t handlers, std::size_t p
 }
 
 void world::settled(int index) {
-    const streams::business b = streams_.settled(index);
-    const int work = limits_.settled(index) + intervals_.settled(index) + b.work;
-    model_.settled(index, contexts_[at(index)].io->stopped(), work != 0, b.perhaps);
+    const business s = streams_.settled(index), l = limits_.settled(index);
+    const bool work = intervals_.settled(index) != 0 || s.work || l.work;
+    model_.settled(index, contexts_[at(index)].io->stopped(), work, s.perhaps || l.perhaps);
 }
 
 totals world::end() {
     // First the contexts that run no handlers for others: a context must outlive the waits that go
     // there.
+    for (std::size_t i = 0; i < contexts_.size(); ++i)
+        limits_.leave(static_cast<int>(i));
     for (bool again = true; again;) {
         again = false;
         for (std::size_t i = 0; i < timers_.size(); ++i) {
@@ -750,7 +762,8 @@ totals world::end() {
         }
         for (std::size_t i = 0; i < contexts_.size(); ++i) {
             const int index = static_cast<int>(i);
-            if (model_.contexts[i].there && !model_.awaited_from_elsewhere(index)) {
+            if (model_.contexts[i].there && !model_.awaited_from_elsewhere(index) &&
+                !limits_.awaited_from_elsewhere(index)) {
                 shut_down(index);
                 again = true;
             }

@@ -82,7 +82,7 @@ private:
     [[nodiscard]] std::int64_t precision(int context) const override;
     asio::any_io_executor executor(int index, flavour f) override;
     void serve(int context, kind type) override;
-    void go_on(const std::vector<step>& steps) override;
+    void go_on(const std::vector<step>& steps, bool may_throw = true) override;
     asio::cancellation_slot listen(int signal, hearer h) override;
 
     void completed(int id, const error_code& ec, std::uint64_t number) override;
@@ -120,6 +120,7 @@ private:
     streams streams_{*this};
     int calls_ = 0; ///< calls of the library during which no handler may run
     int depth_ = 0;
+    int quiet_ = 0; ///< handlers that must not throw
     int last_timer_ = 0;
     int ends_ = 0;
     std::uint64_t handlers_ = 0; ///< invoked

@@ -371,6 +371,21 @@ BOOST_AUTO_TEST_CASE(a_handshake_keeps_its_limit_when_the_others_are_taken_back)
     ends_after(context, 10s, read);
 }
 
+BOOST_AUTO_TEST_CASE(P2_a_handshake_that_goes_on_in_another_socket_keeps_its_limit) {
+    connection c(context, {.handshake = 10s});
+    auto [here, peer] = socket_pair(context);
+    const auto scope = c.stream.limit_handshake();
+    c.stream.set_limits({});
+    pass(4s);
+    c.stream.close();
+    c.stream.socket() = std::move(here);
+
+    outcome read;
+    c.read(read.record());
+
+    ends_after(context, 6s, read);
+}
+
 BOOST_AUTO_TEST_CASE(limits_are_reached_one_after_the_other) {
     connection<local_stream> c(
         context,

@@ -315,7 +315,7 @@ private:
     }
 
     void start(direction d, const time_point& deadline) {
-        watch_until(std::min(deadline, total_));
+        watch_until(std::min({deadline, total_, handshake_deadline()})); // close() stops watching
         operation& op = at(d);
         op.deadline = deadline;
         op.pending = true;
@@ -333,14 +333,17 @@ private:
     /// Whether the operation may have a deadline.
     [[nodiscard]] bool limited(direction d) const noexcept { return at(d).pending && !at(d).ended; }
 
+    [[nodiscard]] time_point handshake_deadline() const noexcept {
+        return handshaking_ && !handshake_expired_ ? handshake_ : never;
+    }
+
     [[nodiscard]] time_point earliest() const noexcept {
         time_point t = never;
         for (const direction d : both) {
             if (limited(d))
                 t = std::min({t, at(d).deadline, total_});
         }
-        if (handshaking_ && !handshake_expired_)
-            t = std::min(t, handshake_);
+        t = std::min(t, handshake_deadline());
         if (idling_)
             t = std::min(t, after(moved_, limits_.idle));
         return t;
