@@ -99,7 +99,7 @@ LIKELY = [
     (r"^feed/|^broadcast", r"^(feed_|fuzz_corpus_broadcast|conformance_broadcast|race_broadcast)"),
     (r"^watch/|^event_feed|^stats|^duration_histogram", r"^watch_"),
     (r"^virtual_|virtual_contexts", r"^timeouts_virtual_time"),
-    (r"", r"^(service_|contract_(pawl|ring)$)"),
+    (r"", r"^(service_|contract_(pawl|ring)$|watch_(event_feed|async_read|stats)_test$)"),
 ]
 ALL_PROGRAMS = r"^(?!.*_beside_a_thread$)(.*_test$|contract_|fuzz_corpus_|simulation$)"
 
@@ -660,9 +660,9 @@ class Verdicts:
 
 
 class Campaign:
-    def __init__(self, chosen: list[Made], jobs: int, programs: str, only_likely: bool) -> None:
-        self.jobs, self.wanted, self.only_likely = jobs, programs, only_likely
-        self.kept_as = programs + " likely" * only_likely
+    def __init__(self, chosen: list[Made], jobs: int, programs: str, only_likely: bool, most: int | None) -> None:
+        self.jobs, self.wanted, self.only_likely, self.most = jobs, programs, only_likely, most
+        self.kept_as = programs + " likely" * only_likely + f" {most}" * bool(most)
         self.verdicts = Verdicts()
         self.chosen = chosen
         self.kills: Counter[str] = Counter()
@@ -681,9 +681,11 @@ class Campaign:
         self.tree.programs.configure()
         everything = {t for t in self.tree.programs.tests if re.search(ALL_PROGRAMS, t) and re.search(self.wanted, t)}
         likely = {t for t in everything for m in todo if re.search(next(r for f, r in LIKELY if re.search(f, m.file)), t)}
-        names = sorted(everything, key=lambda t: (t not in likely, t.split("_")[0] == "race", self.size(t)))
+        notices = self.planted(todo)
+        names = sorted(everything, key=lambda t: (t not in likely, -notices[t], t.split("_")[0] == "race", self.size(t)))
         if self.only_likely:
             names = names[: len(likely)]
+        names = names[: self.most]
         for at in range(0, len(names), 6):
             todo = [m for m in self.tree.chosen if not self.asserted(m)]
             if todo:
@@ -691,6 +693,16 @@ class Campaign:
         for m in self.tree.chosen:
             if not self.asserted(m):
                 self.verdicts.add(m, *self.worst(m), self.kept_as)
+
+    def planted(self, todo: list[Made]) -> Counter:
+        """For each program, how many planted defects of the same headers it must notice; a tenth for other headers of the folder."""
+        count: Counter = Counter()
+        files = Counter(m.file for m in todo)
+        folders = Counter(folder_of(m.file) for m in todo)
+        for planted in mutate.load():
+            for test in planted.killed_by:
+                count[test] += files[planted.file] + folders[folder_of(planted.file)] / 10
+        return count
 
     def size(self, test: str) -> int:
         """Of the source of a program: small ones are built first."""
@@ -785,6 +797,7 @@ def main() -> int:
     parser.add_argument("--survivors", action="store_true", help="only those that no assertion has killed in earlier runs")
     parser.add_argument("--tests", default=ALL_PROGRAMS, metavar="R", help="only run test programs that match R")
     parser.add_argument("--likely", action="store_true", help="only run the test programs that most likely notice a defect")
+    parser.add_argument("--programs", type=int, metavar="N", help="only run the N programs that most likely notice a defect")
     parser.add_argument("--at-least", type=float, default=0, metavar="PERCENT", help="fail if fewer die by assertions")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes in parallel")
     what = parser.add_mutually_exclusive_group()
@@ -846,7 +859,7 @@ def main() -> int:
         print(f"{len(chosen)} defects; left out: " + ", ".join(f"{reason} {n}" for reason, n in sorted(out.items())))
         return 0
 
-    campaign = Campaign([m for m in chosen if m.key not in why], arguments.jobs, arguments.tests, arguments.likely)
+    campaign = Campaign([m for m in chosen if m.key not in why], arguments.jobs, arguments.tests, arguments.likely, arguments.programs)
     campaign.run()
     of = campaign.verdicts.of
     tried = [m for m in chosen if m.key in of and m.key not in why]

@@ -103,8 +103,10 @@ public:
         : per_turn_(o.completions_per_turn), shard_(o, now, nullptr, work), now_(now) {}
 
     ~bench() {
-        if (!released_)
-            (void)shard_.release();
+        if (released_)
+            return;
+        const bool others = !users_.empty() || !carriers_.empty();
+        BOOST_CHECK_EQUAL(shard_.release().last, !others); // user invariant
     }
 
     shard& state() { return shard_; }
