@@ -681,8 +681,8 @@ class Campaign:
         self.tree.programs.configure()
         everything = {t for t in self.tree.programs.tests if re.search(ALL_PROGRAMS, t) and re.search(self.wanted, t)}
         likely = {t for t in everything for m in todo if re.search(next(r for f, r in LIKELY if re.search(f, m.file)), t)}
-        notices = self.planted(todo)
-        names = sorted(everything, key=lambda t: (t not in likely, -notices[t], t.split("_")[0] == "race", self.size(t)))
+        noticed = self.planted(todo)
+        names = sorted(everything, key=lambda t: (t not in likely, -noticed[t], t.split("_")[0] == "race", self.size(t)))
         if self.only_likely:
             names = names[: len(likely)]
         names = names[: self.most]
@@ -695,13 +695,17 @@ class Campaign:
                 self.verdicts.add(m, *self.worst(m), self.kept_as)
 
     def planted(self, todo: list[Made]) -> Counter:
-        """For each program, how many planted defects of the same headers it must notice; a tenth for other headers of the folder."""
+        """By program: how many of these it would notice, if it notices the same share of them as of the defects that
+        test/mutants has for the same header, or for its folder. A program with the name of the header would notice all."""
+        planted = mutate.load()
         count: Counter = Counter()
-        files = Counter(m.file for m in todo)
-        folders = Counter(folder_of(m.file) for m in todo)
-        for planted in mutate.load():
-            for test in planted.killed_by:
-                count[test] += files[planted.file] + folders[folder_of(planted.file)] / 10
+        for file, n in Counter(m.file for m in todo).items():
+            here = [p for p in planted if p.file == file] or [p for p in planted if folder_of(p.file) == folder_of(file)]
+            for p in here:
+                for test in p.killed_by:
+                    count[test] += n / len(here)
+            for test in self.tree.programs.tests:
+                count[test] += n * (Path(file).stem in test)
         return count
 
     def size(self, test: str) -> int:
@@ -792,7 +796,7 @@ def main() -> int:
                         help="only of this header or folder below include/pawl; public: the headers that users include; "
                              "tools/migrate: by tools/mutate_migrate.py")
     parser.add_argument("--since", metavar="COMMIT", help="only of lines that have changed since then; with --sample: these first")
-    parser.add_argument("--sample", type=int, metavar="N", help="a random sample of N; without --file from one folder, which is drawn, too")
+    parser.add_argument("--sample", type=int, metavar="N", help="a random sample of N; without --file from one folder and few headers, which are drawn, too")
     parser.add_argument("--seed", default=datetime.date.today().isoformat(), help="seed of the sample (default: today's date)")
     parser.add_argument("--survivors", action="store_true", help="only those that no assertion has killed in earlier runs")
     parser.add_argument("--tests", default=ALL_PROGRAMS, metavar="R", help="only run test programs that match R")
@@ -849,7 +853,9 @@ def main() -> int:
             folder = min({folder_of(m.file) for m in first or chosen}, key=draw)
             first, chosen = ([m for m in these if folder_of(m.file) == folder] for these in (first, chosen))
         changed = set(first)
-        chosen = sorted(chosen, key=lambda m: (m not in changed, draw(m.key)))[: arguments.sample]
+        # And header by header, for the same reason.
+        header = (lambda m: draw(m.file)) if not arguments.file else (lambda m: b"")
+        chosen = sorted(chosen, key=lambda m: (m not in changed, header(m), draw(m.key)))[: arguments.sample]
     elif arguments.since:
         chosen = first
     if arguments.list:
