@@ -659,6 +659,20 @@ class Verdicts:
                 file.write(json.dumps(v) + "\n")
 
 
+def noticed(todo: list[Made], planted: list[mutate.Mutant], tests: set[str]) -> Counter:
+    """By program: how many of these it would notice, if it notices the same share of them as of the planted defects in the
+    same header, or in its folder. A program with the name of the header would notice all."""
+    count: Counter = Counter()
+    for file, n in Counter(m.file for m in todo).items():
+        here = [p for p in planted if p.file == file] or [p for p in planted if folder_of(p.file) == folder_of(file)]
+        for p in here:
+            for test in p.killed_by:
+                count[test] += n / len(here)
+        for test in tests:
+            count[test] += n * (Path(file).stem in test)
+    return count
+
+
 class Campaign:
     def __init__(self, chosen: list[Made], jobs: int, programs: str, only_likely: bool, most: int | None) -> None:
         self.jobs, self.wanted, self.only_likely, self.most = jobs, programs, only_likely, most
@@ -681,8 +695,8 @@ class Campaign:
         self.tree.programs.configure()
         everything = {t for t in self.tree.programs.tests if re.search(ALL_PROGRAMS, t) and re.search(self.wanted, t)}
         likely = {t for t in everything for m in todo if re.search(next(r for f, r in LIKELY if re.search(f, m.file)), t)}
-        noticed = self.planted(todo)
-        names = sorted(everything, key=lambda t: (t not in likely, -noticed[t], t.split("_")[0] == "race", self.size(t)))
+        notices = noticed(todo, mutate.load(), everything)
+        names = sorted(everything, key=lambda t: (t not in likely, -notices[t], t.split("_")[0] == "race", self.size(t)))
         if self.only_likely:
             names = names[: len(likely)]
         names = names[: self.most]
@@ -693,20 +707,6 @@ class Campaign:
         for m in self.tree.chosen:
             if not self.asserted(m):
                 self.verdicts.add(m, *self.worst(m), self.kept_as)
-
-    def planted(self, todo: list[Made]) -> Counter:
-        """By program: how many of these it would notice, if it notices the same share of them as of the defects that
-        test/mutants has for the same header, or for its folder. A program with the name of the header would notice all."""
-        planted = mutate.load()
-        count: Counter = Counter()
-        for file, n in Counter(m.file for m in todo).items():
-            here = [p for p in planted if p.file == file] or [p for p in planted if folder_of(p.file) == folder_of(file)]
-            for p in here:
-                for test in p.killed_by:
-                    count[test] += n / len(here)
-            for test in self.tree.programs.tests:
-                count[test] += n * (Path(file).stem in test)
-        return count
 
     def size(self, test: str) -> int:
         """Of the source of a program: small ones are built first."""
