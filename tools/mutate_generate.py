@@ -99,7 +99,7 @@ LIKELY = [
     (r"^feed/|^broadcast", r"^(feed_|fuzz_corpus_broadcast|conformance_broadcast|race_broadcast)"),
     (r"^watch/|^event_feed|^stats|^duration_histogram", r"^watch_"),
     (r"^virtual_|virtual_contexts", r"^timeouts_virtual_time"),
-    (r"", r"^(service_|contract_(pawl|ring)$)"),
+    (r"", r"^(service_|contract_(pawl|ring)$|watch_(event_feed|async_read|stats)_test$)"),
 ]
 ALL_PROGRAMS = r"^(?!.*_beside_a_thread$)(.*_test$|contract_|fuzz_corpus_|simulation$)"
 
@@ -659,10 +659,24 @@ class Verdicts:
                 file.write(json.dumps(v) + "\n")
 
 
+def noticed(todo: list[Made], planted: list[mutate.Mutant], tests: set[str]) -> Counter:
+    """By program: how many of these it would notice, if it notices the same share of them as of the planted defects in the
+    same header, or in its folder. A program with the name of the header would notice all."""
+    count: Counter = Counter()
+    for file, n in Counter(m.file for m in todo).items():
+        here = [p for p in planted if p.file == file] or [p for p in planted if folder_of(p.file) == folder_of(file)]
+        for p in here:
+            for test in p.killed_by:
+                count[test] += n / len(here)
+        for test in tests:
+            count[test] += n * (Path(file).stem in test)
+    return count
+
+
 class Campaign:
-    def __init__(self, chosen: list[Made], jobs: int, programs: str, only_likely: bool) -> None:
-        self.jobs, self.wanted, self.only_likely = jobs, programs, only_likely
-        self.kept_as = programs + " likely" * only_likely
+    def __init__(self, chosen: list[Made], jobs: int, programs: str, only_likely: bool, most: int | None) -> None:
+        self.jobs, self.wanted, self.only_likely, self.most = jobs, programs, only_likely, most
+        self.kept_as = programs + " likely" * only_likely + f" {most}" * bool(most)
         self.verdicts = Verdicts()
         self.chosen = chosen
         self.kills: Counter[str] = Counter()
@@ -681,9 +695,11 @@ class Campaign:
         self.tree.programs.configure()
         everything = {t for t in self.tree.programs.tests if re.search(ALL_PROGRAMS, t) and re.search(self.wanted, t)}
         likely = {t for t in everything for m in todo if re.search(next(r for f, r in LIKELY if re.search(f, m.file)), t)}
-        names = sorted(everything, key=lambda t: (t not in likely, t.split("_")[0] == "race", self.size(t)))
+        notices = noticed(todo, mutate.load(), everything)
+        names = sorted(everything, key=lambda t: (t not in likely, -notices[t], t.split("_")[0] == "race", self.size(t)))
         if self.only_likely:
             names = names[: len(likely)]
+        names = names[: self.most]
         for at in range(0, len(names), 6):
             todo = [m for m in self.tree.chosen if not self.asserted(m)]
             if todo:
@@ -780,11 +796,12 @@ def main() -> int:
                         help="only of this header or folder below include/pawl; public: the headers that users include; "
                              "tools/migrate: by tools/mutate_migrate.py")
     parser.add_argument("--since", metavar="COMMIT", help="only of lines that have changed since then; with --sample: these first")
-    parser.add_argument("--sample", type=int, metavar="N", help="a random sample of N; without --file from one folder, which is drawn, too")
+    parser.add_argument("--sample", type=int, metavar="N", help="a random sample of N; without --file from one folder and few headers, which are drawn, too")
     parser.add_argument("--seed", default=datetime.date.today().isoformat(), help="seed of the sample (default: today's date)")
     parser.add_argument("--survivors", action="store_true", help="only those that no assertion has killed in earlier runs")
     parser.add_argument("--tests", default=ALL_PROGRAMS, metavar="R", help="only run test programs that match R")
     parser.add_argument("--likely", action="store_true", help="only run the test programs that most likely notice a defect")
+    parser.add_argument("--programs", type=int, metavar="N", help="only run the N programs that most likely notice a defect")
     parser.add_argument("--at-least", type=float, default=0, metavar="PERCENT", help="fail if fewer die by assertions")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes in parallel")
     what = parser.add_mutually_exclusive_group()
@@ -836,7 +853,9 @@ def main() -> int:
             folder = min({folder_of(m.file) for m in first or chosen}, key=draw)
             first, chosen = ([m for m in these if folder_of(m.file) == folder] for these in (first, chosen))
         changed = set(first)
-        chosen = sorted(chosen, key=lambda m: (m not in changed, draw(m.key)))[: arguments.sample]
+        # And header by header, for the same reason.
+        header = (lambda m: draw(m.file)) if not arguments.file else (lambda m: b"")
+        chosen = sorted(chosen, key=lambda m: (m not in changed, header(m), draw(m.key)))[: arguments.sample]
     elif arguments.since:
         chosen = first
     if arguments.list:
@@ -846,7 +865,7 @@ def main() -> int:
         print(f"{len(chosen)} defects; left out: " + ", ".join(f"{reason} {n}" for reason, n in sorted(out.items())))
         return 0
 
-    campaign = Campaign([m for m in chosen if m.key not in why], arguments.jobs, arguments.tests, arguments.likely)
+    campaign = Campaign([m for m in chosen if m.key not in why], arguments.jobs, arguments.tests, arguments.likely, arguments.programs)
     campaign.run()
     of = campaign.verdicts.of
     tried = [m for m in chosen if m.key in of and m.key not in why]

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   options::locking = false is a promise of the user, and PAWL_ASSERT reports a violation.
+//   options::locking = false is a promise of the user, and PAWL_ASSERT reports a violation. With
+//   locking, a mutex excludes other threads.
 
 #include <atomic>
 #include <string>
@@ -22,6 +23,8 @@ inline void note(const char* what) {
 
 #define PAWL_ASSERT(...) ((__VA_ARGS__) ? void() : locking_test::note(#__VA_ARGS__))
 
+#include <pawl/service/optional_mutex.hpp>
+#include <pawl/service/spin_mutex.hpp>
 #include <pawl/steady_timer.hpp>
 #include <pawl/timer_service.hpp>
 
@@ -62,6 +65,24 @@ int broken_by(bool locking, Function beside) {
 }
 
 } // namespace
+
+// First: where it fails, the others may not end.
+BOOST_AUTO_TEST_CASE(a_mutex_is_taken_by_one_thread_and_knows_whether_others_are_excluded) {
+    pawl::detail::spin_mutex spin;
+    pawl::detail::optional_mutex<pawl::detail::spin_mutex> optional(true);
+    std::thread([&] { // a process with one thread takes no lock
+        BOOST_TEST(spin.try_lock());
+        BOOST_TEST(!spin.try_lock());
+        spin.unlock();
+        BOOST_TEST(spin.try_lock());
+
+        optional.lock();
+        BOOST_TEST(optional.held());
+        optional.unlock();
+        BOOST_TEST(!optional.held());
+    })
+        .join();
+}
 
 BOOST_AUTO_TEST_CASE(a_timer_used_beside_a_handler_without_locks_is_noticed) {
     BOOST_TEST(broken_by(false, [](auto& timer) { timer.cancel(); }) > 0);

@@ -103,8 +103,8 @@ public:
         : per_turn_(o.completions_per_turn), shard_(o, now, nullptr, work), now_(now) {}
 
     ~bench() {
-        if (!released_)
-            (void)shard_.release();
+        if (!released_ && !closed_ && users_.empty() && carriers_.empty())
+            BOOST_CHECK(shard_.release().last); // user invariant
     }
 
     shard& state() { return shard_; }

@@ -99,6 +99,18 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_range_that_no_tick_is_to_begin_in_expires_at_its
     }
 }
 
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_range_in_which_one_tick_begins_expires_there, Timer, timers) {
+    asio::io_context context;
+    with_precision<Timer>(context, 1ms);
+    Timer timer(context);
+    manual_clock::advance(context, 1ms - manual_clock::now().time_since_epoch() % 1ms);
+    const auto now = manual_clock::now();
+
+    timer.expires_within(9500us, 10400us);
+
+    BOOST_TEST((timer.expiry() == now + 10ms));
+}
+
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_range_is_moved_without_completing_the_wait, Timer, timers) {
     asio::io_context context;
     Timer timer(context);

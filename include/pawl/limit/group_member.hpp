@@ -353,14 +353,15 @@ private:
     ~group_state() = default;
 
     void destroy() noexcept {
-        group_state* const outer = outer_;
-        if (outer) {
-            const std::scoped_lock lock(outer->mutex_);
-            outer->groups_.erase(*this);
+        if (group_state* const outer = outer_) {
+            {
+                const std::scoped_lock lock(outer->mutex_);
+                outer->groups_.erase(*this);
+            }
+            delete this;
+            return outer->release();
         }
         delete this;
-        if (outer)
-            outer->release();
     }
 
     /// armed -> due. The caller sends the carrier.

@@ -138,6 +138,7 @@ private:
 
     void recycle_head() noexcept {
         segment& used = *head_;
+        PAWL_ASSERT(used.next && used.next->size() != 0); // size_ counts what is in the segments
         head_ = std::exchange(used.next, nullptr);
         append(used);
     }

@@ -131,7 +131,7 @@ public:
     struct sight {
         tick now;             ///< the position of the time structure
         clock_reading passed; ///< the latest expiry filed as passed
-        unsigned set_backs = 0;
+        unsigned set_backs;
     };
 
     [[nodiscard]] sight seen() noexcept {

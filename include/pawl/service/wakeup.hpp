@@ -81,10 +81,10 @@ public:
     /// The existing shards. May be called while another thread adds one.
     [[nodiscard]] const auto& shards() const noexcept { return shards_; }
 
-    /// The shard for the `n`-th thread: a new one, if the limit allows.
+    /// The shard for the `n`-th thread, asked for once: a new one, if the limit allows.
     dispatcher& shard_for(std::size_t n) {
         const std::scoped_lock lock(growth_);
-        if (n >= shards_.size() && shards_.size() < shards_.most() && !closed_) {
+        if (shards_.size() < shards_.most() && !closed_) {
             dispatcher* const added = new dispatcher(context_, *this, options_, scale_);
             try {
                 if (watcher_)

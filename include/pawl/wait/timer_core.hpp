@@ -41,7 +41,9 @@ public:
     }
 
     /// Removes a wait. O(1) for the oldest, O(waits) otherwise.
+    /// @pre it is one of the waits of this timer.
     void remove(wait_operation& op) noexcept {
+        PAWL_ASSERT(newest_);
         wait_operation* before = newest_;
         while (before->next != &op)
             before = before->next;

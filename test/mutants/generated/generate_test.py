@@ -125,6 +125,16 @@ class Fixture(unittest.TestCase):
             with self.assertRaisesRegex(mutate.Bad, "no such defect"):
                 generate.equivalents(self.made, path)
 
+    def test_programs_come_by_what_they_notice_of_planted_defects(self) -> None:
+        def planted(file: str, *tests: str) -> mutate.Mutant:
+            return mutate.Mutant("", file, file, "", "", "", killed_by=tests)
+
+        made = [generate.Made(f"time/{file}.hpp", "f", "constant", "1", "2", 0, 1, 1, 1, "expression") for file in ("a", "a", "wheel")]
+        known = [planted("time/a.hpp", "x"), planted("time/a.hpp", "y"), planted("time/b.hpp", "y"), planted("wait/c.hpp", "z")]
+        count = generate.noticed(made, known, {"x", "time_wheel_test"})
+        # Two in a.hpp, of whose defects x and y notice half each; one in wheel.hpp, which has none: the folder's.
+        self.assertEqual({"x": 1 + 1 / 3, "y": 1 + 2 / 3, "time_wheel_test": 1}, {t: n for t, n in count.items() if n})
+
     def test_one_build_has_all_that_compile_and_each_changes_the_program(self) -> None:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
