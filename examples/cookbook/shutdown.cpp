@@ -16,6 +16,7 @@
 #include <boost/asio.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/system/error_code.hpp>
+#include <boost/system/system_error.hpp>
 
 #include <algorithm>
 #include <array>
@@ -35,6 +36,7 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
+using boost::system::system_error;
 using clock_type = std::chrono::steady_clock;
 using cookbook::check;
 using namespace std::chrono_literals;
@@ -99,14 +101,18 @@ asio::awaitable<bool> shut_down(server& s, std::chrono::milliseconds grace) {
     co_return false;
 }
 
-/// One direction of a relay. Ends with the stream, or when no byte has gone either way for a while: for 30 s,
-/// and for 1 s once the server shuts down.
-asio::awaitable<void> pump(tcp::socket& from, tcp::socket& to, clock_type::time_point& last_byte,
-                           server& s) {
+struct link {
+    clock_type::time_point last_byte = clock_type::now(); // in either direction
+    error_code failed;                                    // the first error
+};
+
+/// One direction of a relay. Ends with the stream, or when no byte has gone either way for a while: for
+/// 30 s, and for 1 s once the server shuts down.
+asio::awaitable<void> pump(tcp::socket& from, tcp::socket& to, link& l, server& s) {
     constexpr auto token = asio::as_tuple(asio::use_awaitable);
     std::array<char, 4096> data;
     for (;;) {
-        const auto seen = last_byte;
+        const auto seen = l.last_byte;
         error_code failed;
         std::size_t size = 0;
         if (!s.idle.cancelled())
@@ -117,22 +123,31 @@ asio::awaitable<void> pump(tcp::socket& from, tcp::socket& to, clock_type::time_
                 asio::buffer(data), pawl::timeout_at(seen + 1s, token));
         if (failed == pawl::error::shutting_down)
             continue; // nothing was read; from now on a short silence will do
-        if (failed == pawl::error::timed_out && last_byte != seen)
+        if (failed == pawl::error::timed_out && l.last_byte != seen)
             continue; // the other direction has moved
-        if (failed)
+        if (failed == asio::error::eof)
             break;
-        last_byte = clock_type::now();
-        co_await asio::async_write(to, asio::buffer(data, size),
-                                   pawl::timeout(10s, asio::use_awaitable));
+        if (!failed)
+            std::tie(failed, size) =
+                co_await asio::async_write(to, asio::buffer(data, size), pawl::timeout(10s, token));
+        if (failed) {
+            if (!l.failed)
+                l.failed = failed;
+            throw system_error(failed); // ends the other direction as well
+        }
+        l.last_byte = clock_type::now(); // the write may have waited for the receiver
     }
-    error_code ignored; // the other side may be gone
-    to.shutdown(tcp::socket::shutdown_send, ignored);
+    to.shutdown(tcp::socket::shutdown_send);
 }
 
 asio::awaitable<void> relay(tcp::socket client, tcp::socket upstream, server& s) {
     using namespace asio::experimental::awaitable_operators;
-    auto last_byte = clock_type::now();
-    co_await (pump(client, upstream, last_byte, s) && pump(upstream, client, last_byte, s));
+    link l;
+    try {
+        co_await (pump(client, upstream, l, s) && pump(upstream, client, l, s));
+    } catch (const asio::multiple_exceptions&) { // not in the order of time
+        throw system_error(l.failed);
+    }
 }
 
 /// Reads until the connection ends, which the server must do.
@@ -274,12 +289,13 @@ int main() {
         const relay_scene s(100, 1min);
         check(s.in_time, "a relay ends after a short silence");
         check(s.echoed == 100, "and not before it");
-        check(log_of_sessions.size() == 1, "it is a session like any other");
+        check(log_of_sessions.at(0) == pawl::error::timed_out, "the log says so");
     }
     check(relay_scene(0, 1min).in_time, "a silent relay ends");
     {
         const relay_scene s(std::numeric_limits<int>::max(), 100ms);
         check(!s.in_time && s.echoed > 0, "a relay that is never silent is ended");
+        check(log_of_sessions.at(0) == shutting_down, "and the log says why");
     }
     return cookbook::exit_status();
 }
