@@ -747,3 +747,105 @@ BOOST_DATA_TEST_CASE(C26_P2_the_wait_after_one_without_memory_sets_the_driver, s
 }
 
 BOOST_AUTO_TEST_SUITE_END()
+
+// ---- handlers that run their context -------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(loops_in_handlers)
+
+/// Runs a context until `done`, for some time at most.
+bool runs_until(boost::asio::io_context& context, const bool& done) {
+    while (!done && context.run_one_for(2s) != 0) {
+    }
+    return done;
+}
+
+void ignore(error_code) {}
+
+// The wake-up for both may run the handler of one itself. The other must not come after it.
+BOOST_DATA_TEST_CASE(P2_a_loop_in_a_handler_runs_what_expired_with_it_in_another_shard, shards, n) {
+    boost::asio::io_context context(1);
+    pawl::make_timer_service(context, {.shards = n});
+    std::deque<pawl::steady_timer> timers;
+    in_threads_of_their_own(n, [&](std::size_t) { timers.emplace_back(context, 1ms); });
+    std::size_t completed = 0, nested = 0;
+    for (auto& t : timers) {
+        t.async_wait([&](error_code) {
+            ++completed;
+            while (completed != n && context.run_one_for(2s) != 0) {
+            }
+            nested = std::max(nested, completed);
+            context.stop();
+        });
+    }
+    std::this_thread::sleep_for(20ms); // all are due at the first wake-up
+    context.run();
+    BOOST_TEST(nested == n);
+}
+
+// The runners of the last shard are held, and the wake-up is a runner of the first one.
+BOOST_DATA_TEST_CASE(P2_a_wake_up_finds_out_in_each_shard_whether_runners_are_held, shards, n) {
+    boost::asio::io_context context(1);
+    pawl::make_timer_service(context, {.shards = n});
+    std::optional<pawl::steady_timer> first;
+    std::deque<pawl::steady_timer> last;
+    in_threads_of_their_own(n, [&](std::size_t i) {
+        if (i == 0)
+            first.emplace(context);
+        for (int k = 0; i == n - 1 && k != 200; ++k) {
+            last.emplace_back(context, 1h);
+            last.back().async_wait(ignore);
+        }
+        if (i == n - 1)
+            last.emplace_back(context);
+    });
+    bool nested = false;
+    boost::asio::post(context, [&] {
+        const auto soon = std::chrono::steady_clock::now();
+        bool done = false;
+        first->expires_at(soon + 20ms);
+        first->async_wait(ignore);
+        last.back().expires_at(soon + 20ms);
+        last.back().async_wait([&](error_code) { done = true; });
+        for (std::size_t k = 0; k + 1 != last.size(); ++k)
+            last[k].cancel();
+        std::this_thread::sleep_for(30ms); // both are due at the first wake-up
+        nested = runs_until(context, done);
+        context.stop();
+    });
+    context.run();
+    BOOST_TEST(nested);
+}
+
+// Another thread queues a runner, which overtakes one that a handler has queued before. That one
+// begins in the next thread that runs the context.
+BOOST_AUTO_TEST_CASE(P2_a_loop_in_a_handler_runs_timers_after_the_context_has_changed_threads) {
+    boost::asio::io_context context(1);
+    std::deque<pawl::steady_timer> timers;
+    for (int i = 0; i != 200; ++i) {
+        timers.emplace_back(context, 1h);
+        timers.back().async_wait(ignore);
+    }
+    boost::asio::post(context, [&] {
+        timers[0].cancel();
+        std::thread([&] { timers[1].cancel(); }).join();
+    });
+    std::thread([&] {
+        context.run_one(); // the handler
+        context.run_one(); // the runner that overtakes
+    }).join();
+
+    bool nested = false;
+    boost::asio::post(context, [&] {
+        for (auto& t : timers)
+            t.cancel();
+        pawl::steady_timer awaited(context, 2ms);
+        bool done = false;
+        awaited.async_wait([&](error_code) { done = true; });
+        nested = runs_until(context, done);
+        context.stop();
+    });
+    context.run();
+    BOOST_TEST(nested);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -17,7 +17,9 @@
 ///   runners are set aside, and others are queued in their place. The second kind is known by its
 ///   ticket: a context runs units in the order in which they are queued, so a unit that begins
 ///   before an older one has overtaken it. If another thread then begins the older one, it was not
-///   held: several threads run the context, Asio holds no units, and overtaking is ignored.
+///   held, nor is any other: several threads run the context, and Asio holds no units; or that
+///   thread has taken the context over. So overtaking is ignored for some time. Then it is judged
+///   anew, since after a change of threads units may be held again.
 ///
 /// Threads
 ///   Guarded by the shard's lock.
@@ -30,6 +32,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 namespace pawl::detail {
@@ -37,6 +40,7 @@ namespace pawl::detail {
 class runner_pool {
 public:
     static constexpr std::size_t most = 64;
+    static constexpr std::uint64_t most_ignored = 0xffff; ///< tickets, see above
 
     /// Tokens for some runners.
     struct part {
@@ -145,25 +149,33 @@ public:
     }
 
 private:
-    PAWL_DETAIL_COLD bool begin_out_of_order(unsigned ticket) noexcept {
+    PAWL_DETAIL_COLD bool begin_out_of_order(std::uint64_t ticket) noexcept {
         static thread_local const char here = 0; // its address identifies the thread
-        const unsigned passed = ticket - next_;
-        const bool overtakes = static_cast<int>(passed) > 0;
+        const bool overtakes = ticket > next_;
+        const std::uint64_t oldest = std::max(next_, judged_from_);
         if (overtakes)
             next_ = ticket + 1;
-        if (concurrent_)
+        if (ticket < judged_from_)
             return false;
         if (overtakes) {
+            const auto passed = static_cast<std::size_t>(ticket - oldest);
+            if (passed == 0)
+                return false;
             overtaken_ += passed;
             aside_ += passed;
             count_ -= passed;
             overtaker_ = &here;
         } else { // it comes after all
-            concurrent_ = overtaker_ != &here;
-            const unsigned back = concurrent_ ? overtaken_ : 1;
+            const bool concurrent = overtaker_ != &here;
+            const std::size_t back = concurrent ? overtaken_ : 1;
             overtaken_ -= back;
             aside_ -= back;
             count_ += back;
+            if (concurrent) {
+                // Each time for longer, so that it costs nothing if several threads go on.
+                judged_from_ = tickets_ + ignored_;
+                ignored_ = std::min(2 * ignored_ + 1, most_ignored);
+            }
         }
         set_room();
         return overtakes;
@@ -197,12 +209,13 @@ private:
         set_room();
     }
 
-    std::size_t count_ = 0;   ///< relied on
-    std::size_t aside_ = 0;   ///< not relied on
-    unsigned overtaken_ = 0;  ///< of these: queued
-    unsigned tickets_ = 0;    ///< given out
-    unsigned next_ = 0;       ///< the oldest whose runner has neither begun nor been overtaken
-    bool concurrent_ = false; ///< several threads run the context: to overtake means nothing
+    std::size_t count_ = 0;           ///< relied on
+    std::size_t aside_ = 0;           ///< not relied on
+    std::size_t overtaken_ = 0;       ///< of these: queued
+    std::uint64_t tickets_ = 0;       ///< given out
+    std::uint64_t next_ = 0;          ///< the oldest that has neither begun nor been overtaken
+    std::uint64_t judged_from_ = 0;   ///< to overtake an older one means nothing
+    std::uint64_t ignored_ = 0;       ///< how many new ones it will mean nothing for next time
     const void* overtaker_ = nullptr; ///< the last thread that did
     std::size_t room_ = 0;            ///< for so many entries
     const std::size_t per_turn_;

@@ -8,6 +8,8 @@
 
 #include <pawl/service/own_block.hpp>
 
+#include <cstdint>
+
 namespace pawl::detail {
 
 class runner_host;
@@ -22,8 +24,8 @@ struct runner_token {
 
     runner_host* host = nullptr;
     runner_token* next = nullptr;
-    unsigned ticket = 0; ///< its place in the order in which tokens are queued
-    block_type block;    ///< free again before run() is called, which hands the token back
+    std::uint64_t ticket = 0; ///< its place in the order in which tokens are queued
+    block_type block;         ///< free again before run() is called, which hands the token back
 };
 
 /// Runs a unit.

@@ -198,8 +198,9 @@ public:
         // relaxed, no read-modify-write: at most one driver handler runs.
         wake_ups_.store(wake_ups() + 1, std::memory_order_relaxed);
         collected found;
+        const looker who = may_nest() ? looker::lone_runner : looker::runner;
         try {
-            collect(may_nest() ? looker::lone_runner : looker::runner, found);
+            collect(who, found);
         } catch (...) {
             if (found.claimed)
                 found.claimed->give_up_turn();
@@ -208,7 +209,11 @@ public:
         unit_ends();
         // The driver is set again, and a unit is queued for every other wait. So this wake-up can
         // be a unit itself: a lone expiry costs one unit, as with Asio.
-        if (found.claimed)
+        if (!found.claimed)
+            return;
+        if (who == looker::lone_runner && found.queued)
+            found.claimed->give_up_turn(); // its handler may wait for what would come after it
+        else
             found.claimed->turn();
     }
 
@@ -257,6 +262,7 @@ private:
     struct collected {
         std::size_t count = 0;
         dispatcher* claimed = nullptr; ///< the caller must run a turn of it
+        bool queued = false;           ///< units run what is due in other shards
     };
 
     /// Collects what is due in all shards, then sets the driver once, for the earliest. Setting it
@@ -272,11 +278,17 @@ private:
         for (dispatcher* s : shards_) {
             try {
                 auto found = s->collect(now, who);
-                if (found.claimed)
+                if (found.claimed && !out.claimed) {
                     out.claimed = s;
+                } else {
+                    if (found.claimed)
+                        s->give_up_turn();
+                    out.queued = out.queued || found.fallen_due != 0;
+                }
                 if (found.todo.pinned)
                     pinned = s;
-                if (out.claimed || pinned)
+                // A lone runner finds out in each shard whether its runners are held.
+                if ((out.claimed && who != looker::lone_runner) || pinned)
                     who = looker::covered;
                 out.count += found.fallen_due;
                 needed = needed || found.todo.arm;

@@ -5,7 +5,8 @@
 /// Purpose
 ///   Tells a cache that its thread ends. C++ has thread-local objects with destructors for this,
 ///   but C libraries allocate when such a destructor is registered, and glibc ends the process if
-///   there is no memory. POSIX reports it.
+///   there is no memory. POSIX reports it. Not on Apple's systems: they keep thread-local
+///   variables under keys, too, and free them before the keys of the program are looked at.
 ///
 /// Threads
 ///   Each thread calls its own function. When the program exits, or unloads the shared library that
@@ -15,7 +16,8 @@
 
 #include <pawl/config.hpp>
 
-#if PAWL_DETAIL_POSIX
+#if PAWL_DETAIL_POSIX && !defined(__APPLE__)
+#define PAWL_KEYS_TELL
 #include <atomic>
 
 #include <pthread.h>
@@ -30,7 +32,7 @@ public:
     /// Has Cache::thread_ends() called when this thread ends.
     /// @return false if it will not be called: out of memory, or out of POSIX keys.
     [[nodiscard]] static bool expect() noexcept {
-#if PAWL_DETAIL_POSIX
+#if defined(PAWL_KEYS_TELL)
         static const key_owner owner;
         return valid_.load(std::memory_order_relaxed) && pthread_setspecific(key_, &owner) == 0;
 #else
@@ -41,7 +43,7 @@ public:
     }
 
 private:
-#if PAWL_DETAIL_POSIX
+#if defined(PAWL_KEYS_TELL)
     // Not members of key_owner: its destructor changes valid_, and compilers drop stores to an
     // object that ends.
     static inline constinit std::atomic<bool> valid_{false};
@@ -71,5 +73,7 @@ private:
 };
 
 } // namespace pawl::detail
+
+#undef PAWL_KEYS_TELL
 
 #endif // PAWL_WAIT_THREAD_END_HPP
