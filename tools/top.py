@@ -163,7 +163,7 @@ def screen(now: Snapshot, before: Snapshot | None, source: str, ends: str = "") 
             old = dict(before.buckets(name))
             last = [(end, count - old.get(end, 0)) for end, count in buckets]
             buckets = last if last and last[-1][1] > 0 else buckets
-        said = "not measured" if not buckets or buckets[-1][1] == 0 else (
+        said = "not measured, or no samples yet" if not buckets or buckets[-1][1] == 0 else (
             f"p50 {quantile(buckets, 0.5)}   p90 {quantile(buckets, 0.9)}   p99 {quantile(buckets, 0.99)}")
         out.append(f"{title:14}{said}")
     out.append("")

@@ -73,7 +73,7 @@ class Copy:
 
 def a_usage_error_is_one_line_that_says_why(dev: Copy) -> None:
     for reason, *arguments in (
-        ("which command?", ), ("no such command: tset", "tset"), ("no such command: lib", "lib"), ("no such command: x", "help", "x"),
+        ("no command", ), ("no such command: tset", "tset"), ("no such command: lib", "lib"), ("no such command: x", "help", "x"),
         ("test does not know 'race'", "test", "race"), ("no such preset: fast", "test", "--preset", "fast"),
         ("--only needs a value", "test", "--only"), ("neither g++ nor clang++: icc", "test", "--compiler", "icc"),
         ("no such platform: vms", "test", "--platform", "vms"), ("install does not know '--root'", "install", "--root"),

@@ -21,4 +21,5 @@ lock_folder build/install
 cmake -B build/install -D PAWL_BUILD_TESTS=OFF -D PAWL_BUILD_EXAMPLES=OFF -D PAWL_BUILD_BENCH=OFF
 cmake --install build/install --prefix "$prefix" >/dev/null
 echo "dev: Pawl is installed in $prefix. In CMake: find_package(pawl REQUIRED), target_link_libraries(... pawl::pawl),"
-echo "     with CMAKE_PREFIX_PATH=$prefix if CMake does not find it there. Otherwise: pkg-config --cflags pawl"
+echo "     with CMAKE_PREFIX_PATH=$prefix if CMake does not find it there. Otherwise: pkg-config --cflags pawl, with"
+echo "     PKG_CONFIG_PATH=$prefix/share/pkgconfig if pkg-config does not find it there."

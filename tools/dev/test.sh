@@ -1,7 +1,7 @@
 #: test [--preset P] [--compiler C] [--only R] [-- CTEST-ARGUMENTS]
 #:                                  build and run the tests; README.md says how long that takes, and what it installs
 #:                                  R: a regular expression; only tests, their programs and examples with a matching name
-#:                                  P: release (default; compiled without optimisation, which is faster), debug, asan+ubsan, tsan,
+#:                                  P: release (default; without optimisation, which builds faster), debug, asan+ubsan, tsan,
 #:                                  optimised (everything as users compile it), optimised+assertions
 #:                                  C: g++ (default), clang++, g++-13, clang++-19, ...
 #: test --platform F [--only R | --all] [-- CTEST-ARGUMENTS]
