@@ -30,7 +30,7 @@ if [[ -e $prefix/include/boost/asio/cancel_after.hpp ]]; then
 fi
 
 dir=build/newer-boost
-quietly cmake --preset debug -B "$dir" -D CMAKE_CXX_COMPILER=clang++-19 -D CMAKE_CXX_FLAGS=-O0 \
+quietly cmake --preset debug -B "$dir" -D CMAKE_CXX_COMPILER=clang++-19 -D CMAKE_CXX_FLAGS=-O0 -D PAWL_TESTS_TOGETHER=OFF \
     -D PAWL_BUILD_EXAMPLES=OFF -D PAWL_BUILD_BENCH=OFF -D CMAKE_VERIFY_INTERFACE_HEADER_SETS=OFF \
     -D Boost_DIR:PATH="$(echo "$prefix"/lib/cmake/Boost-*)"
 grep -q "^Boost_DIR:PATH=$prefix/" "$dir/CMakeCache.txt" || fail "another Boost has been found"
