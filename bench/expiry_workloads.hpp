@@ -44,6 +44,7 @@ clock::time_point start_all(fleet<Library>& f, clock::duration window, HandlerOf
         if (clock::now() < first)
             return first;
         f.cancel_all();
+        f.io.restart(); // having run out of work it is stopped
         seen = before;
     }
 }
