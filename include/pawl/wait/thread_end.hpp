@@ -33,8 +33,7 @@ public:
     /// @return false if it will not be called: out of memory, or out of POSIX keys.
     [[nodiscard]] static bool expect() noexcept {
 #if defined(PAWL_KEYS_TELL)
-        static const key_owner owner;
-        return valid_.load(std::memory_order_relaxed) && pthread_setspecific(key_, &owner) == 0;
+        return valid_.load(std::memory_order_relaxed) && pthread_setspecific(key_, &owner_) == 0;
 #else
         static thread_local const at_thread_end end;
         end.touch();
@@ -64,6 +63,10 @@ private:
             pthread_key_delete(key_);
         }
     };
+
+    // Made before main(): what a function makes static, as Asio its system_context, is destroyed
+    // earlier, and the threads that end with it have their caches emptied.
+    static inline const key_owner owner_;
 #else
     struct at_thread_end {
         void touch() const noexcept {}
