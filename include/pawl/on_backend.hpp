@@ -27,8 +27,8 @@ namespace pawl {
 /// Every timer header includes this one. Include the header of the backend as well, here
 /// <pawl/time/binary_wheel.hpp>.
 ///
-/// @tparam Backend models `pawl::time::backend`, or is `pawl::time::timeout_rings` (include
-/// <pawl/ring_timer.hpp>).
+/// @tparam Backend models `pawl::time::rewindable_backend`, or is `pawl::time::timeout_rings`
+/// (include <pawl/ring_timer.hpp>).
 /// @tparam WaitTraits how to wait for the clock, as with Asio.
 template <class Backend, class WaitTraits>
 struct on_backend : WaitTraits {

@@ -32,12 +32,12 @@ namespace pawl {
 /// @endcode
 ///
 /// Differences:
-/// @li A delay d is divided into k periods (pawl::ring_options::marks). Timers that were started in
-///     the same period expire together. A timer expires at least d after async_wait() or the
-///     re-arm, and at most d plus one period plus one pawl::options::precision after it, with d and
-///     the period rounded up to whole precisions. A lone timer is exact. Timers of one ring expire
-///     in the order of the periods in which they were started or last moved; within a period, in
-///     the order in which they came to it. Different rings have no common order.
+/// @li Timers whose expiries lie in the same period expire together; a delay d has k periods
+///     (pawl::ring_options::marks). A timer expires at least d after async_wait() or the re-arm,
+///     and at most d plus one period plus one pawl::options::precision after it, with d and the
+///     period rounded up to whole precisions. A lone timer is exact. Timers of one ring expire in
+///     the order of these periods; within a period, in the order in which they came to it.
+///     Different rings have no common order.
 /// @li expires_after(), rearm_after(), expires_within() and rearm_within() use the ring with
 ///     exactly that delay or, with pawl::ring_options::round_up, the next longer one. Otherwise
 ///     they throw `std::invalid_argument`, which lists the delays, and change nothing. A delay of

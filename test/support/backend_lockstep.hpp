@@ -31,7 +31,7 @@
 
 namespace pawl_test {
 
-template <pawl::time::backend Wheel, class Choices>
+template <pawl::time::rewindable_backend Wheel, class Choices>
 class backend_lockstep {
     using tick = pawl::time::tick;
 

@@ -177,7 +177,7 @@ private:
     time::tick now_;
 };
 
-static_assert(time::backend<ordered_map_backend>);
+static_assert(time::rewindable_backend<ordered_map_backend>);
 
 } // namespace pawl_test
 

@@ -2,23 +2,18 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   timeout_rings behind the interface of a backend, as far as rings support it, so that the suite
-//   for backends can test rings as well.
+//   timeout_rings as a backend that takes any tick, so that the suite for backends can test rings
+//   as well.
 //
 // Model
 //   Rings with the delays 1, r, r^2, ... A node that is due d ticks after the position is filed in
 //   the ring with the shortest delay that is not less than d, as in a service that rounds up. The
-//   position serves as the clock: a node starts by then, and most of them earlier. A node that is
-//   already due goes to the ring of one tick, because rings have no other place for it. (A service
-//   does not file it.) A ring starts with a single slot, and grows whenever it is full.
+//   position serves as the clock. A ring starts with a single slot, and grows whenever it is full.
 //
-//   A node that is filed at the position t is in a period that is over at t + period at the latest.
-//   If the driver comes in time, the call of expire() that takes the position there closes the
-//   period. So all nodes of that period start earlier, and all are handed out before t + period +
-//   delay.
+//   A node that is filed at the position t joins a period that begins at t + delay at the latest,
+//   since no node of that ring is due later. So it is handed out before t + delay + period.
 //
-//   There is no refile() and rewind(), because rings do not go back, and no any(), which rings have
-//   as take_any(). No node can be due never.
+//   There is no any(), refile() and rewind(). No node can be due never.
 
 #ifndef PAWL_TEST_SUPPORT_RINGS_BACKEND_HPP
 #define PAWL_TEST_SUPPORT_RINGS_BACKEND_HPP
@@ -75,16 +70,9 @@ public:
     [[nodiscard]] tick next_wake() const noexcept { return rings_.next_wake(); }
     void invariant() const { rings_.invariant(); }
 
-    void insert(timer_node& node, tick due) { rearm(node, due); }
+    void insert(timer_node& node, tick due) { rings_.insert(node, with_room(node, due)); }
     void erase(timer_node& node) noexcept { rings_.erase(node); }
-    void rearm(timer_node& node, tick due) {
-        const unsigned ring = ring_for(due);
-        while (!rings_.place(node, {due, ring})) {
-            rings_.ring(ring).grow(rings_.ring(ring).prepare_growth());
-            if (!rings_.has_room(node, ring))
-                throw std::logic_error("rings_backend: grown, but full");
-        }
-    }
+    void rearm(timer_node& node, tick due) { rings_.rearm(node, with_room(node, due)); }
     void move_node(timer_node& from, timer_node& to) noexcept { rings_.move_node(from, to); }
     pawl::time::expire_result expire(tick now, std::span<timer_node*> out) noexcept {
         return rings_.expire(now, out);
@@ -93,12 +81,25 @@ public:
 
     /// The last tick in which a node that is filed at the position can be handed out.
     [[nodiscard]] tick latest(tick due) const {
+        if (due <= now())
+            return now();
         const std::uint64_t delay = shapes_[ring_for(due)].delay;
         // Rounded up, minus one.
         return tick{now().count() + delay + (delay - 1) / marks_};
     }
 
 private:
+    rings::deadline with_room(const timer_node& node, tick due) {
+        const rings::deadline where{due, due <= now() ? rings::deadline::overdue : ring_for(due)};
+        if (!rings_.has_room(node, where)) {
+            rings::room_part part(rings_.next_room_part(where));
+            rings_.add_room(where, part);
+            if (!rings_.has_room(node, where))
+                throw std::logic_error("rings_backend: grown, but full");
+        }
+        return where;
+    }
+
     static std::vector<rings::shape> shapes_of(const shape& s) {
         std::vector<rings::shape> all;
         for (std::uint64_t delay = 1; delay <= longest; delay <<= s.ratio_bits)

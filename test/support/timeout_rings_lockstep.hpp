@@ -6,11 +6,11 @@
 //   outputs must be the same, in the same order, and in time.
 //
 // Model
-//   A registration is an entry at the back of its queue. The ticket of a refiled node shows whether
-//   it has got a new entry, or stays in place. The queues cannot know which entries are due,
-//   because that depends on when a period was closed. So the nodes that expire() emits must be
-//   those at the front, none of them early. And if the driver has never been late, no node may be
-//   left that is a period over its delay.
+//   A slot is an entry at the back of its queue. The ticket of a node that is filed again shows
+//   whether it has got a new slot, or stays in place; the queue knows where the last period begins,
+//   and so whether it may. The nodes that expire() emits must be those at the front, none of them
+//   early. And if the driver has never been late, no node may be left that is a period over its
+//   delay. Overdue nodes have a queue of their own, behind those of the rings.
 //
 //   One thread plays parts of other threads: a driver that read the clock before others filed nodes
 //   by it.
@@ -27,6 +27,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <iterator>
+#include <list>
 #include <memory>
 #include <span>
 #include <tuple>
@@ -44,7 +46,7 @@ class timeout_rings_lockstep {
 public:
     explicit timeout_rings_lockstep(Choices& choices)
         : choices_(choices), punctual_(below(2) == 0), shapes_(draw_shapes()),
-          queues_(shapes_.size()), marks_(draw_marks()), clock_(draw_start()),
+          queues_(shapes_.size() + 1), marks_(draw_marks()), clock_(draw_start()),
           rings_(shapes_, marks_, tick{clock_}), timers_(draw_count()) {
         for (std::size_t i = 0; i < timers_.size(); ++i)
             timers_[i] = std::make_unique<timer>(i);
@@ -72,7 +74,7 @@ public:
         else if (dice < 59)
             detach();
         else if (dice < 62)
-            pop_some();
+            pop_some(below(20));
         else if (dice < 63)
             take_some();
         else
@@ -82,7 +84,8 @@ public:
 
     /// Expires all nodes, and ends with empty rings.
     void finish() {
-        sets_.clear(); // releases the remaining nodes
+        while (!sets_.empty())
+            pop_some(~std::uint64_t{0});
         pass(2 * longest());
         expire_all(); // in one visit, which is late: it closes the last period, which is then due
         expect(rings_.empty() && rings_.next_wake() == tick::never(), "nothing, yet not empty");
@@ -101,21 +104,23 @@ private:
         tick due{};                   ///< the due tick for the rings
         std::uint64_t registered = 0; ///< time of registration, if filed
         std::uint64_t number = 0;     ///< of that registration
-        std::uint64_t visits = 0;     ///< of the driver, before it
     };
 
     struct queue {
         std::deque<timer*> timers;
         std::uint64_t registrations = 0;
         std::uint64_t detached = 0; ///< number of registrations before the last detach
-        std::size_t capacity = 0;
+        std::uint64_t first = 0;    ///< registration in the last period
+        std::uint64_t begin = 0;    ///< of that period
+        std::size_t capacity = ~std::size_t{0};
     };
 
     struct set {
         explicit set(const timeout_rings& rings) : nodes(rings) {}
         timeout_rings::detached nodes;
         std::vector<std::uint64_t>
-            until; ///< for each ring: the first registration that is not in it
+            until; ///< for each queue: the first registration that is not in it
+        std::uint64_t overdue_from = 0; ///< the first overdue one that is
     };
 
     std::uint64_t below(std::uint64_t bound) { return choices_.below(bound); }
@@ -151,44 +156,75 @@ private:
     // ---- calls -----------------------------------------------------------------------------------
 
     void place(timer& t) {
+        if (below(16) == 0)
+            return place_overdue(t);
         const unsigned ring = any_ring();
         const std::uint64_t delay = shapes_[ring].delay;
         // A ring may serve a shorter delay than its own, and the reading of the clock may be old.
         const std::uint64_t early = below(4) == 0 ? below(delay) : 0;
         const tick due{clock_ + delay - early};
+        const timeout_rings::deadline where{due, ring};
+        queue& q = queues_[ring];
         const auto before = fields(t.node);
         const std::uint64_t ticket = t.node.ticket;
         const bool was_filed = t.node.filed();
         const unsigned was_in = t.node.slot();
-        const bool room = rings_.has_room(t.node, ring);
+        const bool joins = rings_.next_wake(where) != tick::never() &&
+                           due.count() < q.begin + period(ring); // the last period
 
-        const bool placed = rings_.place(t.node, {due, ring});
-        trace("place", t.index, "ring", ring, "due", due.count(), placed ? "" : "no room");
-        expect(placed == room, "place() and has_room() differ", t.index, ring);
-        if (!placed) {
-            expect(fields(t.node) == before, "refused, but not as it was", t.index);
-            // Cancelled nodes at the front have been dropped to make room.
-            expect(rings_.ring(ring).oldest() == &queues_[ring].timers.front()->node,
+        trace("place", t.index, "ring", ring, "due", due.count());
+        if (!rings_.has_room(t.node, where)) {
+            trace("no room");
+            expect(rings_.oldest(where) == (q.timers.empty() ? nullptr : &q.timers.front()->node),
                    "full, but not of what is filed", ring);
-            return;
+            expect(fields(t.node) == before, "refused, but not as it was", t.index);
+            if (!rings_.has_room(t.node, where)) // the ended slots at the front are free now
+                return;
         }
+        if (was_filed)
+            rings_.rearm(t.node, where);
+        else
+            rings_.insert(t.node, where);
         expect(t.node.filed() && t.node.due == due && t.node.slot() == ring, "placed, but not so",
                t.index);
         t.due = due;
-        if (was_filed && was_in == ring && t.node.ticket == ticket) { // it stays in place
+        const bool may_stay = joins && was_filed && was_in == ring && t.number >= q.first;
+        if (was_filed && was_in == ring && t.node.ticket == ticket) {
+            expect(may_stay, "stays in a period that is over", t.index);
             for (const set& s : sets_)
                 expect(t.number >= s.until[ring], "filed anew, but still in a set", t.index);
             return;
         }
-        queue& q = queues_[ring];
-        // Its period is still open, and it is in no set.
-        expect(!was_filed || was_in != ring || t.visits != visits_ || t.number < q.detached,
-               "could have stayed where it was", t.index);
+        expect(!may_stay || t.number < q.detached, "could have stayed where it was", t.index);
         if (was_filed)
             forget(t, was_in);
+        if (!joins) {
+            q.first = q.registrations;
+            q.begin = due.count();
+        }
+        enter(t, q);
+    }
+
+    void place_overdue(timer& t) {
+        trace("place", t.index, "overdue");
+        const bool was_filed = t.node.filed();
+        const unsigned was_in = t.node.slot();
+        const timeout_rings::deadline where{.due = tick{below(clock_ + 1)}};
+        expect(rings_.has_room(t.node, where), "no room for what is due", t.index);
+        if (was_filed)
+            rings_.rearm(t.node, where);
+        else
+            rings_.insert(t.node, where);
+        t.due = where.due;
+        expect(t.node.filed() && t.node.due == t.due, "overdue, but not so", t.index);
+        if (was_filed)
+            forget(t, was_in);
+        enter(t, queues_.back());
+    }
+
+    void enter(timer& t, queue& q) {
         t.registered = clock_;
         t.number = q.registrations++;
-        t.visits = visits_;
         q.timers.push_back(&t);
     }
 
@@ -215,7 +251,7 @@ private:
         to->registered = t.registered;
         to->number = t.number;
         if (to->node.filed())
-            std::ranges::replace(queues_[to->node.slot()].timers, &t, to.get());
+            std::ranges::replace(queue_of(to->node.slot()).timers, &t, to.get());
         timers_[t.index] = std::move(to);
     }
 
@@ -238,13 +274,16 @@ private:
 
     void expire_all() {
         const std::uint64_t room = 1 + below(7);
-        std::size_t slots = 1;
-        for (const queue& q : queues_)
-            slots += q.capacity;
+        std::size_t slots = 1 + timers_.size();
+        for (std::size_t r = 0; r < shapes_.size(); ++r)
+            slots += 2 * queues_[r].capacity;
         while (expire_once(clock_, room))
             expect(--slots != 0, "expire() does not come to an end", clock_);
         expect(rings_.next_wake() > tick{clock_}, "complete, but to be called again", clock_);
-        for (std::size_t r = 0; punctual_ && r < queues_.size(); ++r)
+        expect(queues_.back().timers.empty() ||
+                   queues_.back().timers.back()->number < queues_.back().detached,
+               "complete, but not the overdue ones", clock_);
+        for (std::size_t r = 0; punctual_ && r < shapes_.size(); ++r)
             for (const timer* t : queues_[r].timers)
                 expect(clock_ < t->registered + shapes_[r].delay + period(static_cast<unsigned>(r)),
                        "late", t->index, t->registered, clock_);
@@ -253,17 +292,20 @@ private:
     bool expire_once(std::uint64_t reading, std::uint64_t room) {
         const tick now = std::max(tick{reading}, rings_.now());
         std::vector<timer_node*> out(room);
-        ++visits_;
         const auto result = rings_.expire(tick{reading}, out);
         trace("expire", reading, "room", room, "emitted", result.emitted,
               result.more ? "and left some" : "");
         expect(rings_.now() == now, "now()", rings_.now().count(), now.count());
         expect(result.emitted <= room, "more than there is room for", result.emitted, room);
         unsigned ring = 0;
+        bool rings_begin = false;
         for (timer_node* const node : std::span(out).first(result.emitted)) {
-            expect(node->slot() >= ring, "a ring is come back to", node->slot(), ring);
-            ring = node->slot();
-            timer& t = front(ring, node, "emitted");
+            const bool overdue = node->slot() == timeout_rings::deadline::overdue;
+            expect(!overdue || !rings_begin, "overdue, but not the first", node->slot());
+            rings_begin = !overdue;
+            expect(overdue || node->slot() >= ring, "a ring is come back to", node->slot(), ring);
+            ring = overdue ? 0 : node->slot();
+            timer& t = front(node->slot(), node, "emitted");
             expect(t.due <= now, "early", t.index, t.due.count(), now.count());
         }
         return result.more;
@@ -271,12 +313,17 @@ private:
 
     void grow(unsigned ring) {
         const timer_node fresh{};
-        if (rings_.has_room(fresh, ring) || !rings_.ring(ring).can_grow())
+        const timeout_rings::deadline where{tick{}, ring};
+        if (rings_.has_room(fresh, where))
             return;
         trace("grow", ring);
-        rings_.ring(ring).grow(rings_.ring(ring).prepare_growth());
-        expect(rings_.has_room(fresh, ring), "grown, but full", ring);
+        timeout_rings::room_part part(rings_.next_room_part(where));
+        timeout_rings::room_part same(part.capacity());
+        rings_.add_room(where, part);
+        expect(rings_.has_room(fresh, where), "grown, but full", ring);
         queues_[ring].capacity *= 2;
+        rings_.add_room(where, same); // of a thread that was slower: not taken
+        expect(same.capacity() == queues_[ring].capacity, "grown twice at once", ring);
     }
 
     void detach() {
@@ -285,44 +332,58 @@ private:
         trace("detach", sets_.size());
         set& s = sets_.emplace_back(rings_);
         rings_.detach_all(s.nodes);
+        s.overdue_from = queues_.back().detached;
         for (queue& q : queues_)
             s.until.push_back(q.detached = q.registrations);
     }
 
     /// Ring by ring, the nodes that were filed when the set was made, and are still there.
-    void pop_some() {
+    void pop_some(std::uint64_t most) {
         if (sets_.empty())
             return;
         const std::size_t chosen = below(sets_.size());
-        set& s = sets_[chosen];
-        for (std::uint64_t left = below(20); left != 0; --left) {
+        const auto at = std::next(sets_.begin(), static_cast<std::ptrdiff_t>(chosen));
+        set& s = *at;
+        for (; most != 0; --most) {
             timer_node* node = nullptr;
             if (!s.nodes.pop(node)) {
                 for (std::size_t r = 0; r < queues_.size(); ++r)
                     expect(!has_member(s, r), "a detached node has not been popped", r);
-                sets_.erase(sets_.begin() + static_cast<std::ptrdiff_t>(chosen));
+                sets_.erase(at);
                 return;
             }
             if (!node)
                 continue; // a cancelled node
             const unsigned ring = node->slot();
-            for (std::size_t r = 0; r < ring; ++r)
+            const bool overdue = ring == timeout_rings::deadline::overdue;
+            expect(overdue || !has_member(s, shapes_.size()), "popped before the overdue", ring);
+            for (std::size_t r = 0; !overdue && r < ring; ++r)
                 expect(!has_member(s, r), "popped, with one left in an earlier ring", r, ring);
-            expect(has_member(s, ring), "popped from a set in which it is not", ring);
+            expect(has_member(s, overdue ? shapes_.size() : ring),
+                   "popped from a set in which it is not", ring);
             trace("pop", front(ring, node, "popped").index);
         }
     }
 
-    bool has_member(const set& s, std::size_t ring) const {
-        const auto& timers = queues_[ring].timers;
-        return !timers.empty() && timers.front()->number < s.until[ring];
+    bool has_member(const set& s, std::size_t which) const {
+        return std::ranges::any_of(queues_[which].timers, [&](const timer* t) {
+            return t->number < s.until[which] &&
+                   (which != shapes_.size() || t->number >= s.overdue_from);
+        });
+    }
+    /// Overdue nodes in some set are not in the rings.
+    bool any_overdue_detached() const {
+        const queue& q = queues_.back();
+        return std::ranges::any_of(q.timers,
+                                   [&](const timer* t) { return t->number < q.detached; });
     }
 
     void take_some() {
         for (std::uint64_t left = below(20); left != 0; --left) {
             timer_node* node = nullptr;
             if (!rings_.take_any(node)) {
-                expect(rings_.empty(), "nothing to take, yet not empty", rings_.size());
+                expect(rings_.empty() || any_overdue_detached(), "nothing to take, yet not empty",
+                       rings_.size());
                 return;
             }
             if (node)
@@ -332,19 +393,27 @@ private:
 
     // ---- the queues ------------------------------------------------------------------------------
 
+    static const timer_node* node_of(const timer* t) { return &t->node; }
+
+    queue& queue_of(unsigned slot) {
+        return slot == timeout_rings::deadline::overdue ? queues_.back() : queues_[slot];
+    }
+
     /// The rings have released a node.
     timer& front(unsigned ring, const timer_node* node, const char* how) {
-        queue& q = queues_[ring];
-        expect(!q.timers.empty() && &q.timers.front()->node == node, "not the next of its ring",
-               ring);
-        timer& t = *q.timers.front();
-        q.timers.pop_front();
+        queue& q = queue_of(ring);
+        auto next = q.timers.begin();
+        if (&q == &queues_.back()) // some may be in sets
+            next = std::ranges::find(q.timers, node, &node_of);
+        expect(next != q.timers.end() && &(*next)->node == node, "not the next of its ring", ring);
+        timer& t = **next;
+        q.timers.erase(next);
         expect(!node->filed() && node->due == t.due && node->user() == t.index % 16, how, t.index);
         return t;
     }
 
     void forget(timer& t, unsigned ring) {
-        auto& timers = queues_[ring].timers;
+        auto& timers = queue_of(ring).timers;
         timers.erase(std::ranges::find(timers, &t));
     }
 
@@ -353,14 +422,15 @@ private:
     }
 
     void check() {
-        std::size_t filed = 0;
-        for (unsigned r = 0; r < queues_.size(); ++r) {
+        std::size_t filed = queues_.back().timers.size();
+        for (unsigned r = 0; r < shapes_.size(); ++r) {
+            const timeout_rings::deadline where{tick{}, r};
             const auto& timers = queues_[r].timers;
             filed += timers.size();
             expect(timers.size() <= queues_[r].capacity, "more than there are slots", r);
-            expect(rings_.ring(r).oldest() == (timers.empty() ? nullptr : &timers.front()->node),
+            expect(rings_.oldest(where) == (timers.empty() ? nullptr : &timers.front()->node),
                    "oldest()", r);
-            expect(timers.empty() || rings_.ring(r).next_wake() != tick::never(),
+            expect(timers.empty() == (rings_.next_wake(where) == tick::never()),
                    "nobody comes for it", r);
         }
         expect(rings_.size() == filed, "size()", rings_.size(), filed);
@@ -373,10 +443,9 @@ private:
     std::vector<queue> queues_;
     unsigned marks_;
     std::uint64_t clock_;
-    std::uint64_t visits_ = 0; ///< of the driver
     timeout_rings rings_;
     std::vector<std::unique_ptr<timer>> timers_;
-    std::deque<set> sets_;
+    std::list<set> sets_; // a set does not move
 };
 
 } // namespace pawl_test

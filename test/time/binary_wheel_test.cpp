@@ -61,7 +61,7 @@ using pawl::time::timer_node;
 
 using indices = std::vector<std::size_t>;
 
-static_assert(pawl::time::backend<binary_wheel>);
+static_assert(pawl::time::rewindable_backend<binary_wheel>);
 static_assert(!std::is_move_constructible_v<binary_wheel>);
 static_assert(sizeof(void*) != 8 || sizeof(binary_wheel) <= 1228, "1.2 KiB");
 static_assert(std::is_nothrow_constructible_v<binary_wheel, tick>);

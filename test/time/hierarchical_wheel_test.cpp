@@ -45,7 +45,7 @@ using pawl::time::hierarchical_wheel_probe;
 using pawl::time::tick;
 using pawl::time::timer_node;
 
-static_assert(pawl::time::backend<hierarchical_wheel>);
+static_assert(pawl::time::rewindable_backend<hierarchical_wheel>);
 static_assert(pawl::time::reserving_backend<hierarchical_wheel>);
 static_assert(!std::is_move_constructible_v<hierarchical_wheel>);
 

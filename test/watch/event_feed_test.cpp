@@ -224,7 +224,7 @@ BOOST_AUTO_TEST_CASE(an_event_may_be_about_thousands_of_waits) {
     const auto most = (std::size_t{1} << 28) - 1; // no more fit in a record
     for (const std::size_t waits : {most, most + 1, std::size_t{1} << 40}) {
         const auto r = record::of(kind::due, 1, 2, 3ns, waits, true);
-        BOOST_TEST(r.what >> record::waits_at == most);
+        BOOST_TEST((r.what >> record::waits_at) == most);
         BOOST_TEST(r.named());
         BOOST_TEST(!r.names());
     }
@@ -406,8 +406,10 @@ BOOST_AUTO_TEST_CASE(a_ring_timer_that_is_overdue_when_it_starts_is_due) {
     w.context.run();
     const seen s = w.read();
     BOOST_TEST(s.kinds() == (kinds{kind::armed, kind::due, kind::started}), per_element());
-    BOOST_TEST(s.all[1].lateness.count() == 0);
-    BOOST_TEST(s.all[2].lateness.count() < std::chrono::nanoseconds(1min).count());
+    for (const std::size_t each : {1, 2}) {
+        BOOST_TEST((s.all[each].lateness >= 1s));
+        BOOST_TEST((s.all[each].lateness < 1min));
+    }
     BOOST_TEST(s.all[2].tick == s.all[0].tick);
 }
 

@@ -510,11 +510,21 @@ class Rings(Printer):
         return f"{counted(size, 'timer')} at tick {position_of(self.value)}"
 
     def parts(self):
-        for i, entry in enumerate(vector(member(self.value, "rings_"))):
-            yield str(i), member(held(entry), "ring")
+        for i, ring in enumerate(vector(member(self.value, "rings_"))):
+            yield str(i), ring
 
     def display_hint(self):
         return "array"
+
+
+class RingOfRings(Printer):
+    """time::timeout_rings::ring"""
+
+    def text(self):
+        used = number(self.value, "next") - number(self.value, "first")
+        *_, newest = vector(member(self.value, "parts"))
+        capacity = int(member(newest, "m_end") - member(newest, "m_buff"))
+        return f"period {number(self.value, 'length')}, {used} of {capacity} slots used"
 
 
 # --- a shard -------------------------------------------------------------------------------------
@@ -556,6 +566,7 @@ PRINTERS = {
     "time::timing_wheel<.*>": TimingWheel,
     "time::timeout_ring<.*>": Ring,
     "time::timeout_rings": Rings,
+    "time::timeout_rings::ring": RingOfRings,
     "detail::wait_state": State,
     "detail::wait_operation": Operation,
     "detail::timer_core": Core,

@@ -107,7 +107,7 @@ public:
     [[nodiscard]] deadline deadline_of(const time_point& t, bool overdue,
                                        [[maybe_unused]] duration left) const {
         const time::tick due = overdue ? scale_.floor(t) : scale_.ceil(t);
-        if constexpr (ring_backend<backend>)
+        if constexpr (time::bounded_backend<backend>)
             return {due, left > duration::zero() ? rings_.ring_for(left) : deadline::overdue};
         else if constexpr (Clock::is_steady)
             return due;
@@ -168,7 +168,7 @@ public:
     std::size_t rearm(timer_core& timer, deadline due, Old old) {
         follow_clock();
         auto [count, refused, todo] = shard_.rearm(timer, due);
-        if constexpr (ring_backend<backend>) {
+        if constexpr (time::bounded_backend<backend>) {
             if (refused)
                 throw boost::system::system_error(boost::asio::error::no_buffer_space,
                                                   "pawl: the ring of the new delay is full");

@@ -4,7 +4,7 @@
 /// @file
 /// Purpose
 ///   Files the timers of a shard in its time structure. This header is for wheels, which take any
-///   timer; ring_filing.hpp is for rings, and costs nothing unless it is included.
+///   timer; ring_filing.hpp is for rings, which may be full.
 ///
 /// Threads
 ///   Guarded by the shard's lock.
@@ -24,24 +24,11 @@
 #include <pawl/options.hpp>
 
 #include <algorithm>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
 
-namespace pawl::time {
-
-class timeout_rings;
-
-} // namespace pawl::time
-
 namespace pawl::detail {
-
-template <class Backend>
-concept ring_backend = std::same_as<Backend, time::timeout_rings>;
-
-template <class Backend>
-concept any_backend = time::backend<Backend> || ring_backend<Backend>;
 
 /// A reading of a clock as an integer with the same order.
 enum class clock_reading : std::uint64_t {};
@@ -58,13 +45,15 @@ struct settable_deadline {
 /// The result of filing a timer.
 struct filed {
     time::tick wake = time::tick::never(); ///< when the driver must wake the shard
-    bool done = false;                     ///< the timer is filed
+    bool done = true;                      ///< the timer is filed
+    timer_core* overflowed = nullptr;      ///< has to expire now, for lack of room
 };
 
 /// The filing of a wheel.
-template <any_backend Backend>
+template <time::backend Backend>
 class filing {
-    static_assert(!ring_backend<Backend>, "include <pawl/ring_timer.hpp>");
+    static_assert(time::rewindable_backend<Backend>,
+                  "a backend for rings: include <pawl/ring_timer.hpp>");
 
     using tick = time::tick;
 
@@ -83,7 +72,7 @@ public:
             backend_.insert(timer, due);
         else if (alone)
             backend_.rearm(timer, due);
-        return {due, true};
+        return {due};
     }
 
     /// Files a timer again, for all its waits.
@@ -94,7 +83,7 @@ public:
             backend_.rearm(timer, due);
         else
             backend_.insert(timer, due);
-        return {due, true};
+        return {due};
     }
 
     /// The same for a clock that can be set back.
@@ -136,16 +125,11 @@ public:
         backend_.refile(node);
     }
 
-    template <class Deadline>
-    [[nodiscard]] static constexpr bool refuses(const Deadline&) noexcept {
-        return false;
-    }
-
-    /// Makes room for `timers` timers. Allocates with `mutex` unlocked.
+    /// Makes room for a timer that is one of `timers`. Allocates with `mutex` unlocked.
     /// @return true if it was unlocked: check again.
     /// @throws std::bad_alloc
-    template <class Mutex>
-    [[nodiscard]] bool make_room(Mutex& mutex, std::size_t timers) {
+    template <class Mutex, class Deadline>
+    [[nodiscard]] bool make_room(Mutex& mutex, std::size_t timers, timer_core&, const Deadline&) {
         if constexpr (time::reserving_backend<Backend>)
             return !backend_.has_room_for(timers) && add_room(mutex);
         else
@@ -203,7 +187,7 @@ private:
 };
 
 /// The table of delays of a service. Empty unless the backend is rings.
-template <any_backend Backend>
+template <time::backend Backend>
 struct delay_table {
     explicit delay_table(const options&) noexcept {}
 };

@@ -17,24 +17,27 @@
 #include <pawl/options.hpp>
 
 #include <pawl/service/filing.hpp>
+#include <pawl/service/optional_mutex.hpp>
 #include <pawl/service/ring_table.hpp>
 #include <pawl/service/wait_ledger.hpp>
 
+#include <pawl/time/backend.hpp>
 #include <pawl/time/tick.hpp>
 #include <pawl/time/timeout_rings.hpp>
 
 #include <boost/asio/error.hpp>
 #include <boost/system/error_code.hpp>
 
-#include <utility>
+#include <cstddef>
+#include <mutex>
 
 namespace pawl::detail {
 
 /// The filing of rings.
-template <ring_backend Backend>
+template <time::bounded_backend Backend>
 class filing<Backend> {
 public:
-    using deadline = typename Backend::deadline;
+    using deadline = time::deadline_of<Backend>;
 
     filing(const options& o, time::tick now)
         : backend_(ring_table(o).shapes(), o.rings.marks, now), when_full_(o.rings.when_full) {}
@@ -42,34 +45,29 @@ public:
     [[nodiscard]] Backend& backend() noexcept { return backend_; }
     [[nodiscard]] const Backend& backend() const noexcept { return backend_; }
 
-    /// filing::file() for rings. Flushed timers go to `flush`, which makes their waits due. Not
-    /// done if the timer is overdue or the ring is full: then it is not filed, except that a
-    /// refused timer keeps its place.
-    template <class Flush>
-    filed file(timer_core& timer, deadline due, bool alone, Flush flush) noexcept {
+    /// filing::file() for rings. Not done if a full ring refuses the timer, which then keeps its
+    /// place.
+    filed file(timer_core& timer, const deadline& due, bool alone) noexcept {
         if (timer.filed() && !alone)
-            return {backend_.ring(timer.slot()).next_wake(), true};
-        while (due.ring != deadline::overdue) {
-            if (backend_.place(timer, due))
-                return {backend_.ring(due.ring).next_wake(), true};
-            auto* const oldest = static_cast<timer_core*>(backend_.ring(due.ring).oldest());
-            if (!oldest || when_full_ != ring_overflow::flush_oldest)
-                break;
-            backend_.erase(*oldest);
-            flush(*oldest);
-        }
-        // Its place belongs to another deadline, which a later wait must not inherit.
-        if (timer.filed() && !refuses(due))
-            backend_.erase(timer);
-        return {};
+            return {backend_.next_wake({timer.due, timer.slot()})};
+        return file_anew(timer, due);
+    }
+    filed file_anew(timer_core& timer, const deadline& due) noexcept {
+        if (!backend_.has_room(timer, due))
+            return file_in_full_ring(timer, due);
+        place(timer, due);
+        return {backend_.next_wake(due)};
+    }
+
+    [[nodiscard]] static const boost::system::error_code& refusal() noexcept {
+        static const boost::system::error_code ec = boost::asio::error::no_buffer_space;
+        return ec;
     }
 
     // Clocks of rings are never set back.
     [[nodiscard]] static constexpr clock_reading passed() noexcept { return {}; }
     static constexpr void forget_passed() noexcept {}
 
-    /// filing::take_any() for rings. Each call handles one slot, which may be that of a cancelled
-    /// timer: then `node` is null.
     [[nodiscard]] bool take_any(time::timer_node*& node) noexcept {
         return backend_.take_any(node);
     }
@@ -78,35 +76,20 @@ public:
         return set.pop(node);
     }
 
-    /// Whether a timer that was not filed is refused, or due.
-    [[nodiscard]] bool refuses(deadline due) const noexcept {
-        return due.ring != deadline::overdue && when_full_ != ring_overflow::expire_now;
-    }
-
-    [[nodiscard]] static const boost::system::error_code& refusal() noexcept {
-        static const boost::system::error_code ec = boost::asio::error::no_buffer_space;
-        return ec;
-    }
-
-    /// Makes room in a full ring: drops cancelled timers, or grows. Allocates with `lock` released.
-    /// @return true if the lock was released: check again.
+    /// Makes room in a full ring: drops timers without waits, or grows. Allocates with `mutex`
+    /// unlocked.
+    /// @return true if it was unlocked: check again.
     /// @throws std::bad_alloc
-    template <class Lock>
-    [[nodiscard]] bool make_room(Lock& lock, const timer_core& timer, deadline due) {
-        while (due.ring != deadline::overdue && !backend_.has_room(timer, due.ring)) {
-            auto& ring = backend_.ring(due.ring);
-            auto* const oldest = static_cast<timer_core*>(ring.oldest());
-            if (oldest && (!oldest->newest() || oldest == &timer)) {
+    template <class Mutex>
+    [[nodiscard]] bool make_room(Mutex& mutex, std::size_t, timer_core& timer,
+                                 const deadline& due) {
+        while (!backend_.has_room(timer, due)) {
+            if (auto* const oldest = oldest_but(timer, due); oldest && oldest->newest()) {
+                const std::size_t size = backend_.next_room_part(due);
+                return when_full_ == ring_overflow::grow && size != 0 && add_room(mutex, due, size);
+            } else if (oldest) {
                 backend_.erase(*oldest);
-                continue;
             }
-            if (when_full_ != ring_overflow::grow || !ring.can_grow())
-                break;
-            lock.unlock();
-            auto room = ring.prepare_growth();
-            lock.lock();
-            (void)ring.grow(std::move(room)); // false: there is room already
-            return true;
         }
         return false;
     }
@@ -117,12 +100,54 @@ public:
     }
 
 private:
+    void place(timer_core& timer, const deadline& due) noexcept {
+        if (timer.filed())
+            backend_.rearm(timer, due);
+        else
+            backend_.insert(timer, due);
+    }
+
+    filed file_in_full_ring(timer_core& timer, const deadline& due) noexcept {
+        timer_core* const oldest = oldest_but(timer, due);
+        if (oldest && when_full_ == ring_overflow::expire_now) {
+            // Its place belongs to another deadline, which a later wait must not inherit.
+            if (timer.filed())
+                backend_.erase(timer);
+            timer.due = due.due; // observers read it
+            return {.done = false, .overflowed = &timer};
+        }
+        if (oldest && when_full_ != ring_overflow::flush_oldest)
+            return {.done = false};
+        if (oldest)
+            backend_.erase(*oldest);
+        place(timer, due);
+        return {backend_.next_wake(due), true, oldest};
+    }
+
+    /// The oldest timer of the ring. If that is `timer`, there is room: its place.
+    [[nodiscard]] timer_core* oldest_but(timer_core& timer, const deadline& due) noexcept {
+        auto* const oldest = static_cast<timer_core*>(backend_.oldest(due));
+        if (oldest != &timer)
+            return oldest;
+        backend_.erase(timer);
+        return nullptr;
+    }
+
+    template <class Mutex>
+    bool add_room(Mutex& mutex, const deadline& due, std::size_t size) {
+        const unlocked meanwhile(mutex);
+        typename Backend::room_part part(size); // if another thread was faster, freed unlocked
+        const std::scoped_lock lock(mutex);
+        backend_.add_room(due, part);
+        return true;
+    }
+
     Backend backend_;
     const ring_overflow when_full_;
 };
 
 /// The table of delays of a service with rings.
-template <ring_backend Backend>
+template <time::bounded_backend Backend>
 struct delay_table<Backend> : ring_table {
     using ring_table::ring_table;
 };

@@ -46,6 +46,7 @@
 #include <pawl/service/wait_ledger.hpp>
 #include <pawl/service/wakeup_state.hpp>
 
+#include <pawl/time/backend.hpp>
 #include <pawl/time/invariant_check.hpp>
 #include <pawl/time/tick.hpp>
 
@@ -59,7 +60,7 @@
 
 namespace pawl::detail {
 
-template <any_backend Backend>
+template <time::backend Backend>
 class shard : public shard_base<Backend> {
     using base = shard_base<Backend>;
 
@@ -93,12 +94,12 @@ public:
     [[nodiscard]] result<bool> start(timer_core& timer, wait_operation& op, Deadline due,
                                      unsigned users) {
         result<bool> out{true};
-        std::unique_lock lock(mutex_);
+        const std::scoped_lock lock(mutex_);
         users_ += users; // even if this fails: the handler may own the timer
         do {
             while (!has_room_for_one_more())
                 make_wait_room();
-        } while (!(timer.filed() && timer.newest()) && make_filing_room(lock, timer, due));
+        } while (!(timer.filed() && timer.newest()) && make_filing_room(timer, due));
         if (attention_ != 0) [[unlikely]] {
             if (closed()) {
                 ++users_; // the caller, until it calls release()
@@ -196,11 +197,11 @@ public:
     /// Moves the deadline of every wait of `timer` that has not begun.
     /// @throws std::bad_alloc with nothing changed, if a ring must grow.
     template <class Deadline = deadline>
-    [[nodiscard]] rearmed rearm(timer_core& timer, Deadline due) noexcept(!ring_backend<Backend>) {
+    [[nodiscard]] rearmed rearm(timer_core& timer, Deadline due) noexcept(!may_be_full) {
         rearmed out;
-        std::unique_lock lock(mutex_);
-        if constexpr (ring_backend<Backend>) {
-            while (timer.newest() && make_filing_room(lock, timer, due)) {
+        const std::scoped_lock lock(mutex_);
+        if constexpr (may_be_full) {
+            while (timer.newest() && make_filing_room(timer, due)) {
             }
         }
         if (attention_ != 0) [[unlikely]] {
@@ -442,6 +443,8 @@ public:
     }
 
 private:
+    static constexpr bool may_be_full = time::bounded_backend<Backend>;
+
     using base::active;
     using base::arm_for;
     using base::attention_;
@@ -476,14 +479,18 @@ private:
         }
         wakeup_.begin();
         const bool alone = waits_.start(timer, op);
-        const filed place = file(timer, due, alone);
+        const filed place = files_.file(timer, due, alone);
+        if constexpr (may_be_full) {
+            if (refused(place)) {
+                overflow(timer, due.due);
+                (void)finish(timer_event_kind::cancelled, timer, files_.refusal(),
+                             wait_ending::early);
+                return settle_outside(out);
+            }
+            expire_overflowed(place, out);
+        }
         if (place.done)
             arm_for(place.wake, out);
-        if constexpr (ring_backend<Backend>) {
-            if (!place.done)
-                finish_unfiled(timer, due);
-            settle_outside(out); // other timers may have been made due
-        }
     }
 
     [[nodiscard]] static bool pending(const timer_core& timer) noexcept {
@@ -511,23 +518,22 @@ private:
     template <bool Observed, class Deadline>
     PAWL_DETAIL_ALWAYS_INLINE void rearm_locked(timer_core& timer, const Deadline& due,
                                                 rearmed& out) noexcept {
-        const filed place = file_anew(timer, due);
-        if (!place.done && files_.refuses(due)) {
-            out.refused = true;
-            return;
+        const filed place = files_.file_anew(timer, due);
+        if constexpr (may_be_full) {
+            if (refused(place)) {
+                out.refused = true;
+                return;
+            }
         }
         wakeup_.begin();
         out.count = waits_.pull_back(timer);
         moved_ += out.count;
         if constexpr (Observed)
             note({timer_event_kind::moved, &timer, due_of(due), out.count});
+        if constexpr (may_be_full)
+            expire_overflowed(place, out.todo);
         if (place.done)
             arm_for(place.wake, out.todo);
-        if constexpr (ring_backend<Backend>) {
-            if (!place.done)
-                finish_unfiled(timer, due);
-            settle_outside(out.todo); // other timers may have been made due
-        }
     }
 
     [[nodiscard]] bool has_room_for_one_more() const noexcept {
@@ -555,50 +561,19 @@ private:
 
     /// @return true if the lock was released.
     template <class Deadline>
-    [[nodiscard]] bool make_filing_room([[maybe_unused]] std::unique_lock<lock_type>& lock,
-                                        [[maybe_unused]] const timer_core& timer,
-                                        [[maybe_unused]] const Deadline& due) {
-        if constexpr (ring_backend<Backend>)
-            return !closed() && files_.make_room(lock, timer, due);
-        else
-            return !closed() && files_.make_room(mutex_, users_);
+    [[nodiscard]] bool make_filing_room(timer_core& timer, const Deadline& due) {
+        return !closed() && files_.make_room(mutex_, users_, timer, due);
     }
 
-    /// Files a timer for a new wait. A full ring may make other timers due.
-    template <class Deadline>
-    PAWL_DETAIL_ALWAYS_INLINE filed file(timer_core& timer, const Deadline& due,
-                                         bool alone) noexcept {
-        if constexpr (ring_backend<Backend>)
-            return files_.file(timer, due, alone, [this](timer_core& other) { flush(other); });
-        else
-            return files_.file(timer, due, alone);
+    [[nodiscard]] static bool refused(const filed& place) noexcept {
+        return !place.done && !place.overflowed;
     }
-    /// The same for a timer with all its waits.
-    template <class Deadline>
-    PAWL_DETAIL_ALWAYS_INLINE filed file_anew(timer_core& timer, const Deadline& due) noexcept {
-        if constexpr (ring_backend<Backend>)
-            return file(timer, due, true);
-        else
-            return files_.file_anew(timer, due);
-    }
-    void flush(timer_core& timer) noexcept {
-        overflow(timer, timer.due);
-        waits_.fall_due(timer);
-    }
-
-    /// The ring was full, or the timer is overdue.
-    template <class Deadline>
-    void finish_unfiled(timer_core& timer, const Deadline& due) noexcept {
-        if (due.ring != due.overdue)
-            overflow(timer, due.due);
-        else if (attention_ != 0) [[unlikely]]
-            note({timer_event_kind::due, &timer, due.due, wait_ledger::armed_of(timer), due.due});
-        if (files_.refuses(due)) {
-            (void)finish(timer_event_kind::cancelled, timer, files_.refusal(), wait_ending::early);
-        } else {
-            timer.due = due.due; // not filed, but observers read it
-            waits_.fall_due(timer);
-        }
+    void expire_overflowed(const filed& place, commitment& out) noexcept {
+        if (!place.overflowed)
+            return;
+        overflow(*place.overflowed, place.overflowed->due);
+        waits_.fall_due(*place.overflowed);
+        settle_outside(out);
     }
     /// Counts and notes that a full ring refused the armed waits of `timer`, or made them due.
     void overflow(const timer_core& timer, tick due) noexcept {

@@ -25,6 +25,7 @@
 #include <pawl/service/wait_ledger.hpp>
 #include <pawl/service/wakeup_state.hpp>
 
+#include <pawl/time/backend.hpp>
 #include <pawl/time/tick.hpp>
 
 #include <pawl/config.hpp>
@@ -42,7 +43,7 @@
 
 namespace pawl::detail {
 
-template <any_backend Backend>
+template <time::backend Backend>
 class shard_base {
 public:
     using tick = time::tick;
@@ -431,7 +432,7 @@ private:
     /// Files one timer that set_back() has detached.
     /// @return false if there is none.
     [[nodiscard]] bool refile_one() noexcept {
-        if constexpr (!ring_backend<Backend>) {
+        if constexpr (time::rewindable_backend<Backend>) {
             time::timer_node* const node = set_aside_ ? set_aside_->pop() : nullptr;
             if (node)
                 files_.refile(*node);

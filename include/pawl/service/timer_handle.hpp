@@ -92,7 +92,7 @@ class timer_handle {
     using duration = typename Clock::duration;
     using deadline = typename dispatcher::deadline;
 
-    static constexpr bool on_rings = ring_backend<typename service::backend>;
+    static constexpr bool on_rings = time::bounded_backend<typename service::backend>;
     static_assert(!on_rings ||
                       (Clock::is_steady && std::is_same_v<duration, std::chrono::nanoseconds>),
                   "rings need a steady clock that counts in nanoseconds");

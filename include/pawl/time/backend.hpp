@@ -6,9 +6,7 @@
 ///
 /// Purpose
 ///   The requirements of the service on a time structure, and the promises of each call. One
-///   conformance suite runs over every backend, and over a slow ordered map. Rings take fixed
-///   delays only and do not model this concept (timeout_rings.hpp); the suite checks them as far as
-///   it applies.
+///   conformance suite runs over every backend, and over a slow ordered map.
 ///
 /// Model
 ///   A backend files nodes under the tick at which they are due, and hands them out once that tick
@@ -17,8 +15,8 @@
 /// Promises
 ///   - Never early: expire(t) emits no node with due > max(t, now()).
 ///   - Exactly once: a filed node is emitted, erased, or popped from a detached set, exactly once.
-///   - Order: by due tick; within one tick, in the order of insert() or rearm(). A node that is
-///     filed late, with due <= now(), counts as due at now(). A single call of expire() sorts late
+///   - Order: by due tick; within one tick, in the order of insert() or rearm(). A bounded_backend
+///     has an order of its own. A node that is filed late, with due <= now(), counts as due at now(). A single call of expire() sorts late
 ///     nodes by due tick as well, if they fit into the given room.
 ///   - Bounded: expire() handles at most as many nodes as it was given room for, and may be
 ///     continued at any later time. All other calls are correct in between.
@@ -52,14 +50,29 @@ struct expire_result {
     bool more = false;
 };
 
+namespace detail {
+
+template <class B>
+struct deadline_of {
+    using type = tick;
+};
+template <class B>
+    requires requires { typename B::deadline; }
+struct deadline_of<B> {
+    using type = typename B::deadline;
+};
+
+} // namespace detail
+
+/// What a backend files a node under: a due tick, unless the backend needs more to find its place.
+template <class B>
+using deadline_of = typename detail::deadline_of<B>::type;
+
 /// A structure that files timer nodes under their due ticks. Calls:
 ///
 /// - `b.insert(node, due)` files a node with a new start order. If `due <= b.now()`, the next
 ///   expire() emits it; if `due == tick::never()`, none does. Preconditions: `!node.filed()`; a
-///   reserving_backend has room.
-/// - `b.refile(node)` is insert() that keeps the node's due tick and start order. The order promise
-///   holds for it, unless expire() was left incomplete: then the nodes that are already due are
-///   ordered among themselves.
+///   reserving_backend or bounded_backend has room.
 /// - `b.erase(node)` unfiles a node. Precondition: filed here, or in a set detached from here.
 /// - `b.rearm(node, due)` is erase() followed by insert(), and cheaper, above all if `due` is later
 ///   than before. A node of a detached set returns to the backend. Precondition: as erase().
@@ -70,42 +83,78 @@ struct expire_result {
 ///   those that it only moves; and at least one, if there is one and any room. An emitted node keeps `due`, `order` and `user`.
 /// - `b.now()` is the position. Every node with an earlier due tick has been emitted, unless it was
 ///   filed late.
-/// - `b.size()` counts the filed nodes, excluding detached sets; `b.empty()`.
+/// - `b.size()` counts the filed nodes, excluding detached sets (a bounded_backend may include
+///   them); `b.empty()`.
 /// - `b.next_wake()` is a lower bound of the tick at which expire() emits something. It is exact
 ///   for a single node, unless the last expire() was left incomplete. It is never() only if no node
 ///   will ever be due.
-/// - `b.any()` is some filed node; nullptr if there is none. For emptying a backend without
-///   allocating.
 /// - `typename B::detached set(b)` allocates room for all nodes that `b` will ever hold, so that
 ///   nothing after it can fail. May throw std::bad_alloc.
 /// - `b.detach_all(set)` moves all nodes to the set. They are still filed. Preconditions: the set
 ///   was made for this backend and is empty. Postcondition for the owner: pop the set until it
 ///   returns nullptr, before it is filled again and before the backend is destroyed.
-/// - `set.pop()` unfiles a node and returns it, roughly in ascending order of due; nullptr if none
-///   is left.
-/// - `b.rewind(now)` sets the position, which may go backwards. Precondition: `b.empty()`.
 /// - `b.invariant()` checks everything that can be checked. Throws std::logic_error.
 template <class B>
-concept backend = std::is_constructible_v<B, const geometry&, tick> && !std::copyable<B> &&
-                  std::is_constructible_v<typename B::detached, const B&> &&
-                  requires(B& b, const B& c, timer_node& node, tick when,
+concept backend = !std::copyable<B> && std::is_constructible_v<typename B::detached, const B&> &&
+                  requires(B& b, const B& c, timer_node& node, const deadline_of<B>& due, tick now,
                            std::span<timer_node*> out, typename B::detached& set) {
-                      { b.insert(node, when) } noexcept -> std::same_as<void>;
-                      { b.refile(node) } noexcept -> std::same_as<void>;
+                      { b.insert(node, due) } noexcept -> std::same_as<void>;
                       { b.erase(node) } noexcept -> std::same_as<void>;
-                      { b.rearm(node, when) } noexcept -> std::same_as<void>;
+                      { b.rearm(node, due) } noexcept -> std::same_as<void>;
                       { b.move_node(node, node) } noexcept -> std::same_as<void>;
-                      { b.expire(when, out) } noexcept -> std::same_as<expire_result>;
+                      { b.expire(now, out) } noexcept -> std::same_as<expire_result>;
                       { c.now() } noexcept -> std::same_as<tick>;
                       { c.size() } noexcept -> std::same_as<std::size_t>;
                       { c.empty() } noexcept -> std::same_as<bool>;
                       { c.next_wake() } noexcept -> std::same_as<tick>;
-                      { c.any() } noexcept -> std::same_as<timer_node*>;
                       { b.detach_all(set) } noexcept -> std::same_as<void>;
-                      { set.pop() } noexcept -> std::same_as<timer_node*>;
-                      { b.rewind(when) } noexcept -> std::same_as<void>;
                       { c.invariant() } -> std::same_as<void>;
                   };
+
+/// A backend for any deadline, also on a clock that is set back.
+///
+/// - `b.any()` is some filed node; nullptr if there is none. For emptying a backend without
+///   allocating.
+/// - `set.pop()` unfiles a node of a detached set and returns it, roughly in ascending order of
+///   due; nullptr if none is left.
+/// - `b.refile(node)` is insert() that keeps the node's due tick and start order. The order promise
+///   holds for it, unless expire() was left incomplete: then the nodes that are already due are
+///   ordered among themselves.
+/// - `b.rewind(now)` sets the position, which may go backwards. Precondition: `b.empty()`.
+template <class B>
+concept rewindable_backend =
+    backend<B> && std::is_constructible_v<B, const geometry&, tick> &&
+    requires(B& b, const B& c, timer_node& node, tick now, typename B::detached& set) {
+        { c.any() } noexcept -> std::same_as<timer_node*>;
+        { set.pop() } noexcept -> std::same_as<timer_node*>;
+        { b.refile(node) } noexcept -> std::same_as<void>;
+        { b.rewind(now) } noexcept -> std::same_as<void>;
+    };
+
+/// A backend that may be full for a deadline, as rings are.
+///
+/// - `b.has_room(node, due)`: whether the node may be filed, or filed again. Always true for a
+///   deadline that has passed.
+/// - `b.oldest(due)` is the node that expires next among those that take room from this deadline;
+///   nullptr if there is none.
+/// - `typename B::room_part part(b.next_room_part(due))` allocates memory for more; not for size 0.
+///   `b.add_room(due, part)` takes it over, unless another one was added since the size was read.
+/// - `b.take_any(node)` and `set.pop(node)` unfile a node, or come across room without a node and
+///   set `node` to nullptr. They return false if nothing is left.
+/// - `b.next_wake(due)` is next_wake(), as far as nodes with this deadline are concerned.
+template <class B>
+concept bounded_backend =
+    backend<B> && std::is_constructible_v<typename B::room_part, std::size_t> &&
+    requires(B& b, const B& c, timer_node& node, timer_node*& found, const deadline_of<B>& due,
+             typename B::room_part& part, typename B::detached& set) {
+        { c.has_room(node, due) } noexcept -> std::same_as<bool>;
+        { b.oldest(due) } noexcept -> std::same_as<timer_node*>;
+        { c.next_room_part(due) } noexcept -> std::same_as<std::size_t>;
+        { b.add_room(due, part) } noexcept -> std::same_as<void>;
+        { b.take_any(found) } noexcept -> std::same_as<bool>;
+        { set.pop(found) } noexcept -> std::same_as<bool>;
+        { c.next_wake(due) } noexcept -> std::same_as<tick>;
+    };
 
 /// A backend that needs memory for the nodes filed in it and in sets detached from it. None of its
 /// calls allocates: the owner provides the memory, and chooses where to allocate it.

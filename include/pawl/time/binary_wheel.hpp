@@ -74,8 +74,8 @@
 
 namespace pawl::time {
 
-/// A hierarchical timing wheel with one bit per level. Models pawl::time::backend, where each call
-/// is described. The idea is that of HiTime.
+/// A hierarchical timing wheel with one bit per level. Models pawl::time::rewindable_backend, where
+/// each call is described. The idea is that of HiTime.
 ///
 /// @par Thread safety
 /// The owner serialises all calls. The constructor of a detached set may run concurrently.

@@ -87,7 +87,8 @@
 
 namespace pawl::time {
 
-/// A hierarchical timing wheel. Models pawl::time::backend, where each call is described.
+/// A hierarchical timing wheel. Models pawl::time::rewindable_backend, where each call
+/// is described.
 ///
 /// The structure is that of Varghese and Lauck, "Hashed and hierarchical timing wheels" (SOSP
 /// 1987), with three differences: it does not tick; a node is filed by the highest digit in which

@@ -2,70 +2,75 @@
 // SPDX-License-Identifier: BSL-1.0
 
 /// @file
-/// pawl::time::timeout_rings, the time structure of pawl::ring_timer: rings for several fixed
-/// delays. The service uses it in place of a backend.
+/// pawl::time::timeout_rings, the backend of pawl::ring_timer: rings for several fixed delays.
+///
+/// Purpose
+///   Timers with a few delays, such as the idle timeouts of connections. The timers of one delay
+///   expire in start order, so a circular buffer of slots suffices. A ring is coarse, which saves
+///   wake-ups, and it has a capacity; what happens when it is full is its owner's decision.
 ///
 /// Model
-///   One timeout_ring per delay. A node is filed under a ring and a due tick; for the ring it began
-///   one delay before that. When a period of the ring is closed, the latest start so far becomes
-///   its stamp. So a node that begins when it is filed is handed out within [due, due + period], if
-///   the driver comes in time; a period is the k-th part of the delay, rounded up.
+///   A slot is running (it points at its node), or ended (null: the node was erased, or has moved
+///   on), or empty (outside [first, next)). It becomes empty when the ring comes to it. A ring that
+///   grows gets a second buffer, of twice the capacity: new slots are made there, and the first one
+///   is only emptied. So slots never move.
 ///
-///   A re-arm registers the node again and leaves a cancelled slot, except within one period. All
-///   nodes of a period are handed out together, so the node keeps its slot, and only its due tick
-///   is written. So a timer takes at most one slot per period, however often it is moved, plus one
-///   for each detached set that a move takes it out of.
+///            first                           next
+///      empty  | ended  running  running ... ended | empty
+///             ^ period                ^ period
 ///
-/// Invariants
-///   - Not-early invariant: no node is handed out before its due tick. A thread that files a node
-///     has read the clock before, and a thread that expires may have read it even earlier. So a
-///     period is stamped with the latest known start, and the argument of expire() only decides
-///     whether the period is over.
-///   - Ticket invariant: a filed node has its ring in `slot` and its ticket in `ticket`.
+///   Consecutive slots form a period: it begins with the due tick of its first node, and takes the
+///   nodes that are due less than a `marks`-th part of the delay after that. All expire together,
+///   at the latest of their due ticks. A node that is filed again within the last period keeps its
+///   slot. So a timer takes at most one slot per period, however often it is moved.
+///
+/// Invariants (see invariant())
+///   - Slot invariant: a filed node has its ring in `slot`, its number in `ticket`, and its slot in
+///     `link`, which points back. An overdue node is in a list instead.
+///   - Period invariant: periods ascend in number and due tick, the first contains the oldest slot,
+///     and no node is due after its period.
 ///
 /// Threads
-///   The owner serialises all calls. (A timeout_ring alone needs that for expiry only.)
+///   None. The owner serialises all calls.
 #ifndef PAWL_TIME_TIMEOUT_RINGS_HPP
 #define PAWL_TIME_TIMEOUT_RINGS_HPP
 
 #include <pawl/time/backend.hpp>
+#include <pawl/time/invariant_check.hpp>
+#include <pawl/time/node_list.hpp>
 #include <pawl/time/tick.hpp>
-#include <pawl/time/timeout_ring.hpp>
 #include <pawl/time/timer_node.hpp>
 
 #include <pawl/config.hpp>
 
+#include <boost/circular_buffer.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
-#include <stdexcept>
+#include <utility>
 #include <vector>
 
 namespace pawl::time {
 
-/// Several rings as one time structure. A node that is filed a whole delay before it is due is
-/// handed out within [due, due + period]. The period is the delay of its ring divided by k, the
-/// number of marks, rounded up. A node whose delay began before it was filed may be later by that
-/// much.
+/// A bounded_backend. A node is handed out within [due, due + period], where the period is the
+/// delay of its ring divided by `marks`, rounded up; or later, together with the node that was
+/// filed before it, if that one is due later.
 ///
-/// @par Thread safety
-/// The owner serialises all calls.
 /// @par Complexity
-/// O(1) for each node and each call that concerns one ring; expire(), next_wake(), take_any() and
-/// detach_all() also O(number of rings).
+/// O(1) for each node and each call that concerns one ring; expire(), next_wake() and detach_all()
+/// also O(number of rings).
 class timeout_rings {
 public:
     static constexpr const char* label = "timeout_rings"; ///< In statistics.
 
-    using ring_type = timeout_ring<timer_node>; ///< The ring of one delay.
     class detached;
 
-    /// Where to file a node.
+    /// What a node is filed under.
     struct deadline {
-        /// A value of `ring`: the node is already due.
-        static constexpr unsigned overdue = ~0U;
+        /// A value of `ring`: the due tick has come, and the next expire() hands the node out.
+        static constexpr unsigned overdue = 0xffff;
 
         tick due;                ///< The node is not handed out before.
         unsigned ring = overdue; ///< Index of its shape.
@@ -73,171 +78,316 @@ public:
 
     /// The parameters of a ring.
     struct shape {
-        std::uint64_t delay = 0;  ///< in ticks
-        std::size_t capacity = 0; ///< initial number of slots
+        std::uint64_t delay = 0;  ///< in ticks, at least 1
+        std::size_t capacity = 0; ///< initial number of slots, 1 .. most_capacity
     };
 
-    /// Makes a ring with `marks` marks for each shape; the position is `now`.
-    /// @throws std::invalid_argument as timeout_ring.
+    static constexpr std::size_t most_capacity = std::size_t{1} << 31; ///< of one ring
+
+    /// Memory of a ring.
+    using room_part = boost::circular_buffer<timer_node*>;
+
+    /// Makes a ring for each shape; the position is `now`.
+    /// @param marks periods in a delay, at least 1
     timeout_rings(std::span<const shape> shapes, unsigned marks, tick now) : now_(now) {
+        rings_.reserve(shapes.size());
         for (const shape& s : shapes)
-            rings_.push_back(std::make_unique<entry>(s, now, marks));
+            rings_.emplace_back(s, marks);
     }
 
     timeout_rings& operator=(timeout_rings&&) = delete;
 
-    /// The latest tick given to expire() or the constructor.
     [[nodiscard]] tick now() const noexcept { return now_; }
-    /// How many nodes are filed, including detached sets.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
-    /// `size() == 0`
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
 
-    /// Files a node, or moves a filed one.
-    /// @return false if the ring is full: the node is unchanged.
-    /// @pre `where` names a ring, and `where.due` is at most its delay after the present.
-    [[nodiscard]] bool place(timer_node& node, const deadline& where) noexcept {
-        entry& e = *rings_[where.ring];
-        if (!stays(node, where.ring)) {
-            const ring_registration r = e.ring.try_register(node);
-            if (r.status != ring_status::registered)
-                return false;
-            if (node.filed())
-                erase(node);
-            node.ticket = r.ticket.word();
-            node.set_slot(where.ring);
-            node.link = &somewhere;
-            ++size_;
-        }
+    void insert(timer_node& node, const deadline& where) noexcept {
+        PAWL_ASSERT(!node.filed());
         node.due = where.due;
-        const std::uint64_t delay = e.ring.delay();
-        if (const std::uint64_t due = where.due.count(); due > delay)
-            e.latest_start = std::max(e.latest_start, tick{due - delay});
-        return true;
+        ++size_;
+        if (where.ring == deadline::overdue)
+            overdue_.push_back(node);
+        else
+            rings_[where.ring].push(node, where.ring);
     }
 
-    /// Unfiles a node.
-    /// @pre it is filed
+    void rearm(timer_node& node, const deadline& where) noexcept {
+        if (stays(node, where)) {
+            node.due = where.due;
+            rings_[where.ring].extend(where.due);
+        } else {
+            erase(node);
+            insert(node, where);
+        }
+    }
+
     void erase(timer_node& node) noexcept {
         PAWL_ASSERT(node.filed());
-        [[maybe_unused]] timer_node* const found = rings_[node.slot()]->ring.cancel(place_of(node));
-        PAWL_ASSERT(found == &node);
+        if (node.slot() == deadline::overdue)
+            overdue_.remove(node);
+        else
+            *node.link = nullptr;
         let_go(node);
     }
 
-    /// Moves `from` to `to`, including its place; `from` is then as if default constructed.
-    /// @pre `!to.filed()`
     void move_node(timer_node& from, timer_node& to) noexcept {
+        if (from.filed() && from.slot() == deadline::overdue)
+            return overdue_.move(from, to);
         PAWL_ASSERT(!to.filed());
-        to = from;
+        to = std::exchange(from, timer_node{});
         if (to.filed())
-            rings_[to.slot()]->ring.replace(place_of(to), to);
-        from = timer_node{};
+            *to.link = &to;
     }
 
-    /// One ring, for its oldest node, its next wake-up and its growth.
-    [[nodiscard]] ring_type& ring(unsigned which) noexcept { return rings_[which]->ring; }
-
-    /// Frees a slot. `node` is the node that was filed there; nullptr if it was cancelled.
-    /// @return false if none is left.
-    [[nodiscard]] bool take_any(timer_node*& node) noexcept {
-        return std::ranges::any_of(
-            rings_, [&](auto& e) { return take(e->ring, e->ring.position(), node); });
-    }
-
-    /// Writes the due nodes, unfiled, to the front of `out`: ring by ring, each in its order. No
-    /// ring examines more slots than there is room left.
+    /// Hands out the overdue nodes, then ring by ring, each in its order.
     expire_result expire(tick now, std::span<timer_node*> out) noexcept {
         now_ = std::max(now_, now);
-        expire_result all;
-        for (const auto& e : rings_) {
-            e->ring.mark(std::max(now_, e->latest_start), e->latest_start, e->ring.position());
-            if (all.emitted == out.size()) {
-                all.more = all.more || e->ring.next_wake() <= now_;
-                continue;
-            }
-            const auto room = out.subspan(all.emitted);
-            const ring_sweep swept = e->ring.expire(now_, room);
-            for (timer_node* const node : room.first(swept.emitted)) {
-                PAWL_ASSERT(node->due <= now_);
-                let_go(*node);
-            }
-            all.emitted += swept.emitted;
-            all.more = all.more || swept.more;
+        std::size_t emitted = 0;
+        for (; overdue_.first; ++emitted) {
+            if (emitted == out.size())
+                return {emitted, true};
+            out[emitted] = overdue_.first;
+            erase(*overdue_.first);
         }
-        return all;
+        std::size_t examined = emitted;
+        for (ring& r : rings_) {
+            for (; r.next_wake() <= now_; ++examined) {
+                if (examined == out.size())
+                    return {emitted, true};
+                if (timer_node* const node = r.pop()) {
+                    let_go(*node);
+                    out[emitted++] = node;
+                }
+            }
+        }
+        return {emitted, false};
     }
 
-    /// The next tick at which expire() has work, if only to close a period.
+    /// The first tick at which expire() comes to a slot, even to one that has ended.
     [[nodiscard]] tick next_wake() const noexcept {
+        if (overdue_.first)
+            return now_;
         tick first = tick::never();
-        for (const auto& e : rings_)
-            first = std::min(first, e->ring.next_wake());
+        for (const ring& r : rings_)
+            first = std::min(first, r.next_wake());
         return first;
     }
+    /// The same, as far as nodes with this deadline are concerned.
+    [[nodiscard]] tick next_wake(const deadline& where) const noexcept {
+        return where.ring == deadline::overdue ? now_ : rings_[where.ring].next_wake();
+    }
 
-    /// Whether place() of this node would succeed.
-    [[nodiscard]] bool has_room(const timer_node& node, unsigned which) noexcept {
-        return stays(node, which) || rings_[which]->ring.has_room();
+    /// Frees a slot. `node` is the node that was filed there; nullptr if it had ended.
+    /// @return false if none is left.
+    [[nodiscard]] bool take_any(timer_node*& node) noexcept {
+        node = overdue_.first;
+        if (node) {
+            erase(*node);
+            return true;
+        }
+        return std::ranges::any_of(rings_, [&](ring& r) { return take(r, r.next, node); });
     }
 
     /// Moves all nodes to a set.
     inline void detach_all(detached& set) noexcept;
 
+    // --- bounded_backend ----------------------------------------------------------------------
+
+    /// Whether a node may be filed, or filed again.
+    [[nodiscard]] bool has_room(const timer_node& node, const deadline& where) const noexcept {
+        return where.ring == deadline::overdue || !rings_[where.ring].full() || stays(node, where);
+    }
+
+    /// The node that expires next in the ring of this deadline; nullptr if there is none. Frees the
+    /// ended slots before it.
+    [[nodiscard]] timer_node* oldest(const deadline& where) noexcept {
+        ring& r = rings_[where.ring];
+        while (r.first != r.next) {
+            if (timer_node* const node = r.parts[r.front].front())
+                return node;
+            (void)r.pop();
+        }
+        return nullptr;
+    }
+
+    /// The size of the room_part for which a full ring waits; 0 if it cannot grow.
+    [[nodiscard]] std::size_t next_room_part(const deadline& where) const noexcept {
+        const std::size_t capacity = rings_[where.ring].capacity();
+        return capacity <= most_capacity / 2 ? 2 * capacity : 0;
+    }
+    /// Takes the part over, unless another one was added since its size was read.
+    void add_room(const deadline& where, room_part& part) noexcept {
+        ring& r = rings_[where.ring];
+        if (part.capacity() > r.capacity())
+            r.parts.push_back(std::move(part));
+    }
+
     /// Checks everything that can be checked.
     /// @throws std::logic_error naming what does not hold.
     void invariant() const {
-        std::size_t slots = 0;
-        for (const auto& e : rings_) {
-            e->ring.invariant();
-            slots += e->ring.size();
+        const detail::invariant_check require{"timeout_rings"};
+        std::size_t nodes = 0;
+        for (const timer_node* node = overdue_.first; node; node = node->next, ++nodes)
+            require(*node->link == node && node->slot() == deadline::overdue,
+                    "slot invariant: an overdue node", {{"node", nodes}});
+        for (const ring& r : rings_) {
+            const auto* open = r.periods.empty() ? nullptr : &r.periods.front();
+            require(!open == (r.first == r.next), "period invariant: a ring without periods",
+                    {{"first", r.first}});
+            std::size_t which = 0;
+            std::uint64_t number = r.first;
+            for (const room_part& part : r.parts) {
+                for (timer_node* const& node : part) {
+                    while (which + 1 < r.periods.size() && r.periods[which + 1].first <= number)
+                        open = &r.periods[++which];
+                    require(open->first <= number || which == 0,
+                            "period invariant: a slot without a period", {{"number", number}});
+                    if (node) {
+                        require(node->link == &node && node->ticket == number,
+                                "slot invariant: a node and its slot", {{"number", number}});
+                        require(node->due <= open->wake, "period invariant: a node is due later",
+                                {{"due", node->due.count()}, {"wake", open->wake.count()}});
+                        ++nodes;
+                    }
+                    ++number;
+                }
+            }
+            require(number == r.next, "slot invariant: slots are missing", {{"next", r.next}});
         }
-        if (slots < size_) // the rings count cancelled slots as well
-            throw std::logic_error("timeout_rings: fewer slots in use than nodes");
+        require(nodes <= size_, "fewer nodes are counted than there are", {{"nodes", nodes}});
     }
 
 private:
-    struct entry {
-        entry(const shape& s, tick now, unsigned marks) : ring(s.delay, s.capacity, now, marks) {}
-
-        ring_type ring;
-        tick latest_start{};    ///< the latest start of any node so far
-        ring_position detached; ///< nodes before it may be in a detached set
+    struct period {
+        std::uint64_t first; ///< the number of its first slot
+        tick begin;          ///< the due tick of its first node
+        tick wake;           ///< the latest due tick: all its nodes expire then
     };
 
-    /// The target of `link`, only to mark a node as filed.
-    static inline timer_node* somewhere = nullptr;
+    struct ring {
+        // Enough periods: a new one begins only if the last one begins a period earlier. So when
+        // there are `marks` + 2, the first two are due (see push()).
+        ring(const shape& s, unsigned marks)
+            : length((s.delay - 1) / marks + 1), periods(std::size_t{marks} + 2) {
+            PAWL_ASSERT(s.delay != 0 && s.capacity != 0 && s.capacity <= most_capacity);
+            parts.reserve(most_parts);
+            parts.emplace_back(s.capacity);
+        }
 
-    [[nodiscard]] static ring_ticket place_of(const timer_node& node) noexcept {
-        return ring_ticket::from_word(node.ticket);
+        [[nodiscard]] std::size_t capacity() const noexcept { return parts.back().capacity(); }
+        [[nodiscard]] bool full() const noexcept { return next - first >= capacity(); }
+        [[nodiscard]] tick next_wake() const noexcept {
+            return periods.empty() ? tick::never() : periods.front().wake;
+        }
+        /// Whether the last period takes a node with this due tick.
+        [[nodiscard]] bool takes(tick due) const noexcept {
+            const std::uint64_t begin = periods.back().begin.count();
+            return due.count() < begin || due.count() - begin < length;
+        }
+        void extend(tick due) noexcept { periods.back().wake = std::max(periods.back().wake, due); }
+
+        void push(timer_node& node, unsigned index) noexcept {
+            PAWL_ASSERT(!full());
+            if (!periods.empty() && takes(node.due)) {
+                extend(node.due);
+            } else {
+                if (periods.full()) { // the driver is late: the first two expire together
+                    periods[1].first = periods[0].first;
+                    periods.pop_front();
+                }
+                periods.push_back({next, node.due, node.due});
+            }
+            parts.back().push_back(&node);
+            node.link = &parts.back().back();
+            node.ticket = next++;
+            node.set_slot(index);
+        }
+
+        /// Frees the oldest slot.
+        [[nodiscard]] timer_node* pop() noexcept {
+            timer_node* const node = parts[front].front();
+            parts[front].pop_front();
+            if (parts[front].empty() && front + 1 != parts.size())
+                ++front;
+            if (++first == next)
+                periods.clear();
+            else if (periods.size() > 1 && periods[1].first <= first)
+                periods.pop_front();
+            return node;
+        }
+
+        /// A capacity doubles at most so often.
+        static constexpr std::size_t most_parts = 32;
+
+        std::uint64_t length; ///< of a period
+        boost::circular_buffer<period> periods;
+        std::vector<room_part> parts; ///< by capacity; slots are made in the last one
+        std::size_t front = 0;        ///< the part of the oldest slot
+        std::uint64_t first = 0;      ///< the number of the oldest slot
+        std::uint64_t next = 0;       ///< the number of the next slot
+        std::uint64_t detached = 0;   ///< nodes before it may be in a detached set
+    };
+
+    /// Nodes in the order in which they were added.
+    struct list {
+        void push_back(timer_node& node) noexcept {
+            node.next = nullptr;
+            node.link = last;
+            *last = &node;
+            last = &node.next;
+            node.set_slot(deadline::overdue);
+        }
+        void remove(timer_node& node) noexcept {
+            if (last == &node.next)
+                last = node.link;
+            detail::unlink(node);
+        }
+        void move(timer_node& from, timer_node& to) noexcept {
+            if (last == &from.next)
+                last = &to.next;
+            detail::move_node(from, to);
+        }
+        void take_over(list& other) noexcept {
+            first = std::exchange(other.first, nullptr);
+            if (first)
+                first->link = &first;
+            other.last = &other.first;
+        }
+
+        timer_node* first = nullptr;
+        timer_node** last = &first; ///< the null pointer at the end
+    };
+
+    /// Whether the node keeps its slot when it is filed under this deadline.
+    [[nodiscard]] bool stays(const timer_node& node, const deadline& where) const noexcept {
+        if (!node.filed() || node.slot() != where.ring || where.ring == deadline::overdue)
+            return false;
+        const ring& r = rings_[where.ring];
+        return node.ticket >= r.detached && node.ticket >= r.periods.back().first &&
+               r.takes(where.due);
     }
 
-    /// Whether the node can keep its slot when it is filed again under this ring.
-    [[nodiscard]] bool stays(const timer_node& node, unsigned which) const noexcept {
-        const entry& e = *rings_[which];
-        return node.filed() && node.slot() == which && e.ring.in_open_period(place_of(node)) &&
-               !ring_type::is_before(place_of(node), e.detached);
-    }
-
-    /// Frees one slot of those registered before `until`.
+    /// Frees one slot with a number below `until`.
     /// @return false if there is none.
-    [[nodiscard]] bool take(ring_type& ring, ring_position until, timer_node*& node) noexcept {
-        const ring_sweep swept = ring.drain(until, std::span(&node, 1));
-        if (swept.emitted != 0)
+    [[nodiscard]] bool take(ring& r, std::uint64_t until, timer_node*& node) noexcept {
+        if (r.first >= until)
+            return false;
+        node = r.pop();
+        if (node)
             let_go(*node);
-        else
-            node = nullptr;
-        return swept.emitted != 0 || swept.more;
+        return true;
     }
 
     void let_go(timer_node& node) noexcept {
+        node.next = nullptr;
         node.link = nullptr;
         --size_;
     }
 
-    std::vector<std::unique_ptr<entry>> rings_; ///< a ring does not move
+    std::vector<ring> rings_;
+    list overdue_;
     tick now_;
-    std::size_t size_ = 0;
+    std::size_t size_ = 0; ///< filed nodes, including those of detached sets
 };
 
 /// The nodes that were filed at some moment. A node that expires, is erased or is moved leaves the
@@ -247,12 +397,20 @@ public:
     /// @throws std::bad_alloc
     explicit detached(const timeout_rings& from) : until_(from.rings_.size()) {}
 
+    detached& operator=(detached&&) = delete;
+
     /// Frees a slot, those of one ring in start order. `node` is the node that was filed there;
-    /// nullptr if it was cancelled.
+    /// nullptr if it had ended.
     /// @return false if none is left.
     [[nodiscard]] bool pop(timer_node*& node) noexcept {
-        for (; from_ && ring_ < until_.size(); ++ring_)
-            if (from_->take(from_->rings_[ring_]->ring, until_[ring_], node))
+        if (!from_)
+            return false;
+        if (node = overdue_.first; node) {
+            from_->erase(*node);
+            return true;
+        }
+        for (; ring_ < until_.size(); ++ring_)
+            if (from_->take(from_->rings_[ring_], until_[ring_], node))
                 return true;
         return false;
     }
@@ -261,15 +419,17 @@ private:
     friend class timeout_rings;
 
     timeout_rings* from_ = nullptr;
-    std::vector<ring_position> until_;
+    list overdue_;
+    std::vector<std::uint64_t> until_; ///< for each ring: the first number that is not in the set
     std::size_t ring_ = 0;
 };
 
 inline void timeout_rings::detach_all(detached& set) noexcept {
     set.from_ = this;
     set.ring_ = 0;
+    set.overdue_.take_over(overdue_);
     for (std::size_t i = 0; i < rings_.size(); ++i)
-        set.until_[i] = rings_[i]->detached = rings_[i]->ring.position();
+        set.until_[i] = rings_[i].detached = rings_[i].next;
 }
 
 } // namespace pawl::time
