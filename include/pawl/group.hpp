@@ -293,6 +293,15 @@ public:
                       "pawl: call the coroutine: in_group(g, f()), not in_group(g, f)");
         return limited<report_cause>(group_limit{g.state_}, std::forward<Args>(args)...);
     }
+
+    /// Anything else is a mistake.
+    template <class First, class... Args>
+        requires(!std::convertible_to<First, group&>)
+    [[nodiscard]] auto operator()(First&&, Args&&...) const {
+        static_assert(std::convertible_to<First, group&>,
+                      "pawl: the first argument of in_group is a pawl::group: in_group(g, token)");
+        return limited<report_cause>(refused_limit{});
+    }
 };
 
 } // namespace detail
