@@ -29,6 +29,7 @@ set -- "${rest[@]}"
 (($# == 0)) || [[ $1 == -- ]] || does_not_know "$1" --platform
 (($# == 0)) || shift
 preset_start "$preset"
+compiler_start "$compiler"
 need curl:curl git:git openssl:openssl python3:python3 lua5.4:lua5.4 redis-server:redis-server
 [[ $preset == *san* ]] || need spin:spin
 [[ $preset != release || -n $only ]] || syntax_trees

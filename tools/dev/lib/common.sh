@@ -93,6 +93,7 @@ unlock() { exec {lock}<&-; }
 configure() {
     local preset=$1 compiler=$2 version needed
     shift 2
+    compiler_start "$compiler"
     version=${compiler##*++}
     version=${version#-}
     case ${compiler##*/} in
@@ -102,7 +103,6 @@ configure() {
             # Without it, clang's sanitizers print no function names and ignore suppressions by function name.
             needed+=("llvm-symbolizer${version:+-$version}:llvm${version:+-$version}")
             ;;
-        *) misused "neither g++ nor clang++: $compiler" ;;
     esac
     need "${needed[@]}" cmake:cmake ninja:ninja-build \
         "libboost${boost:-1.81}-dev" "libboost-test${boost:-1.81}-dev" libcli11-dev libssl-dev liblua5.4-dev libedit-dev libuv1-dev \
@@ -163,6 +163,9 @@ preset_start() {
         *) misused "no such preset: $1$(did_you_mean "$1" release debug optimised optimised+assertions asan+ubsan tsan)" ;;
     esac
 }
+
+# compiler_start COMPILER: refuses what no command can use.
+compiler_start() { [[ ${1##*/} =~ ^(g|clang)\+\+ ]] || misused "neither g++ nor clang++: $1"; }
 
 # syntax_trees: installs the parser that tools/mutate_generate.py uses into build/syntax_trees, from PyPI.
 syntax_trees() {
