@@ -224,7 +224,7 @@ BOOST_AUTO_TEST_CASE(an_event_may_be_about_thousands_of_waits) {
     const auto most = (std::size_t{1} << 28) - 1; // no more fit in a record
     for (const std::size_t waits : {most, most + 1, std::size_t{1} << 40}) {
         const auto r = record::of(kind::due, 1, 2, 3ns, waits, true);
-        BOOST_TEST(r.what >> record::waits_at == most);
+        BOOST_TEST((r.what >> record::waits_at) == most);
         BOOST_TEST(r.named());
         BOOST_TEST(!r.names());
     }
