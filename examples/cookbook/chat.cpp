@@ -113,9 +113,8 @@ private:
 
     asio::awaitable<void> write() {
         for (;;) {
-            while (
-                output_
-                    .empty()) // throws if the session is cancelled, and not if deliver() wakes it
+            // Throws if the session is cancelled, and not if deliver() wakes it.
+            while (output_.empty())
                 co_await has_output_.async_wait(asio::as_tuple(asio::use_awaitable));
             const std::string line = std::move(output_.front()) + '\n';
             output_.pop_front();

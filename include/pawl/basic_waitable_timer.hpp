@@ -114,6 +114,15 @@ public:
         handle_.expires_after(expiry_time);
     }
 
+    /// @cond
+    template <class Context, class T>
+        requires(std::is_arithmetic_v<T> && !std::is_convertible_v<T, duration>)
+    basic_waitable_timer(Context&& context, T) : basic_waitable_timer(context) {
+        static_assert(!std::is_arithmetic_v<T>,
+                      "pawl: an expiry is a duration with a unit, such as 10s, or a point in time");
+    }
+    /// @endcond
+
     basic_waitable_timer(const basic_waitable_timer&) = delete;
     basic_waitable_timer& operator=(const basic_waitable_timer&) = delete;
 

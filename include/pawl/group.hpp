@@ -291,7 +291,22 @@ public:
     [[nodiscard]] auto operator()(group& g, Args&&... args) const {
         static_assert(!(makes_awaitable<std::decay_t<Args>> || ...),
                       "pawl: call the coroutine: in_group(g, f()), not in_group(g, f)");
-        return limited<report_cause>(group_limit{g.state_}, std::forward<Args>(args)...);
+        constexpr bool has_limit =
+            ((is_duration<std::decay_t<Args>> || is_time_point<std::decay_t<Args>>) || ...);
+        static_assert(!has_limit, "pawl: in_group takes no limit: timeout(5s, in_group(g, token))");
+        if constexpr (has_limit)
+            return limited<report_cause>(refused_limit{});
+        else
+            return limited<report_cause>(group_limit{g.state_}, std::forward<Args>(args)...);
+    }
+
+    /// Anything else is a mistake.
+    template <class First, class... Args>
+        requires(!std::convertible_to<First, group&>)
+    [[nodiscard]] auto operator()(First&&, Args&&...) const {
+        static_assert(std::convertible_to<First, group&>,
+                      "pawl: the first argument of in_group is a pawl::group: in_group(g, token)");
+        return limited<report_cause>(refused_limit{});
     }
 };
 

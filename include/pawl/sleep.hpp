@@ -74,6 +74,25 @@ sleep_for(std::chrono::duration<Rep, Period> d) {
     return sleep_for<detail::steady_clock, Executor>(d);
 }
 
+/// @cond
+template <class..., class T>
+    requires(!detail::is_duration<T>)
+boost::asio::awaitable<void> sleep_for(const T&) {
+    static_assert(detail::is_duration<T>,
+                  "pawl: sleep_for takes a duration with a unit, such as sleep_for(100ms); for a "
+                  "point in time write sleep_until(t)");
+    return {};
+}
+template <class..., class T>
+    requires(!detail::is_time_point<T>)
+boost::asio::awaitable<void> sleep_until(const T&) {
+    static_assert(detail::is_time_point<T>,
+                  "pawl: sleep_until takes a point in time, such as that of a deadline, "
+                  "d.expiry(); for a duration write sleep_for(100ms)");
+    return {};
+}
+/// @endcond
+
 } // namespace pawl
 
 #endif // PAWL_SLEEP_HPP

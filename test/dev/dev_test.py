@@ -79,7 +79,12 @@ def a_usage_error_is_one_line_that_says_why(dev: Copy) -> None:
         ("no such platform: vms", "test", "--platform", "vms"), ("install does not know '--root'", "install", "--root"),
         ("demo does not know 'nginx'", "demo", "nginx"), ("no such step: rpm", "package", "rpm"),
         ("format does not know 'all'", "format", "all"), ("headers does not know 'x'", "headers", "x"),
-        ("page does not know 'x'", "page", "x"), ("not a number of seconds: 0", "fuzz", "--seconds", "0"),
+        ("page does not know 'x'", "page", "x"), ("tset (did you mean test?", "tset"), ("did you mean simulate?", "simluate", "threads"),
+        ("did you mean install?", "help", "instal"), ("'--perfix=/x' (did you mean --prefix?", "install", "--perfix=/x"),
+        ("'--complier' (did you mean --compiler?", "test", "--complier", "g++"), ("did you mean --platform?", "test", "--plattform", "x86"),
+        ("did you mean --check?", "format", "-check"), ("tsam (did you mean tsan?", "test", "--preset=tsam"),
+        ("did you mean arm64?", "test", "--platform=arn64"), ("did you mean --stay?", "demo", "--stya"),
+        ("--prefix needs a value", "install", "--prefix"), ("not a number of seconds: 0", "fuzz", "--seconds", "0"),
     ):
         status, said = dev.run("dev", *arguments)
         lines = [line for line in said.splitlines() if "install what you lack" not in line]
@@ -135,8 +140,12 @@ def only_finds_a_test_by_its_name(dev: Copy) -> None:
 
 def who_may_not_write_to_the_prefix_is_told_another(dev: Copy) -> None:
     (dev.folder / "file").touch() # nobody can make a folder in it, not even root
-    status, said = dev.run("dev", "install", "--prefix", str(dev.folder / "file" / "pawl"))
-    expect("prefix", status == 1 and "--prefix FOLDER" in said and len(said.splitlines()) == 1, said)
+    folder = str(dev.folder / "file" / "pawl")
+    for option in ["--prefix", folder], [f"--prefix={folder}"]:
+        status, said = dev.run("dev", "install", *option)
+        expect("prefix", status == 1 and "--prefix FOLDER" in said and len(said.splitlines()) == 1, said)
+    status, said = dev.run("dev", "install", f"--prefix={dev.folder}/a=b")
+    expect("prefix of the form with =", status == 0 and any(f"--prefix {dev.folder}/a=b" in call for call in dev.called()), said)
 
 
 def what_is_missing_is_named(dev: Copy) -> None:

@@ -14,6 +14,7 @@ import importlib.util
 import io
 import os
 import pathlib
+import re
 import shutil
 import stat
 import subprocess
@@ -43,6 +44,10 @@ def load(path: pathlib.Path) -> types.ModuleType:
 tool = load(TOOL)
 
 
+def places(number: int) -> str:
+    return "1 place" if number == 1 else f"{number} places"
+
+
 class MigrateTest(unittest.TestCase):
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
@@ -70,10 +75,10 @@ class MigrateTest(unittest.TestCase):
             os.chdir(before)
         return subprocess.CompletedProcess(arguments, status, out.getvalue(), err.getvalue())
 
-    def run_process(self, *arguments: str, **options) -> subprocess.CompletedProcess:
+    def run_process(self, *arguments: str, cwd: pathlib.Path | None = None, **options) -> subprocess.CompletedProcess:
         return subprocess.run(
             [sys.executable, str(TOOL), *arguments],
-            cwd=self.folder,
+            cwd=cwd or self.folder,
             capture_output=True,
             check=False,
             encoding="utf-8",
@@ -113,7 +118,7 @@ class MigrateTest(unittest.TestCase):
         )
         self.assertEqual(self.open_places(run), list(left))
         self.assertEqual((run.returncode, run.stderr), (1 if left else 0, ""))
-        self.assertIn(f", {len(left)} places left to you\n", run.stdout)
+        self.assertIn(f", {places(len(left))} left to you\n", run.stdout)
 
     def apply(self, diff: str) -> None:
         run = subprocess.run(
@@ -177,7 +182,7 @@ class WholePrograms(MigrateTest):
 
             left = (fixture / "left.txt").read_text()
             self.assertEqual(self.contents(fixture), after)
-            self.assertEqual(run.stdout, f"{left}0 files changed, {left.count(chr(10))} places left to you\n")
+            self.assertEqual(run.stdout, f"{left}0 files changed, {places(left.count(chr(10)))} left to you\n")
 
     def test_a_dry_run_changes_nothing_and_its_diff_is_one_that_patch_takes(self) -> None:
         for fixture, after in self.each():
@@ -189,6 +194,27 @@ class WholePrograms(MigrateTest):
             self.assertEqual(run.stdout.count(": left to you: "), (fixture / "left.txt").read_text().count("\n"))
             self.apply(run.stdout)
             self.assertEqual(self.contents(fixture), after)
+
+    def test_a_diff_of_files_elsewhere_says_where_it_applies(self) -> None:
+        for name in "src/main.cpp", "include/timer.hpp":
+            self.write("#include <boost/asio/steady_timer.hpp>\nboost::asio::steady_timer* t;\n", name)
+        (self.folder / "build").mkdir()
+        for arguments, where, names in (
+            (["../src", "../include"], self.folder, ["include/timer.hpp", "src/main.cpp"]),
+            ([str(self.folder / "src")], self.folder / "src", ["main.cpp"]),
+        ):
+            run = self.run_process("--dry-run", *arguments, cwd=self.folder / "build")
+
+            self.assertEqual(sorted(re.findall(r"^\+\+\+ b/(\S+)", run.stdout, re.MULTILINE)), names)
+            self.assertTrue(run.stdout.startswith(f"for patch -p1 -d {where.resolve()}:\n"), run.stdout)
+
+        run = self.run_process("--dry-run", "build/../src", str(self.folder / "include"))
+
+        self.assertEqual(
+            sorted(re.findall(r"^--- a/(\S+)", run.stdout, re.MULTILINE)), ["include/timer.hpp", "src/main.cpp"]
+        )
+        self.apply(run.stdout)
+        self.assertNotIn(b"asio", b"".join(self.files().values()))
 
 
 class Names(MigrateTest):
@@ -1060,7 +1086,7 @@ class BadInput(MigrateTest):
     def test_a_file_in_another_encoding_that_has_no_timer_is_no_hindrance(self) -> None:
         (self.folder / "latin.cpp").write_bytes(b"namespace n {} // gr\xfcn\n")
         run = self.run_tool(".")
-        self.assertEqual(run.stdout, "right.cpp: written\n1 files changed, 0 places left to you\n")
+        self.assertEqual(run.stdout, "right.cpp: written\n1 file changed, 0 places left to you\n")
 
     def as_nobody(self) -> dict:
         """Root may write every file."""
@@ -1134,7 +1160,7 @@ class BadInput(MigrateTest):
 
         run = self.run_tool("right.cpp", "link.cpp", "./right.cpp", "sub/right.cpp", ".")
 
-        self.assertEqual(run.stdout, "right.cpp: written\n1 files changed, 0 places left to you\n")
+        self.assertEqual(run.stdout, "right.cpp: written\n1 file changed, 0 places left to you\n")
 
     def test_links_in_folders_are_not_followed(self) -> None:
         outside = tempfile.TemporaryDirectory()
@@ -1149,9 +1175,9 @@ class BadInput(MigrateTest):
 
         run = self.run_tool(".")
 
-        self.assertEqual(run.stdout, "right.cpp: written\n1 files changed, 0 places left to you\n")
+        self.assertEqual(run.stdout, "right.cpp: written\n1 file changed, 0 places left to you\n")
         run = self.run_tool("folder")
-        self.assertEqual(run.stdout, "folder/b.cpp: written\n1 files changed, 0 places left to you\n")
+        self.assertEqual(run.stdout, "folder/b.cpp: written\n1 file changed, 0 places left to you\n")
         self.assertEqual(path.read_text(), "#include <vector>\n" + MIGRATED + "pawl::steady_timer* t;\n")
 
     def test_hidden_folders_and_other_files_are_left_alone(self) -> None:

@@ -37,6 +37,7 @@ class memory_layer : public boost::asio::ip::tcp::socket {
             : handler(std::move(h)), work(boost::asio::get_associated_executor(handler, ex)) {}
         void post(const error_code& ec, std::size_t size) override {
             boost::asio::post(work.get_executor(), [h = std::move(handler), ec, size]() mutable {
+                static_cast<void>(size); // clang warns of a capture that only one branch uses
                 if constexpr (Connects)
                     std::move(h)(ec);
                 else

@@ -5,19 +5,19 @@
 
 script=demo
 case ${1-} in
-    "" | pawl | asio | --stay) (($# <= 1)) || misused "demo does not know '$2'" ;;
+    "" | pawl | asio | --stay) (($# <= 1)) || does_not_know "$2" ;;
     idle)
         script=idle_echo_demo
         shift
         ;;
     lua)
-        (($# == 1)) || misused "demo does not know '$2'"
+        (($# == 1)) || does_not_know "$2"
         build optimised g++ lua_host
         unlock
         "$dir/examples/lua_host/lua_host" examples/lua_host/cron.lua --lateness --for 10 examples/lua_host/crontab
         exit
         ;;
-    *) misused "demo does not know '$1'" ;;
+    *) does_not_know "$1" pawl asio --stay idle lua ;;
 esac
 need curl:curl wrk:wrk openssl:openssl
 build optimised g++ examples

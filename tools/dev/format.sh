@@ -4,7 +4,7 @@ mode=(-i)
 case ${1-} in
     "") ;;
     --check) mode=(--dry-run --Werror) ;;
-    *) misused "format does not know '$1'" ;;
+    *) does_not_know "$1" --check ;;
 esac
 need clang-format-16:clang-format-16 # one version on both systems, because versions differ in layout
 find include test bench examples \( -name '*.hpp' -o -name '*.cpp' \) -print0 |

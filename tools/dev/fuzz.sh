@@ -5,7 +5,7 @@
 
 seconds=60 target= compiler=clang++-19
 take_options "seconds target compiler" "$@"
-((${#rest[@]} == 0)) || misused "fuzz does not know '${rest[0]}'"
+((${#rest[@]} == 0)) || does_not_know "${rest[0]}"
 [[ $seconds =~ ^[1-9][0-9]*$ ]] || misused "not a number of seconds: $seconds"
 [[ ${compiler##*/} == clang++* ]] || misused "only clang has a fuzzer: $compiler"
 targets=(test/fuzz/*_fuzz.cpp)

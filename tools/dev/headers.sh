@@ -2,7 +2,7 @@
 
 compiler=g++
 take_options "compiler" "$@"
-((${#rest[@]} == 0)) || misused "headers does not know '${rest[0]}'"
+((${#rest[@]} == 0)) || does_not_know "${rest[0]}"
 need "$compiler:${compiler/clang++/clang}" cmake:cmake ninja:ninja-build "libboost${boost:-1.81}-dev"
 dir=build/headers-${compiler##*/}
 lock_folder "$dir"

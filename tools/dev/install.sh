@@ -1,16 +1,8 @@
 #: install [--prefix FOLDER]        install the headers, for CMake and pkg-config; FOLDER: /usr/local (default)
 
 prefix=/usr/local
-while (($#)); do
-    case $1 in
-        --prefix)
-            (($# > 1)) || misused "$1 needs a value"
-            prefix=$2
-            shift 2
-            ;;
-        *) misused "install does not know '$1'" ;;
-    esac
-done
+take_options prefix "$@"
+((${#rest[@]} == 0)) || does_not_know "${rest[0]}"
 # The nearest folder that exists must take new ones.
 folder=$prefix
 until [[ -e $folder ]]; do folder=$(dirname "$folder"); done

@@ -10,14 +10,14 @@
 #:                                  F: windows (MinGW-w64, Wine), libc++ (clang++-19), select (Asio without epoll and timerfd),
 #:                                  io_uring, x86 (32 bit), arm64, s390x (qemu)
 
-if [[ ${1-} == --platform ]]; then
+if [[ ${1-} == --platform* ]]; then
     source tools/dev/lib/platform.sh
     platform= only= all=
     take_options "platform only" "$@"
     set -- "${rest[@]}"
     [[ ${1-} != --all ]] || { all=1 && shift; }
     [[ -z $all || -z $only ]] || misused "--only and --all exclude each other"
-    (($# == 0)) || [[ $1 == -- ]] || misused "test --platform does not know '$1'"
+    (($# == 0)) || [[ $1 == -- ]] || does_not_know "$1" --all
     (($# == 0)) || shift
     test_platform "$platform" "$only" "$all" "$@"
     exit
@@ -26,9 +26,10 @@ fi
 preset=release compiler=g++ only= targets=(all)
 take_options "preset compiler only" "$@"
 set -- "${rest[@]}"
-(($# == 0)) || [[ $1 == -- ]] || misused "test does not know '$1'"
+(($# == 0)) || [[ $1 == -- ]] || does_not_know "$1" --platform
 (($# == 0)) || shift
 preset_start "$preset"
+compiler_start "$compiler"
 need curl:curl git:git openssl:openssl python3:python3 lua5.4:lua5.4 redis-server:redis-server
 [[ $preset == *san* ]] || need spin:spin
 [[ $preset != release || -n $only ]] || syntax_trees

@@ -162,12 +162,38 @@ private:
     boost::asio::cancellation_type_t type_;
 };
 
+/// The limit of a call that does not compile.
+struct refused_limit : own_limit<limit_after<steady_clock>> {};
+
+/// What `co_await` makes of a limit without an operation: it passes its frame, and takes a thread.
+struct awaited_limit {
+    template <class Thread>
+    operator Thread*() const; // not defined
+};
+
+/// Explains the mistake, unless it follows from another one.
+template <class Limit>
+[[nodiscard]] awaited_limit await_limit() {
+    static_assert(std::is_same_v<Limit, refused_limit>,
+                  "pawl: a limit or group needs an operation: co_await "
+                  "socket.async_read_some(buffer, timeout(5s)); for a pause: co_await "
+                  "sleep_for(5s)");
+    return {};
+}
+
+template <class T>
+concept an_object_pointer = std::is_pointer_v<T> && std::is_object_v<std::remove_pointer_t<T>>;
+
 /// A completion token with a limit.
 template <class Token, class Limit, class Report>
 struct limited_token {
     Token token;
     Limit limit;
     boost::asio::cancellation_type_t type;
+
+    awaited_limit operator()(an_object_pointer auto /*frame*/) const {
+        return await_limit<Limit>();
+    }
 
     /// The same limit of another token.
     template <class T>
@@ -183,10 +209,28 @@ struct partial_limit {
     boost::asio::cancellation_type_t type;
 
     template <class Token>
+        requires(!an_object_pointer<std::decay_t<Token>>)
     [[nodiscard]] constexpr limited_token<std::decay_t<Token>, Limit, Report>
     operator()(Token&& token) const {
         return {std::forward<Token>(token), limit, type};
     }
+
+    awaited_limit operator()(an_object_pointer auto /*frame*/) const {
+        return await_limit<Limit>();
+    }
+};
+
+template <class Timer>
+concept a_timer = requires(Timer& timer, const typename Timer::duration& d) {
+    typename Timer::traits_type;
+    timer.rearm_after(d); // rejects Asio's timers
+};
+
+/// A timer type that is not Pawl's.
+template <class T>
+concept a_foreign_timer = !a_timer<T> && requires(T& timer, const typename T::duration& d) {
+    typename T::traits_type;
+    timer.expires_after(d);
 };
 
 /// A type that a coroutine can await and that is not a completion token.
@@ -220,45 +264,30 @@ template <class Report, class Limit, class Token>
                   "pawl: the only coroutine that timeout takes is boost::asio::awaitable; "
                   "spawn any other one under the limit: co_await cobalt::spawn(executor, f(), "
                   "timeout(5s, cobalt::use_op))");
+    constexpr bool is_timer = a_timer<std::decay_t<Token>> || a_foreign_timer<std::decay_t<Token>>;
+    static_assert(!is_timer, "pawl: the timer comes before the limit: timeout(timer, 5s)");
     if constexpr (runs)
         return Report::run(partial{limit, type}, std::forward<Token>(token));
+    else if constexpr (is_timer)
+        return limited<Report>(refused_limit{});
     else if constexpr (is_coroutine)
         return std::decay_t<Token>(std::forward<Token>(token));
     else
         return limited<Report>(limit, type)(std::forward<Token>(token));
 }
 
-template <class Timer>
-concept a_timer = requires(Timer& timer, const typename Timer::duration& d) {
-    typename Timer::traits_type;
-    timer.rearm_after(d); // rejects Asio's timers
-};
-
-/// A timer type that is not Pawl's.
-template <class T>
-concept a_foreign_timer = !a_timer<T> && requires(T& timer, const typename T::duration& d) {
-    typename T::traits_type;
-    timer.expires_after(d);
-};
-
-template <class T>
-inline constexpr bool is_duration = false;
-template <class Rep, class Period>
-inline constexpr bool is_duration<std::chrono::duration<Rep, Period>> = true;
-template <class T>
-inline constexpr bool is_time_point = false;
-template <class Clock, class Duration>
-inline constexpr bool is_time_point<std::chrono::time_point<Clock, Duration>> = true;
-
 /// An invalid limit; explains what to write.
-template <class... Args>
+template <class First, class... Rest>
 constexpr void explain() {
+    constexpr bool foreign_timer = a_foreign_timer<First> || (a_foreign_timer<Rest> || ...);
+    constexpr bool duration = is_duration<First> || (is_duration<Rest> || ...);
+    constexpr bool time_point = is_time_point<First> || (is_time_point<Rest> || ...);
     constexpr bool limit_is_missing =
-        an_awaitable_object<std::tuple_element_t<0, std::tuple<Args...>>>;
-    constexpr bool foreign_timer = (a_foreign_timer<Args> || ...);
-    constexpr bool duration = (is_duration<Args> || ...);
-    constexpr bool time_point = (is_time_point<Args> || ...);
-    static_assert(!limit_is_missing, "pawl: the limit comes first: timeout(5s, coroutine)");
+        an_awaitable_object<First> ||
+        (!a_timer<First> && !a_foreign_timer<First> && !is_duration<First> &&
+         !is_time_point<First> && (duration || time_point));
+    static_assert(!limit_is_missing,
+                  "pawl: the limit comes first: timeout(5s, token), timeout(5s, coroutine)");
     static_assert(limit_is_missing || !foreign_timer,
                   "pawl: a limit needs a Pawl timer, not an Asio timer: use pawl::steady_timer, or "
                   "leave the timer out: timeout(5s)");
@@ -322,7 +351,7 @@ public:
         if constexpr (an_awaitable_object<std::decay_t<First>>)
             return std::decay_t<First>(std::forward<First>(first));
         else
-            return limited<Report>(own_limit<limit_after<std::chrono::steady_clock>>{});
+            return limited<Report>(refused_limit{});
     }
 };
 

@@ -2,13 +2,22 @@
 // SPDX-License-Identifier: BSL-1.0
 
 /// @file
-/// Saturating arithmetic on time points and durations.
+/// Time points and durations: whether a type is one, and saturating arithmetic.
 #ifndef PAWL_TIME_SATURATING_HPP
 #define PAWL_TIME_SATURATING_HPP
 
 #include <chrono>
 
 namespace pawl::detail {
+
+template <class T>
+inline constexpr bool is_duration = false;
+template <class Rep, class Period>
+inline constexpr bool is_duration<std::chrono::duration<Rep, Period>> = true;
+template <class T>
+inline constexpr bool is_time_point = false;
+template <class Clock, class Duration>
+inline constexpr bool is_time_point<std::chrono::time_point<Clock, Duration>> = true;
 
 /// `t + d`, clamped to the range.
 template <class Clock, class Duration>

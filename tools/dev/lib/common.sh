@@ -1,5 +1,33 @@
 # What several commands of ./dev need.
 
+# did_you_mean WORD CANDIDATE...: names the candidate that is a slip or two away: a character too many, too few, wrong or swapped.
+did_you_mean() {
+    local word=${1%%=*} each nearest= least=$(((${#1} > 4) + 2)) i j cost best
+    local -A d
+    shift
+    for each in "$@"; do
+        for ((i = 0; i <= ${#word}; ++i)); do d[$i, 0]=$i; done
+        for ((j = 0; j <= ${#each}; ++j)); do d[0, $j]=$j; done
+        for ((i = 1; i <= ${#word}; ++i)); do
+            for ((j = 1; j <= ${#each}; ++j)); do
+                [[ ${word:i-1:1} == "${each:j-1:1}" ]] && cost=0 || cost=1
+                best=$((d[$((i - 1)), $((j - 1))] + cost))
+                ((d[$((i - 1)), $j] + 1 >= best)) || best=$((d[$((i - 1)), $j] + 1))
+                ((d[$i, $((j - 1))] + 1 >= best)) || best=$((d[$i, $((j - 1))] + 1))
+                if ((i > 1 && j > 1)) && [[ ${word:i-2:2} == "${each:j-1:1}${each:j-2:1}" ]]; then
+                    ((d[$((i - 2)), $((j - 2))] + 1 >= best)) || best=$((d[$((i - 2)), $((j - 2))] + 1))
+                fi
+                d[$i, $j]=$best
+            done
+        done
+        ((d[${#word}, ${#each}] >= least)) || { least=${d[${#word}, ${#each}]} && nearest=$each; }
+    done
+    [[ -z $nearest ]] || printf ' (did you mean %s?)' "$nearest"
+}
+
+# does_not_know WORD [CANDIDATE...]: the candidates are also the options of the last take_options.
+does_not_know() { misused "$command does not know '$1'$(did_you_mean "$@" ${names:+${names// / --}})"; }
+
 # Systems with known packages, and the Boost version of each.
 system=$( (. /etc/os-release && echo "$ID $VERSION_ID") 2>/dev/null || true)
 case $system in
@@ -65,6 +93,7 @@ unlock() { exec {lock}<&-; }
 configure() {
     local preset=$1 compiler=$2 version needed
     shift 2
+    compiler_start "$compiler"
     version=${compiler##*++}
     version=${version#-}
     case ${compiler##*/} in
@@ -74,7 +103,6 @@ configure() {
             # Without it, clang's sanitizers print no function names and ignore suppressions by function name.
             needed+=("llvm-symbolizer${version:+-$version}:llvm${version:+-$version}")
             ;;
-        *) misused "neither g++ nor clang++: $compiler" ;;
     esac
     need "${needed[@]}" cmake:cmake ninja:ninja-build \
         "libboost${boost:-1.81}-dev" "libboost-test${boost:-1.81}-dev" libcli11-dev libssl-dev liblua5.4-dev libedit-dev libuv1-dev \
@@ -97,17 +125,26 @@ build() {
 # compile TARGET...: in $dir; shows how many steps are left, and the seconds that have passed.
 compile() { NINJA_STATUS="[%f/%t, %e s] " cmake --build "$dir" --parallel "$(nproc)" --target "$@"; }
 
-# take_options "NAME..." ARGUMENT...: each leading --NAME VALUE sets the caller's variable NAME; the other arguments go to $rest.
+# take_options "NAME..." ARGUMENT...: each leading --NAME VALUE or --NAME=VALUE sets the caller's variable NAME; the other
+# arguments go to $rest.
 take_options() {
-    local names=" $1 "
+    local name
+    names=" $1"
     shift
-    while [[ ${1-} == --?* && $names == *" ${1#--} "* ]]; do
+    while [[ ${1-} == --?* ]]; do
+        name=${1%%=*}
+        name=${name#--}
+        [[ "$names " == *" $name "* ]] || break
+        if [[ $1 == *=* ]]; then
+            set -- "${1%%=*}" "${1#*=}" "${@:2}"
+        fi
         (($# > 1)) || misused "$1 needs a value"
-        printf -v "${1#--}" %s "$2"
+        printf -v "$name" %s "$2"
         shift 2
     done
     rest=("$@")
 }
+names=
 
 # sanitizers_start: sets $steady to the prefix that commands need.
 sanitizers_start() {
@@ -123,9 +160,12 @@ preset_start() {
     case $1 in
         release | debug | optimised | optimised+assertions) steady=() ;;
         asan+ubsan | tsan) sanitizers_start ;;
-        *) misused "no such preset: $1" ;;
+        *) misused "no such preset: $1$(did_you_mean "$1" release debug optimised optimised+assertions asan+ubsan tsan)" ;;
     esac
 }
+
+# compiler_start COMPILER: refuses what no command can use.
+compiler_start() { [[ ${1##*/} =~ ^(g|clang)\+\+ ]] || misused "neither g++ nor clang++: $1"; }
 
 # syntax_trees: installs the parser that tools/mutate_generate.py uses into build/syntax_trees, from PyPI.
 syntax_trees() {

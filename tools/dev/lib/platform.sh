@@ -71,7 +71,7 @@ test_platform() {
             libraries='-static -lws2_32 -lmswsock'
             export WINEPREFIX=$PWD/build/wine WINEDEBUG=-all
             ;;
-        *) misused "no such platform: $platform" ;;
+        *) misused "no such platform: $platform$(did_you_mean "$platform" windows libc++ select io_uring x86 arm64 s390x)" ;;
     esac
     dir=build/platform-$platform
     lock_folder "$dir"
