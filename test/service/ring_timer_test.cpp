@@ -138,6 +138,25 @@ BOOST_AUTO_TEST_CASE(P2_a_timer_that_is_alone_in_its_period_is_exact) {
     BOOST_TEST((r.at >= start + 8s && r.at <= start + 8s + 2ms));
 }
 
+// A period is a second here, and takes the timers that expire less than that after its first.
+BOOST_DATA_TEST_CASE(P2_a_timer_waits_for_the_last_of_its_period_and_for_no_other,
+                     boost::unit_test::data::make({999, 1000}), milliseconds) {
+    arena a;
+    timer first(a.context, 8s);
+    outcome one;
+    first.async_wait(one.record());
+    const auto start = manual_clock::now();
+    const std::chrono::milliseconds later(milliseconds);
+    a.pass(later);
+    timer second(a.context, 8s);
+    outcome two;
+    second.async_wait(two.record());
+
+    a.pass(10s);
+    BOOST_TEST((one.at - start - 8s < 2ms) == (later == 1000ms));
+    BOOST_TEST((two.at - start - 8s - later < 2ms));
+}
+
 // A handler that blocks, run() that is called late, a test that moves the clock in one step.
 BOOST_DATA_TEST_CASE(P2_a_context_that_comes_late_delays_a_ring_by_no_more_than_that,
                      boost::unit_test::data::make({7, 8, 9, 20, 1000}), seconds) {

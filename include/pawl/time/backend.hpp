@@ -136,7 +136,7 @@ concept rewindable_backend =
 /// - `b.has_room(node, due)`: whether the node may be filed, or filed again. Always true for a
 ///   deadline that has passed.
 /// - `b.oldest(due)` is the node that expires next among those that take room from this deadline;
-///   nullptr if there is none.
+///   nullptr if there is none, and then there is room. Erasing it makes room as well.
 /// - `typename B::room_part part(b.next_room_part(due))` allocates memory for more; not for size 0.
 ///   `b.add_room(due, part)` takes it over, unless another one was added since the size was read.
 /// - `b.take_any(node)` and `set.pop(node)` unfile a node, or come across room without a node and

@@ -11,9 +11,9 @@
 ///
 /// Model
 ///   A slot is running (it points at its node), or ended (null: the node was erased, or has moved
-///   on), or empty (outside [first, next)). It becomes empty when the ring comes to it. A ring that
-///   grows gets a second buffer, of twice the capacity: new slots are made there, and the first one
-///   is only emptied. So slots never move.
+///   on), or empty (outside [first, next)). It becomes empty when the ring comes to it, or at once if
+///   it is the oldest. A ring that grows gets a second buffer, of twice the capacity: new slots are
+///   made there, and the first one is only emptied. So slots never move.
 ///
 ///            first                           next
 ///      empty  | ended  running  running ... ended | empty
@@ -123,10 +123,13 @@ public:
 
     void erase(timer_node& node) noexcept {
         PAWL_ASSERT(node.filed());
-        if (node.slot() == deadline::overdue)
+        if (node.slot() == deadline::overdue) {
             overdue_.remove(node);
-        else
+        } else {
             *node.link = nullptr;
+            if (ring& r = rings_[node.slot()]; node.ticket == r.first)
+                (void)r.pop();
+        }
         let_go(node);
     }
 
