@@ -320,7 +320,7 @@ class Programs:
     def run(self, name: str, cases: str, number: int, limit: float, log: Path | None = None) -> Outcome:
         # Short random walks: the test named after the broken promise must notice the defect.
         environment = {"PAWL_STEPS": "2000"} | os.environ | {"PAWL_MUTANT": str(number)}
-        environment["PAWL_CASE_LIMIT"] = str(max(1, int(limit) - 3))  # a case that does not end fails with its name
+        environment["PAWL_CASE_LIMIT"] = str(int(max(limit / 2, 25)))  # a case that does not end fails with its name
         if log:
             environment["PAWL_MUTANT_LOG"] = str(log)
         for p in self.tests[name]["properties"]:
