@@ -20,6 +20,12 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(pawl_own_flags INTERFACE --param=ggc-min-heapsize=524288)
 endif()
 
+if(CMAKE_BUILD_TYPE STREQUAL "Debug")
+    # The containers check their preconditions, too: a wrong index is a failed assertion without a sanitizer.
+    target_compile_definitions(pawl_own_flags INTERFACE
+        _GLIBCXX_ASSERTIONS _LIBCPP_HARDENING_MODE=_LIBCPP_HARDENING_MODE_EXTENSIVE BOOST_CB_ENABLE_DEBUG=1)
+endif()
+
 if(CMAKE_SIZEOF_VOID_P EQUAL 4)
     # The tests use 64-bit random numbers as sizes.
     target_compile_options(pawl_own_flags INTERFACE -Wno-error=conversion)

@@ -13,8 +13,8 @@ How it works
 
 What counts
   A defect is killed if one of its programs reports a failed check, an unexpected exception, a failed assertion of the
-  library, or a sanitizer error. After a hang or a crash the defect counts as a survivor. Each program must pass without a
-  defect.
+  library, a sanitizer error, or a case that does not end (test/support/case_limit.cpp). After a hang or a crash the
+  defect counts as a survivor. Each program must pass without a defect.
 
 The format of a list
   [[mutant]]
@@ -320,6 +320,7 @@ class Programs:
     def run(self, name: str, cases: str, number: int, limit: float, log: Path | None = None) -> Outcome:
         # Short random walks: the test named after the broken promise must notice the defect.
         environment = {"PAWL_STEPS": "2000"} | os.environ | {"PAWL_MUTANT": str(number)}
+        environment["PAWL_CASE_LIMIT"] = str(int(max(limit / 2, 25)))  # a case that does not end fails with its name
         if log:
             environment["PAWL_MUTANT_LOG"] = str(log)
         for p in self.tests[name]["properties"]:

@@ -15,11 +15,11 @@ What is made (operator: change)
   comparison   < becomes <=, == becomes !=, and so on
   constant     a number is one more or one less; true becomes false
   swapped      two neighbouring arguments change places, if both are numbers, both are members, or both are declared with
-               the same type in this header
+               the same type in this header; not of std::min and std::max
 
 What is left out, and counted as such: code that only the compiler evaluates (if constexpr, requires, static_assert,
 template arguments, constexpr variables, enumerators, case labels, consteval), what does not compile, defaulted moves, checks
-(PAWL_ASSERT, *_invariant.hpp: no test can notice a weaker check), and calls that only make a program faster.
+(PAWL_ASSERT, *_invariant.hpp, functions named invariant: no test can notice a weaker check), and calls that only make a program faster.
 
 How it works
   As in tools/mutate.py, one build contains all chosen defects, and the environment variable PAWL_MUTANT selects one. A
@@ -30,7 +30,8 @@ How it works
 What counts
   asserted   a failed check, a failed assertion of the library, an abort
   crashed    a program ends by a signal, and no program notices more
-  hung       a program does not end within 8 times its usual time, and no program notices more
+  hung       a program does not end within 8 times its usual time, and not within 30 s: tests that wait for something wait
+             up to 20 s, and then fail with a message; and no program notices more
   survived   every program that reaches it passes; or none reaches it
   equivalent a survivor that test/mutants/equivalent.toml explains
 
@@ -73,6 +74,7 @@ from mutate import BUILD, INCLUDE, LISTS, PAGE, ROOT, Bad, Outcome, Programs, ca
 KEPT = BUILD / "generated.jsonl"  # verdicts
 DROPPED = BUILD / "does_not_compile.json"
 EQUIVALENT = LISTS / "equivalent.toml"
+PATIENCE = 30  # seconds; longer than that of the tests
 BEGIN, END = "<!-- generated: ./dev mutate --generate --table -->\n", "<!-- end of the generated -->\n"
 
 # Calls whose absence only costs time, or which only silence a warning.
@@ -286,6 +288,8 @@ class Maker:
         self.function = name
         if re.search(r"\bconsteval\b", text):
             self.within("evaluated by the compiler", body)
+        elif name == "invariant":
+            self.within("a check", body)
         else:
             if re.search(r"\)[^()]*\bnoexcept\b(?!\s*\()", text) and re.search(r"\bvoid\s+\w+\s*\(", text):
                 self.early_returns(body)
@@ -418,7 +422,7 @@ class Maker:
 
     def swaps(self, node) -> None:
         arguments = node.child_by_field_name("arguments")
-        if not arguments:
+        if not arguments or self.called(node) in ("std::min", "std::max"):
             return
         these = [a for a in arguments.named_children if a.type != "comment"]
         for left, right in zip(these, these[1:]):
@@ -758,7 +762,7 @@ class Campaign:
         for name in sorted(able, key=lambda n: (self.seconds[n] + 0.1) / (1 + self.kills[f"{m.file} {n}"])):
             if sum(run.kind == "hangs" for run in tried.values()) == 2 or sum(run.kind == "crashes" for run in tried.values()) == 6:
                 break
-            run = self.tree.programs.run(name, "", m.number, max(10, 8 * self.seconds[name]))
+            run = self.tree.programs.run(name, "", m.number, max(PATIENCE, 8 * self.seconds[name]))
             aborts = run.kind == "crashes" and (run.status == -6 or "SIGABRT" in run.said or (run.status > 0 and "status" in run.said))
             if run.kind == "noticed" or aborts:
                 self.kills[f"{m.file} {name}"] += 1
@@ -796,7 +800,7 @@ def main() -> int:
                         help="only of this header or folder below include/pawl; public: the headers that users include; "
                              "tools/migrate: by tools/mutate_migrate.py")
     parser.add_argument("--since", metavar="COMMIT", help="only of lines that have changed since then; with --sample: these first")
-    parser.add_argument("--sample", type=int, metavar="N", help="a random sample of N; without --file from one folder and few headers, which are drawn, too")
+    parser.add_argument("--sample", type=int, metavar="N", help="a random sample of N, of each --file; without --file from one folder and few headers, which are drawn, too")
     parser.add_argument("--seed", default=datetime.date.today().isoformat(), help="seed of the sample (default: today's date)")
     parser.add_argument("--survivors", action="store_true", help="only those that no assertion has killed in earlier runs")
     parser.add_argument("--tests", default=ALL_PROGRAMS, metavar="R", help="only run test programs that match R")
@@ -831,13 +835,14 @@ def main() -> int:
         return 0
 
     chosen = made
+    wanted = [f.removeprefix("include/pawl/").rstrip("/") for f in arguments.file]
+    within = lambda m, f: m.file == f or m.file.startswith(f + "/") or (f == "public" and "/" not in m.file)
     for f in arguments.file:
         f = f.removeprefix("include/pawl/")
         if f != "public" and not (INCLUDE / f).exists():
             raise Bad(f"no such header or folder below include/pawl: {f}")
     if arguments.file:
-        wanted = [f.removeprefix("include/pawl/").rstrip("/") for f in arguments.file]
-        chosen = [m for m in made if any(m.file == f or m.file.startswith(f + "/") or (f == "public" and "/" not in m.file) for f in wanted)]
+        chosen = [m for m in made if any(within(m, f) for f in wanted)]
     if arguments.survivors:
         kept = Verdicts().of
         chosen = [m for m in chosen if m.key in kept and kept[m.key]["verdict"] != "asserted"]
@@ -855,7 +860,9 @@ def main() -> int:
         changed = set(first)
         # And header by header, for the same reason.
         header = (lambda m: draw(m.file)) if not arguments.file else (lambda m: b"")
-        chosen = sorted(chosen, key=lambda m: (m not in changed, header(m), draw(m.key)))[: arguments.sample]
+        chosen.sort(key=lambda m: (m not in changed, header(m), draw(m.key)))
+        parts = [[m for m in chosen if within(m, f)] for f in wanted] or [chosen]
+        chosen = list(dict.fromkeys(m for part in parts for m in part[: arguments.sample]))
     elif arguments.since:
         chosen = first
     if arguments.list:

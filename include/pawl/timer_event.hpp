@@ -11,6 +11,7 @@
 #include <pawl/timer_event_kind.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -103,7 +104,7 @@ private:
 
 /// The name of a kind, spelled as in timer_event_kind.
 [[nodiscard]] constexpr std::string_view to_string(timer_event_kind kind) noexcept {
-    constexpr std::string_view names[timer_event_kinds] = {
+    constexpr std::array<std::string_view, timer_event_kinds> names{
         "armed", "moved", "due", "started", "cancelled", "overflowed", "shut_down"};
     const auto i = static_cast<std::size_t>(kind);
     return i < timer_event_kinds ? names[i] : "?";

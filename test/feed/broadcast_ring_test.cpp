@@ -525,6 +525,23 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_reader_resumes_at_the_newest_message_or_at_a_gen
     BOOST_TEST(of<Ring>::read(reader).messages == numbers(7, 8), per_element());
 }
 
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_reader_that_resumes_at_a_generation_keeps_all_from_there_on, Ring,
+                              rings_that_drop) {
+    const balance all;
+    Ring ring(8, 2);
+    auto reader = ring.join_newest();
+    reader.suspend();
+    publish(ring, 0, 6);
+
+    reader.resume_at(2);
+    BOOST_TEST(publish(ring, 6, 12) == 2);
+    BOOST_TEST(of<Ring>::read(reader).messages == numbers(2, 10), per_element());
+
+    reader.resume_at(5); // backwards
+    BOOST_TEST(publish(ring, 10, 20) == 7);
+    BOOST_TEST(of<Ring>::read(reader).messages == numbers(5, 13), per_element());
+}
+
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_generation_that_is_gone_or_not_there_yet_is_refused, Ring,
                               all_rings) {
     const balance all;

@@ -851,6 +851,20 @@ BOOST_AUTO_TEST_CASE(drop_oldest_keeps_the_newest_and_tells_how_many_went) {
                             {980ms, 97}, {990ms, 0}, {1000ms, 0}}));
 }
 
+BOOST_AUTO_TEST_CASE(drop_oldest_drops_the_oldest_of_what_has_not_been_processed) {
+    manual_queue queue({.capacity = 3, .overflow = overflow_policy::drop_oldest});
+    const auto start = manual_clock::now();
+    std::vector<manual_clock::duration> told;
+    queue.every(10ms, [&](const event& e) { told.push_back(e.scheduled - start); });
+    move_on(queue, 50ms); // the first two are dropped
+    BOOST_TEST(queue.process_events(1) == 1U);
+    move_on(queue, 20ms); // the fourth is dropped
+    queue.process_events();
+
+    BOOST_TEST((told == std::vector<manual_clock::duration>{30ms, 50ms, 60ms, 70ms}));
+    BOOST_TEST(queue.dropped() == 3U);
+}
+
 BOOST_AUTO_TEST_CASE(drop_oldest_passes_on_what_the_dropped_tick_stood_for) {
     manual_queue queue({.capacity = 1, .overflow = overflow_policy::drop_oldest});
     std::vector<std::uint64_t> overruns;
@@ -988,6 +1002,18 @@ BOOST_AUTO_TEST_CASE(threads_that_wait_with_different_ends_leave_each_at_its_own
         BOOST_TEST(told >= 2);
         BOOST_TEST(queue.process_events() == 1U);
     }
+}
+
+BOOST_AUTO_TEST_CASE(a_timer_that_is_always_due_does_not_hold_up_its_host) {
+    pawl::event_queue queue({.capacity = 4, .overflow = pawl::overflow_policy::drop_oldest});
+    int ran = 0;
+    const auto timer = queue.every(1ns, [&ran] { ++ran; });
+    BOOST_TEST(queue.wait_for(1h));
+    BOOST_TEST(queue.pending() == 4U);
+    BOOST_TEST(queue.inqueue() == 4U);
+    const std::size_t handled = queue.process_events();
+    BOOST_TEST(handled >= 4U);
+    BOOST_TEST(static_cast<std::size_t>(ran) == handled);
 }
 
 BOOST_AUTO_TEST_CASE(a_timer_that_another_thread_makes_wakes_a_wait_that_sleeps_for_a_later_one) {

@@ -501,6 +501,24 @@ BOOST_AUTO_TEST_CASE(a_write_keeps_its_limit_when_a_handler_has_ended_the_one_th
     BOOST_TEST(context.stopped());
 }
 
+BOOST_AUTO_TEST_CASE(a_layer_that_does_not_tell_whether_it_is_open_is_idle_until_it_is_closed) {
+    asio::io_context context;
+    pawl::timeout_stream<obedient_layer, manual_clock> stream(context.get_executor());
+    stream.set_limits({.idle = 10s, .report = pawl::limit_error::timed_out});
+    pass(context, 10s - 1ns);
+    BOOST_TEST(stream.next_layer().closes == 0);
+    pass(context, 1ns);
+    BOOST_TEST(stream.next_layer().closes == 1);
+    pass(context, 1h);
+    BOOST_TEST(stream.next_layer().closes == 1);
+    std::array<char, 4> data{};
+    outcome read;
+    stream.async_read_some(asio::buffer(data),
+                           [&](error_code ec, std::size_t) { record(read)(ec); });
+    poll(context);
+    BOOST_TEST(read.ended_with(timed_out), read);
+}
+
 BOOST_AUTO_TEST_CASE(a_transfer_that_succeeds_in_spite_of_its_limit_keeps_its_result) {
     asio::io_context context;
     pawl::timeout_stream<obedient_layer, manual_clock> stream(context.get_executor());

@@ -117,6 +117,23 @@ BOOST_AUTO_TEST_CASE(a_name_ends_with_its_timer_in_another_thread) {
     }
 }
 
+// After a lack of memory for a later shard, the earlier ones are reported a second time.
+BOOST_AUTO_TEST_CASE(a_shard_that_is_reported_twice_is_watched_once) {
+    asio::io_context context;
+    auto reader = pawl::event_feed(context).join();
+    pawl::steady_timer timer(context, 1h);
+    pawl::set_name(timer, "a");
+    const auto& hub = pawl::detail::hub_service::of(context);
+    asio::use_service<pawl::detail::service_registry>(context).for_each(
+        [&](pawl::detail::registered_service& service) {
+            for (pawl::detail::observed_shard* const shard : service.observed_shards())
+                hub->add(*shard);
+        });
+    timer.async_wait(ignore);
+    BOOST_TEST(read_all(reader).all.at(0).name.view() == "a");
+    BOOST_TEST(names(context) == list{"a"}, per_element());
+}
+
 BOOST_AUTO_TEST_CASE(another_timer_at_the_same_address_has_no_name) {
     asio::io_context context;
     std::optional<pawl::steady_timer> timer(std::in_place, context, 1h);

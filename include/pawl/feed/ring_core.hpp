@@ -161,6 +161,7 @@ public:
 
     /// Destroys the remaining messages. @pre no other thread uses the ring.
     ~ring_core() {
+        PAWL_ASSERT(readers() == 0); // each reader is an owner
         if constexpr (destroys) {
             // relaxed: release_owner() has acquired.
             destroy({doomed_.load(std::memory_order_relaxed),

@@ -34,6 +34,7 @@
 #ifndef PAWL_INTERVAL_INTERVAL_GRID_HPP
 #define PAWL_INTERVAL_INTERVAL_GRID_HPP
 
+#include <pawl/config.hpp>
 #include <pawl/missed_tick_policy.hpp>
 
 #include <pawl/service/latest_now.hpp>
@@ -265,6 +266,7 @@ private:
     void leave_locked(tick_number number) noexcept {
         const auto c = std::find_if(crowds_.begin(), crowds_.end(),
                                     [&](const crowd& x) { return x.number == number; });
+        PAWL_ASSERT(c != crowds_.end()); // each ticket is counted
         if (--c->waits == 0)
             crowds_.erase(c);
     }

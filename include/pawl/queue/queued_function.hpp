@@ -13,6 +13,8 @@
 #ifndef PAWL_QUEUE_QUEUED_FUNCTION_HPP
 #define PAWL_QUEUE_QUEUED_FUNCTION_HPP
 
+#include <pawl/config.hpp>
+
 #include <pawl/wait/allocated.hpp>
 #include <pawl/wait/wait_allocator.hpp>
 
@@ -46,13 +48,11 @@ public:
     queued_function(queued_function&& other) noexcept : does_(std::exchange(other.does_, nullptr)) {
         std::memcpy(room_, other.room_, room_bytes);
     }
+    /// @pre this object is empty.
     queued_function& operator=(queued_function&& other) noexcept {
-        if (this != &other) {
-            if (does_)
-                does_->destroy(room_);
-            does_ = std::exchange(other.does_, nullptr);
-            std::memcpy(room_, other.room_, room_bytes);
-        }
+        PAWL_ASSERT(!does_);
+        does_ = std::exchange(other.does_, nullptr);
+        std::memcpy(room_, other.room_, room_bytes);
         return *this;
     }
     ~queued_function() {
@@ -61,7 +61,10 @@ public:
     }
 
     /// @pre it was not moved from.
-    void operator()() { does_->invoke(room_); }
+    void operator()() {
+        PAWL_ASSERT(does_);
+        does_->invoke(room_);
+    }
 
 private:
     static constexpr std::size_t room_bytes = 40; ///< makes a slot of a queue one cache line

@@ -180,15 +180,8 @@ public:
 
     void remove(observed_shard& shard) noexcept override {
         const std::scoped_lock lock(mutex_);
-        shard_probe* const probe = find(shard);
-        if (!probe)
-            return;
-        shard_probe::names old; // freed without the lock
-        const std::scoped_lock order(shard.mutex());
-        probe->publish();
-        shard.observe(nullptr, false, false);
-        probe->names_.swap(old);
-        probe->shard_ = nullptr;
+        if (shard_probe* const probe = find(shard))
+            close(shard, *probe);
     }
 
     // --- readers ------------------------------------------------------------------------------
@@ -380,9 +373,11 @@ private:
     static constexpr std::size_t batch = 64;
 
     [[nodiscard]] shard_probe* find(const observed_shard& shard) const noexcept {
-        const auto p = std::find_if(probes_.begin(), probes_.end(),
-                                    [&](const auto& q) { return q->shard_ == &shard; });
-        return p == probes_.end() ? nullptr : p->get();
+        for (const auto& p : probes_) {
+            if (p->shard_ == &shard)
+                return p.get();
+        }
+        return nullptr;
     }
 
     void begin_now(event_ring::reader& reader, event_unpacker& events) noexcept {
@@ -412,12 +407,22 @@ private:
         if (!std::exchange(s.listed_, false))
             return;
         feed_sleeper** at = &sleepers_;
-        while (*at != &s)
+        while (*at != &s) {
+            PAWL_ASSERT(*at); // it is on the list
             at = &(*at)->next_;
+        }
         *at = s.next_;
         sleeping_.store(sleepers_ != nullptr, std::memory_order_relaxed);
     }
 
+    static void close(observed_shard& shard, shard_probe& p) noexcept {
+        shard_probe::names old; // freed without the lock
+        const std::scoped_lock order(shard.mutex());
+        p.publish();
+        shard.observe(nullptr, false, false);
+        p.names_.swap(old);
+        p.shard_ = nullptr;
+    }
     void set(shard_probe& p) noexcept {
         if (!p.shard_)
             return;

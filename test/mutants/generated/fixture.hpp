@@ -4,6 +4,7 @@
 #ifndef PAWL_TEST_FIXTURE_HPP
 #define PAWL_TEST_FIXTURE_HPP
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -29,6 +30,7 @@ struct counter {
         add(); // the second of two calls
     }
     void add() { value_ += 1; }
+    void invariant() const { assert(value_ >= 0 && value_ < 100); } // left out, as a check
 
     int value_ = 0;
 };
@@ -46,6 +48,7 @@ struct mover {
 };
 
 inline int difference(int from, int to) { return to - from; }
+inline int larger(int a, int b) { return std::max(a, b); } // whose arguments are not swapped
 
 inline int chosen(int a, int b, bool c) {
     if (a < b && /* a comment ( */ !c)

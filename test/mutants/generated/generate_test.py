@@ -27,44 +27,44 @@ import mutate
 import mutate_generate as generate
 
 EXPECTED = """\
-21 constant in twice: 0 => 1
-28 early_return in count: add(); => return;
-28 statement in count: add(); => nothing
-29 second_call in count: add(); => nothing
-31 statement in add: value_ += 1; => nothing
-31 constant in add: 1 => 2
-31 constant in add: 1 => 0
-33 constant in member value_: 0 => 1
-38 moved_member in mover (move constructor): a_(std::exchange(other.a_, 0)) => decltype(a_)()
-38 constant in mover (move constructor): 0 => 1
-38 moved_member in mover (move constructor): b_(other.b_) => decltype(b_)()
-40 moved_member in operator= (move): a_ = other.a_; => nothing
-51 negated in chosen: a < b && !c => !(a < b && !c)
-51 true in chosen: a < b => true
-51 false in chosen: a < b => false
-51 true in chosen: !c => true
-51 false in chosen: !c => false
-51 comparison in chosen: a < b => a <= b
-52 swapped in chosen: difference(a, b) => difference(b, a)
-53 negated in chosen: c => !(c)
-53 true in chosen: c => true
-53 false in chosen: c => false
-53 constant in chosen: 8 => 9
-53 constant in chosen: 8 => 7
-53 constant in chosen: 5 => 6
-53 constant in chosen: 5 => 4
-57 constant in sum: 0 => 1
-58 false in sum: i <= to => false
-58 comparison in sum: i <= to => i < to
-58 constant in sum: 1 => 2
-58 constant in sum: 1 => 0
-59 negated in sum: i == 4 => !(i == 4)
-59 true in sum: i == 4 => true
-59 false in sum: i == 4 => false
-59 constant in sum: 4 => 5
-59 constant in sum: 4 => 3
-60 statement in sum: continue; => nothing
-61 statement in sum: result += twice<only_compiled>(i + to); => nothing
+22 constant in twice: 0 => 1
+29 early_return in count: add(); => return;
+29 statement in count: add(); => nothing
+30 second_call in count: add(); => nothing
+32 statement in add: value_ += 1; => nothing
+32 constant in add: 1 => 2
+32 constant in add: 1 => 0
+35 constant in member value_: 0 => 1
+40 moved_member in mover (move constructor): a_(std::exchange(other.a_, 0)) => decltype(a_)()
+40 constant in mover (move constructor): 0 => 1
+40 moved_member in mover (move constructor): b_(other.b_) => decltype(b_)()
+42 moved_member in operator= (move): a_ = other.a_; => nothing
+54 negated in chosen: a < b && !c => !(a < b && !c)
+54 true in chosen: a < b => true
+54 false in chosen: a < b => false
+54 true in chosen: !c => true
+54 false in chosen: !c => false
+54 comparison in chosen: a < b => a <= b
+55 swapped in chosen: difference(a, b) => difference(b, a)
+56 negated in chosen: c => !(c)
+56 true in chosen: c => true
+56 false in chosen: c => false
+56 constant in chosen: 8 => 9
+56 constant in chosen: 8 => 7
+56 constant in chosen: 5 => 6
+56 constant in chosen: 5 => 4
+60 constant in sum: 0 => 1
+61 false in sum: i <= to => false
+61 comparison in sum: i <= to => i < to
+61 constant in sum: 1 => 2
+61 constant in sum: 1 => 0
+62 negated in sum: i == 4 => !(i == 4)
+62 true in sum: i == 4 => true
+62 false in sum: i == 4 => false
+62 constant in sum: 4 => 5
+62 constant in sum: 4 => 3
+63 statement in sum: continue; => nothing
+64 statement in sum: result += twice<only_compiled>(i + to); => nothing
 """
 
 PROGRAM = r"""
@@ -108,7 +108,7 @@ class Fixture(unittest.TestCase):
     def test_each_operator_makes_what_is_expected(self) -> None:
         shown = [f"{m.line} {m.operator} in {m.function}: {m.old} => {m.new or 'nothing'}" for m in self.made]
         self.assertEqual(EXPECTED.splitlines(), shown)
-        self.assertEqual({"evaluated by the compiler": 14, "a check": 2, "a defaulted move": 1}, dict(self.skipped))
+        self.assertEqual({"evaluated by the compiler": 14, "a check": 12, "a defaulted move": 1}, dict(self.skipped))
 
     def test_a_key_does_not_change_with_the_lines_around_it(self) -> None:
         moved, _ = generate.make("fixture.hpp", self.text.replace("struct mover {", "\n\nstruct mover {\n"))
