@@ -318,8 +318,9 @@ class Programs:
         return command
 
     def run(self, name: str, cases: str, number: int, limit: float, log: Path | None = None) -> Outcome:
-        # Short random walks: the test named after the broken promise must notice the defect.
-        environment = {"PAWL_STEPS": "2000"} | os.environ | {"PAWL_MUTANT": str(number)}
+        # Short random walks: the test named after the broken promise must notice the defect. Patience that ends before the
+        # limit: the test that waits in vain says for what.
+        environment = {"PAWL_STEPS": "2000", "PAWL_PATIENCE": "5"} | os.environ | {"PAWL_MUTANT": str(number)}
         if log:
             environment["PAWL_MUTANT_LOG"] = str(log)
         for p in self.tests[name]["properties"]:

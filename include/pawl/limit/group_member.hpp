@@ -42,6 +42,8 @@
 #include <pawl/wait/wait_host.hpp>
 #include <pawl/wait/wait_operation.hpp>
 
+#include <pawl/config.hpp>
+
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/execution/context.hpp>
@@ -71,12 +73,14 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
     void push_back(T& t) noexcept {
+        PAWL_ASSERT(!t.in_list.next && !t.in_list.before && first_ != &t);
         t.in_list = {nullptr, last_};
         (last_ ? last_->in_list.next : first_) = &t;
         last_ = &t;
         ++size_;
     }
     void erase(T& t) noexcept {
+        PAWL_ASSERT((t.in_list.before ? t.in_list.before->in_list.next : first_) == &t);
         (t.in_list.before ? t.in_list.before->in_list.next : first_) = t.in_list.next;
         (t.in_list.next ? t.in_list.next->in_list.before : last_) = t.in_list.before;
         t.in_list = {};
@@ -350,7 +354,9 @@ public:
     linked_list<group_state>::links in_list; ///< guarded by the lock of the outer group
 
 private:
-    ~group_state() = default;
+    ~group_state() {
+        PAWL_ASSERT(users_ == 0 && count_ == 0 && !armed_.front() && !groups_.front());
+    }
 
     void destroy() noexcept {
         if (group_state* const outer = outer_) {

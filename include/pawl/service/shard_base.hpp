@@ -419,8 +419,10 @@ private:
         for (bool more = true; more;) {
             {
                 const std::scoped_lock lock(mutex_);
-                for (std::size_t n = 0; more && n < batch_; ++n)
+                std::size_t n = 0;
+                for (; more && n < batch_; ++n)
                     more = step();
+                PAWL_ASSERT(n != 0);
                 end();
             }
             after();

@@ -149,7 +149,7 @@ private:
                                  " bits, allowed are 1 to 64");
         if (count == 0)
             detail::bad_geometry("no level, at least 1 is needed");
-        for (std::size_t i = 0; i != count; ++i) {
+        for (std::size_t i = 0; i < count; ++i) {
             const int bits = bits_per_level[i];
             if (bits < least_bits || bits > most_bits) {
                 detail::bad_geometry("a level has " + std::to_string(bits) + " bits, allowed are " +

@@ -205,7 +205,7 @@ public:
     expire_result expire(tick now, Nodes&& out) noexcept {
         const tick target = std::clamp(now, this->now(), detail::last_tick);
         detail::due_batch work(std::data(out), std::size(out));
-        for (;;) {
+        for (;; work.turn()) {
             if (const slot_type entered = cascade(); entered != none) {
                 if (work.left == 0)
                     break;
@@ -299,8 +299,10 @@ private:
     static constexpr std::uint32_t few = 8;
 
     void add_room() {
+        [[maybe_unused]] const std::uint32_t before = pool_.size();
         room_part part(next_room_part());
         add_room(part);
+        PAWL_ASSERT(pool_.size() > before);
     }
 
     /// Whether there are lists for `nodes` nodes in the wheel, its sets, and `more` sets (lent-list
