@@ -14,6 +14,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <set>
 #include <thread>
@@ -186,6 +188,19 @@ BOOST_AUTO_TEST_CASE(blocks_may_be_freed_after_the_thread_has_given_up_those_it_
 }
 
 #if PAWL_DETAIL_POSIX
+// Threads that exit() does not end may run on; the thread that calls it keeps nothing. Made first, so it ends last.
+struct after_exit {
+    ~after_exit() {
+        const auto before = counted_new::live.load();
+        block_cache::deallocate(block_cache::allocate(100), 100);
+        if (counted_new::live == before)
+            return;
+        std::fputs("error: in \"exit\": a block was kept\n", stderr);
+        std::abort();
+    }
+};
+[[gnu::init_priority(200)]] const after_exit last_check;
+
 // The keys of a thread are looked at after its variables, and here this one after that of the cache.
 BOOST_AUTO_TEST_CASE(blocks_may_be_freed_by_the_last_key_of_a_thread, *if_kept) {
     void* const first = block_cache::allocate(100);

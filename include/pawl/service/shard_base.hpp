@@ -354,7 +354,10 @@ protected:
             wakeup_.enter(out);
     }
 
-    void drop_user(commitment& out) noexcept { out.last = --users_ == 0; }
+    void drop_user(commitment& out) noexcept {
+        PAWL_ASSERT(users_ != 0);
+        out.last = --users_ == 0;
+    }
 
     [[nodiscard]] bool closed() const noexcept { return (attention_ & is_closed) != 0; }
 

@@ -263,11 +263,11 @@ private:
 
     /// The first occupied bin that is no lower than `bin`; parked if there is none.
     [[nodiscard]] bin_type first_from(bin_type bin) const noexcept {
-        for (bin_type next = bin; bin < parked; bin = next) {
-            next = (bin / 64 + 1) * 64;
-            PAWL_ASSERT(next > bin);
+        while (bin < parked) {
             if (const std::uint64_t rest = words_[bin / 64].occupied >> (bin % 64))
                 return bin + static_cast<bin_type>(std::countr_zero(rest));
+            [[maybe_unused]] const bin_type before = std::exchange(bin, (bin / 64 + 1) * 64);
+            PAWL_ASSERT(before < bin);
         }
         return parked;
     }
