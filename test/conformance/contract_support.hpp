@@ -220,7 +220,7 @@ inline constexpr std::size_t none = 0;
 inline constexpr std::size_t one = 1;
 
 /// How long a test waits for an event before it reports a hang.
-inline const auto patience = pawl_test::patience(10s);
+inline const auto patience = pawl_test::patience_or(10s);
 
 /// The outcome of a wait.
 enum class fate { pending, success, aborted, strange_code, completed_twice };

@@ -45,7 +45,7 @@ inline std::uint64_t steps(std::uint64_t otherwise) {
 }
 
 /// PAWL_PATIENCE in seconds, or `otherwise`: how long a test waits for an event before it reports a hang.
-inline std::chrono::seconds patience(std::chrono::seconds otherwise) {
+inline std::chrono::seconds patience_or(std::chrono::seconds otherwise) {
     return std::chrono::seconds(
         number_from_environment("PAWL_PATIENCE", static_cast<std::uint64_t>(otherwise.count())));
 }

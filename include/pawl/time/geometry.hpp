@@ -32,6 +32,8 @@
 #ifndef PAWL_TIME_GEOMETRY_HPP
 #define PAWL_TIME_GEOMETRY_HPP
 
+#include <pawl/config.hpp>
+
 #include <bit>
 #include <concepts>
 #include <cstddef>
@@ -161,6 +163,7 @@ private:
         for (std::size_t i = 0; shift < width; ++i) {
             const int wanted = i < count ? bits_per_level[i] : bits_per_level[count - 1];
             const int bits = wanted < width - shift ? wanted : width - shift;
+            PAWL_ASSERT(bits > 0);
             add_level(shift, bits);
             shift += bits;
         }
