@@ -531,6 +531,20 @@ BOOST_AUTO_TEST_CASE(an_operation_that_completes_in_the_signal_ends_within_it) {
     BOOST_TEST(b.o.ended_with(shutting_down, 3), b.o);
 }
 
+BOOST_AUTO_TEST_CASE(an_operation_that_completes_in_a_signal_that_throws_ends_within_it) {
+    asio::io_context context;
+    group g(context);
+    struct bad {};
+    member a(context);
+    a.op.at_signal = [&] {
+        a.op.complete({}, 7);
+        throw bad();
+    };
+    a.join(g);
+    BOOST_CHECK_THROW(a.outer.emit(cancellation_type::terminal), bad);
+    BOOST_TEST(a.o.ended_with({}, 7), a.o);
+}
+
 // ---- destruction ----------------------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(a_group_that_is_destroyed_cancels_its_members) {
