@@ -318,9 +318,10 @@ class Programs:
         return command
 
     def run(self, name: str, cases: str, number: int, limit: float, log: Path | None = None) -> Outcome:
-        # Short random walks: the test named after the broken promise must notice the defect.
-        environment = {"PAWL_STEPS": "2000"} | os.environ | {"PAWL_MUTANT": str(number)}
-        environment["PAWL_CASE_LIMIT"] = str(int(max(limit / 2, 25)))  # a case that does not end fails with its name
+        # Short random walks: the test named after the broken promise must notice the defect. Patience and a limit of a case
+        # that end before this limit: what waits in vain says for what, and what does not end fails with its name.
+        environment = {"PAWL_STEPS": "2000", "PAWL_PATIENCE": "5"} | os.environ | {"PAWL_MUTANT": str(number)}
+        environment["PAWL_CASE_LIMIT"] = str(int(max(limit / 2, 25)))
         if log:
             environment["PAWL_MUTANT_LOG"] = str(log)
         for p in self.tests[name]["properties"]:

@@ -28,7 +28,8 @@ How it works
   a time, first those that most likely notice a defect, and only as long as defects survive.
 
 What counts
-  asserted   a failed check, a failed assertion of the library, an abort
+  asserted   a failed check, a failed assertion of the library, an abort. A program that crashes runs again with sanitizers,
+             as in CI, and their report counts, too.
   crashed    a program ends by a signal, and no program notices more
   hung       a program does not end within 8 times its usual time, and not within 30 s: tests that wait for something wait
              up to 20 s, and then fail with a message; and no program notices more
@@ -708,6 +709,7 @@ class Campaign:
             todo = [m for m in self.tree.chosen if not self.asserted(m)]
             if todo:
                 self.try_with(names[at : at + 6], todo)
+        self.try_with_sanitizers()
         for m in self.tree.chosen:
             if not self.asserted(m):
                 self.verdicts.add(m, *self.worst(m), self.kept_as)
@@ -730,6 +732,28 @@ class Campaign:
         for m in left:  # kept so that the table is right if this run ends early
             self.verdicts.add(m, *self.worst(m), "unfinished")
         print(f"{len(left)} of {len(self.tree.chosen)} are left", flush=True)
+
+    def try_with_sanitizers(self) -> None:
+        """The programs that have crashed: a sanitizer may say why."""
+        crashes = [(m, next((n for n, run in self.said.get(m, {}).items() if run.kind == "crashes"), "")) for m in self.tree.chosen]
+        crashes = [(m, n) for m, n in crashes if n and not self.asserted(m)]
+        if not crashes:
+            return
+        names = {n for _, n in crashes}
+        print(f"building with sanitizers {' '.join(sorted(names))}", flush=True)
+        programs = Programs(self.tree.tree, "asan+ubsan", self.jobs, "-w -Wno-narrowing")
+        programs.build(names)
+        usual = {n: programs.run(n, "", 0, 600) for n in names}
+        if failed := [f"{n}: {run.said}" for n, run in usual.items() if run.kind != "passes"]:
+            raise Bad(f"must pass without a defect, with sanitizers: {failed[0]}")
+
+        def try_one(crash: tuple[Made, str]) -> None:
+            m, name = crash
+            run = programs.run(name, "", m.number, max(20, 8 * usual[name].seconds))
+            if run.kind == "noticed":
+                self.verdicts.add(m, "asserted", name, run.said, self.kept_as)
+
+        self.each(try_one, crashes)
 
     def each(self, f, items: list) -> None:
         with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:

@@ -21,6 +21,7 @@
 
 #include "../support/archetypes.hpp"
 #include "../support/sanitized.hpp"
+#include "../support/seed.hpp"
 
 #if defined(PAWL_UNDER_TEST_ASIO) && PAWL_UNDER_TEST_ASIO
 #include <boost/asio/high_resolution_timer.hpp>
@@ -219,7 +220,7 @@ inline constexpr std::size_t none = 0;
 inline constexpr std::size_t one = 1;
 
 /// How long a test waits for an event before it reports a hang.
-inline constexpr auto patience = 10s;
+inline const auto patience = pawl_test::patience_or(10s);
 
 /// The outcome of a wait.
 enum class fate { pending, success, aborted, strange_code, completed_twice };

@@ -7,6 +7,7 @@
 #define BOOST_TEST_MODULE end_of_context
 #include <boost/test/unit_test.hpp>
 
+#include "counted_new.hpp"
 #include "whole_service.hpp"
 
 #include "../support/io_uring.hpp"
@@ -467,6 +468,26 @@ BOOST_AUTO_TEST_CASE(a_wait_that_outlives_its_context_may_own_its_timer) {
 
     BOOST_CHECK(o.aborted());
     BOOST_CHECK(!called);
+}
+
+BOOST_AUTO_TEST_CASE(P8_whatever_outlives_its_context_last_leaves_nothing) {
+    const auto run = [](bool timer_is_last) {
+        std::optional<asio::io_context> context(std::in_place);
+        std::optional<asio::cancellation_signal> signal(std::in_place);
+        std::optional<pawl::steady_timer> timer(std::in_place, *context, 1h);
+        timer->async_wait(asio::bind_cancellation_slot(signal->slot(), [](error_code) {}));
+        context.reset();
+        if (timer_is_last)
+            signal.reset();
+        else
+            timer.reset();
+    };
+    for (const bool timer_is_last : {true, false}) {
+        run(timer_is_last); // the thread keeps some blocks for the next run
+        const std::size_t before = counted_new::live;
+        run(timer_is_last);
+        BOOST_CHECK_EQUAL(counted_new::live, before);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(C32_a_signal_may_be_emitted_after_the_context_is_gone) {

@@ -11,6 +11,7 @@
 #include <pawl/pawl.hpp>
 
 #include "../support/archetypes.hpp"
+#include "../support/seed.hpp"
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/io_context.hpp>
@@ -32,7 +33,7 @@ inline constexpr std::size_t none = 0;
 inline constexpr std::size_t one = 1;
 
 /// How long a test waits for an event before it reports a hang.
-inline constexpr auto patience = 20s;
+inline const auto patience = pawl_test::patience_or(20s);
 
 /// The outcome of one wait.
 struct outcome {

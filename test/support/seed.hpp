@@ -10,6 +10,7 @@
 
 #include "sanitized.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
@@ -41,6 +42,12 @@ inline std::uint64_t steps(std::uint64_t otherwise) {
     constexpr bool slow = true;
 #endif
     return number_from_environment("PAWL_STEPS", slow ? otherwise / 4 : otherwise);
+}
+
+/// PAWL_PATIENCE in seconds, or `otherwise`: how long a test waits for an event before it reports a hang.
+inline std::chrono::seconds patience_or(std::chrono::seconds otherwise) {
+    return std::chrono::seconds(
+        number_from_environment("PAWL_PATIENCE", static_cast<std::uint64_t>(otherwise.count())));
 }
 
 } // namespace pawl_test

@@ -89,8 +89,10 @@ struct fixture {
     /// Calls expire(now) until nothing is left.
     indices expire_all(std::uint64_t now, std::size_t room = 64) {
         indices emitted;
-        while (expire(now, room, emitted).more)
+        for (std::size_t calls = 0; expire(now, room, emitted).more; ++calls) {
+            BOOST_TEST_REQUIRE(calls < 130 * nodes.size(), "expire() does not come to an end");
             wheel.invariant();
+        }
         wheel.invariant();
         return emitted;
     }
@@ -430,6 +432,18 @@ BOOST_FIXTURE_TEST_CASE(P6_a_bin_is_moved_whole_in_steps_of_as_many_nodes_as_the
 
     BOOST_TEST(emitted == ascending(1));
     BOOST_TEST(moved == 1000U);
+}
+
+BOOST_FIXTURE_TEST_CASE(the_room_that_a_move_leaves_is_used, fixture) {
+    constexpr std::size_t room = 7;
+    for (std::size_t i = 0; i != 10; ++i)
+        insert(i, 128 + i);
+    indices emitted;
+    BOOST_TEST(expire(200, room, emitted).emitted == 0U); // moves seven
+    BOOST_TEST(expire(200, room, emitted).emitted == 4U); // moves three
+    while (expire(200, room, emitted).more)
+        BOOST_TEST_REQUIRE(emitted.size() < 10U);
+    BOOST_TEST(emitted == ascending(10));
 }
 
 // --- detaching -----------------------------------------------------------------------------------

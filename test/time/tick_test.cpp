@@ -285,6 +285,10 @@ BOOST_AUTO_TEST_CASE(a_floating_clock_is_told_apart_before_its_epoch_as_well) {
     BOOST_TEST(scale.floor(after(0.0015)).count() == epoch + 1);
     BOOST_TEST(scale.ceil(after(-0.0015)).count() == epoch - 1);
     BOOST_TEST(scale.floor(after(-0.0015)).count() == epoch - 2);
+    BOOST_TEST(scale.ceil(after(-1e-12)).count() == epoch);
+    BOOST_TEST(scale.floor(after(-1e-12)).count() == epoch - 1);
+    const tick_scale<float_clock> fine{1ns, tick_origin::least};
+    BOOST_TEST(fine.floor(after(-1e-12)).count() + 1 == fine.floor(after(0)).count());
     BOOST_TEST(scale.floor(after(-1e300)).count() == 0U);
     BOOST_TEST((scale.ceil(after(1e300)) == tick::never()));
     BOOST_TEST(scale.time_of(tick{epoch - 1500}).time_since_epoch().count() == -1.5,

@@ -16,6 +16,8 @@
 #include <pawl/manual_clock.hpp>
 #include <pawl/timeout.hpp>
 
+#include "../support/seed.hpp"
+
 #include <boost/asio/append.hpp>
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/associated_executor.hpp>
@@ -63,7 +65,7 @@ inline const error_code aborted = asio::error::operation_aborted;
 inline const error_code timed_out = pawl::error::timed_out;
 
 /// How long a test waits for an event before it reports a hang.
-inline constexpr auto patience = 20s;
+inline const auto patience = pawl_test::patience_or(20s);
 
 /// The outcome of one operation.
 struct outcome {

@@ -15,13 +15,15 @@
 #include <cstdint>
 #include <thread>
 
-BOOST_AUTO_TEST_CASE(no_change_is_slept_through) {
+BOOST_AUTO_TEST_CASE(no_change_is_slept_through_and_none_is_made_up) {
     const std::uint64_t rounds = pawl_test::steps(20'000);
     std::atomic<std::uint64_t> asked{0};
     std::atomic<std::uint64_t> answered{0};
+    std::atomic<std::uint64_t> too_early{0};
     std::thread other([&] {
         for (std::uint64_t i = 0; i != rounds; ++i) {
             pawl::detail::atomic_wait(asked, i, std::memory_order_acquire);
+            too_early += asked == i;
             answered = i + 1;
             answered.notify_all();
         }
@@ -30,7 +32,9 @@ BOOST_AUTO_TEST_CASE(no_change_is_slept_through) {
         asked = i + 1;
         asked.notify_all();
         pawl::detail::atomic_wait(answered, i, std::memory_order_acquire);
+        too_early += answered == i;
     }
     other.join();
     BOOST_TEST(answered == rounds);
+    BOOST_TEST(too_early == 0U);
 }

@@ -168,6 +168,9 @@ BOOST_AUTO_TEST_CASE(it_can_be_kept_in_a_function_and_be_called_by_a_lambda_that
 
 BOOST_AUTO_TEST_CASE(a_claim_knows_its_object_until_a_copy_takes_it) {
     int object = 0;
+    pawl::detail::claim<int> moved(nullptr);
+    moved.reset(&object);
+    BOOST_TEST(moved.take() == &object);
     const pawl::detail::claim<int> a(&object);
     const pawl::detail::claim<int> b = a;
     BOOST_TEST(a.get() == &object);

@@ -6,19 +6,30 @@
 //   and cancellation slot. A host that records its calls plays the shard.
 //
 // Model
-//   PAWL_ASSERT counts instead of ending the program, so that forbidden transitions can be tested.
+//   Where forbidden transitions are tested, PAWL_ASSERT counts instead of ending the program.
+
+#include <cstdio>
+#include <cstdlib>
 
 namespace {
+bool counts_violations = false;
 int violations = 0;
-void note_violation() noexcept { ++violations; }
+void note_violation(const char* what) noexcept {
+    ++violations;
+    if (!counts_violations) {
+        std::fprintf(stderr, "Assertion `%s' failed\n", what);
+        std::abort();
+    }
+}
 } // namespace
-#define PAWL_ASSERT(...) ((__VA_ARGS__) ? void() : note_violation())
+#define PAWL_ASSERT(...) ((__VA_ARGS__) ? void() : note_violation(#__VA_ARGS__))
 
 #define BOOST_TEST_MODULE wait
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <pawl/wait/held_wait.hpp>
 #include <pawl/wait/slot_link.hpp>
 #include <pawl/wait/timer_core.hpp>
 #include <pawl/wait/wait_handler.hpp>
@@ -120,8 +131,10 @@ template <typename Move>
 bool legal(const place& from, Move move) {
     wait_state s = at(from);
     violations = 0;
+    counts_violations = true;
     move(s);
-    return std::exchange(violations, 0) == 0;
+    counts_violations = false;
+    return violations == 0;
 }
 
 } // namespace
@@ -165,11 +178,9 @@ BOOST_DATA_TEST_CASE(a_carrier_is_made_only_if_none_is_left, places, from) {
 BOOST_DATA_TEST_CASE(a_wait_is_withdrawn_if_nobody_is_on_the_way_to_run_it, places, from) {
     wait_state s = at(from);
     const bool can_be = from.phase == wait_phase::armed && !from.carried;
-    violations = 0;
 
     BOOST_CHECK_EQUAL(s.withdraw(), can_be);
 
-    BOOST_CHECK_EQUAL(std::exchange(violations, 0), 0);
     BOOST_CHECK_EQUAL(s.phase(), can_be ? wait_phase::idle : from.phase);
     BOOST_CHECK_EQUAL(s.carried(), from.carried);
 }
@@ -541,6 +552,67 @@ BOOST_AUTO_TEST_CASE(P3_a_carrier_that_is_destroyed_before_it_arrives_has_its_wa
     BOOST_CHECK_EQUAL(log.calls, 0);
     BOOST_CHECK_EQUAL(log.live, 0);
     BOOST_CHECK_EQUAL(memory.live(), 0u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// ---- part of a larger object ----------------------------------------------------------------------
+
+namespace {
+/// Notes how its wait ends.
+struct holder : held_wait<holder> {
+    holder(bool n, const manual_executor& ex) : native(n), executor(ex) {}
+    void wait_ended(const error_code& ec) {
+        ++ended;
+        last = ec;
+    }
+    void wait_destroyed() { ++destroyed; }
+    const manual_executor& wait_executor() const noexcept { return executor; }
+    bool is_native(const manual_executor&, const wait_host&) const noexcept { return native; }
+    std::allocator<void> carrier_allocator() const noexcept { return {}; }
+
+    bool native;
+    manual_executor executor;
+    int ended = 0;
+    int destroyed = 0;
+    error_code last;
+};
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(held)
+
+BOOST_AUTO_TEST_CASE(a_held_wait_ends_where_it_is_handed_over_if_that_is_native) {
+    scripted_host host;
+    manual_context context;
+    holder h(true, context.get_executor());
+    h.set_result(asio::error::operation_aborted);
+    h.hand_over(host);
+    BOOST_CHECK_EQUAL(h.ended, 1);
+    BOOST_CHECK_EQUAL(h.last, error_code(asio::error::operation_aborted));
+    BOOST_CHECK_EQUAL(context.size(), 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_held_wait_that_was_pulled_back_does_not_end) {
+    for (const bool native : {true, false}) {
+        scripted_host host;
+        host.pulled_back = true;
+        manual_context context;
+        holder h(native, context.get_executor());
+        h.hand_over(host);
+        context.poll();
+        BOOST_CHECK_EQUAL(host.parkings, 1);
+        BOOST_CHECK_EQUAL(h.ended + h.destroyed, 0);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_held_wait_whose_carrier_is_destroyed_is_told_so) {
+    scripted_host host;
+    auto context = std::make_unique<manual_context>();
+    holder h(false, context->get_executor());
+    h.hand_over(host);
+    context.reset();
+    BOOST_CHECK_EQUAL(h.ended, 0);
+    BOOST_CHECK_EQUAL(h.destroyed, 1);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

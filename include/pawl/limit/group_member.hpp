@@ -42,6 +42,8 @@
 #include <pawl/wait/wait_host.hpp>
 #include <pawl/wait/wait_operation.hpp>
 
+#include <pawl/config.hpp>
+
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/execution/context.hpp>
@@ -71,16 +73,26 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
     void push_back(T& t) noexcept {
+        PAWL_ASSERT(!t.in_list.next && !t.in_list.before && first_ != &t);
         t.in_list = {nullptr, last_};
         (last_ ? last_->in_list.next : first_) = &t;
         last_ = &t;
         ++size_;
     }
     void erase(T& t) noexcept {
+        PAWL_ASSERT((t.in_list.before ? t.in_list.before->in_list.next : first_) == &t);
         (t.in_list.before ? t.in_list.before->in_list.next : first_) = t.in_list.next;
         (t.in_list.next ? t.in_list.next->in_list.before : last_) = t.in_list.before;
         t.in_list = {};
         --size_;
+    }
+
+    /// nullptr if there is none.
+    T* pop_front() noexcept {
+        T* const t = first_;
+        if (t)
+            erase(*t);
+        return t;
     }
 
 private:
@@ -118,6 +130,7 @@ public:
     template <class Limit, class Executor>
     group_member(const Limit& limit, const Executor&) noexcept : group_(limit.timer) {}
     group_member& operator=(group_member&&) = delete;
+    /// @pre it has joined: what constructs it can only fail before.
     inline ~group_member();
 
     /// Any thread may end the wait, also outside the operation's context.
@@ -130,7 +143,6 @@ public:
 
 private:
     group_state* const group_;
-    bool joined_ = false;
 };
 
 /// The state of a group.
@@ -299,10 +311,8 @@ public:
             const std::scoped_lock lock(mutex_);
             take_one(woken);
         }
-        while (drain_waiter* const w = woken.front()) {
-            woken.erase(*w);
+        while (drain_waiter* const w = woken.pop_front())
             w->wake();
-        }
         release();
     }
 
@@ -350,7 +360,9 @@ public:
     linked_list<group_state>::links in_list; ///< guarded by the lock of the outer group
 
 private:
-    ~group_state() = default;
+    ~group_state() {
+        PAWL_ASSERT(users_ == 0 && count_ == 0 && !armed_.front() && !groups_.front());
+    }
 
     void destroy() noexcept {
         if (group_state* const outer = outer_) {
@@ -372,10 +384,10 @@ private:
 
     [[nodiscard]] wait_operation* take_armed() noexcept {
         const std::scoped_lock lock(mutex_);
-        group_member* const m = armed_.front();
+        group_member* const m = armed_.pop_front();
         if (!m)
             return nullptr;
-        armed_.erase(*m);
+        PAWL_ASSERT(m->newest());
         wait_operation& op = *m->newest();
         send(op);
         return &op;
@@ -384,10 +396,9 @@ private:
     /// The next inner group, which gets the caller as a user; nullptr if its last user is leaving.
     [[nodiscard]] group_state* next_group() noexcept {
         const std::scoped_lock lock(mutex_);
-        group_state* const inner = groups_.front();
+        group_state* const inner = groups_.pop_front();
         if (!inner)
             return nullptr;
-        groups_.erase(*inner);
         groups_.push_back(*inner);
         // relaxed: the list keeps it alive, and its lock orders the rest
         std::size_t users = inner->users_.load(std::memory_order_relaxed);
@@ -405,10 +416,10 @@ private:
         }
     }
     void take_one(linked_list<drain_waiter>& woken) noexcept {
+        PAWL_ASSERT(count_ != 0);
         if (--count_ != 0)
             return;
-        while (drain_waiter* const w = waiters_.front()) {
-            waiters_.erase(*w);
+        while (drain_waiter* const w = waiters_.pop_front()) {
             w->phase = drain_waiter::state::drained;
             woken.push_back(*w);
         }
@@ -438,15 +449,9 @@ private:
     linked_list<drain_waiter> waiters_;
 };
 
-group_member::~group_member() {
-    if (joined_)
-        group_->part();
-}
+group_member::~group_member() { group_->part(); }
 
-void group_member::start(wait_operation& op) {
-    joined_ = true;
-    group_->join(*this, op);
-}
+void group_member::start(wait_operation& op) { group_->join(*this, op); }
 
 bool group_member::end(wait_operation& op) noexcept { return group_->end(*this, op); }
 

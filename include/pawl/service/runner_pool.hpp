@@ -130,12 +130,14 @@ public:
 
     /// A runner is about to invoke a handler in the middle of its turn.
     void set_aside() noexcept {
+        PAWL_ASSERT(count_ != 0);
         --count_;
         ++aside_;
         set_room();
     }
     /// It is not any more.
     void rely_on() noexcept {
+        PAWL_ASSERT(aside_ > overtaken_);
         ++count_;
         --aside_;
         set_room();
@@ -143,6 +145,7 @@ public:
 
     /// A runner ends. `token` is the token it was queued with; nullptr if it was not queued.
     void retire(runner_token* token) noexcept {
+        PAWL_ASSERT(count_ != 0);
         --count_;
         if (token)
             give_back(token);
@@ -168,6 +171,7 @@ private:
         } else { // it comes after all
             const bool concurrent = overtaker_ != &here;
             const std::size_t back = concurrent ? overtaken_ : 1;
+            PAWL_ASSERT(back <= overtaken_);
             overtaken_ -= back;
             aside_ -= back;
             count_ += back;

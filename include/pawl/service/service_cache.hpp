@@ -57,7 +57,7 @@ public:
 
 private:
     service_life() = default;
-    ~service_life() = default;
+    ~service_life() { PAWL_ASSERT(users_ == 0); }
 
     std::atomic<unsigned> users_{1};
     std::atomic<bool> over_{false};

@@ -355,7 +355,10 @@ protected:
             wakeup_.enter(out);
     }
 
-    void drop_user(commitment& out) noexcept { out.last = --users_ == 0; }
+    void drop_user(commitment& out) noexcept {
+        PAWL_ASSERT(users_ != 0);
+        out.last = --users_ == 0;
+    }
 
     [[nodiscard]] bool closed() const noexcept { return (attention_ & is_closed) != 0; }
 
@@ -420,8 +423,10 @@ private:
         for (bool more = true; more;) {
             {
                 const std::scoped_lock lock(mutex_);
-                for (std::size_t n = 0; more && n < batch_; ++n)
+                std::size_t n = 0;
+                for (; more && n < batch_; ++n)
                     more = step();
+                PAWL_ASSERT(n != 0);
                 end();
             }
             after();

@@ -205,6 +205,7 @@ public:
             detach(op);
             ++expired_;
         }
+        PAWL_ASSERT(live_ > armed());
         --live_;
         return true;
     }
@@ -255,8 +256,12 @@ private:
     }
 
     // Written under the lock only, so no read-modify-write is needed.
-    void add_armed(std::size_t n) noexcept { armed_.store(armed() + n, std::memory_order_relaxed); }
+    void add_armed(std::size_t n) noexcept {
+        PAWL_ASSERT(armed() + n <= live_);
+        armed_.store(armed() + n, std::memory_order_relaxed);
+    }
     void take_armed(std::size_t n) noexcept {
+        PAWL_ASSERT(n <= armed());
         armed_.store(armed() - n, std::memory_order_relaxed);
     }
 

@@ -158,7 +158,7 @@ public:
     expire_result expire(tick now, std::span<timer_node*> out) noexcept {
         asked_ = std::clamp(now, this->now(), detail::last_tick);
         detail::due_batch work(out.data(), out.size());
-        for (;;) {
+        for (;; work.turn()) {
             const bin_type bin = next_bin();
             if (bin >= first_of_time) {
                 stage().restart(closed);
@@ -263,9 +263,11 @@ private:
 
     /// The first occupied bin that is no lower than `bin`; parked if there is none.
     [[nodiscard]] bin_type first_from(bin_type bin) const noexcept {
-        for (; bin < parked; bin = (bin / 64 + 1) * 64) {
+        while (bin < parked) {
             if (const std::uint64_t rest = words_[bin / 64].occupied >> (bin % 64))
                 return bin + static_cast<bin_type>(std::countr_zero(rest));
+            [[maybe_unused]] const bin_type before = std::exchange(bin, (bin / 64 + 1) * 64);
+            PAWL_ASSERT(before < bin);
         }
         return parked;
     }

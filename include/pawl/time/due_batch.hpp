@@ -11,6 +11,8 @@
 #ifndef PAWL_TIME_DUE_BATCH_HPP
 #define PAWL_TIME_DUE_BATCH_HPP
 
+#include <pawl/config.hpp>
+
 #include <pawl/time/tick.hpp>
 #include <pawl/time/timer_node.hpp>
 
@@ -43,6 +45,9 @@ struct due_batch {
             std::sort(first, end(), by_address);
     }
 
+    /// A turn of the loop of expire() begins. Most turns take a node; one that does not prepares the next.
+    void turn() noexcept { PAWL_ASSERT(turns++ / 4 <= room); }
+
     /// Behind the emitted nodes.
     [[nodiscard]] timer_node** end() const noexcept { return out + emitted; }
 
@@ -50,6 +55,7 @@ struct due_batch {
     std::size_t room;        ///< of the whole call
     std::size_t left;        ///< how many more nodes may be handled
     std::size_t emitted = 0; ///< how many are at the front of `out`
+    std::size_t turns = 0;   ///< counted in debug builds only
 };
 
 } // namespace pawl::time::detail

@@ -11,6 +11,8 @@
 #ifndef PAWL_TIME_FIXED_ARRAY_HPP
 #define PAWL_TIME_FIXED_ARRAY_HPP
 
+#include <pawl/config.hpp>
+
 #include <cstddef>
 
 namespace pawl::time::detail {
@@ -24,8 +26,14 @@ public:
     ~fixed_array() { delete[] data_; }
 
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
-    [[nodiscard]] T& operator[](std::size_t i) noexcept { return data_[i]; }
-    [[nodiscard]] const T& operator[](std::size_t i) const noexcept { return data_[i]; }
+    [[nodiscard]] T& operator[](std::size_t i) noexcept {
+        PAWL_ASSERT(i < size_);
+        return data_[i];
+    }
+    [[nodiscard]] const T& operator[](std::size_t i) const noexcept {
+        PAWL_ASSERT(i < size_);
+        return data_[i];
+    }
 
     /// Exchanges the elements with those of an array of the same size, by pointer.
     void swap(fixed_array& other) noexcept {

@@ -32,6 +32,8 @@
 #ifndef PAWL_TIME_GEOMETRY_HPP
 #define PAWL_TIME_GEOMETRY_HPP
 
+#include <pawl/config.hpp>
+
 #include <bit>
 #include <concepts>
 #include <cstddef>
@@ -149,7 +151,7 @@ private:
                                  " bits, allowed are 1 to 64");
         if (count == 0)
             detail::bad_geometry("no level, at least 1 is needed");
-        for (std::size_t i = 0; i != count; ++i) {
+        for (std::size_t i = 0; i < count; ++i) {
             const int bits = bits_per_level[i];
             if (bits < least_bits || bits > most_bits) {
                 detail::bad_geometry("a level has " + std::to_string(bits) + " bits, allowed are " +
@@ -161,6 +163,7 @@ private:
         for (std::size_t i = 0; shift < width; ++i) {
             const int wanted = i < count ? bits_per_level[i] : bits_per_level[count - 1];
             const int bits = wanted < width - shift ? wanted : width - shift;
+            PAWL_ASSERT(bits > 0);
             add_level(shift, bits);
             shift += bits;
         }

@@ -206,7 +206,7 @@ public:
     expire_result expire(tick now, Nodes&& out) noexcept {
         const tick target = std::clamp(now, this->now(), detail::last_tick);
         detail::due_batch work(std::data(out), std::size(out));
-        for (;;) {
+        for (;; work.turn()) {
             if (const slot_type entered = cascade(); entered != none) {
                 if (work.left == 0)
                     break;
@@ -300,8 +300,10 @@ private:
     static constexpr std::uint32_t few = 8;
 
     void add_room() {
+        [[maybe_unused]] const std::uint32_t before = pool_.size();
         room_part part(next_room_part());
         add_room(part);
+        PAWL_ASSERT(pool_.size() > before);
     }
 
     /// Whether there are lists for `nodes` nodes in the wheel, its sets, and `more` sets (lent-list
@@ -487,7 +489,9 @@ private:
         timer_node** filled = end;
         from.walk(slot, count, [&](timer_node& node) {
             if (!ready(node)) {
+                [[maybe_unused]] const std::uint32_t before = node.slot();
                 file(node, starts_.of(node));
+                PAWL_ASSERT(node.slot() != before);
                 return;
             }
             node.next = nullptr;

@@ -28,6 +28,7 @@ inline void prefetch(const timer_node* node) noexcept {
 
 /// Prepends `node` to the list that begins at `head`.
 inline void link_front(timer_node*& head, timer_node& node) noexcept {
+    PAWL_ASSERT(!head || head->link == &head);
     node.next = head;
     node.link = &head;
     if (head)
@@ -37,6 +38,7 @@ inline void link_front(timer_node*& head, timer_node& node) noexcept {
 
 /// Removes `node` from its list.
 inline void unlink(timer_node& node) noexcept {
+    PAWL_ASSERT(node.link && *node.link == &node);
     *node.link = node.next;
     if (node.next)
         node.next->link = node.link;

@@ -108,6 +108,7 @@ public:
         }
         next_ = at;
         count_and_order_ -= 2 * taken;
+        PAWL_ASSERT(empty() == !any());
         if (!empty())
             adopt();
     }

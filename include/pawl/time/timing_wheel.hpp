@@ -317,7 +317,8 @@ public:
         queue_.visit_front();
         while (slot* const s = queue_.next_up_to(now_key_)) {
             if (s->at <= now_ && s->entry <= before) {
-                fire(*s, handle_fired);
+                fired alarm = take(*s);
+                std::invoke(handle_fired, std::move(alarm));
                 ++count;
             }
         }
@@ -482,17 +483,17 @@ private:
             set_clock(to);
         size_type count = 0;
         while (queue_.pull(now_key_) && is_over(queue_.front())) {
-            fire(queue_.front(), handle_fired);
+            fired alarm = take(queue_.front());
+            std::invoke(handle_fired, std::move(alarm));
             ++count;
         }
         return count;
     }
 
-    template <class Handler>
-    void fire(slot& s, Handler& handle_fired) {
+    [[nodiscard]] fired take(slot& s) {
         fired alarm{pool_.handle_of(s), s.at, s.key(), std::move(*s.value)};
         release(s);
-        std::invoke(handle_fired, std::move(alarm));
+        return alarm;
     }
 
     [[nodiscard]] bool is_over(const slot& s) const noexcept {

@@ -81,6 +81,7 @@ private:
 
     [[nodiscard]] static bool is_shared(std::uintptr_t word) noexcept { return (word & mark) != 0; }
     [[nodiscard]] static block& shared(std::uintptr_t word) noexcept {
+        PAWL_ASSERT(is_shared(word) && word != mark);
         return *reinterpret_cast<block*>(word & ~mark);
     }
 
@@ -114,6 +115,7 @@ private:
             if (b.claims.fetch_sub(1, std::memory_order_acq_rel) != 1)
                 return;
             object = b.object.load(std::memory_order_relaxed); // relaxed: see above
+            PAWL_ASSERT(b.claims == 0);
             delete &b;
         }
         if (object)

@@ -45,8 +45,10 @@ public:
     void remove(wait_operation& op) noexcept {
         PAWL_ASSERT(newest_);
         wait_operation* before = newest_;
-        while (before->next != &op)
+        while (before->next != &op) {
             before = before->next;
+            PAWL_ASSERT(before != newest_); // else it is not here
+        }
         before->next = op.next;
         if (newest_ == &op)
             set_newest(before == &op ? nullptr : before);
@@ -60,6 +62,7 @@ public:
         while (ahead) {
             wait_operation& op = *ahead;
             ahead = &op == last ? nullptr : op.next;
+            PAWL_ASSERT(ahead != &op);
             f(op);
         }
     }

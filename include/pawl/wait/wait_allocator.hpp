@@ -58,7 +58,10 @@ public:
     static constexpr std::size_t most_kept = 8192;
 
     /// @throws std::bad_alloc
-    [[nodiscard]] static void* allocate(std::size_t bytes) { return take(list_for(bytes)); }
+    [[nodiscard]] static void* allocate(std::size_t bytes) {
+        PAWL_ASSERT(list_for(bytes) < lists && bytes <= size_of(list_for(bytes)));
+        return take(list_for(bytes));
+    }
     static void deallocate(void* memory, std::size_t bytes) noexcept {
         put(memory, list_for(bytes));
     }
