@@ -159,7 +159,7 @@ public:
         out.value = waits_.cancel(timer, limit);
         if (attention_ != 0) [[unlikely]]
             note({timer_event_kind::cancelled, &timer, timer.due, out.value});
-        settle_outside(out.todo);
+        settle_due(out.todo);
         return out;
     }
 
@@ -172,7 +172,7 @@ public:
             if (attention_ != 0) [[unlikely]]
                 note({timer_event_kind::cancelled, &op->timer(), op->timer().due});
             waits_.cancel(*op, wait_ledger::aborted());
-            settle_outside(out);
+            settle_due(out);
         }
         return out;
     }
@@ -392,10 +392,10 @@ public:
         return out;
     }
 
-    /// Counts a timer that has not waited as a user, until release().
-    void enroll() noexcept {
+    /// Counts timers that have not waited, and limits, as users until release() or leave().
+    void enroll(unsigned users = 1) noexcept {
         const std::scoped_lock lock(mutex_);
-        ++users_;
+        users_ += users;
     }
 
     /// The service is being destroyed.
@@ -461,6 +461,7 @@ private:
     using base::overflowed_;
     using base::runners_;
     using base::settle;
+    using base::settle_due;
     using base::settle_outside;
     using base::users_;
     using base::waits_;
@@ -482,7 +483,7 @@ private:
         if constexpr (ring_backend<Backend>) {
             if (!place.done)
                 finish_unfiled(timer, due);
-            settle_outside(out); // other timers may have been made due
+            settle_due(out); // other timers may have been made due
         }
     }
 
@@ -526,7 +527,7 @@ private:
         if constexpr (ring_backend<Backend>) {
             if (!place.done)
                 finish_unfiled(timer, due);
-            settle_outside(out.todo); // other timers may have been made due
+            settle_due(out.todo); // other timers may have been made due
         }
     }
 
