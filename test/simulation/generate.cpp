@@ -53,6 +53,8 @@ private:
         b.traits = static_cast<mock_wait>(random_.below(6));
         limits_ = random_.one_in(3);
         intervals_ = random_.one_in(4);
+        if (intervals_ && random_.one_in(2))
+            b.types.push_back(kind::set); // they tick on it, and it is set
         streams_ = random_.one_in(4);
         longest_ = 1;
         for (const context_setup& c : b.contexts)
