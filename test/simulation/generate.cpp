@@ -161,7 +161,13 @@ private:
         case op::complete:
             s.object = random_.below(operation_slots);
             break;
+        case op::set:
+            if (intervals_ && random_.one_in(2))
+                s.type = kind::set;
+            break;
         case op::make_interval:
+            if (random_.one_in(2))
+                s.type = kind::set;
             s.more = random_.below(3);
             [[fallthrough]];
         case op::destroy_interval:
@@ -232,7 +238,8 @@ private:
         if (intervals_ && random_.one_in(6))
             return random_.one_of({op::make_interval, op::wait_interval, op::wait_interval,
                                    op::wait_interval, op::destroy_interval, op::cancel_interval,
-                                   op::reset_interval, op::reset_interval_after, op::set_period});
+                                   op::reset_interval, op::reset_interval_after, op::set_period,
+                                   op::set});
         if (streams_ && random_.one_in(5))
             return random_.one_of({op::make_stream, op::read, op::read, op::write, op::feed,
                                    op::drain, op::limit_stream, op::expire_stream, op::close_stream,
