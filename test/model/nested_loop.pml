@@ -11,7 +11,8 @@
  * Model
  *   One thread, one shard. A frame is one call of the context: a unit, the driver's wake-up, the driver's canceller, or
  *   a function of the user. Functions and handlers cancel and start waits, and may then run a loop until a wait that
- *   they have started before completes, or is cancelled in the loop. DEPTH limits how many do. Time passes when the driver's Asio timer expires.
+ *   they have started before completes, or is cancelled in the loop. DEPTH limits how many do. Time passes when the
+ *   driver's Asio timer expires.
  *
  * Properties
  *   never stuck           no process is blocked at the end: in each loop something runs until its wait completes
