@@ -11,7 +11,8 @@
  * Model
  *   One thread, one shard. A frame is one call of the context: a unit, the driver's wake-up, the driver's canceller, or
  *   a function of the user. Functions and handlers cancel and start waits, and may then run a loop until a wait that
- *   they have started before completes. DEPTH limits how many do. Time passes when the driver's Asio timer expires.
+ *   they have started before completes, or is cancelled in the loop. DEPTH limits how many do. Time passes when the
+ *   driver's Asio timer expires.
  *
  * Properties
  *   never stuck           no process is blocked at the end: in each loop something runs until its wait completes
@@ -38,6 +39,7 @@ chan entries = [WAITS] of { byte };
 
 byte per_turn = 1;                      /* completions_per_turn */
 byte count, aside, tickets, oldest;     /* runner_pool */
+byte queued_in;                         /* the frame that has queued the last one */
 
 mtype driver = off;
 byte armed_at;
@@ -59,7 +61,17 @@ inline post(kind, ticket) {             /* scheduler::post_immediate_completion,
 inline claim_one_more() {
     count++;
     post(unit, tickets);
+    queued_in = f;
     tickets++
+}
+
+inline claim_if_held() {                /* runner_pool::claim_if_held */
+    if
+#ifndef MUTANT_WHAT_A_LOOP_CANCELS_RELIES_ON_THE_FRAME_AROUND_IT
+    :: per_turn > 1 && queued_in != f && count != 0 && !wants_more -> claim_one_more()
+#endif
+    :: else
+    fi
 }
 
 inline settle() {                       /* shard_base::settle */
@@ -121,7 +133,7 @@ inline start(w, t) {                    /* shard::start */
 
 inline cancel(w) {                      /* shard::cancel */
     if
-    :: phase[w] == armed -> phase[w] = due; entries!w; settle()
+    :: phase[w] == armed -> phase[w] = due; entries!w; claim_if_held(); settle()
     :: else
     fi
 }
@@ -252,6 +264,7 @@ user:
             }
             returned?eval(f + 1)
         od
+    :: users != 0 -> atomic { cancel(2 * users - 1) }   /* the last loop awaits it */
     :: true
     fi;
     if
@@ -295,7 +308,11 @@ init {
         :: start(1, 2)
         :: true
         fi;
-        queue!function, 0
+        queue!function, 0;
+        if
+        :: queue!function, 0                    /* from outside: no frame holds it */
+        :: true
+        fi
     }
     do
     :: atomic { queue?what, ticket -> run frame(0, what, ticket) }

@@ -12,6 +12,8 @@
 #include <pawl/event_queue.hpp>
 #include <pawl/manual_clock.hpp>
 
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/execution.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 
@@ -19,8 +21,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace asio = boost::asio;
@@ -252,4 +257,85 @@ BOOST_AUTO_TEST_CASE(P3_ticks_for_which_there_is_no_memory_come_later) {
 
         BOOST_TEST(ran == 30U * 10);
     }
+}
+
+namespace {
+
+/// Tells when a handler of the queue runs.
+struct marked_executor {
+    asio::execution_context& query(asio::execution::context_t) const noexcept { return *context; }
+    static constexpr asio::execution::blocking_t query(asio::execution::blocking_t) noexcept {
+        return asio::execution::blocking.never;
+    }
+    marked_executor require(asio::execution::blocking_t::never_t) const { return *this; }
+    template <class F>
+    void execute(F&& f) const {
+        asio::post(*context, [f = std::forward<F>(f)]() mutable {
+            inside = true;
+            std::move(f)();
+            inside = false;
+        });
+    }
+    friend bool operator==(const marked_executor&, const marked_executor&) noexcept = default;
+
+    static inline bool inside = false;
+    asio::io_context* context;
+};
+
+/// Calls `meanwhile` once, as another thread would do it, when such a handler reads it.
+struct busy_clock {
+    using duration = std::chrono::nanoseconds;
+    using rep = duration::rep;
+    using period = duration::period;
+    using time_point = std::chrono::time_point<busy_clock>;
+    static constexpr bool is_steady = false;
+
+    static time_point now() {
+        if (marked_executor::inside && meanwhile)
+            std::exchange(meanwhile, nullptr)();
+        return time_point(reading);
+    }
+    static inline duration reading{0};
+    static inline std::function<void()> meanwhile;
+};
+
+} // namespace
+
+// Between the end of a wait and the start of the next one, another wait takes the place, and there
+// is no memory for one more. The timer goes on when the host comes.
+BOOST_AUTO_TEST_CASE(P3_an_interval_without_memory_for_its_next_wait_goes_on_with_the_host) {
+    using timer = pawl::basic_waitable_timer<busy_clock>;
+    int failures = 0;
+    for (std::size_t others = 0; others != 40; ++others) {
+        asio::io_context context;
+        pawl::basic_event_queue<busy_clock> queue(asio::any_io_executor(marked_executor{&context}));
+        std::deque<timer> timers;
+        const auto start_one = [&] {
+            timers.emplace_back(context, 1h).async_wait([](boost::system::error_code) {});
+        };
+        std::size_t ran = 0;
+        queue.every(10ms, [&ran] { ++ran; });
+        for (std::size_t i = 0; i != others; ++i)
+            start_one();
+        busy_clock::meanwhile = [&] {
+            start_one();
+            counted_new::fuse = 0;
+        };
+        const auto pass = [&] {
+            busy_clock::reading += 10ms;
+            asio::use_service<pawl::detail::service_registry>(context).for_each(
+                [](pawl::detail::registered_service& each) { each.clock_moved(); });
+            context.poll();
+        };
+
+        pass();
+        BOOST_REQUIRE(!busy_clock::meanwhile);
+        failures += counted_new::fuse.exchange(counted_new::never) == counted_new::never;
+        queue.process_events();
+        BOOST_TEST(ran == 1U);
+        pass();
+        queue.process_events();
+        BOOST_TEST(ran == 2U);
+    }
+    BOOST_TEST(failures > 0);
 }

@@ -463,10 +463,44 @@ BOOST_AUTO_TEST_CASE(a_wait_that_outlives_its_context_may_own_its_timer) {
     poll(*context);
     context.reset();
     bool called = false;
+    const auto alive = std::make_shared<int>();
+    asio::cancellation_signal signal;
 
-    timer.async_wait([&called, owner = std::move(owner)](error_code) { called = true; });
+    timer.async_wait(asio::bind_cancellation_slot(
+        signal.slot(), [&called, alive, owner = std::move(owner)](error_code) { called = true; }));
 
     BOOST_CHECK(o.aborted());
+    BOOST_CHECK_EQUAL(alive.use_count(), 1);
+    signal.emit(asio::cancellation_type::all); // no wait listens
+    BOOST_CHECK(!called);
+}
+
+// A handler that dies with its context starts waits of another timer, which has one already.
+BOOST_AUTO_TEST_CASE(C38_a_wait_that_is_refused_during_shutdown_is_destroyed_before_its_end) {
+    asio::cancellation_signal signal;
+    const auto alive = std::make_shared<int>();
+    std::optional<manual_timer> first, second;
+    bool called = false;
+    int refused = 0;
+    {
+        asio::io_context context;
+        first.emplace(context, 1h);
+        second.emplace(context, 2h);
+        const auto handler = [&called, alive](error_code) { called = true; };
+        const auto last_wish = [&](int*) {
+            for (; refused != 3; ++refused)
+                second->async_wait(asio::bind_cancellation_slot(signal.slot(), handler));
+            signal.emit(asio::cancellation_type::all); // no wait listens any more
+            BOOST_CHECK_EQUAL(second->cancel(), none);
+        };
+        static int anything;
+        first->async_wait([wish = std::unique_ptr<int, decltype(last_wish)>(&anything, last_wish)](
+                              error_code) {});
+        second->async_wait(handler);
+    }
+
+    BOOST_CHECK_EQUAL(refused, 3);
+    BOOST_CHECK_EQUAL(alive.use_count(), 1);
     BOOST_CHECK(!called);
 }
 

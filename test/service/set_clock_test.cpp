@@ -18,14 +18,20 @@
 #include "../support/scripted_clock.hpp"
 #include "../support/system_timer.hpp"
 
+#include <pawl/cancel_after.hpp>
+
 #include <pawl/time/hierarchical_wheel.hpp>
 
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/post.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <deque>
+#include <memory>
 #include <new>
 #include <thread>
 
@@ -403,6 +409,120 @@ BOOST_AUTO_TEST_CASE(C26_a_wait_that_starts_while_another_thread_arms_the_driver
         BOOST_CHECK(!s.release(*t).last);
     }
     BOOST_CHECK(s.release().last);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// ---- a clock that throws ------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(throwing)
+
+namespace {
+
+using failing = wall<30>;
+struct broken {};
+
+/// Calls `f`; the clock throws in the `n`th reading. @return whether `f` did: what Asio reads for
+/// the driver must not.
+template <class Function>
+bool throws_in_reading(int n, Function f) {
+    failing::at_reading(n, [] { throw broken(); });
+    bool thrown = false;
+    try {
+        f();
+    } catch (const broken&) {
+        thrown = true;
+    }
+    (void)failing::forget();
+    return thrown;
+}
+
+/// The ways to start a wait, the first of its timer or not.
+enum class way { wait, slot, limit, own_limit };
+const std::array ways{way::wait, way::slot, way::limit, way::own_limit};
+
+} // namespace
+
+// The handler is destroyed, and the timer can be used as before.
+BOOST_AUTO_TEST_CASE(C26_a_wait_that_starts_while_its_clock_throws_leaves_nothing_behind) {
+    for (const way w : ways) {
+        for (const auto expiry : {noon - 1h, noon + 1h}) {
+            for (const bool used : {false, true}) {
+                int failures = 0;
+                for (int reading = 1; reading != 12; ++reading) {
+                    failing::set(noon);
+                    const auto alive = std::make_shared<int>();
+                    outcome before, o;
+                    {
+                        asio::io_context context;
+                        timer_of<failing> timer(context);
+                        pawl::steady_timer operation(context, 1h);
+                        asio::cancellation_signal signal;
+                        const auto handler = [alive](error_code) {};
+                        if (used) {
+                            timer.async_wait(record(before));
+                            timer.cancel();
+                            poll_to_end(context);
+                        }
+                        timer.expires_at(failing::time_point(expiry));
+
+                        const bool thrown = throws_in_reading(reading, [&] {
+                            switch (w) {
+                            case way::wait:
+                                return timer.async_wait(handler);
+                            case way::slot:
+                                return timer.async_wait(
+                                    asio::bind_cancellation_slot(signal.slot(), handler));
+                            case way::limit:
+                                return operation.async_wait(
+                                    pawl::cancel_at(timer, failing::time_point(expiry), handler));
+                            case way::own_limit:
+                                return operation.async_wait(
+                                    pawl::cancel_at(failing::time_point(expiry), handler));
+                            }
+                        });
+
+                        failures += thrown;
+                        if (thrown) {
+                            BOOST_CHECK_EQUAL(alive.use_count(), 2); // here
+                            timer.expires_at(failing::time_point(noon));
+                            timer.async_wait(record(o));
+                            poll_to_end(context);
+                            BOOST_CHECK(o.succeeded());
+                            BOOST_CHECK(context.stopped());
+                        }
+                    }
+                    BOOST_CHECK_EQUAL(alive.use_count(), 1);
+                }
+                BOOST_CHECK_GT(failures, 0);
+            }
+        }
+    }
+}
+
+// run() throws, and what is due comes when it is called again.
+BOOST_AUTO_TEST_CASE(P3_a_clock_that_throws_while_its_context_runs_costs_no_wait) {
+    int failures = 0;
+    for (int reading = 1; reading != 12; ++reading) {
+        failing::set(noon);
+        asio::io_context context;
+        timer_of<failing> due(context, failing::time_point(noon));
+        timer_of<failing> later(context, failing::time_point(noon + 1h));
+        outcome first, second;
+        due.async_wait(record(first));
+        later.async_wait(record(second));
+
+        failures += throws_in_reading(reading, [&] { poll_to_end(context); });
+
+        poll_to_end(context);
+        BOOST_CHECK(first.succeeded());
+        BOOST_CHECK(second.pending());
+        failing::set(noon + 1h);
+        look(context);
+        poll_to_end(context);
+        BOOST_CHECK(second.succeeded());
+    }
+    BOOST_CHECK_GT(failures, 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -18,10 +18,15 @@
 #include "../support/scripted_clock.hpp"
 #include "../support/system_timer.hpp"
 
+#include <pawl/event_feed.hpp>
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -465,7 +470,9 @@ struct held_waits {
         in_threads_of_their_own(n, [&](std::size_t i) { shards[i] = &service.enter(); });
         for (std::size_t i = 0; i != n; ++i) {
             const auto due = std::chrono::steady_clock::now() + 1h;
-            shards[i]->start(timers[i], waits[i], shards[i]->deadline_of(due, false, 1h), 2);
+            const auto deadline = shards[i]->deadline_of(due, false, 1h);
+            shards[i]->start(
+                timers[i], waits[i], [&] { return deadline; }, 2);
         }
         poll_to_end(context);
     }
@@ -759,6 +766,14 @@ bool runs_until(boost::asio::io_context& context, const bool& done) {
     return done;
 }
 
+/// The same for what needs no time. Not for io_context(1): there Asio's poll_one() in a handler may
+/// stop the context.
+bool polls_until(boost::asio::io_context& context, const bool& done) {
+    while (!done && context.poll_one() != 0) {
+    }
+    return done;
+}
+
 void ignore(error_code) {}
 
 // The wake-up for both may run the handler of one itself. The other must not come after it.
@@ -844,6 +859,77 @@ BOOST_AUTO_TEST_CASE(P2_a_loop_in_a_handler_runs_timers_after_the_context_has_ch
         nested = runs_until(context, done);
         context.stop();
     });
+    context.run();
+    BOOST_TEST(nested);
+}
+
+// With several completions per turn the units that a handler has queued would do for one wait more.
+// They are held until it returns, so what its loop cancels needs a unit of its own.
+BOOST_DATA_TEST_CASE(P2_a_loop_in_a_handler_runs_what_is_cancelled_in_the_loop,
+                     boost::unit_test::data::make({1U, 2U, 64U}) *
+                         boost::unit_test::data::make({1, 2, 10}) *
+                         boost::unit_test::data::make({false, true}),
+                     per_turn, before, by_slot) {
+    boost::asio::io_context context(1);
+    pawl::make_timer_service(context, {.completions_per_turn = per_turn});
+    std::deque<pawl::steady_timer> timers;
+    for (int i = 0; i != before + 2; ++i)
+        timers.emplace_back(context, 1h);
+    boost::asio::cancellation_signal signal;
+    bool done[2] = {}, nested = false;
+    for (int i = 0; i != before; ++i)
+        timers[static_cast<std::size_t>(i)].async_wait(ignore);
+    pawl::steady_timer& first = timers[timers.size() - 2];
+    first.async_wait([&](error_code) { done[0] = true; });
+    timers.back().async_wait(
+        boost::asio::bind_cancellation_slot(signal.slot(), [&](error_code) { done[1] = true; }));
+    const auto cancel_last = [&] {
+        if (by_slot)
+            signal.emit(boost::asio::cancellation_type::terminal);
+        else
+            timers.back().cancel();
+    };
+    const auto from_outside = [&](auto f) { // otherwise Asio holds it, too
+        std::thread([&] { boost::asio::post(context, f); }).join();
+    };
+    boost::asio::post(context, [&] {
+        for (int i = 0; i != before; ++i)
+            timers[static_cast<std::size_t>(i)].cancel();
+        from_outside([&] { first.cancel(); });
+        nested = runs_until(context, done[0]);
+        from_outside(cancel_last);
+        nested = runs_until(context, done[1]) && nested;
+        context.stop();
+    });
+    context.run();
+    BOOST_TEST(nested);
+}
+
+// A unit that is in the middle of its turn wakes no reader until its handler returns.
+BOOST_AUTO_TEST_CASE(a_loop_in_a_handler_in_the_middle_of_its_turn_reads_events) {
+    boost::asio::io_context context;
+    pawl::make_timer_service(context, {.completions_per_turn = 2});
+    pawl::event_feed feed(context);
+    auto reader = feed.join();
+    std::array<pawl::timer_event, 8> events;
+    pawl::steady_timer first(context, 1ms);
+    pawl::steady_timer second(context, 1ms);
+    pawl::steady_timer other(context, 1h);
+    bool second_done = false, read = false, nested = false;
+    first.async_wait([&](error_code) {
+        (void)polls_until(context, second_done);
+        do { // reads what there is, then sleeps
+            read = false;
+            reader.async_read(events, [&](auto&&...) { read = true; });
+            while (context.poll_one() != 0) {
+            }
+        } while (read);
+        other.async_wait(ignore);
+        nested = polls_until(context, read);
+        context.stop();
+    });
+    second.async_wait([&](error_code) { second_done = true; });
+    std::this_thread::sleep_for(20ms); // both are due at the first wake-up
     context.run();
     BOOST_TEST(nested);
 }

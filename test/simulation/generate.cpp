@@ -53,6 +53,8 @@ private:
         b.traits = static_cast<mock_wait>(random_.below(6));
         limits_ = random_.one_in(3);
         intervals_ = random_.one_in(4);
+        if (intervals_ && random_.one_in(2))
+            b.types.push_back(kind::set); // they tick on it, and it is set
         streams_ = random_.one_in(4);
         longest_ = 1;
         for (const context_setup& c : b.contexts)
@@ -159,7 +161,13 @@ private:
         case op::complete:
             s.object = random_.below(operation_slots);
             break;
+        case op::set:
+            if (intervals_ && random_.one_in(2))
+                s.type = kind::set;
+            break;
         case op::make_interval:
+            if (random_.one_in(2))
+                s.type = kind::set;
             s.more = random_.below(3);
             [[fallthrough]];
         case op::destroy_interval:
@@ -230,7 +238,8 @@ private:
         if (intervals_ && random_.one_in(6))
             return random_.one_of({op::make_interval, op::wait_interval, op::wait_interval,
                                    op::wait_interval, op::destroy_interval, op::cancel_interval,
-                                   op::reset_interval, op::reset_interval_after, op::set_period});
+                                   op::reset_interval, op::reset_interval_after, op::set_period,
+                                   op::set});
         if (streams_ && random_.one_in(5))
             return random_.one_of({op::make_stream, op::read, op::read, op::write, op::feed,
                                    op::drain, op::limit_stream, op::expire_stream, op::close_stream,

@@ -17,6 +17,13 @@ namespace simulation {
 namespace {
 
 constexpr std::int64_t tolerance = 5'000'000;
+constexpr std::int64_t most_gained = 1'000'000'000; ///< by a clock that was not set
+
+/// Calls `f` with the timer.
+template <class Interval, class Function>
+decltype(auto) on(Interval& i, Function f) {
+    return i.type == kind::set ? f(std::get<2>(i.timer)) : f(std::get<1>(i.timer));
+}
 
 } // namespace
 
@@ -24,13 +31,13 @@ void intervals::perform(const step& s) {
     const int index = s.object;
     interval& i = intervals_[static_cast<std::size_t>(index)];
     if (s.what == op::make_interval) {
-        if (!i.timer && world_.there(s.context))
+        if (i.timer.index() == 0 && world_.there(s.context))
             make(s);
         return;
     }
-    if (!i.timer)
+    if (i.timer.index() == 0)
         return;
-    const std::int64_t now = virtual_time::steady;
+    const std::int64_t now = now_of(i.type);
     const std::chrono::nanoseconds d(std::max<std::int64_t>(s.time, 1));
     switch (s.what) {
     case op::destroy_interval:
@@ -40,34 +47,34 @@ void intervals::perform(const step& s) {
                 w.cancelled = true;
             }
         }
-        i.timer.reset();
+        i.timer = std::monostate();
         return;
     case op::wait_interval: {
         if (!world_.there(i.context))
             return;
         const int id = ++last_id_;
-        waits_.push_back({id, index, i.context, i.number, i.next, false, false, &s});
-        i.timer->async_wait(completion(*this, id, {}));
+        waits_.push_back({id, index, i.context, i.number, i.type, i.next, false, false, false, &s});
+        on(i, [&](auto& t) { t.async_wait(completion(*this, id, {})); });
         break;
     }
     case op::cancel_interval:
-        cancel_all(index, i.timer->cancel(), "cancel() of an interval");
+        cancel_all(index, on(i, [](auto& t) { return t.cancel(); }), "cancel() of an interval");
         break;
     case op::reset_interval: {
-        const std::size_t n = i.timer->reset();
+        const std::size_t n = on(i, [](auto& t) { return t.reset(); });
         follow(i, now);
         moved(index, n, "reset()");
         break;
     }
     case op::reset_interval_after: {
-        const std::size_t n = i.timer->reset_after(d);
+        const std::size_t n = on(i, [&](auto& t) { return t.reset_after(d); });
         i.next = saturating_add(now, d.count());
         i.set = true;
         moved(index, n, "reset_after()");
         break;
     }
     case op::set_period: {
-        const std::size_t n = i.timer->set_period(d);
+        const std::size_t n = on(i, [&](auto& t) { return t.set_period(d); });
         i.period = d.count();
         if (!i.set)
             i.next = std::max(saturating_add(i.base, i.period), std::min(i.next, now));
@@ -82,23 +89,47 @@ void intervals::perform(const step& s) {
 
 void intervals::make(const step& s) {
     interval& i = intervals_[static_cast<std::size_t>(s.object)];
-    world_.serve(s.context, kind::steady);
-    const std::int64_t now = virtual_time::steady;
     i = {};
+    i.type = s.type == kind::set ? kind::set : kind::steady;
+    world_.serve(s.context, i.type);
+    const std::int64_t now = now_of(i.type);
     i.context = s.context;
     i.period = std::clamp<std::int64_t>(s.time, 1, 3'600'000'000'000);
     i.next = i.base = now;
     i.policy = static_cast<pawl::missed_tick_policy>(s.more % 3);
-    i.timer.emplace(world_.executor(s.context, s.executor), std::chrono::nanoseconds(i.period),
-                    i.policy);
+    i.seen = now;
+    i.seen_steady = virtual_time::steady;
+    const auto ex = world_.executor(s.context, s.executor);
+    const std::chrono::nanoseconds period(i.period);
+    if (i.type == kind::set)
+        i.timer.emplace<2>(ex, period, i.policy);
+    else
+        i.timer.emplace<1>(ex, period, i.policy);
     check(i);
 }
 
 void intervals::check(const interval& i) const {
-    if (i.timer && i.timer->next_tick().time_since_epoch().count() != i.next)
-        fail("interval: the next tick is at " +
-             std::to_string(i.timer->next_tick().time_since_epoch().count()) + ", and not at " +
+    if (i.timer.index() == 0)
+        return;
+    const std::int64_t next =
+        on(i, [](auto& t) -> std::int64_t { return t.next_tick().time_since_epoch().count(); });
+    if (next != i.next)
+        fail("interval: the next tick is at " + std::to_string(next) + ", and not at " +
              std::to_string(i.next));
+}
+
+/// `gone` ticks are missed.
+void intervals::deliver(interval& i, std::int64_t now, std::int64_t late, std::uint64_t gone) {
+    const std::int64_t passed =
+        virtual_time::steady - std::exchange(i.seen_steady, virtual_time::steady);
+    const bool leapt = now > saturating_add(std::exchange(i.seen, now), passed + most_gained);
+    ++i.number;
+    if (now < i.next)
+        return;
+    if (late <= tolerance || (i.policy == pawl::missed_tick_policy::burst && !leapt))
+        return follow(i, i.next);
+    i.number += gone;
+    follow(i, i.policy == pawl::missed_tick_policy::delay ? now : now - late % i.period);
 }
 
 void intervals::follow(interval& i, std::int64_t from) {
@@ -131,6 +162,7 @@ void intervals::moved(int owner, std::size_t count, const char* what) {
         ++most;
         least += !w.hurried;
         w.due = i.next;
+        w.reached = false;
     }
     if (!world_.there(i.context))
         least = 0;
@@ -160,30 +192,19 @@ void intervals::completed(int id, const error_code& ec, std::uint64_t missed) {
     } else {
         if (w.cancelled && !w.hurried)
             fail("P4: a wait for a tick completes with success, but was cancelled");
-        const std::int64_t now = virtual_time::steady;
-        if (now < w.due && !w.hurried)
+        const std::int64_t now = now_of(w.type);
+        if (now < w.due && !w.reached && !w.hurried)
             fail("P1: a tick is early: it is due at " + std::to_string(w.due));
         if (w.owner >= 0) {
             interval& i = intervals_[static_cast<std::size_t>(w.owner)];
             if (i.number == w.number) {
-                ++i.number;
-                const std::int64_t due = std::min(i.next, now);
-                const std::int64_t late = now - due;
+                const std::int64_t late = saturating_subtract(now, std::min(i.next, now));
                 const auto gone =
                     late > tolerance ? static_cast<std::uint64_t>(late / i.period) : 0;
                 if (missed != gone)
                     fail("interval: " + std::to_string(missed) + " ticks are missed, and not " +
                          std::to_string(gone));
-                if (now >= i.next) {
-                    if (late <= tolerance || i.policy == pawl::missed_tick_policy::burst) {
-                        follow(i, i.next);
-                    } else {
-                        i.number += gone;
-                        follow(i, i.policy == pawl::missed_tick_policy::delay
-                                      ? now
-                                      : now - late % i.period);
-                    }
-                }
+                deliver(i, now, late, gone);
                 check(i);
             }
         }
@@ -206,7 +227,11 @@ int intervals::settled(int context) {
         ++pending;
         if (w.cancelled)
             fail("P3: a wait for a tick is cancelled and does not end");
-        if (saturating_subtract(virtual_time::steady, w.due) >= world_.precision(context))
+        const std::int64_t precision = world_.precision(context);
+        const bool looks = w.type == kind::steady ||
+                           saturating_subtract(virtual_time::steady, set_at_) > 1'001'000'000;
+        if (looks && w.due <= latest - 2 * precision &&
+            saturating_subtract(now_of(w.type), w.due) >= precision)
             fail("P2: a tick is late: it was due at " + std::to_string(w.due));
     }
     return pending;
@@ -214,7 +239,7 @@ int intervals::settled(int context) {
 
 void intervals::leave(int context) {
     for (interval& i : intervals_) {
-        if (i.timer && i.context == context)
+        if (i.timer.index() != 0 && i.context == context)
             perform(
                 {.what = op::destroy_interval, .object = static_cast<int>(&i - intervals_.data())});
     }
@@ -223,6 +248,12 @@ void intervals::leave(int context) {
 void intervals::hurry(int context) {
     for (wait& w : waits_)
         w.hurried = w.hurried || w.context == context;
+}
+
+void intervals::clock_is_set() {
+    set_at_ = virtual_time::steady;
+    for (wait& w : waits_)
+        w.reached = w.reached || (w.type == kind::set && now_of(kind::set) >= w.due);
 }
 
 void intervals::finished() const {

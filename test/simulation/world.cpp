@@ -441,6 +441,8 @@ void world::clock_step(const step& s) {
     case op::set_to:
         if (!is_set(s.type))
             return;
+        if (s.type == kind::set || s.type == kind::set_binary)
+            intervals_.clock_is_set();
         set_clock_of(s.type,
                      s.what == op::set_to ? s.time : saturating_add(now_of(s.type), s.time));
         model_.clock_set(s.type);

@@ -119,14 +119,21 @@ public:
 
     /// Starts a wait and takes ownership of it. On return the timer and this dispatcher may be
     /// gone.
+    /// @param due returns the deadline; as the user's clock, which it may read, it may throw.
     /// @param users how many users of the shard come with the wait: the timer if it is not one yet,
-    ///         and a limit.
-    void start(timer_core& timer, wait_operation& op, deadline due, unsigned users) {
-        follow_clock();
+    ///         and a limit. They stay if this throws.
+    template <class Due>
+    void start(timer_core& timer, wait_operation& op, Due due, unsigned users) {
         typename shard::template result<bool> started;
+        bool counted = false;
         try {
-            started = shard_.start(timer, op, due, users);
+            follow_clock();
+            const deadline when = due();
+            counted = true;
+            started = shard_.start(timer, op, when, users);
         } catch (...) {
+            if (!counted)
+                shard_.enroll(users);
             wait_ledger::unlink_slot(op);
             op.destroy();
             throw;

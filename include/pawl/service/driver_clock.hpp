@@ -33,7 +33,8 @@ inline constexpr bool keeps_time =
     std::is_same_v<typename backend_choice<WaitTraits>::traits, boost::asio::wait_traits<Clock>>;
 
 /// `Clock` with signed time points, which Asio can subtract. now() stays below max(), which means
-/// never.
+/// never. If `Clock` throws, all is due: Asio could not bear an exception, so the driver wakes up,
+/// and reads the clock outside of Asio.
 template <class Clock>
 class driver_clock {
     using source = typename Clock::duration;
@@ -47,10 +48,14 @@ public:
     using time_point = std::chrono::time_point<driver_clock>;
     static constexpr bool is_steady = Clock::is_steady;
 
-    static time_point now() {
-        constexpr duration last =
-            exact ? duration(std::numeric_limits<rep>::max() - 1) : duration::max() / 2;
-        return std::min(at(Clock::now()), time_point(last));
+    static time_point now() noexcept {
+        constexpr time_point last(exact ? duration(std::numeric_limits<rep>::max() - 1)
+                                        : duration::max() / 2);
+        try {
+            return std::min(at(Clock::now()), last);
+        } catch (...) {
+            return last;
+        }
     }
 
     /// Converts a time point of `Clock`.

@@ -21,6 +21,10 @@
 ///   thread has taken the context over. So overtaking is ignored for some time. Then it is judged
 ///   anew, since after a change of threads units may be held again.
 ///
+///   A runner of one entry each is queued for whatever becomes due in the loop, and finds out. With
+///   more entries for each, those that are held may seem to be enough. So it is noted in which call
+///   of the context the last one was queued: in another call of the same thread, one more is.
+///
 /// Threads
 ///   Guarded by the shard's lock.
 #ifndef PAWL_SERVICE_RUNNER_POOL_HPP
@@ -29,6 +33,8 @@
 #include <pawl/service/runner_token.hpp>
 
 #include <pawl/config.hpp>
+
+#include <boost/asio/detail/thread_context.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -117,6 +123,13 @@ public:
             claim_one_more(list);
     }
 
+    /// The same if the last one was queued by this thread, in another call of the context: a frame
+    /// around this one, perhaps.
+    void claim_if_held(std::size_t entries, runner_token*& list) noexcept {
+        if (rest_of_turn_ != 0 && entries != 0) [[unlikely]]
+            claim_beside_other_frame(entries, list);
+    }
+
     /// A runner that was queued begins.
     /// @return true if it has overtaken others. Then it runs no handler, since the units that it
     ///         queues in their place would come after that.
@@ -152,8 +165,26 @@ public:
     }
 
 private:
+    /// A thread, and the innermost call by which it runs a context, or null.
+    struct frame {
+        static frame here() noexcept {
+            static thread_local const char thread = 0; // its address identifies the thread
+            return {&thread, boost::asio::detail::thread_context::top_of_thread_call_stack()};
+        }
+
+        const void* thread = nullptr;
+        const void* call = nullptr;
+    };
+
+    PAWL_DETAIL_COLD void claim_beside_other_frame(std::size_t entries,
+                                                   runner_token*& list) noexcept {
+        const frame here = frame::here();
+        if (queued_in_.thread == here.thread && queued_in_.call != here.call)
+            claim_to_find_out(entries, list);
+    }
+
     PAWL_DETAIL_COLD bool begin_out_of_order(std::uint64_t ticket) noexcept {
-        static thread_local const char here = 0; // its address identifies the thread
+        const void* const here = frame::here().thread;
         const bool overtakes = ticket > next_;
         const std::uint64_t oldest = std::max(next_, judged_from_);
         if (overtakes)
@@ -167,9 +198,9 @@ private:
             overtaken_ += passed;
             aside_ += passed;
             count_ -= passed;
-            overtaker_ = &here;
+            overtaker_ = here;
         } else { // it comes after all
-            const bool concurrent = overtaker_ != &here;
+            const bool concurrent = overtaker_ != here;
             const std::size_t back = concurrent ? overtaken_ : 1;
             PAWL_ASSERT(back <= overtaken_);
             overtaken_ -= back;
@@ -199,6 +230,8 @@ private:
         runner_token* const token = std::exchange(free_, free_->next);
         token->ticket = tickets_++;
         token->next = std::exchange(*last, token);
+        if (rest_of_turn_ != 0) [[unlikely]]
+            queued_in_ = frame::here();
         return token;
     }
 
@@ -221,6 +254,7 @@ private:
     std::uint64_t judged_from_ = 0;   ///< to overtake an older one means nothing
     std::uint64_t ignored_ = 0;       ///< how many new ones it will mean nothing for next time
     const void* overtaker_ = nullptr; ///< the last thread that did
+    frame queued_in_;                 ///< the last one, if runners complete more than one entry
     std::size_t room_ = 0;            ///< for so many entries
     const std::size_t per_turn_;
     const std::size_t rest_of_turn_;

@@ -160,7 +160,7 @@ public:
         out.value = waits_.cancel(timer, limit);
         if (attention_ != 0) [[unlikely]]
             note({timer_event_kind::cancelled, &timer, timer.due, out.value});
-        settle_outside(out.todo);
+        settle_due(out.todo);
         return out;
     }
 
@@ -173,7 +173,7 @@ public:
             if (attention_ != 0) [[unlikely]]
                 note({timer_event_kind::cancelled, &op->timer(), op->timer().due});
             waits_.cancel(*op, wait_ledger::aborted());
-            settle_outside(out);
+            settle_due(out);
         }
         return out;
     }
@@ -393,10 +393,10 @@ public:
         return out;
     }
 
-    /// Counts a timer that has not waited as a user, until release().
-    void enroll() noexcept {
+    /// Counts timers that have not waited, and limits, as users until release() or leave().
+    void enroll(unsigned users = 1) noexcept {
         const std::scoped_lock lock(mutex_);
-        ++users_;
+        users_ += users;
     }
 
     /// The service is being destroyed.
@@ -464,6 +464,7 @@ private:
     using base::overflowed_;
     using base::runners_;
     using base::settle;
+    using base::settle_due;
     using base::settle_outside;
     using base::users_;
     using base::waits_;
@@ -485,7 +486,7 @@ private:
                 overflow(timer, due.due);
                 (void)finish(timer_event_kind::cancelled, timer, files_.refusal(),
                              wait_ending::early);
-                return settle_outside(out);
+                return settle_due(out);
             }
             expire_overflowed(place, out);
         }
@@ -573,7 +574,7 @@ private:
             return;
         overflow(*place.overflowed, place.overflowed->due);
         waits_.fall_due(*place.overflowed);
-        settle_outside(out);
+        settle_due(out);
     }
     /// Counts and notes that a full ring refused the armed waits of `timer`, or made them due.
     void overflow(const timer_core& timer, tick due) noexcept {

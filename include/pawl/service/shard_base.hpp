@@ -100,7 +100,7 @@ public:
             if (!out.claimed && out.fallen_due != 0)
                 runners_.claim_to_find_out(waits_.due(), out.todo.runners);
         }
-        who == looker::outside ? settle_outside(out.todo) : settle(out.todo);
+        who == looker::outside ? settle_due(out.todo) : settle(out.todo);
         return out;
     }
 
@@ -175,7 +175,7 @@ public:
                     count += finish(timer_event_kind::cancelled, *node, ec, how);
                 return true;
             },
-            [&] { settle_outside(todo); }, [&] { carry_out(std::exchange(todo, {})); });
+            [&] { settle_due(todo); }, [&] { carry_out(std::exchange(todo, {})); });
         return count;
     }
 
@@ -338,8 +338,8 @@ protected:
         if (attention_ != 0) [[unlikely]] {
             if (closed())
                 return;
-            if (must_tell_ && runners_.count() == 0)
-                runners_.claim_one_more(out.runners);
+            if (must_tell_) // units that are set aside come too late
+                runners_.claim(0, true, out.runners);
         }
         runners_.claim(waits_.due(), backlog_, out.runners);
         if (wakeup_.settle(active(), out))
@@ -353,6 +353,12 @@ protected:
         // only.
         if ((out.runners || (out.rest && !out.give_back)) && mutex_.held())
             wakeup_.enter(out);
+    }
+
+    /// settle_outside() after waits have become due.
+    void settle_due(commitment& out) noexcept {
+        runners_.claim_if_held(waits_.due(), out.runners);
+        settle_outside(out);
     }
 
     void drop_user(commitment& out) noexcept {

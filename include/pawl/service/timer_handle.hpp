@@ -291,12 +291,12 @@ private:
     }
 
     void start(dispatcher& d, wait_operation& op, unsigned users = 0) {
-        const deadline when = due();
         users += home_.used() ? 0U : 1U;
         home_.set_used(true);
-        // From here on the wait may complete in another thread, and its handler may destroy the
+        // Once the wait is filed it may complete in another thread, and its handler may destroy the
         // timer.
-        d.start(core_, op, when, users);
+        d.start(
+            core_, op, [this] { return due(); }, users);
     }
 
     std::size_t cancel(std::size_t limit) {

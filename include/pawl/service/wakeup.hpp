@@ -204,6 +204,8 @@ public:
         } catch (...) {
             if (found.claimed)
                 found.claimed->give_up_turn();
+            if (any_busy()) // try again: the clock may have thrown before all was collected
+                driver_.hurry();
             throw;
         }
         unit_ends();

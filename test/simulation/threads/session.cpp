@@ -5,9 +5,11 @@
 
 #include "simulation/report.hpp"
 #include "simulation/threads/arena.hpp"
+#include "simulation/threads/groups.hpp"
 #include "simulation/threads/intervals.hpp"
 #include "simulation/threads/ledger.hpp"
 #include "simulation/threads/limits.hpp"
+#include "simulation/threads/queues.hpp"
 #include "simulation/threads/streams.hpp"
 #include "simulation/threads/timers.hpp"
 
@@ -106,7 +108,7 @@ public:
 private:
     using places = std::vector<std::unique_ptr<place>>;
 
-    /// Limits, intervals and streams, and the services.
+    /// Limits, groups, intervals, streams and queues, and the services.
     void keep_company() {
         company c;
         c.hastens = expires_all_ || last_ == ending::expire_all;
@@ -122,10 +124,14 @@ private:
             intervals_.emplace(c);
         if (random_.one_in(3))
             streams_.emplace(c);
+        if (random_.one_in(3))
+            groups_.emplace(c);
+        if (random_.one_in(3))
+            queues_.emplace(c);
         for (const auto& a : arenas_) {
             for (const sort s : types_)
                 make_service(s, a->context(), a->options);
-            if ((limits_ || intervals_ || streams_) &&
+            if ((limits_ || intervals_ || streams_ || groups_ || queues_) &&
                 std::find(types_.begin(), types_.end(), sort::steady) == types_.end())
                 make_service(sort::steady, a->context(), a->options);
         }
@@ -135,7 +141,8 @@ private:
         static constexpr std::array ends{"expiry", "cancel", "destroy", "expire_all", "abandon"};
         about = std::string("ends with ") + ends[static_cast<std::size_t>(last_)] +
                 (limits_ ? ", limits" : "") + (intervals_ ? ", intervals" : "") +
-                (streams_ ? ", streams" : "") + (expires_all_ ? ", expire_all" : "") +
+                (streams_ ? ", streams" : "") + (groups_ ? ", groups" : "") +
+                (queues_ ? ", queues" : "") + (expires_all_ ? ", expire_all" : "") +
                 (stops_ ? ", stop" : "") + ", types";
         for (const sort s : types_)
             about += std::string(" ") + names[static_cast<std::size_t>(s)];
@@ -245,6 +252,10 @@ private:
             return intervals_->operate(random, *any_of(random, arenas_));
         if (streams_ && random.one_in(4))
             return streams_->operate(random, *any_of(random, arenas_));
+        if (groups_ && random.one_in(4))
+            return groups_->operate(random, *any_of(random, arenas_));
+        if (queues_ && random.one_in(4))
+            return queues_->operate(random, *any_of(random, arenas_));
         if (expires_all_ && random.one_in(40))
             return expire_all(*any_of(random, arenas_), &any_of(random, types_));
         place& p = *any_of(random, among);
@@ -464,6 +475,12 @@ private:
                             : last_ == ending::expiry  ? streams::ending::endless
                             : last_ == ending::destroy ? streams::ending::destroy
                                                        : streams::ending::close);
+        if (groups_)
+            groups_->close(last_ != ending::abandon && last_ != ending::expiry);
+        if (queues_)
+            queues_->close(last_ == ending::abandon  ? queues::ending::nothing
+                           : last_ == ending::expiry ? queues::ending::intervals
+                                                     : queues::ending::everything);
         for (const auto& a : arenas_) {
             if (last_ == ending::expire_all)
                 expire_all(*a, nullptr);
@@ -499,6 +516,10 @@ private:
             streams_->leave();
         if (intervals_)
             intervals_->leave();
+        if (groups_)
+            groups_->leave();
+        if (queues_)
+            queues_->leave();
         a.native = nullptr;
         a.strand.reset();
         a.io.reset();
@@ -561,6 +582,16 @@ private:
             all.waits += t.operations;
             perhaps += t.streams * hastenings_.load(); // each has one wait, without a handler
         }
+        if (groups_) {
+            const groups::totals t = groups_->check();
+            all.waits += t.members;
+            perhaps += 2 * t.members + t.drains * hastenings_.load();
+        }
+        if (queues_) {
+            const std::size_t n = queues_->check();
+            all.waits += n;
+            perhaps += n;
+        }
         for (const auto& l : ledgers_) {
             const ledger::totals t = l->check(settings_);
             all.waits += t.waits;
@@ -587,6 +618,8 @@ private:
     std::vector<std::unique_ptr<ledger>> ledgers_; // their signals outlive all contexts
     std::optional<limits> limits_;                 // the same
     std::optional<streams> streams_;               // the same
+    std::optional<groups> groups_;                 // the same
+    std::optional<queues> queues_;                 // the same
     std::vector<std::unique_ptr<arena>> arenas_;
     std::optional<intervals> intervals_;
     places shared_;
