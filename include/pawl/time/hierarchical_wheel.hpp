@@ -321,13 +321,17 @@ private:
     /// Files an unlinked node where it belongs now.
     /// @param number becomes its sequence
     void file(timer_node& node, std::uint64_t number) noexcept {
+        if (node.due > now() && node.due != tick::never()) [[likely]]
+            file_in_time(node, node.due.count(), number);
+        else
+            file_elsewhere(node, number);
+    }
+
+    // Out of line, which keeps file() short.
+    PAWL_DETAIL_NOINLINE void file_elsewhere(timer_node& node, std::uint64_t number) noexcept {
         if (node.due > now()) {
-            if (node.due == tick::never()) {
-                name(node, sets_.parked_slot(), number);
-                parked_.push(node, number);
-            } else {
-                file_in_time(node, node.due.count(), number);
-            }
+            name(node, sets_.parked_slot(), number);
+            parked_.push(node, number);
         } else if (stage_.is_open()) {
             const slot_type slot = stage_.slot_of(stage_.key(number));
             name(node, sets_.parked_slot() + 1 + slot, number);
