@@ -447,4 +447,23 @@ PAWL_TYPED_CASE(P6_P10_expire_all_files_what_a_set_back_left_one_batch_under_one
     }
 }
 
+// Each expires_after() in the handler of a timer is one.
+BOOST_AUTO_TEST_CASE(P8_a_cancel_of_nothing_takes_no_lock) {
+    std::thread([] {}).join(); // locks are taken from here on
+    asio::io_context context;
+    manual_timer timer(context, 10ms);
+    std::size_t ended = 0;
+    timer.async_wait([&](error_code) { ++ended; });
+    BOOST_REQUIRE_EQUAL(timer.cancel(), one);
+    poll(context);
+    BOOST_REQUIRE_EQUAL(ended, one);
+    const std::size_t before = counted_locks::taken;
+
+    BOOST_CHECK_EQUAL(timer.cancel(), none);
+    BOOST_CHECK_EQUAL(timer.cancel_one(), none);
+    BOOST_CHECK_EQUAL(timer.expires_after(20ms), none);
+
+    BOOST_CHECK_EQUAL(counted_locks::taken, before);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

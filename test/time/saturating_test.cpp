@@ -75,3 +75,14 @@ BOOST_AUTO_TEST_CASE(a_difference_stops_at_the_ends_of_the_range) {
                               within_range(wide{a} - b));
     }
 }
+
+BOOST_AUTO_TEST_CASE(a_duration_in_a_finer_unit_stops_at_the_ends_of_the_range) {
+    constexpr std::int64_t unit = 1'000'000'000;
+    for (const auto count : counts) {
+        for (const auto s : {count, count / unit - 1, count / unit, count / unit + 1})
+            BOOST_CHECK_EQUAL(
+                pawl::detail::saturating_cast<duration>(std::chrono::duration<std::int64_t>(s))
+                    .count(),
+                within_range(wide{s} * unit));
+    }
+}

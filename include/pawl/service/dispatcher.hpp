@@ -143,7 +143,9 @@ public:
             release();
             return;
         }
-        carry_out(started.todo, [&] {
+        if (started.todo.empty()) [[likely]]
+            return;
+        arm_and_go_on(started.todo, [&] {
             // Without a wake-up the wait must not stay. If another thread has taken it in the
             // meantime, all is well. The timer still exists: only the first arming by this service
             // can run out of memory, and no wait completes before that.
@@ -180,7 +182,9 @@ public:
                 throw boost::system::system_error(boost::asio::error::no_buffer_space,
                                                   "pawl: the ring of the new delay is full");
         }
-        carry_out(todo, [&] {
+        if (todo.empty()) [[likely]]
+            return count;
+        arm_and_go_on(todo, [&] {
             // The driver is still set for the old deadline. Waits that were due become due again.
             auto again = shard_.rearm(timer, old()).todo;
             carry_out(again);
@@ -418,32 +422,48 @@ private:
     void turn(runner_token* token) {
         const auto unit = shard_.run_unit();
         turn_end end(*this, token);
-        for (unsigned n = 1;; ++n) {
-            if (shard_.turns_count()) [[unlikely]]
-                begin_watched_turn();
-            auto taken = shard_.take(token, n == per_turn_, false, n == 1);
-            if (taken.behind) {
-                if (const auto found = collect(current_tick(), looker::covered); found.todo.arm)
-                    wakeup_.arm(found.todo.wake);
-                taken = shard_.take(token, n == per_turn_, true, n == 1);
-            }
-            if (taken.retired) {
-                end.dismiss();
-                carry_out(taken.todo);
-                wakeup_.unit_ends();
-            } else {
-                end.in_turn = true;
-                carry_out(taken.todo);
-            }
-            if (taken.op) {
-                if (taken.op->direct())
-                    taken.op->complete();
-                else
-                    taken.op->hand_over(*this);
-            }
-            if (taken.retired || stopped())
-                return;
+        if (!run_wait(token, per_turn_ == 1, true, end))
+            rest_of_turn(token, end);
+    }
+
+    // Out of line, which keeps the usual turn of one wait short.
+    PAWL_DETAIL_NOINLINE void rest_of_turn(runner_token* token, turn_end& end) {
+        for (unsigned n = 2; !stopped() && !run_wait(token, n == per_turn_, false, end); ++n) {
         }
+    }
+
+    /// Runs a wait of a turn.
+    /// @return true if it was the last one.
+    PAWL_DETAIL_ALWAYS_INLINE bool run_wait(runner_token* token, bool last, bool first,
+                                            turn_end& end) {
+        if (shard_.turns_count()) [[unlikely]]
+            begin_watched_turn();
+        auto taken = shard_.take(token, last, false, first);
+        if (taken.behind) [[unlikely]]
+            taken = catch_up(token, last, first);
+        if (taken.retired) {
+            end.dismiss();
+            carry_out(taken.todo);
+            wakeup_.unit_ends();
+        } else {
+            end.in_turn = true;
+            carry_out(taken.todo);
+        }
+        if (taken.op) {
+            if (taken.op->direct())
+                taken.op->complete();
+            else
+                taken.op->hand_over(*this);
+        }
+        return taken.retired;
+    }
+
+    /// Collects, then takes a wait.
+    PAWL_DETAIL_NOINLINE typename shard::taken catch_up(runner_token* token, bool last,
+                                                        bool first) {
+        if (const auto found = collect(current_tick(), looker::covered); found.todo.arm)
+            wakeup_.arm(found.todo.wake);
+        return shard_.take(token, last, true, first);
     }
 
     /// Whether the handler has stopped the context.
@@ -479,12 +499,7 @@ private:
 
     /// @param no_memory called if the driver cannot be set; returns whether to rethrow.
     template <class NoMemory>
-    PAWL_DETAIL_ALWAYS_INLINE void carry_out(commitment& todo, NoMemory no_memory) {
-        if (!todo.empty()) [[unlikely]]
-            arm_and_go_on(todo, no_memory);
-    }
-    template <class NoMemory>
-    PAWL_DETAIL_NOINLINE void arm_and_go_on(commitment& todo, NoMemory& no_memory) {
+    PAWL_DETAIL_NOINLINE void arm_and_go_on(commitment& todo, const NoMemory& no_memory) {
         go_on(todo);
         if (!todo.arm)
             return;

@@ -82,14 +82,12 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
     /// Whether `waits` entries fit in any case. The first segment may be partly used up.
-    [[nodiscard]] bool has_room_for(std::size_t waits) const noexcept {
-        return waits <= (segments_ - 1) * length || (segments_ == 1 && waits <= length);
-    }
+    [[nodiscard]] bool has_room_for(std::size_t waits) const noexcept { return waits <= room_; }
 
     /// Takes ownership.
     void add_room(segment& s) noexcept {
         append(s);
-        ++segments_;
+        room_ = segments_++ * length;
     }
 
     /// @pre there is room.
@@ -148,6 +146,7 @@ private:
     segment* tail_; ///< the segment that is being filled
     segment* last_; ///< end of the chain; segments after the tail are empty
     std::size_t segments_ = 1;
+    std::size_t room_ = length; ///< a lone segment cannot be partly used up: it is circular
     std::size_t size_ = 0;
 };
 

@@ -43,8 +43,8 @@ class optional_mutex {
 public:
     explicit optional_mutex(bool enabled) noexcept : enabled_(enabled) {}
 
-    void lock() {
-        if (!enabled_) {
+    PAWL_DETAIL_ALWAYS_INLINE void lock() {
+        if (!enabled_) [[unlikely]] {
             check();
         } else if (!single_threaded()) {
             mutex_.lock();
@@ -100,6 +100,18 @@ private:
     const bool enabled_;
     bool locked_ = false;                    ///< whether unlock() must unlock mutex_; guarded by it
     std::atomic<const void*> runs_{nullptr}; ///< the thread in a unit(), if disabled
+};
+
+/// Locks a mutex for its lifetime. A std::scoped_lock that g++ inlines, too.
+template <class Mutex>
+class locked {
+public:
+    PAWL_DETAIL_ALWAYS_INLINE explicit locked(Mutex& m) : mutex_(m) { m.lock(); }
+    locked& operator=(locked&&) = delete;
+    PAWL_DETAIL_ALWAYS_INLINE ~locked() { mutex_.unlock(); }
+
+private:
+    Mutex& mutex_;
 };
 
 /// Unlocks a mutex for its lifetime.

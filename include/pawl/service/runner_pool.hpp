@@ -30,6 +30,7 @@
 #ifndef PAWL_SERVICE_RUNNER_POOL_HPP
 #define PAWL_SERVICE_RUNNER_POOL_HPP
 
+#include <pawl/service/optional_mutex.hpp>
 #include <pawl/service/runner_token.hpp>
 
 #include <pawl/config.hpp>
@@ -168,8 +169,8 @@ private:
     /// A thread, and the innermost call by which it runs a context, or null.
     struct frame {
         static frame here() noexcept {
-            static thread_local const char thread = 0; // its address identifies the thread
-            return {&thread, boost::asio::detail::thread_context::top_of_thread_call_stack()};
+            // Asio has no public name for such a call.
+            return {this_thread(), boost::asio::detail::thread_context::top_of_thread_call_stack()};
         }
 
         const void* thread = nullptr;

@@ -120,7 +120,7 @@ public:
     /// @return true if the caller owns the wait again; false if it has become due.
     [[nodiscard]] result<bool> withdraw(const timer_core& timer, wait_operation& op) noexcept {
         result<bool> out;
-        const std::scoped_lock lock(mutex_);
+        const locked lock(mutex_);
         out.value = waits_.withdraw(timer, op);
         if (attention_ != 0 && out.value) [[unlikely]]
             note({timer_event_kind::cancelled, &timer, timer.due});
@@ -133,9 +133,8 @@ public:
     /// @return true if nothing here points at the wait any more; false if its carrier will come.
     [[nodiscard]] result<bool> withdraw(wait_operation& op, bool leaves = false) noexcept {
         result<bool> out;
-        const std::scoped_lock lock(mutex_);
-        out.value = withdraw_noted(op);
-        settle_outside(out.todo);
+        const locked lock(mutex_);
+        out.value = withdraw_noted(op, out.todo);
         if (leaves)
             drop_user(out.todo);
         return out;
@@ -145,9 +144,8 @@ public:
     /// @return as withdraw().
     [[nodiscard]] result<bool> leave(timer_core& timer, wait_operation& op) noexcept {
         result<bool> out;
-        const std::scoped_lock lock(mutex_);
-        out.value = withdraw_noted(op);
-        settle_outside(out.todo);
+        const locked lock(mutex_);
+        out.value = withdraw_noted(op, out.todo);
         release_locked(timer, out.todo);
         return out;
     }
@@ -156,24 +154,26 @@ public:
     /// @return how many.
     [[nodiscard]] result<std::size_t> cancel(timer_core& timer, std::size_t limit) noexcept {
         result<std::size_t> out;
-        const std::scoped_lock lock(mutex_);
+        const locked lock(mutex_);
         out.value = waits_.cancel(timer, limit);
-        if (attention_ != 0) [[unlikely]]
-            note({timer_event_kind::cancelled, &timer, timer.due, out.value});
-        settle_due(out.todo);
+        if (out.value != 0) {
+            if (attention_ != 0) [[unlikely]]
+                note({timer_event_kind::cancelled, &timer, timer.due, out.value});
+            settle_cancelled(out.todo);
+        }
         return out;
     }
 
     /// Cancels the wait of a cancellation slot, if it still exists.
     commitment cancel(slot_link& link) noexcept {
         commitment out;
-        const std::scoped_lock lock(mutex_);
+        const locked lock(mutex_);
         wait_operation* op = link.operation();
         if (op && op->state.pending()) {
             if (attention_ != 0) [[unlikely]]
                 note({timer_event_kind::cancelled, &op->timer(), op->timer().due});
             waits_.cancel(*op, wait_ledger::aborted());
-            settle_due(out);
+            settle_cancelled(out);
         }
         return out;
     }
@@ -181,7 +181,7 @@ public:
     /// The handler in a cancellation slot is being destroyed.
     commitment forget(slot_link& link) noexcept {
         commitment out;
-        const std::scoped_lock lock(mutex_);
+        const locked lock(mutex_);
         if (link.operation())
             link.unlink();
         drop_user(out);
@@ -216,20 +216,20 @@ public:
 
     /// Whether the driver ought to have woken up before `now`.
     [[nodiscard]] bool passed(tick now) noexcept {
-        const std::scoped_lock lock(mutex_);
+        const locked lock(mutex_);
         return !closed() && wakeup_.passed(now);
     }
 
     /// The driver could not be set: the next start will try again.
     void arm_failed() noexcept {
-        const std::scoped_lock lock(mutex_);
+        const locked lock(mutex_);
         wakeup_.will_not_look();
     }
 
     /// The pinned caller has set the driver, or failed to.
     commitment unpin() noexcept {
         commitment out;
-        const std::scoped_lock lock(mutex_);
+        const locked lock(mutex_);
         wakeup_.unpin();
         settle_outside(out);
         return out;
@@ -237,7 +237,7 @@ public:
 
     /// Moves the place and the waits of `from` to `to`, which has none.
     void move(timer_core& from, timer_core& to) noexcept {
-        const std::scoped_lock lock(mutex_);
+        const locked lock(mutex_);
         if (attention_ != 0) [[unlikely]]
             note_move(from, to);
         files_.backend().move_node(from, to);
@@ -249,7 +249,7 @@ public:
     /// The timer is being destroyed, and has no waits.
     commitment release(timer_core& timer) noexcept {
         commitment out;
-        const std::scoped_lock lock(mutex_);
+        const locked lock(mutex_);
         PAWL_ASSERT(!timer.newest());
         release_locked(timer, out);
         return out;
@@ -273,7 +273,7 @@ public:
                                                        bool up_to_date,
                                                        bool first = true) noexcept {
         taken out;
-        const std::scoped_lock lock(mutex_);
+        const locked lock(mutex_);
         if (first && !up_to_date && token) {
             if (runners_.begin(*token)) [[unlikely]] {
                 retire_locked(token, out.todo);
@@ -311,7 +311,7 @@ public:
     /// @param in_turn after a handler in the middle of its turn.
     commitment retire(runner_token* token, bool in_turn) noexcept {
         commitment out;
-        const std::scoped_lock lock(mutex_);
+        const locked lock(mutex_);
         if (in_turn)
             runners_.rely_on();
         retire_locked(token, out);
@@ -320,7 +320,7 @@ public:
 
     /// Gives back a runner that will not be queued: the driver comes instead.
     void unclaim(runner_token& token) noexcept {
-        const std::scoped_lock lock(mutex_);
+        const locked lock(mutex_);
         (void)runners_.begin(token);
         runners_.retire(&token);
     }
@@ -335,20 +335,20 @@ public:
 
     /// Whether all threads that carry out commitments of this shard have finished.
     [[nodiscard]] bool all_have_left() noexcept {
-        const std::scoped_lock lock(mutex_);
+        const locked lock(mutex_);
         return wakeup_.all_have_left();
     }
 
     /// The context can be told of work from now on.
     void count_work() noexcept {
-        const std::scoped_lock lock(mutex_);
+        const locked lock(mutex_);
         wakeup_.count();
     }
 
     /// The shard is closed and empty.
     /// @return wakeup_state::end()
     [[nodiscard]] bool end_work() noexcept {
-        const std::scoped_lock lock(mutex_);
+        const locked lock(mutex_);
         return wakeup_.end();
     }
 
@@ -359,7 +359,7 @@ public:
     /// wait_host::arrive()
     [[nodiscard]] result<bool> arrive(wait_operation& op) noexcept {
         result<bool> out;
-        const std::scoped_lock lock(mutex_);
+        const locked lock(mutex_);
         out.value = waits_.arrive(op);
         if (out.value) {
             note_arrival(op, timer_event_kind::started, out.todo);
@@ -373,7 +373,7 @@ public:
     /// @return false if the caller owns the wait.
     [[nodiscard]] result<bool> park(wait_operation& op, timer_event_kind what) noexcept {
         result<bool> out;
-        const std::scoped_lock lock(mutex_);
+        const locked lock(mutex_);
         out.value = !waits_.arrive_or_park(op);
         if (!out.value)
             note_arrival(op, what, out.todo);
@@ -384,7 +384,7 @@ public:
     /// wait_host::arrive_or_park()
     [[nodiscard]] result<bool> arrive_or_park(wait_operation& op) noexcept {
         result<bool> out;
-        const std::scoped_lock lock(mutex_);
+        const locked lock(mutex_);
         out.value = waits_.arrive_or_park(op) != nullptr;
         if (out.value)
             note_arrival(op, timer_event_kind::started, out.todo);
@@ -395,14 +395,14 @@ public:
 
     /// Counts timers that have not waited, and limits, as users until release() or leave().
     void enroll(unsigned users = 1) noexcept {
-        const std::scoped_lock lock(mutex_);
+        const locked lock(mutex_);
         users_ += users;
     }
 
     /// The service is being destroyed.
     commitment release() noexcept {
         commitment out;
-        const std::scoped_lock lock(mutex_);
+        const locked lock(mutex_);
         drop_user(out);
         return out;
     }
@@ -412,24 +412,24 @@ public:
     /// Waits that are due or cancelled and whose handlers have not begun, excluding those handed
     /// over. O(1) for each.
     [[nodiscard]] std::size_t due_count() noexcept {
-        const std::scoped_lock lock(mutex_);
+        const locked lock(mutex_);
         return waits_.ready();
     }
 
     [[nodiscard]] std::size_t armed_count() noexcept {
-        const std::scoped_lock lock(mutex_);
+        const locked lock(mutex_);
         return waits_.armed();
     }
 
     /// A lower bound of the next tick at which anything is due.
     [[nodiscard]] tick next_wake() noexcept {
-        const std::scoped_lock lock(mutex_);
+        const locked lock(mutex_);
         return waits_.armed() != 0 ? files_.backend().next_wake() : tick::never();
     }
 
     /// @throws std::logic_error if an invariant does not hold.
     void invariant() {
-        const std::scoped_lock lock(mutex_);
+        const locked lock(mutex_);
         files_.backend().invariant();
         const time::detail::invariant_check require{"shard"};
         require(closed() || !runners_.wants_more(waits_.due(), backlog_),
@@ -464,8 +464,10 @@ private:
     using base::overflowed_;
     using base::runners_;
     using base::settle;
+    using base::settle_cancelled;
     using base::settle_due;
     using base::settle_outside;
+    using base::settle_outside_now;
     using base::users_;
     using base::waits_;
     using base::wakeup_;
@@ -593,10 +595,14 @@ private:
     }
 
     /// withdraw() of a held wait.
-    [[nodiscard]] bool withdraw_noted(wait_operation& op) noexcept {
+    [[nodiscard]] bool withdraw_noted(wait_operation& op, commitment& todo) noexcept {
         if (attention_ != 0 && op.state.pending()) [[unlikely]]
             note({timer_event_kind::cancelled, &op.timer(), op.timer().due});
-        return waits_.withdraw(op);
+        const bool silent = waits_.withdraw(op);
+        // Nothing becomes due by a silent end.
+        if (!silent || waits_.armed() == 0 || attention_ != 0) [[unlikely]]
+            settle_outside_now(todo);
+        return silent;
     }
 
     /// A turn has taken a wait, or none.

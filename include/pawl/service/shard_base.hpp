@@ -100,7 +100,7 @@ public:
             if (!out.claimed && out.fallen_due != 0)
                 runners_.claim_to_find_out(waits_.due(), out.todo.runners);
         }
-        who == looker::outside ? settle_due(out.todo) : settle(out.todo);
+        who == looker::outside ? settle_due(out.todo) : settle_now(out.todo);
         return out;
     }
 
@@ -334,7 +334,19 @@ protected:
     }
 
     /// Waits, a runner or a pin may have ended: claims runners, or lets the shard go quiet.
-    void settle(commitment& out) noexcept {
+    /// @pre the shard is busy.
+    PAWL_DETAIL_ALWAYS_INLINE void settle(commitment& out) noexcept {
+        if (!settled()) [[unlikely]]
+            settle_now(out);
+    }
+
+    /// Whether the shard may stay as it is.
+    [[nodiscard]] PAWL_DETAIL_ALWAYS_INLINE bool settled() const noexcept {
+        return attention_ == 0 && active() && !runners_.wants_more(waits_.due(), backlog_);
+    }
+
+    /// settle(), also for a shard that may be quiet.
+    PAWL_DETAIL_NOINLINE void settle_now(commitment& out) noexcept {
         if (attention_ != 0) [[unlikely]] {
             if (closed())
                 return;
@@ -347,8 +359,12 @@ protected:
     }
 
     /// settle() for a thread that may be outside a unit.
-    void settle_outside(commitment& out) noexcept {
-        settle(out);
+    PAWL_DETAIL_ALWAYS_INLINE void settle_outside(commitment& out) noexcept {
+        if (!settled()) [[unlikely]]
+            settle_outside_now(out);
+    }
+    PAWL_DETAIL_NOINLINE void settle_outside_now(commitment& out) noexcept {
+        settle_now(out);
         // Without a lock no other thread can end the context meanwhile. Work is given back in units
         // only.
         if ((out.runners || (out.rest && !out.give_back)) && mutex_.held())
@@ -358,12 +374,27 @@ protected:
     /// settle_outside() after waits have become due.
     void settle_due(commitment& out) noexcept {
         runners_.claim_if_held(waits_.due(), out.runners);
-        settle_outside(out);
+        settle_outside_now(out);
+    }
+
+    /// settle_outside() after waits were cancelled: nearly always there is a runner to claim.
+    void settle_cancelled(commitment& out) noexcept {
+        runners_.claim_if_held(waits_.due(), out.runners);
+        if (attention_ == 0) [[likely]] {
+            runners_.claim(waits_.due(), backlog_, out.runners);
+            if (active()) [[likely]] { // if not, their carriers are on other executors
+                if (out.runners && mutex_.held())
+                    wakeup_.enter(out);
+                return;
+            }
+        }
+        settle_outside_now(out);
     }
 
     void drop_user(commitment& out) noexcept {
         PAWL_ASSERT(users_ != 0);
-        out.last = --users_ == 0;
+        if (--users_ == 0) [[unlikely]]
+            out.last = true;
     }
 
     [[nodiscard]] bool closed() const noexcept { return (attention_ & is_closed) != 0; }

@@ -12,7 +12,7 @@
 ///   side, under the shard's lock.
 ///
 /// Cost
-///   56 bytes. A timer that never waited takes no lock.
+///   56 bytes. A timer that never waited takes no lock, nor does a cancel of nothing.
 #ifndef PAWL_SERVICE_TIMER_HANDLE_HPP
 #define PAWL_SERVICE_TIMER_HANDLE_HPP
 
@@ -30,7 +30,6 @@
 
 #include <boost/asio/associated_executor.hpp>
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -40,49 +39,6 @@
 #include <utility>
 
 namespace pawl::detail {
-
-#if !PAWL_DETAIL_ATOMIC_BUILTINS && !defined(__cpp_lib_atomic_ref)
-#error "Pawl needs std::atomic_ref: use a newer standard library."
-#endif
-
-/// A word that one thread writes and reads freely, while others may load() it. relaxed: it guards
-/// no data. Not shared if T is larger than a word, or aligned to less than its size.
-template <class T>
-class shared_word {
-    static constexpr bool one_word =
-        std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(void*) && alignof(T) == sizeof(T);
-
-public:
-    explicit shared_word(const T& word) noexcept : word_(const_cast<T&>(word)) {}
-
-    [[nodiscard]] T load() const noexcept {
-        if constexpr (!one_word) {
-            return word_;
-        } else {
-#if PAWL_DETAIL_ATOMIC_BUILTINS
-            T value;
-            __atomic_load(&word_, &value, __ATOMIC_RELAXED);
-            return value;
-#else
-            return std::atomic_ref<T>(word_).load(std::memory_order_relaxed);
-#endif
-        }
-    }
-    void store(T value) const noexcept {
-        if constexpr (!one_word) {
-            word_ = value;
-        } else {
-#if PAWL_DETAIL_ATOMIC_BUILTINS
-            __atomic_store(&word_, &value, __ATOMIC_RELAXED);
-#else
-            std::atomic_ref<T>(word_).store(value, std::memory_order_relaxed);
-#endif
-        }
-    }
-
-private:
-    T& word_;
-};
 
 template <class Clock, class WaitTraits>
 class timer_handle {
@@ -103,7 +59,8 @@ public:
     timer_handle(const Executor& ex, bool native)
         : home_(service_cache<service>::find(context_of(ex))) {
         home_.get().attach(ex);
-        home_.set_native(native);
+        if (native)
+            home_.set_native(true);
     }
     template <class Executor>
     explicit timer_handle(const Executor& ex) : timer_handle(ex, false) {
@@ -146,6 +103,10 @@ public:
         prefetch_waits();
         return restart(within(min, max));
     }
+
+    /// The same for a timer that has never waited.
+    void begin_at(const time_point& t) { set(at(t)); }
+    void begin_after(const duration& d) { set(after(d)); }
 
     std::size_t rearm_at(const time_point& t) { return rearm(at(t)); }
     std::size_t rearm_after(const duration& d) { return rearm(after(d)); }
@@ -301,7 +262,7 @@ private:
 
     std::size_t cancel(std::size_t limit) {
         dispatcher* const d = home_.get_if_used();
-        return d ? d->cancel(core_, limit) : 0;
+        return d && core_.waited_on() ? d->cancel(core_, limit) : 0;
     }
 
     /// Prefetches what a cancel needs in addition to prefetch_timer().

@@ -65,12 +65,13 @@ struct [[nodiscard]] commitment {
 
     runner_token* runners = nullptr; ///< queue these, linked by `next`
     time::tick wake = time::tick::never();
-    bool arm = false;       ///< set the driver for `wake`
-    bool pinned = false;    ///< after that, even if it failed, call shard::unpin()
-    bool rest = false;      ///< the shard is quiet: see wakeup::rest()
-    bool give_back = false; ///< the context counts work for it
-    bool entered = false;   ///< after `runners` and `rest`, call wakeup_state::leave()
-    bool last = false;      ///< the last user has left: delete the shard
+    // Bits, so that empty() tests all of them at once.
+    bool arm : 1 = false;       ///< set the driver for `wake`
+    bool rest : 1 = false;      ///< the shard is quiet: see wakeup::rest()
+    bool last : 1 = false;      ///< the last user has left: delete the shard
+    bool pinned : 1 = false;    ///< once the driver is set, or cannot be, call shard::unpin()
+    bool give_back : 1 = false; ///< with `rest`: the context counts work for the shard
+    bool entered : 1 = false;   ///< after `runners` and `rest`, call wakeup_state::leave()
 };
 
 /// What the shard asks of its context, under its lock. Must not block or call user code.

@@ -60,6 +60,20 @@ public:
     /// How many epochs the wheel and its sets use.
     [[nodiscard]] std::uint32_t used() const noexcept { return epochs_.used(); }
 
+    /// The pool has lists for fewer nodes than this, in the wheel and its sets together (lent-list
+    /// invariant of hierarchical_wheel.hpp).
+    [[nodiscard]] std::size_t room() const noexcept { return room_; }
+    /// The same with `more` sets.
+    [[nodiscard]] std::size_t room_with(std::uint32_t more) const noexcept {
+        const std::uint32_t lists = pool_.size();
+        // The parked nodes are a list of their own.
+        const std::uint32_t most = (slots_ - 1) * std::min(used() + more, most_);
+        return most <= lists ? ~std::size_t{0} : lists;
+    }
+    /// The pool has grown.
+    // Kept, since each start asks for it.
+    void count_room() noexcept { room_ = room_with(0); }
+
     /// Moves all nodes of a wheel to an empty set.
     void take(set& to, digit_slots<>& time, tick_sorter& stage, striped_list& parked) noexcept;
 
@@ -78,6 +92,7 @@ private:
     std::uint32_t slots_;
     std::uint32_t most_;
     std::uint32_t base_ = 0; ///< epochs_.present() * slots_
+    std::size_t room_ = 0;
     epochs epochs_;
     set* sets_ = nullptr; ///< those with an epoch
 };
@@ -138,6 +153,7 @@ inline void detached_sets::take(set& to, digit_slots<>& time, tick_sorter& stage
         stage.swap_slots(to.stage_);
         to.base_ = std::exchange(base_, epochs_.present() * slots_);
         to.next_ = std::exchange(sets_, &to);
+        count_room();
         return;
     }
     to.parked_.for_each(
@@ -169,6 +185,7 @@ inline void detached_sets::give_epoch_back(set& drained) noexcept {
         at = &(*at)->next_;
     }
     *at = drained.next_;
+    count_room();
 }
 
 } // namespace pawl::time::detail

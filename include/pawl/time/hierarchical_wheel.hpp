@@ -129,15 +129,20 @@ public:
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
 
     /// Whether `nodes` nodes may be filed, here and in detached sets together.
-    [[nodiscard]] bool has_room_for(std::size_t nodes) const noexcept { return has_room(nodes, 0); }
+    [[nodiscard]] bool has_room_for(std::size_t nodes) const noexcept {
+        return nodes < sets_.room();
+    }
     /// Whether `nodes` nodes may be filed after detach_all().
     [[nodiscard]] bool has_room_to_detach(std::size_t nodes) const noexcept {
-        return has_room(nodes, 1);
+        return nodes < sets_.room_with(1);
     }
     /// The size of the next part for add_room().
     [[nodiscard]] std::size_t next_room_part() const noexcept { return pool_.next_part(); }
     /// Takes over a part. Does nothing if another part was added since the size was read.
-    void add_room(room_part& part) noexcept { pool_.add(part); }
+    void add_room(room_part& part) noexcept {
+        pool_.add(part);
+        sets_.count_room();
+    }
 
     /// Allocates until has_room_for(nodes).
     /// @throws std::bad_alloc
@@ -306,15 +311,6 @@ private:
         PAWL_ASSERT(pool_.size() > before);
     }
 
-    /// Whether there are lists for `nodes` nodes in the wheel, its sets, and `more` sets (lent-list
-    /// invariant).
-    [[nodiscard]] bool has_room(std::size_t nodes, std::uint32_t more) const noexcept {
-        const std::uint32_t lists = pool_.size();
-        // parked_ is a list of its own
-        return nodes < lists ||
-               (sets_.slots() - 1) * std::min(sets_.used() + more, sets_.most()) <= lists;
-    }
-
     [[nodiscard]] slot_type cascade() const noexcept { return time_.entered(); }
     void name(timer_node& node, std::uint32_t slot, std::uint64_t number) noexcept {
         node.set_order_and_slot(number, sets_.base() + slot);
@@ -328,13 +324,17 @@ private:
     /// Files an unlinked node where it belongs now.
     /// @param number becomes its sequence
     void file(timer_node& node, std::uint64_t number) noexcept {
+        if (node.due > now() && node.due != tick::never()) [[likely]]
+            file_in_time(node, node.due.count(), number);
+        else
+            file_elsewhere(node, number);
+    }
+
+    // Out of line, which keeps file() short.
+    PAWL_DETAIL_NOINLINE void file_elsewhere(timer_node& node, std::uint64_t number) noexcept {
         if (node.due > now()) {
-            if (node.due == tick::never()) {
-                name(node, sets_.parked_slot(), number);
-                parked_.push(node, number);
-            } else {
-                file_in_time(node, node.due.count(), number);
-            }
+            name(node, sets_.parked_slot(), number);
+            parked_.push(node, number);
         } else if (stage_.is_open()) {
             const slot_type slot = stage_.slot_of(stage_.key(number));
             name(node, sets_.parked_slot() + 1 + slot, number);

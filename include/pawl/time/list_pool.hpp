@@ -164,10 +164,8 @@ public:
 
     void push(list_pool& pool, slot_type slot, timer_node& node, std::uint64_t sequence) noexcept {
         list_pool::index& which = lists_[slot];
-        if (which == list_pool::none) {
-            which = pool.take();
-            occupied_.set(slot);
-        }
+        if (which == list_pool::none) [[unlikely]]
+            occupy(pool, slot);
         pool[which].push(node, sequence);
     }
 
@@ -210,7 +208,12 @@ public:
     }
 
 private:
-    void give_back(list_pool& pool, slot_type slot) noexcept {
+    // Out of line, as is give_back(): that keeps push() and erase() short.
+    PAWL_DETAIL_NOINLINE void occupy(list_pool& pool, slot_type slot) noexcept {
+        lists_[slot] = pool.take();
+        occupied_.set(slot);
+    }
+    PAWL_DETAIL_NOINLINE void give_back(list_pool& pool, slot_type slot) noexcept {
         pool.put(std::exchange(lists_[slot], list_pool::none));
         occupied_.reset(slot);
     }

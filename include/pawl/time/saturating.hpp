@@ -7,6 +7,9 @@
 #define PAWL_TIME_SATURATING_HPP
 
 #include <chrono>
+#include <cstdint>
+#include <ratio>
+#include <type_traits>
 
 namespace pawl::detail {
 
@@ -48,6 +51,17 @@ saturating_difference(std::chrono::time_point<Clock, Duration> a,
 /// `d` in another unit, rounded up and clamped to the range of that unit.
 template <class To, class Rep, class Period>
 [[nodiscard]] constexpr To saturating_cast(const std::chrono::duration<Rep, Period>& d) {
+    // The usual limits, `5s` in nanoseconds, become constants.
+    if constexpr (std::is_same_v<typename To::rep, std::int64_t> &&
+                  std::is_same_v<Rep, std::int64_t> &&
+                  std::ratio_divide<Period, typename To::period>::den == 1) {
+        using from = std::chrono::duration<Rep, Period>;
+        if (d > std::chrono::duration_cast<from>(To::max()))
+            return To::max();
+        if (d < std::chrono::duration_cast<from>(To::min()))
+            return To::min();
+        return d;
+    }
     // Compared as seconds, because the conversion between the units may overflow.
     using seconds = std::chrono::duration<double>;
     if (!(seconds(d) < seconds(To::max()))) // NaN, too

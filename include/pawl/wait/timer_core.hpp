@@ -10,7 +10,7 @@
 ///   timer share its expiry: the time structure files timers, not waits.
 ///
 /// Threads
-///   Guarded by the shard's lock.
+///   Guarded by the shard's lock, except waited_on().
 #ifndef PAWL_WAIT_TIMER_CORE_HPP
 #define PAWL_WAIT_TIMER_CORE_HPP
 
@@ -20,9 +20,57 @@
 
 #include <pawl/config.hpp>
 
+#include <type_traits>
 #include <utility>
 
+#if !PAWL_DETAIL_ATOMIC_BUILTINS
+#include <atomic>
+#endif
+
 namespace pawl::detail {
+
+#if !PAWL_DETAIL_ATOMIC_BUILTINS && !defined(__cpp_lib_atomic_ref)
+#error "Pawl needs std::atomic_ref: use a newer standard library."
+#endif
+
+/// A word that one thread writes and reads freely, while others may load() it. relaxed: it guards
+/// no data. Not shared if T is larger than a word, or aligned to less than its size.
+template <class T>
+class shared_word {
+    static constexpr bool one_word =
+        std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(void*) && alignof(T) == sizeof(T);
+
+public:
+    explicit shared_word(const T& word) noexcept : word_(const_cast<T&>(word)) {}
+
+    [[nodiscard]] T load() const noexcept {
+        if constexpr (!one_word) {
+            return word_;
+        } else {
+#if PAWL_DETAIL_ATOMIC_BUILTINS
+            T value;
+            __atomic_load(&word_, &value, __ATOMIC_RELAXED);
+            return value;
+#else
+            return std::atomic_ref<T>(word_).load(std::memory_order_relaxed);
+#endif
+        }
+    }
+    void store(T value) const noexcept {
+        if constexpr (!one_word) {
+            word_ = value;
+        } else {
+#if PAWL_DETAIL_ATOMIC_BUILTINS
+            __atomic_store(&word_, &value, __ATOMIC_RELAXED);
+#else
+            std::atomic_ref<T>(word_).store(value, std::memory_order_relaxed);
+#endif
+        }
+    }
+
+private:
+    T& word_;
+};
 
 class timer_core : public time::timer_node {
 public:
@@ -31,7 +79,10 @@ public:
     [[nodiscard]] wait_operation* oldest() const noexcept {
         return newest_ ? newest_->next : nullptr;
     }
-    void set_newest(wait_operation* op) noexcept { newest_ = op; }
+    void set_newest(wait_operation* op) noexcept { shared_word(newest_).store(op); }
+
+    /// Whether there are waits. May be called without the lock, by a thread that may cancel them.
+    [[nodiscard]] bool waited_on() const noexcept { return shared_word(newest_).load() != nullptr; }
 
     /// Appends a wait.
     void append(wait_operation& op) noexcept {
@@ -44,6 +95,8 @@ public:
     /// @pre it is one of the waits of this timer.
     void remove(wait_operation& op) noexcept {
         PAWL_ASSERT(newest_);
+        if (op.next == &op) [[likely]]
+            return set_newest(nullptr);
         wait_operation* before = newest_;
         while (before->next != &op) {
             before = before->next;
@@ -51,7 +104,7 @@ public:
         }
         before->next = op.next;
         if (newest_ == &op)
-            set_newest(before == &op ? nullptr : before);
+            set_newest(before);
     }
 
     /// Calls `f(wait_operation&)` for each wait, oldest first. `f` may remove its argument.
