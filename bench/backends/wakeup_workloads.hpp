@@ -19,7 +19,6 @@
 
 #include "../harness.hpp"
 
-#include <pawl/time/slack.hpp>
 #include <pawl/time/tick.hpp>
 
 #include <algorithm>

@@ -10,7 +10,7 @@
 #include <pawl/config.hpp>
 #include <pawl/timer_service.hpp> // its users set options
 
-#include <pawl/service/block_thread.hpp>
+#include <pawl/service/spin_mutex.hpp>
 #include <pawl/service/steady_clock.hpp>
 #include <pawl/service/timer_handle.hpp>
 

@@ -6,7 +6,7 @@
 
 #include <pawl/time/binary_wheel.hpp>
 
-#include <pawl/time/slack.hpp>
+#include <pawl/time/tick.hpp>
 
 #include "../service/counted_new.hpp"
 

@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-#include <pawl/time/slack.hpp>
+#include <pawl/time/tick.hpp>
 
 #include "../support/seed.hpp"
 

@@ -5,7 +5,7 @@
 //   The possible lives of function objects that own something: moves, copies, calls of several
 //   copies, and the end of all of them uncalled.
 
-#include <pawl/limit/deferred_call.hpp>
+#include <pawl/limit/post_result.hpp>
 #include <pawl/wait/claim.hpp>
 
 #define BOOST_TEST_MODULE claim

@@ -29,7 +29,7 @@ void note_violation(const char* what) noexcept {
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
-#include <pawl/wait/held_wait.hpp>
+#include <pawl/limit/limited_operation.hpp>
 #include <pawl/wait/slot_link.hpp>
 #include <pawl/wait/timer_core.hpp>
 #include <pawl/wait/wait_handler.hpp>

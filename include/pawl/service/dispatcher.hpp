@@ -23,10 +23,10 @@
 #ifndef PAWL_SERVICE_DISPATCHER_HPP
 #define PAWL_SERVICE_DISPATCHER_HPP
 
-#include <pawl/service/block_thread.hpp>
 #include <pawl/service/native_executor.hpp>
 #include <pawl/service/observer.hpp>
 #include <pawl/service/shard.hpp>
+#include <pawl/service/spin_mutex.hpp>
 #include <pawl/service/wait_ledger.hpp>
 
 #include <pawl/time/saturating.hpp>

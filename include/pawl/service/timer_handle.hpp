@@ -24,7 +24,7 @@
 
 #include <pawl/time/duration_text.hpp>
 #include <pawl/time/saturating.hpp>
-#include <pawl/time/slack.hpp>
+#include <pawl/time/tick.hpp>
 
 #include <pawl/config.hpp>
 

@@ -60,7 +60,6 @@
 #include <pawl/time/epochs.hpp>
 #include <pawl/time/geometry.hpp>
 #include <pawl/time/node_list.hpp>
-#include <pawl/time/start_sequence.hpp>
 #include <pawl/time/tick.hpp>
 #include <pawl/time/timer_node.hpp>
 

@@ -72,10 +72,8 @@
 #include <pawl/time/hierarchical_wheel_invariant.hpp>
 #include <pawl/time/list_pool.hpp>
 #include <pawl/time/node_list.hpp>
-#include <pawl/time/start_sequence.hpp>
 #include <pawl/time/striped_list.hpp>
 #include <pawl/time/tick.hpp>
-#include <pawl/time/tick_sorter.hpp>
 #include <pawl/time/timer_node.hpp>
 
 #include <algorithm>
