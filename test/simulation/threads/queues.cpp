@@ -252,6 +252,8 @@ void queues::leave() {
         if (!company_.abandoned)
             finish(*p);
         p->q.reset();
+        for (record& r : p->records)
+            r.timer = {}; // its executor may be a strand, which must not outlive its context
     }
 }
 
