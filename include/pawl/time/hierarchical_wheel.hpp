@@ -13,7 +13,7 @@
 ///
 ///       time     digit_slots keyed by due tick; its position is now(). The slot of the position on
 ///                level 0 is the present: all its nodes are due, unless re-armed since.
-///       stage    tick_sorter.hpp. Used only if more nodes are due at one tick than expire() has
+///       stage    tick_sorter. Used only if more nodes are due at one tick than expire() has
 ///                room for: unless they come in order, they are sorted here, in bounded steps,
 ///                instead of in `out` at once. While it is open, every node that becomes due at
 ///                now() goes here.
