@@ -487,9 +487,9 @@ private:
         timer_node** filled = end;
         from.walk(slot, count, [&](timer_node& node) {
             if (!ready(node)) {
-                [[maybe_unused]] const std::uint32_t before = node.slot();
+                [[maybe_unused]] const std::uint32_t old = node.slot();
                 file(node, starts_.of(node));
-                PAWL_ASSERT(node.slot() != before);
+                PAWL_ASSERT(node.slot() != old);
                 return;
             }
             node.next = nullptr;
