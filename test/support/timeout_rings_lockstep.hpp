@@ -196,9 +196,12 @@ private:
             return;
         }
         expect(!may_stay || t.number < q.detached, "could have stayed where it was", t.index);
+        // Without its only slot the ring is empty for a moment, and begins another period.
+        const bool alone = was_filed && was_in == ring && q.timers.front() == &t &&
+                           t.number + 1 == q.registrations;
         if (was_filed)
             forget(t, was_in);
-        if (!joins) {
+        if (!joins || alone) {
             q.first = q.registrations;
             q.begin = due.count();
         }

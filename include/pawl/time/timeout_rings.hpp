@@ -69,7 +69,8 @@ public:
 
     /// What a node is filed under.
     struct deadline {
-        /// A value of `ring`: the due tick has come, and the next expire() hands the node out.
+        /// A value of `ring`: the due tick has come. The next expire() hands the node out, unless
+        /// its clock was read before.
         static constexpr unsigned overdue = 0xffff;
 
         tick due;                ///< The node is not handed out before.
@@ -146,7 +147,7 @@ public:
     expire_result expire(tick now, std::span<timer_node*> out) noexcept {
         now_ = std::max(now_, now);
         std::size_t emitted = 0;
-        for (; overdue_.first; ++emitted) {
+        for (; overdue_.next_wake(now_) <= now_; ++emitted) {
             if (emitted == out.size())
                 return {emitted, true};
             out[emitted] = overdue_.first;
@@ -168,16 +169,15 @@ public:
 
     /// The first tick at which expire() comes to a slot, even to one that has ended.
     [[nodiscard]] tick next_wake() const noexcept {
-        if (overdue_.first)
-            return now_;
-        tick first = tick::never();
+        tick first = overdue_.next_wake(now_);
         for (const ring& r : rings_)
             first = std::min(first, r.next_wake());
         return first;
     }
     /// The same, as far as nodes with this deadline are concerned.
     [[nodiscard]] tick next_wake(const deadline& where) const noexcept {
-        return where.ring == deadline::overdue ? now_ : rings_[where.ring].next_wake();
+        return where.ring == deadline::overdue ? overdue_.next_wake(now_)
+                                               : rings_[where.ring].next_wake();
     }
 
     /// Frees a slot. `node` is the node that was filed there; nullptr if it had ended.
@@ -333,6 +333,10 @@ private:
 
     /// Nodes in the order in which they were added.
     struct list {
+        /// The driver may have read the clock before the thread that filed the first node.
+        [[nodiscard]] tick next_wake(tick now) const noexcept {
+            return first ? std::max(first->due, now) : tick::never();
+        }
         void push_back(timer_node& node) noexcept {
             node.next = nullptr;
             node.link = last;
