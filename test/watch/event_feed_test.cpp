@@ -406,7 +406,7 @@ BOOST_AUTO_TEST_CASE(a_ring_timer_that_is_overdue_when_it_starts_is_due) {
     w.context.run();
     const seen s = w.read();
     BOOST_TEST(s.kinds() == (kinds{kind::armed, kind::due, kind::started}), per_element());
-    for (const std::size_t each : {1, 2}) {
+    for (const std::size_t each : {std::size_t{1}, std::size_t{2}}) {
         BOOST_TEST((s.all[each].lateness >= 1s));
         BOOST_TEST((s.all[each].lateness < 1min));
     }
