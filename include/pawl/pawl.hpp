@@ -46,6 +46,7 @@
 #include <pawl/virtual_clock.hpp>
 #include <pawl/virtual_time.hpp>
 
+#include <pawl/time/timeout_ring.hpp>
 #include <pawl/time/timing_wheel.hpp>
 
 #endif // PAWL_PAWL_HPP
