@@ -177,18 +177,18 @@ BOOST_AUTO_TEST_CASE(contexts_that_began_at_different_times_keep_the_same_time) 
 
 // Its wait was handed over to an executor that does not run yet, and then moved into the future.
 BOOST_AUTO_TEST_CASE(P9_what_is_cancelled_on_its_way_elsewhere_is_no_work_of_its_context) {
-    asio::io_context context;
+    asio::io_context io;
     asio::io_context elsewhere;
-    pawl::steady_timer t(context, 1ms);
+    pawl::steady_timer t(io, 1ms);
     outcome o;
     t.async_wait(asio::bind_executor(elsewhere, record(o)));
-    context.run();
+    io.run();
     BOOST_TEST(t.rearm_after(1h) == 1U);
     BOOST_TEST(t.cancel() == 1U);
 
-    context.restart();
-    context.run_for(10s); // returns at once
-    BOOST_TEST(context.stopped());
+    io.restart();
+    io.run_for(10s); // returns at once
+    BOOST_TEST(io.stopped());
     elsewhere.run();
     BOOST_TEST(o.aborted());
 }
