@@ -11,9 +11,7 @@ target_compile_options(pawl_own_flags INTERFACE
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     # g++ 12 warns of an overlap in std::string's operator+ that does not exist: GCC bug 105329, fixed in 13. And if it
     # has inlined only one of a coroutine's operator new and operator delete, it warns that they do not match.
-    # With -O2 in tests it follows paths that tests exclude: a moved-from std::optional, a field of one element.
-    target_compile_options(pawl_own_flags INTERFACE -Wno-restrict -Wno-mismatched-new-delete
-                           -Wno-error=array-bounds -Wno-error=maybe-uninitialized)
+    target_compile_options(pawl_own_flags INTERFACE -Wno-restrict -Wno-mismatched-new-delete)
 endif()
 
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
