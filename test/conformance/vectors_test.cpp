@@ -11,6 +11,7 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <cstdint>
 #include <ostream>
 #include <set>
 #include <span>
@@ -52,7 +53,7 @@ private:
     }
     json::value get(fields&) { return value_; }
 
-    int value_ = 0;
+    std::int64_t value_ = 0;
 };
 
 const pawl_test::operations<counter> counter::operations{
