@@ -19,7 +19,7 @@ What counts
 The format of a list
   [[mutant]]
   name = "a_cancel_is_lost"         what goes wrong; unique
-  file = "service/shard.hpp"        below include/pawl
+  file = "detail/service/shard.hpp" below include/pawl
   breaks = "P4: ..."                the promise (doc/guarantees.md) or the invariant that it breaks, and how
   killed_by = ["service_shard_test"]  names of ctest tests, first the one that is expected to notice
   old = '''...'''                   must occur once in the file, or else after `after`; a statement if it ends with ; or with ; and }
@@ -443,7 +443,7 @@ def table(mutants: list[Mutant]) -> str:
     lines = [f"{len(killed)} defects, each of which a test must notice by a failed check:\n", "| list | defects | in |", "|---|---:|---|"]
     for layer in sorted({m.layer for m in killed}):
         here = [m for m in killed if m.layer == layer]
-        headers = ", ".join(f"`{file}` {sum(m.file == file for m in here)}" for file in sorted({m.file for m in here}))
+        headers = ", ".join(f"`{file.removeprefix('detail/')}` {sum(m.file == file for m in here)}" for file in sorted({m.file for m in here}))
         lines.append(f"| `{layer}.toml` | {len(here)} | {headers} |")
     if equivalent := [m for m in mutants if m.equivalent]:
         lines += ["\nChanges that no test can notice:\n", "| change | in | why |", "|---|---|---|"]

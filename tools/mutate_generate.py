@@ -456,7 +456,7 @@ def make_all(root: Path = INCLUDE) -> tuple[list[Made], dict[str, Counter]]:
     made, skipped = [], {}
     for path in sorted(root.rglob("*.hpp")):
         file = path.relative_to(root).as_posix()
-        if file.endswith("_invariant.hpp") or file == "time/invariant_check.hpp":
+        if file.endswith("_invariant.hpp") or file == "detail/time/invariant_check.hpp":
             continue
         here, skipped[file] = make(file, path.read_text(encoding="utf-8"))
         made += here
@@ -495,8 +495,13 @@ def equivalents(made: list[Made], path: Path = EQUIVALENT) -> dict[str, str]:
     return why
 
 
+def plain(file: str) -> str:
+    """Without the folder of inner headers: a layer is one folder."""
+    return file.removeprefix("detail/")
+
+
 def folder_of(file: str) -> str:
-    return file.split("/")[0] + "/" if "/" in file else "(public)"
+    return plain(file).split("/")[0] + "/" if "/" in file else "(public)"
 
 
 def changed_lines(commit: str) -> dict[str, set[int]]:
@@ -859,11 +864,10 @@ def main() -> int:
         return 0
 
     chosen = made
-    wanted = [f.removeprefix("include/pawl/").rstrip("/") for f in arguments.file]
-    within = lambda m, f: m.file == f or m.file.startswith(f + "/") or (f == "public" and "/" not in m.file)
-    for f in arguments.file:
-        f = f.removeprefix("include/pawl/")
-        if f != "public" and not (INCLUDE / f).exists():
+    wanted = [plain(f.removeprefix("include/pawl/").rstrip("/")) for f in arguments.file]
+    within = lambda m, f: plain(m.file) == f or plain(m.file).startswith(f + "/") or (f == "public" and "/" not in m.file)
+    for f in wanted:
+        if f != "public" and not (INCLUDE / f).exists() and not (INCLUDE / "detail" / f).exists():
             raise Bad(f"no such header or folder below include/pawl: {f}")
     if arguments.file:
         chosen = [m for m in made if any(within(m, f) for f in wanted)]

@@ -10,11 +10,11 @@
 
 #include <pawl/basic_waitable_timer.hpp>
 
-#include <pawl/interval/interval_grid.hpp>
+#include <pawl/detail/interval/interval_grid.hpp>
 
-#include <pawl/service/latest_now.hpp>
+#include <pawl/detail/service/latest_now.hpp>
 
-#include <pawl/wait/handler_wrapper.hpp>
+#include <pawl/detail/wait/handler_wrapper.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/async_result.hpp>

@@ -10,9 +10,9 @@
 #include <pawl/config.hpp>
 #include <pawl/timer_service.hpp> // its users set options
 
-#include <pawl/service/spin_mutex.hpp>
-#include <pawl/service/steady_clock.hpp>
-#include <pawl/service/timer_handle.hpp>
+#include <pawl/detail/service/spin_mutex.hpp>
+#include <pawl/detail/service/steady_clock.hpp>
+#include <pawl/detail/service/timer_handle.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/async_result.hpp>

@@ -11,7 +11,7 @@
 #include <pawl/broadcast_error.hpp>
 #include <pawl/broadcast_ring_options.hpp>
 
-#include <pawl/feed/ring_core.hpp>
+#include <pawl/detail/feed/ring_core.hpp>
 
 #include <algorithm>
 #include <concepts>

@@ -8,8 +8,8 @@
 
 #include <pawl/config.hpp>
 
-#include <pawl/limit/limited_token.hpp>
-#include <pawl/limit/outer_adapter.hpp>
+#include <pawl/detail/limit/limited_token.hpp>
+#include <pawl/detail/limit/outer_adapter.hpp>
 
 #include <utility>
 

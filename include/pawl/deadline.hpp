@@ -9,12 +9,12 @@
 
 #include <pawl/config.hpp>
 
-#include <pawl/limit/deadline_executor.hpp>
+#include <pawl/detail/limit/deadline_executor.hpp>
 
-#include <pawl/service/latest_now.hpp>
-#include <pawl/service/steady_clock.hpp>
+#include <pawl/detail/service/latest_now.hpp>
+#include <pawl/detail/service/steady_clock.hpp>
 
-#include <pawl/time/saturating.hpp>
+#include <pawl/detail/time/saturating.hpp>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/this_coro.hpp>

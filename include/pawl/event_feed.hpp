@@ -11,10 +11,10 @@
 #include <pawl/broadcast_ring.hpp>
 #include <pawl/timer_event.hpp>
 
-#include <pawl/service/timer_handle.hpp>
+#include <pawl/detail/service/timer_handle.hpp>
 
-#include <pawl/watch/event_hub.hpp>
-#include <pawl/watch/event_record.hpp>
+#include <pawl/detail/watch/event_hub.hpp>
+#include <pawl/detail/watch/event_record.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/cancellation_state.hpp>

@@ -8,12 +8,12 @@
 
 #include <pawl/config.hpp>
 
-#include <pawl/queue/queue_core.hpp>
+#include <pawl/detail/queue/queue_core.hpp>
 
-#include <pawl/service/latest_now.hpp>
+#include <pawl/detail/service/latest_now.hpp>
 
-#include <pawl/time/duration_text.hpp>
-#include <pawl/time/saturating.hpp>
+#include <pawl/detail/time/duration_text.hpp>
+#include <pawl/detail/time/saturating.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/async_result.hpp>

@@ -10,7 +10,7 @@
 
 #include <pawl/timer_service.hpp>
 
-#include <pawl/service/service_registry.hpp>
+#include <pawl/detail/service/service_registry.hpp>
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/execution_context.hpp>

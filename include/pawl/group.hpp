@@ -11,13 +11,13 @@
 
 #include <pawl/steady_timer.hpp>
 
-#include <pawl/limit/group_member.hpp>
-#include <pawl/limit/limited_coroutine.hpp>
-#include <pawl/limit/limited_token.hpp>
-#include <pawl/limit/outer_adapter.hpp>
+#include <pawl/detail/limit/group_member.hpp>
+#include <pawl/detail/limit/limited_coroutine.hpp>
+#include <pawl/detail/limit/limited_token.hpp>
+#include <pawl/detail/limit/outer_adapter.hpp>
 
-#include <pawl/wait/handler_wrapper.hpp>
-#include <pawl/wait/wait_allocator.hpp>
+#include <pawl/detail/wait/handler_wrapper.hpp>
+#include <pawl/detail/wait/wait_allocator.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/associated_cancellation_slot.hpp>

@@ -9,8 +9,8 @@
 #include <pawl/config.hpp>
 
 #include <pawl/basic_waitable_timer.hpp>
+#include <pawl/detail/wait/atomic_wait.hpp>
 #include <pawl/expire_all.hpp>
-#include <pawl/wait/atomic_wait.hpp>
 
 #include <boost/asio/execution_context.hpp>
 #include <boost/asio/wait_traits.hpp>

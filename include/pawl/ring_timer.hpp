@@ -9,10 +9,10 @@
 #include <pawl/basic_waitable_timer.hpp>
 #include <pawl/on_backend.hpp>
 
-#include <pawl/service/ring_filing.hpp>
-#include <pawl/service/steady_clock.hpp>
+#include <pawl/detail/service/ring_filing.hpp>
+#include <pawl/detail/service/steady_clock.hpp>
 
-#include <pawl/time/timeout_rings.hpp>
+#include <pawl/detail/time/timeout_rings.hpp>
 
 #include <boost/asio/wait_traits.hpp>
 

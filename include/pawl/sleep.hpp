@@ -8,9 +8,9 @@
 
 #include <pawl/basic_waitable_timer.hpp>
 
-#include <pawl/service/steady_clock.hpp>
+#include <pawl/detail/service/steady_clock.hpp>
 
-#include <pawl/time/saturating.hpp>
+#include <pawl/detail/time/saturating.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>

@@ -8,11 +8,11 @@
 
 #include <pawl/config.hpp>
 
-#include <pawl/service/observer.hpp>
-#include <pawl/service/service_registry.hpp>
+#include <pawl/detail/service/observer.hpp>
+#include <pawl/detail/service/service_registry.hpp>
 
-#include <pawl/watch/event_hub.hpp>
-#include <pawl/watch/histogram.hpp>
+#include <pawl/detail/watch/event_hub.hpp>
+#include <pawl/detail/watch/histogram.hpp>
 
 #include <boost/asio/execution_context.hpp>
 

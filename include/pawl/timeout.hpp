@@ -13,11 +13,11 @@
 #include <pawl/deadline.hpp>
 #include <pawl/error.hpp>
 
-#include <pawl/limit/deadline_executor.hpp>
-#include <pawl/limit/limited_coroutine.hpp>
-#include <pawl/limit/limited_token.hpp>
-#include <pawl/limit/outer_adapter.hpp>
-#include <pawl/limit/report_timeout.hpp>
+#include <pawl/detail/limit/deadline_executor.hpp>
+#include <pawl/detail/limit/limited_coroutine.hpp>
+#include <pawl/detail/limit/limited_token.hpp>
+#include <pawl/detail/limit/outer_adapter.hpp>
+#include <pawl/detail/limit/report_timeout.hpp>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/this_coro.hpp>

@@ -11,13 +11,13 @@
 
 #include <pawl/stream_limits.hpp>
 
-#include <pawl/service/steady_clock.hpp>
+#include <pawl/detail/service/steady_clock.hpp>
 
-#include <pawl/stream/next_layer.hpp>
-#include <pawl/stream/stream_impl.hpp>
-#include <pawl/stream/stream_operation.hpp>
+#include <pawl/detail/stream/next_layer.hpp>
+#include <pawl/detail/stream/stream_impl.hpp>
+#include <pawl/detail/stream/stream_operation.hpp>
 
-#include <pawl/service/latest_now.hpp>
+#include <pawl/detail/service/latest_now.hpp>
 
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/connect.hpp>

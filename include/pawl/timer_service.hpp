@@ -9,8 +9,8 @@
 #include <pawl/config.hpp>
 #include <pawl/options.hpp>
 
-#include <pawl/service/steady_clock.hpp>
-#include <pawl/service/timer_service.hpp>
+#include <pawl/detail/service/steady_clock.hpp>
+#include <pawl/detail/service/timer_service.hpp>
 
 #include <boost/asio/execution_context.hpp>
 

@@ -9,7 +9,7 @@
 
 #include <pawl/config.hpp>
 
-#include <pawl/time/saturating.hpp>
+#include <pawl/detail/time/saturating.hpp>
 
 #include <atomic>
 #include <stdexcept>

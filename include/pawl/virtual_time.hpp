@@ -16,8 +16,8 @@
 #include <pawl/coarse_clock.hpp>
 #include <pawl/virtual_clock.hpp>
 
-#include <pawl/service/service_registry.hpp>
-#include <pawl/service/virtual_contexts.hpp>
+#include <pawl/detail/service/service_registry.hpp>
+#include <pawl/detail/service/virtual_contexts.hpp>
 
 #include <cstddef>
 

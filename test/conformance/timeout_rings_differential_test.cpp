@@ -4,7 +4,7 @@
 // The rings against queues, in lockstep, by random calls. The printed seed is enough to repeat a
 // failure; PAWL_TRACE=1 prints the calls.
 
-#include <pawl/time/timeout_rings.hpp>
+#include <pawl/detail/time/timeout_rings.hpp>
 
 #include "../support/seed.hpp"
 #include "../support/timeout_rings_lockstep.hpp"

@@ -6,7 +6,7 @@
 #ifndef PAWL_TEST_FAULT_LIVE_BLOCKS_HPP
 #define PAWL_TEST_FAULT_LIVE_BLOCKS_HPP
 
-#include <pawl/wait/wait_allocator.hpp>
+#include <pawl/detail/wait/wait_allocator.hpp>
 
 #include "service/counted_new.hpp"
 

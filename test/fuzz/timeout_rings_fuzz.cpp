@@ -4,7 +4,7 @@
 // Several rings as one backend against queues. The first bytes of an input choose delays, capacities
 // and marks; the others are calls (timeout_rings_lockstep.hpp).
 
-#include <pawl/time/timeout_rings.hpp>
+#include <pawl/detail/time/timeout_rings.hpp>
 
 #include "../support/timeout_rings_lockstep.hpp"
 

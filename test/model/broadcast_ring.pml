@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSL-1.0
  *
  * Purpose
- *   The claims of readers, the cleaners, and the reuse of slots, of include/pawl/feed/ring_core.hpp, with messages
+ *   The claims of readers, the cleaners, and the reuse of slots, of include/pawl/detail/feed/ring_core.hpp, with messages
  *   that are read in place and destroyed. Each inline names the function that it models.
  *
  * Model

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSL-1.0
  *
  * Purpose
- *   Writers that wait for room, of include/pawl/feed/ring_core.hpp: reserve_or_wait() and tell_writers(), policy block.
+ *   Writers that wait for room, of include/pawl/detail/feed/ring_core.hpp: reserve_or_wait() and tell_writers(), policy block.
  *   Each inline names the function that it models.
  *
  * Model

@@ -3,7 +3,7 @@
  *
  * Purpose
  *   How a reader of the feed goes to sleep, and how the next event wakes it: the invariants of
- *   include/pawl/watch/event_hub.hpp, with the parts of service/shard_base.hpp in note(), settle() and begin_turn(),
+ *   include/pawl/detail/watch/event_hub.hpp, with the parts of shard_base.hpp in note(), settle() and begin_turn(),
  *   and of dispatcher.hpp in a turn. Each inline names the function that it models.
  *
  * Model

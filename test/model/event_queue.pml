@@ -3,7 +3,7 @@
  *
  * Purpose
  *   The wait of a timer of an event queue: who starts it, who moves it, and its block of memory. And the end of the
- *   timer: the mark, the last event, and the function and its destruction. In include/pawl/queue/queue_core.hpp these
+ *   timer: the mark, the last event, and the function and its destruction. In include/pawl/detail/queue/queue_core.hpp these
  *   are arm(), move_wait(), unpark(), disarm(), destroy(), wait_ended(), take(), goes_on() and end_run();
  *   queue_timer.hpp has the state. Each inline names the function that it models.
  *

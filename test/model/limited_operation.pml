@@ -3,7 +3,7 @@
  *
  * Purpose
  *   Which parties hold an operation under a limit, and which invokes its handler:
- *   include/pawl/limit/limited_operation.hpp and limit_parties.hpp, with the parts of service/wait_ledger.hpp
+ *   include/pawl/detail/limit/limited_operation.hpp and limit_parties.hpp, with the parts of service/wait_ledger.hpp
  *   (withdraw) and wait/wait_state.hpp. Each inline names the function that it models.
  *
  * Model

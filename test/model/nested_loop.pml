@@ -5,7 +5,7 @@
  *   A handler that runs its context in a loop of its own, where one thread runs the context: the loop does not find
  *   what the frames around it hold. These are units and cancelled waits of Asio's timers that their handlers have
  *   queued, which Asio keeps in a queue of the frame until the handler returns, and the rest of their turns. This is
- *   include/pawl/service/runner_pool.hpp with driver.hpp and the parts of shard.hpp and dispatcher.hpp that claim and
+ *   include/pawl/detail/service/runner_pool.hpp with driver.hpp and the parts of shard.hpp and dispatcher.hpp that claim and
  *   take. wakeup.pml explores the same parts with several threads and without such loops.
  *
  * Model

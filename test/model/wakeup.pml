@@ -3,7 +3,7 @@
  *
  * Purpose
  *   P9: run() does not return while a wait is outstanding, and returns afterwards; and no wait is forgotten. This is
- *   the joint work of include/pawl/service/wakeup_state.hpp, wakeup.hpp, driver.hpp, shard.hpp and dispatcher.hpp. Each
+ *   the joint work of include/pawl/detail/service/wakeup_state.hpp, wakeup.hpp, driver.hpp, shard.hpp and dispatcher.hpp. Each
  *   inline names the function that it models.
  *
  * Model

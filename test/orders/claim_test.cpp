@@ -6,7 +6,7 @@
 
 #define BOOST_TEST_MODULE claim_orders
 
-#include <pawl/wait/claim.hpp>
+#include <pawl/detail/wait/claim.hpp>
 
 #include "explored_sites.hpp"
 #include "orders/orders_support.hpp"

@@ -7,7 +7,7 @@
 
 #define BOOST_TEST_MODULE function_queue_orders
 
-#include <pawl/queue/function_queue.hpp>
+#include <pawl/detail/queue/function_queue.hpp>
 
 #include "explored_sites.hpp"
 #include "orders/orders_support.hpp"

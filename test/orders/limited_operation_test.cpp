@@ -8,8 +8,8 @@
 
 #define BOOST_TEST_MODULE limited_operation_orders
 
-#include <pawl/limit/limit_timer.hpp>
-#include <pawl/limit/limited_operation.hpp>
+#include <pawl/detail/limit/limit_timer.hpp>
+#include <pawl/detail/limit/limited_operation.hpp>
 
 #include "explored_sites.hpp"
 #include "orders/orders_support.hpp"

@@ -6,7 +6,7 @@
 
 #define BOOST_TEST_MODULE service_cache_orders
 
-#include <pawl/service/service_cache.hpp>
+#include <pawl/detail/service/service_cache.hpp>
 
 #include "explored_sites.hpp"
 #include "orders/orders_support.hpp"

@@ -9,7 +9,7 @@
 
 #include "../service/counted_new.hpp"
 
-#include <pawl/queue/function_queue.hpp>
+#include <pawl/detail/queue/function_queue.hpp>
 
 #include <cstddef>
 #include <memory>

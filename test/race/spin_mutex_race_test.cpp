@@ -5,8 +5,8 @@
 //   The lock of a shard: it excludes, no thread starves beside a thread that takes it again and
 //   again, and a holder of lower priority on the same processor makes progress.
 
-#include <pawl/service/spin_mutex.hpp>
-#include <pawl/wait/atomic_wait.hpp>
+#include <pawl/detail/service/spin_mutex.hpp>
+#include <pawl/detail/wait/atomic_wait.hpp>
 
 #define BOOST_TEST_MODULE spin_mutex_race
 #include <boost/test/unit_test.hpp>

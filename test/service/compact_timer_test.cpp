@@ -12,8 +12,8 @@
 #include "service_support.hpp"
 #include "support/meeting.hpp"
 
+#include <pawl/detail/wait/wait_allocator.hpp>
 #include <pawl/time/binary_wheel.hpp>
-#include <pawl/wait/wait_allocator.hpp>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/wait_traits.hpp>

@@ -10,8 +10,8 @@
 
 #include "../support/scripted_clock.hpp"
 
-#include <pawl/service/driver.hpp>
-#include <pawl/service/native_executor.hpp>
+#include <pawl/detail/service/driver.hpp>
+#include <pawl/detail/service/native_executor.hpp>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/wait_traits.hpp>

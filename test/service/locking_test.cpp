@@ -23,8 +23,8 @@ inline void note(const char* what) {
 
 #define PAWL_ASSERT(...) ((__VA_ARGS__) ? void() : locking_test::note(#__VA_ARGS__))
 
-#include <pawl/service/optional_mutex.hpp>
-#include <pawl/service/spin_mutex.hpp>
+#include <pawl/detail/service/optional_mutex.hpp>
+#include <pawl/detail/service/spin_mutex.hpp>
 #include <pawl/steady_timer.hpp>
 #include <pawl/timer_service.hpp>
 

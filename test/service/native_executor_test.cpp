@@ -6,7 +6,7 @@
 #define BOOST_TEST_MODULE native_executor
 #include <boost/test/unit_test.hpp>
 
-#include <pawl/service/native_executor.hpp>
+#include <pawl/detail/service/native_executor.hpp>
 #include <pawl/steady_timer.hpp>
 
 #include <boost/asio/any_io_executor.hpp>

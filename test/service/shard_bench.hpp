@@ -11,9 +11,9 @@
 #ifndef PAWL_TEST_SERVICE_SHARD_BENCH_HPP
 #define PAWL_TEST_SERVICE_SHARD_BENCH_HPP
 
-#include <pawl/service/shard.hpp>
-#include <pawl/wait/timer_core.hpp>
-#include <pawl/wait/wait_operation.hpp>
+#include <pawl/detail/service/shard.hpp>
+#include <pawl/detail/wait/timer_core.hpp>
+#include <pawl/detail/wait/wait_operation.hpp>
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/execution_context.hpp>

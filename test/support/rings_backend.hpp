@@ -18,8 +18,8 @@
 #ifndef PAWL_TEST_SUPPORT_RINGS_BACKEND_HPP
 #define PAWL_TEST_SUPPORT_RINGS_BACKEND_HPP
 
+#include <pawl/detail/time/timeout_rings.hpp>
 #include <pawl/time/backend.hpp>
-#include <pawl/time/timeout_rings.hpp>
 
 #include <algorithm>
 #include <cstddef>

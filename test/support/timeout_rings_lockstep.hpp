@@ -18,7 +18,7 @@
 #ifndef PAWL_TEST_SUPPORT_TIMEOUT_RINGS_LOCKSTEP_HPP
 #define PAWL_TEST_SUPPORT_TIMEOUT_RINGS_LOCKSTEP_HPP
 
-#include <pawl/time/timeout_rings.hpp>
+#include <pawl/detail/time/timeout_rings.hpp>
 
 #include "lockstep.hpp"
 

@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-#include <pawl/time/list_pool.hpp>
+#include <pawl/detail/time/list_pool.hpp>
 
 #define BOOST_TEST_MODULE list_pool
 #include <boost/test/unit_test.hpp>

@@ -6,7 +6,7 @@
 #define BOOST_TEST_MODULE saturating
 #include <boost/test/unit_test.hpp>
 
-#include <pawl/time/saturating.hpp>
+#include <pawl/detail/time/saturating.hpp>
 
 #include "../support/wide.hpp"
 

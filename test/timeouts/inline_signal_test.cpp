@@ -5,7 +5,7 @@
 //   The cancellation slot of an operation under a limit behaves like Asio's, whatever the size of
 //   its handler, and whether or not the operation uses it as Asio's.
 
-#include <pawl/limit/inline_signal.hpp>
+#include <pawl/detail/limit/inline_signal.hpp>
 
 #define BOOST_TEST_MODULE inline_signal
 #include <boost/mpl/list.hpp>

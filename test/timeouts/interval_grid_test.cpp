@@ -12,7 +12,7 @@
 
 #include <pawl/basic_interval_timer.hpp>
 
-#include <pawl/interval/interval_grid.hpp>
+#include <pawl/detail/interval/interval_grid.hpp>
 
 #include <boost/asio/error.hpp>
 #include <boost/system/error_code.hpp>

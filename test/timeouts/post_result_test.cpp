@@ -5,7 +5,7 @@
 //   How a handler gets the result of an operation that was not even started: as by asio::post()
 //   through the executor of the I/O object, and then on its own executor.
 
-#include <pawl/limit/post_result.hpp>
+#include <pawl/detail/limit/post_result.hpp>
 
 #define BOOST_TEST_MODULE post_result
 #include <boost/test/unit_test.hpp>

@@ -5,8 +5,8 @@
 //   The possible lives of function objects that own something: moves, copies, calls of several
 //   copies, and the end of all of them uncalled.
 
-#include <pawl/limit/post_result.hpp>
-#include <pawl/wait/claim.hpp>
+#include <pawl/detail/limit/post_result.hpp>
+#include <pawl/detail/wait/claim.hpp>
 
 #define BOOST_TEST_MODULE claim
 #include <boost/test/unit_test.hpp>

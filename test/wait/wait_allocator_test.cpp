@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-#include <pawl/wait/wait_allocator.hpp>
+#include <pawl/detail/wait/wait_allocator.hpp>
 
 #define BOOST_TEST_MODULE wait_allocator
 #include <boost/test/unit_test.hpp>

@@ -29,11 +29,11 @@ void note_violation(const char* what) noexcept {
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
-#include <pawl/limit/limited_operation.hpp>
-#include <pawl/wait/slot_link.hpp>
-#include <pawl/wait/timer_core.hpp>
-#include <pawl/wait/wait_handler.hpp>
-#include <pawl/wait/wait_state.hpp>
+#include <pawl/detail/limit/limited_operation.hpp>
+#include <pawl/detail/wait/slot_link.hpp>
+#include <pawl/detail/wait/timer_core.hpp>
+#include <pawl/detail/wait/wait_handler.hpp>
+#include <pawl/detail/wait/wait_state.hpp>
 
 #include "../support/archetypes.hpp"
 

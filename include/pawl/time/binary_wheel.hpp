@@ -53,13 +53,13 @@
 
 #include <pawl/config.hpp>
 
+#include <pawl/detail/time/binary_wheel_invariant.hpp>
+#include <pawl/detail/time/bit_bins.hpp>
+#include <pawl/detail/time/due_batch.hpp>
+#include <pawl/detail/time/epochs.hpp>
+#include <pawl/detail/time/node_list.hpp>
 #include <pawl/time/backend.hpp>
-#include <pawl/time/binary_wheel_invariant.hpp>
-#include <pawl/time/bit_bins.hpp>
-#include <pawl/time/due_batch.hpp>
-#include <pawl/time/epochs.hpp>
 #include <pawl/time/geometry.hpp>
-#include <pawl/time/node_list.hpp>
 #include <pawl/time/tick.hpp>
 #include <pawl/time/timer_node.hpp>
 

@@ -64,15 +64,15 @@
 
 #include <pawl/config.hpp>
 
+#include <pawl/detail/time/detached_sets.hpp>
+#include <pawl/detail/time/digit_slots.hpp>
+#include <pawl/detail/time/due_batch.hpp>
+#include <pawl/detail/time/hierarchical_wheel_invariant.hpp>
+#include <pawl/detail/time/list_pool.hpp>
+#include <pawl/detail/time/node_list.hpp>
+#include <pawl/detail/time/striped_list.hpp>
 #include <pawl/time/backend.hpp>
-#include <pawl/time/detached_sets.hpp>
-#include <pawl/time/digit_slots.hpp>
-#include <pawl/time/due_batch.hpp>
 #include <pawl/time/geometry.hpp>
-#include <pawl/time/hierarchical_wheel_invariant.hpp>
-#include <pawl/time/list_pool.hpp>
-#include <pawl/time/node_list.hpp>
-#include <pawl/time/striped_list.hpp>
 #include <pawl/time/tick.hpp>
 #include <pawl/time/timer_node.hpp>
 

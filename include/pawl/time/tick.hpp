@@ -31,7 +31,7 @@
 #define PAWL_TIME_TICK_HPP
 
 #include <pawl/config.hpp>
-#include <pawl/time/duration_text.hpp>
+#include <pawl/detail/time/duration_text.hpp>
 
 #include <algorithm>
 #include <bit>

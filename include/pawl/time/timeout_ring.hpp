@@ -95,9 +95,9 @@
 
 #include <pawl/config.hpp>
 
-#include <pawl/time/ring_slots.hpp>
+#include <pawl/detail/time/ring_slots.hpp>
+#include <pawl/detail/time/timeout_ring_invariant.hpp>
 #include <pawl/time/tick.hpp>
-#include <pawl/time/timeout_ring_invariant.hpp>
 
 #include <boost/circular_buffer.hpp>
 

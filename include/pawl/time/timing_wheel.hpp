@@ -46,13 +46,13 @@
 
 #include <pawl/config.hpp>
 
-#include <pawl/time/alarm_queue.hpp>
+#include <pawl/detail/time/alarm_queue.hpp>
+#include <pawl/detail/time/timing_wheel_alarm.hpp>
+#include <pawl/detail/time/timing_wheel_error.hpp>
+#include <pawl/detail/time/timing_wheel_invariant.hpp>
 #include <pawl/time/geometry.hpp>
 #include <pawl/time/tick.hpp>
-#include <pawl/time/timing_wheel_alarm.hpp>
 #include <pawl/time/timing_wheel_config.hpp>
-#include <pawl/time/timing_wheel_error.hpp>
-#include <pawl/time/timing_wheel_invariant.hpp>
 
 #include <algorithm>
 #include <bit>

@@ -3,9 +3,9 @@
 #include "tick.hpp"
 
 #include <pawl/config.hpp>
+#include <pawl/detail/wait/wait_state.hpp>
 #include <pawl/error.hpp>
 #include <pawl/time/tick.hpp>
-#include <pawl/wait/wait_state.hpp>
 
 #include <boost/asio/io_context.hpp>
 

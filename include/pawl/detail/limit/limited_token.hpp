@@ -1,0 +1,500 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   Completion tokens that put an operation under a limit, and the functions that make them.
+///
+/// Model
+///   limit_function(limit, token) --> limited_token --async_result--> limited_initiation, which
+///   starts a limited_operation. Without a token the result is a partial one. It is a completion
+///   token that stands for the default token of the operation's executor, and also a function
+///   object that takes the token.
+#ifndef PAWL_DETAIL_LIMIT_LIMITED_TOKEN_HPP
+#define PAWL_DETAIL_LIMIT_LIMITED_TOKEN_HPP
+
+#include <pawl/detail/limit/limit_timer.hpp>
+#include <pawl/detail/limit/limited_operation.hpp>
+
+#include <pawl/detail/service/steady_clock.hpp>
+
+#include <pawl/detail/wait/wait_handler.hpp>
+
+#include <pawl/detail/time/saturating.hpp>
+
+#include <boost/asio/any_completion_handler.hpp>
+#include <boost/asio/associated_executor.hpp>
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/cancellation_type.hpp>
+#include <boost/asio/deferred.hpp>
+
+#include <chrono>
+#include <concepts>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace pawl::detail {
+
+/// A completion signature without qualifiers.
+template <class Signature>
+struct plain_signature;
+template <class R, class... Args, bool NoThrow>
+struct plain_signature<R(Args...) noexcept(NoThrow)> {
+    using type = R(Args...);
+    using result = std::tuple<std::decay_t<Args>...>;
+};
+template <class R, class... Args, bool NoThrow>
+struct plain_signature<R(Args...) & noexcept(NoThrow)> : plain_signature<R(Args...)> {};
+template <class R, class... Args, bool NoThrow>
+struct plain_signature<R(Args...) && noexcept(NoThrow)> : plain_signature<R(Args...)> {};
+
+template <class First, class... Rest>
+struct first_signature : plain_signature<First> {};
+
+template <class Initiation>
+concept has_executor = requires(const Initiation& initiation) {
+    typename Initiation::executor_type;
+    { initiation.get_executor() } -> std::convertible_to<typename Initiation::executor_type>;
+};
+
+/// Forwards the executor of an initiation that wraps another one.
+template <class Initiation>
+struct executor_of_initiation {};
+template <has_executor Initiation>
+struct executor_of_initiation<Initiation> {
+    using executor_type = typename Initiation::executor_type;
+};
+
+/// The executor of an operation whose handler has none.
+template <class Limit, class Initiation>
+[[nodiscard]] decltype(auto) default_executor([[maybe_unused]] const Limit& limit,
+                                              [[maybe_unused]] const Initiation& initiation) {
+    if constexpr (has_executor<Initiation>)
+        return initiation.get_executor();
+    else if constexpr (requires { limit.timer->get_executor(); })
+        return limit.timer->get_executor();
+    else
+        return no_executor();
+}
+
+/// Whether a handler asks for a default executor although it may have one of its own: an
+/// any_completion_handler, also within the adapters of Asio.
+template <class Handler>
+inline constexpr bool asks_for_executor = false;
+template <class... Signatures>
+inline constexpr bool asks_for_executor<boost::asio::any_completion_handler<Signatures...>> = true;
+template <template <class...> class Adapter, class... T>
+    requires(!requires { typename Adapter<T...>::executor_type; })
+inline constexpr bool asks_for_executor<Adapter<T...>> = (asks_for_executor<T> || ...);
+
+/// Starts an operation under a limit.
+template <class Initiation, class Limit, class Report, class... Signatures>
+class limited_initiation : public executor_of_initiation<Initiation> {
+public:
+    template <class I>
+    limited_initiation(I&& initiation, const Limit& limit, boost::asio::cancellation_type_t type)
+        : initiation_(std::forward<I>(initiation)), limit_(limit), type_(type) {}
+
+    auto get_executor() const noexcept
+        requires has_executor<Initiation>
+    {
+        return initiation_.get_executor();
+    }
+
+    template <class Handler, class... Args>
+    void operator()(Handler&& handler, Args&&... args) && {
+        launch(std::move(initiation_), std::forward<Handler>(handler), std::forward<Args>(args)...);
+    }
+    template <class Handler, class... Args>
+    void operator()(Handler&& handler, Args&&... args) const& {
+        launch(initiation_, std::forward<Handler>(handler), std::forward<Args>(args)...);
+    }
+
+private:
+    template <class I, class Handler, class... Args>
+    void launch(I&& initiation, Handler&& handler, Args&&... args) const {
+        const auto& fallback = default_executor(limit_, initiation);
+        // Not get_associated_executor(), which requires an executor as the fallback.
+        using fallback_type = std::decay_t<decltype(fallback)>;
+        using associated = boost::asio::associated_executor<std::decay_t<Handler>, fallback_type>;
+        constexpr bool has_executor_for_time =
+            !std::is_same_v<fallback_type, no_executor> ||
+            !(std::is_same_v<typename associated::type, no_executor> ||
+              asks_for_executor<std::decay_t<Handler>>);
+        static_assert(
+            has_executor_for_time,
+            "pawl: this limit has no executor to keep time on. Bind one to the completion handler, "
+            "inside the limit: timeout(5s, bind_executor(ex, handler)); or pass a timer of your "
+            "own.");
+        if constexpr (has_executor_for_time)
+            launch_on<associated>(fallback, std::forward<I>(initiation),
+                                  std::forward<Handler>(handler), std::forward<Args>(args)...);
+    }
+
+    template <class Associated, class Fallback, class I, class Handler, class... Args>
+    void launch_on(const Fallback& fallback, I&& initiation, Handler&& handler,
+                   Args&&... args) const {
+        using executor = std::decay_t<decltype(Associated::get(handler, fallback))>;
+        if constexpr (requires { limit_.time.passed(); }) {
+            if (limit_.time.passed())
+                return Report::template post_failure<typename first_signature<Signatures...>::type>(
+                    executor(Associated::get(handler, fallback)), // a copy: the handler is moved
+                    fallback, std::forward<Handler>(handler));
+        }
+        using operation =
+            limited_operation<typename Limit::timer_type, Report, std::decay_t<Handler>, executor,
+                              typename plain_signature<Signatures>::result...>;
+        const auto start = [&](const auto& timer_executor) {
+            operation::launch(std::forward<Handler>(handler), fallback, timer_executor, limit_,
+                              type_, std::forward<I>(initiation), std::forward<Args>(args)...);
+        };
+        // If the context of the I/O object is known, it keeps the time. The handler's context may
+        // only be a place to run in, as with use_future.
+        if constexpr (has_executor<Initiation>)
+            start(initiation.get_executor());
+        else
+            start(executor(Associated::get(handler, fallback)));
+    }
+
+    [[no_unique_address]] Initiation initiation_;
+    Limit limit_;
+    boost::asio::cancellation_type_t type_;
+};
+
+/// The limit of a call that does not compile.
+struct refused_limit : own_limit<limit_after<steady_clock>> {};
+
+/// What `co_await` makes of a limit without an operation: it passes its frame, and takes a thread.
+struct awaited_limit {
+    template <class Thread>
+    operator Thread*() const; // not defined
+};
+
+/// Explains the mistake, unless it follows from another one.
+template <class Limit>
+[[nodiscard]] awaited_limit await_limit() {
+    static_assert(std::is_same_v<Limit, refused_limit>,
+                  "pawl: a limit or group needs an operation: co_await "
+                  "socket.async_read_some(buffer, timeout(5s)); for a pause: co_await "
+                  "sleep_for(5s)");
+    return {};
+}
+
+template <class T>
+concept an_object_pointer = std::is_pointer_v<T> && std::is_object_v<std::remove_pointer_t<T>>;
+
+/// A completion token with a limit.
+template <class Token, class Limit, class Report>
+struct limited_token {
+    Token token;
+    Limit limit;
+    boost::asio::cancellation_type_t type;
+
+    awaited_limit operator()(an_object_pointer auto /*frame*/) const {
+        return await_limit<Limit>();
+    }
+
+    /// The same limit of another token.
+    template <class T>
+    [[nodiscard]] constexpr limited_token<std::decay_t<T>, Limit, Report> with(T&& other) const {
+        return {std::forward<T>(other), limit, type};
+    }
+};
+
+/// A limit without its completion token.
+template <class Limit, class Report>
+struct partial_limit {
+    Limit limit;
+    boost::asio::cancellation_type_t type;
+
+    template <class Token>
+        requires(!an_object_pointer<std::decay_t<Token>>)
+    [[nodiscard]] constexpr limited_token<std::decay_t<Token>, Limit, Report>
+    operator()(Token&& token) const {
+        return {std::forward<Token>(token), limit, type};
+    }
+
+    awaited_limit operator()(an_object_pointer auto /*frame*/) const {
+        return await_limit<Limit>();
+    }
+};
+
+template <class Timer>
+concept a_timer = requires(Timer& timer, const typename Timer::duration& d) {
+    typename Timer::traits_type;
+    timer.rearm_after(d); // rejects Asio's timers
+};
+
+/// A timer type that is not Pawl's.
+template <class T>
+concept a_foreign_timer = !a_timer<T> && requires(T& timer, const typename T::duration& d) {
+    typename T::traits_type;
+    timer.expires_after(d);
+};
+
+/// A type that a coroutine can await and that is not a completion token.
+template <class T>
+concept an_awaitable_object = requires(T& t) { t.operator co_await(); } || requires(T& t) {
+    operator co_await(t);
+} || requires(T& t) { t.await_ready(); };
+
+/// A limit with the arguments behind it: `type` and `token`, both optional. A report that has
+/// `run(partial_limit, coroutine)` takes coroutines, too.
+template <class Report, class Limit>
+[[nodiscard]] constexpr partial_limit<Limit, Report>
+limited(Limit limit,
+        boost::asio::cancellation_type_t type = boost::asio::cancellation_type::terminal) {
+    limit.check();
+    return {limit, type};
+}
+template <class Report, class Limit, class Token>
+    requires(!std::is_same_v<std::decay_t<Token>, boost::asio::cancellation_type_t>)
+[[nodiscard]] constexpr auto limited(Limit limit, Token&& token) {
+    return limited<Report>(limit, boost::asio::cancellation_type::terminal,
+                           std::forward<Token>(token));
+}
+template <class Report, class Limit, class Token>
+[[nodiscard]] constexpr auto limited(Limit limit, boost::asio::cancellation_type_t type,
+                                     Token&& token) {
+    using partial = partial_limit<Limit, Report>;
+    constexpr bool runs = requires { Report::run(std::declval<partial>(), std::declval<Token>()); };
+    constexpr bool is_coroutine = an_awaitable_object<std::decay_t<Token>>;
+    static_assert(runs || !is_coroutine,
+                  "pawl: the only coroutine that timeout takes is boost::asio::awaitable; "
+                  "spawn any other one under the limit: co_await cobalt::spawn(executor, f(), "
+                  "timeout(5s, cobalt::use_op))");
+    constexpr bool is_timer = a_timer<std::decay_t<Token>> || a_foreign_timer<std::decay_t<Token>>;
+    static_assert(!is_timer, "pawl: the timer comes before the limit: timeout(timer, 5s)");
+    if constexpr (runs)
+        return Report::run(partial{limit, type}, std::forward<Token>(token));
+    else if constexpr (is_timer)
+        return limited<Report>(refused_limit{});
+    else if constexpr (is_coroutine)
+        return std::decay_t<Token>(std::forward<Token>(token));
+    else
+        return limited<Report>(limit, type)(std::forward<Token>(token));
+}
+
+/// An invalid limit; explains what to write.
+template <class First, class... Rest>
+constexpr void explain() {
+    constexpr bool foreign_timer = a_foreign_timer<First> || (a_foreign_timer<Rest> || ...);
+    constexpr bool duration = is_duration<First> || (is_duration<Rest> || ...);
+    constexpr bool time_point = is_time_point<First> || (is_time_point<Rest> || ...);
+    constexpr bool limit_is_missing =
+        an_awaitable_object<First> ||
+        (!a_timer<First> && !a_foreign_timer<First> && !is_duration<First> &&
+         !is_time_point<First> && (duration || time_point));
+    static_assert(!limit_is_missing,
+                  "pawl: the limit comes first: timeout(5s, token), timeout(5s, coroutine)");
+    static_assert(limit_is_missing || !foreign_timer,
+                  "pawl: a limit needs a Pawl timer, not an Asio timer: use pawl::steady_timer, or "
+                  "leave the timer out: timeout(5s)");
+    static_assert(limit_is_missing || foreign_timer || !duration,
+                  "pawl: timeout_at and cancel_at take a point in time; for a duration write "
+                  "timeout(5s) or cancel_after(5s)");
+    static_assert(limit_is_missing || !time_point,
+                  "pawl: timeout and cancel_after take a duration; for a point in time write "
+                  "timeout_at(t) or cancel_at(t)");
+    static_assert(limit_is_missing || foreign_timer || duration || time_point,
+                  "pawl: a limit is a duration with a unit: timeout(5s) or timeout(timer, 5s), not "
+                  "timeout(5); for timeout_at and cancel_at it is a point in time");
+}
+
+/// Whether `Times` makes a limit of the arguments that follow a timer.
+template <class Times, class... Args>
+inline constexpr bool limits_on_timer = false;
+template <class Times, a_timer Timer, class Time, class... Rest>
+inline constexpr bool limits_on_timer<Times, Timer, Time, Rest...> =
+    requires(const Time& t) { Times::template limit<typename Timer::clock_type>(t); };
+
+/// The completion token of an operation without one: the default token of its executor, or else
+/// boost::asio::deferred.
+template <class Initiation>
+struct default_token {
+    using of_executor =
+        boost::asio::default_completion_token_t<boost::asio::associated_executor_t<Initiation>>;
+    using type =
+        std::conditional_t<std::is_void_v<of_executor>, boost::asio::deferred_t, of_executor>;
+};
+
+/// A function that puts an operation under a limit. See cancel_after() for its overloads.
+///
+/// @tparam Times  `limit(t)` turns the caller's argument into a limit_after or limit_at;
+///     `limit<Clock>(t)` makes one on a given clock.
+template <class Times, class Report>
+class limit_function {
+public:
+    template <class Time, class... Rest>
+        requires requires(const Time& t) { Times::limit(t); }
+    [[nodiscard]] constexpr auto operator()(const Time& time, Rest&&... rest) const {
+        return limited<Report>(own_limit<decltype(Times::limit(time))>{Times::limit(time)},
+                               std::forward<Rest>(rest)...);
+    }
+
+    template <a_timer Timer, class Time, class... Rest>
+        requires requires(const Time& t) { Times::template limit<typename Timer::clock_type>(t); }
+    [[nodiscard]] constexpr auto operator()(Timer& timer, const Time& time, Rest&&... rest) const {
+        auto on_clock = Times::template limit<typename Timer::clock_type>(time);
+        return limited<Report>(callers_limit<decltype(on_clock), Timer>{on_clock, &timer},
+                               std::forward<Rest>(rest)...);
+    }
+
+    /// Anything else is a mistake. Returns a limit, or the coroutine, so that there is only one
+    /// error.
+    template <class First, class... Rest>
+        requires(!requires(const First& t) { Times::limit(t); } &&
+                 !limits_on_timer<Times, std::decay_t<First>, std::decay_t<Rest>...>)
+    [[nodiscard]] constexpr auto operator()(First&& first, Rest&&...) const {
+        explain<std::decay_t<First>, std::decay_t<Rest>...>();
+        if constexpr (an_awaitable_object<std::decay_t<First>>)
+            return std::decay_t<First>(std::forward<First>(first));
+        else
+            return limited<Report>(refused_limit{});
+    }
+};
+
+/// Limits given as durations.
+template <class OwnClock>
+struct limit_durations_on {
+    template <class Clock = OwnClock, class Rep, class Period>
+    [[nodiscard]] static constexpr limit_after<Clock>
+    limit(const std::chrono::duration<Rep, Period>& d) {
+        return {saturating_cast<typename Clock::duration>(d)};
+    }
+};
+
+using limit_durations = limit_durations_on<steady_clock>;
+
+/// Limits given as time points.
+struct limit_time_points {
+    template <class Clock, class Duration>
+    [[nodiscard]] static constexpr limit_at<clock_behind<Clock>>
+    limit(const std::chrono::time_point<Clock, Duration>& t) {
+        return {typename Clock::time_point(
+            saturating_cast<typename Clock::duration>(t.time_since_epoch()))};
+    }
+
+    /// For a timer on a clock with the time points of another clock, such as coarse_clock.
+    template <class Clock, class Duration>
+        requires(!std::is_same_v<Clock, typename Clock::time_point::clock>)
+    [[nodiscard]] static constexpr limit_at<Clock>
+    limit(const std::chrono::time_point<typename Clock::time_point::clock, Duration>& t) {
+        return {limit<typename Clock::time_point::clock>(t).expiry};
+    }
+};
+
+template <class T>
+inline constexpr bool is_limited = false;
+template <class Limit, class Report>
+inline constexpr bool is_limited<partial_limit<Limit, Report>> = true;
+template <class Token, class Limit, class Report>
+inline constexpr bool is_limited<limited_token<Token, Limit, Report>> = true;
+/// A deferred operation under a limit.
+template <template <class...> class Operation, class Signature, class Initiation, class Limit,
+          class Report, class... Signatures, class... Args>
+inline constexpr bool is_limited<
+    Operation<Signature, limited_initiation<Initiation, Limit, Report, Signatures...>, Args...>> =
+    true;
+
+template <class T>
+concept a_limited_operation = is_limited<std::remove_cvref_t<T>>;
+
+/// The result of a call that does not compile, so that there is only one error.
+struct no_operation {
+    template <class Handler>
+    void operator()(Handler&&) const {}
+};
+
+/// For awaitable_operators, which take only coroutines.
+template <class A, class B>
+    requires(a_limited_operation<A> || a_limited_operation<B>)
+auto operator||(A&&, B&&) {
+    static_assert(!a_limited_operation<A> && !a_limited_operation<B>,
+                  "pawl: || and && of awaitable_operators need coroutines: pass timeout(5s, "
+                  "use_awaitable) to the operations on both sides");
+    return boost::asio::async_initiate<const boost::asio::deferred_t&, void()>(
+        no_operation(), boost::asio::deferred);
+}
+template <class A, class B>
+    requires(a_limited_operation<A> || a_limited_operation<B>)
+auto operator&&(A&& a, B&& b) {
+    return std::forward<A>(a) || std::forward<B>(b);
+}
+
+/// Converts from each token, but worse than a template parameter.
+struct any_token {
+    template <class T>
+    any_token(T&&) noexcept {}
+};
+
+/// The return_type of an async_result, if it has one. Initiating functions declared with
+/// BOOST_ASIO_INITFN_RESULT_TYPE need it, such as those of beast::ssl_stream.
+template <class Result>
+struct return_type_of {};
+
+template <class Result>
+    requires requires { typename Result::return_type; }
+struct return_type_of<Result> {
+    using return_type = typename Result::return_type;
+};
+
+} // namespace pawl::detail
+
+/// Report replaces the operation's completion signatures.
+template <class Token, class Limit, class Report, class... Signatures>
+class boost::asio::async_result<pawl::detail::limited_token<Token, Limit, Report>, Signatures...>
+    : public pawl::detail::return_type_of<boost::asio::async_result<
+          std::decay_t<Token>, typename Report::template signature<
+                                   typename pawl::detail::plain_signature<Signatures>::type>...>> {
+    template <class Initiation>
+    using initiation_type =
+        pawl::detail::limited_initiation<std::decay_t<Initiation>, Limit, Report, Signatures...>;
+
+public:
+    template <class Initiation, class RawToken, class... Args>
+    static auto initiate(Initiation&& initiation, RawToken&& raw, Args&&... args)
+        -> decltype(boost::asio::async_initiate<
+                    std::conditional_t<std::is_const_v<std::remove_reference_t<RawToken>>,
+                                       const Token, Token>,
+                    typename Report::template signature<
+                        typename pawl::detail::plain_signature<Signatures>::type>...>(
+            std::declval<initiation_type<Initiation>>(), raw.token, std::forward<Args>(args)...)) {
+        return boost::asio::async_initiate<
+            std::conditional_t<std::is_const_v<std::remove_reference_t<RawToken>>, const Token,
+                               Token>,
+            typename Report::template signature<
+                typename pawl::detail::plain_signature<Signatures>::type>...>(
+            initiation_type<Initiation>(std::forward<Initiation>(initiation), raw.limit, raw.type),
+            raw.token, std::forward<Args>(args)...);
+    }
+
+    /// A token that does not take these results. The other initiate() is better if it is viable.
+    template <class Initiation, class... Args>
+    static void initiate(Initiation&&, pawl::detail::any_token, Args&&...) {
+        static_assert(!std::is_same_v<Token, Token>,
+                      "pawl: the handler in a limit or group takes all results of the operation: "
+                      "timeout(5s, [](error_code ec, std::size_t n) { ... })");
+    }
+};
+
+template <class Limit, class Report, class... Signatures>
+class boost::asio::async_result<pawl::detail::partial_limit<Limit, Report>, Signatures...> {
+    template <class Initiation>
+    using token = pawl::detail::limited_token<
+        typename pawl::detail::default_token<std::decay_t<Initiation>>::type, Limit, Report>;
+
+public:
+    template <class Initiation, class RawToken, class... Args>
+    static auto initiate(Initiation&& initiation, RawToken&& raw, Args&&... args)
+        -> decltype(boost::asio::async_result<token<Initiation>, Signatures...>::initiate(
+            std::forward<Initiation>(initiation), token<Initiation>{{}, raw.limit, raw.type},
+            std::forward<Args>(args)...)) {
+        return boost::asio::async_result<token<Initiation>, Signatures...>::initiate(
+            std::forward<Initiation>(initiation), token<Initiation>{{}, raw.limit, raw.type},
+            std::forward<Args>(args)...);
+    }
+};
+
+#endif // PAWL_DETAIL_LIMIT_LIMITED_TOKEN_HPP

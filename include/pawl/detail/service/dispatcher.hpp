@@ -1,0 +1,560 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   Carries out what a shard asks for: queues units, sets the driver, and runs due waits on the
+///   executors of their handlers, a bounded number per unit.
+///
+/// Model
+///   A unit takes a wait from the shard, queues its successor if more waits are due, and then
+///   invokes the handler. So a handler that throws, blocks or stops the context strands no other
+///   wait: another thread, or the same one later, runs the successor. With completions_per_turn > 1
+///   a unit runs several waits, and a handler that blocks delays the rest of its turn. One that
+///   stops the context ends it.
+///
+/// Invariants
+///   - Unlocked-call invariant: no lock of Pawl is held while a handler is invoked, moved or
+///     destroyed, or while an executor is used (P5).
+///
+/// Cost
+///   A unit is queued in memory that the shard owns. Nothing here allocates, except what the
+///   executor of a handler allocates.
+#ifndef PAWL_DETAIL_SERVICE_DISPATCHER_HPP
+#define PAWL_DETAIL_SERVICE_DISPATCHER_HPP
+
+#include <pawl/detail/service/native_executor.hpp>
+#include <pawl/detail/service/observer.hpp>
+#include <pawl/detail/service/shard.hpp>
+#include <pawl/detail/service/spin_mutex.hpp>
+#include <pawl/detail/service/wait_ledger.hpp>
+
+#include <pawl/detail/time/saturating.hpp>
+#include <pawl/time/tick.hpp>
+
+#include <pawl/config.hpp>
+#include <pawl/on_backend.hpp>
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/execution_context.hpp>
+#include <boost/system/system_error.hpp>
+
+#include <atomic>
+#include <bit>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+namespace pawl::detail {
+
+template <class Clock, class WaitTraits>
+class wakeup;
+
+template <class Clock, class WaitTraits>
+class alignas(cache_line) dispatcher final : public wait_host,
+                                             public runner_host,
+                                             public work_host,
+                                             public observed_shard {
+    using backend = typename backend_choice<WaitTraits>::backend;
+    using shard = detail::shard<backend>;
+    using wakeup = detail::wakeup<Clock, WaitTraits>;
+    using time_point = typename Clock::time_point;
+    using duration = typename Clock::duration;
+
+public:
+    using deadline =
+        std::conditional_t<Clock::is_steady, typename shard::deadline, settable_deadline>;
+    using looker = typename shard::looker;
+
+    dispatcher(boost::asio::execution_context& context, wakeup& w, const options& o,
+               const time::tick_scale<Clock>& scale)
+        : context_(context), wakeup_(w), scale_(scale), shard_(o, current_tick(), this, this),
+          per_turn_(o.completions_per_turn), rings_(o) {}
+    dispatcher& operator=(dispatcher&&) = delete;
+
+    /// A clock that reads, or may be set to, a time before its epoch needs ticks there.
+    static time::tick_origin origin_of_ticks() {
+        return !Clock::is_steady || Clock::now() < time_point() ? time::tick_origin::least
+                                                                : time::tick_origin::epoch;
+    }
+
+    [[nodiscard]] const boost::asio::execution_context& context() const noexcept override {
+        return context_;
+    }
+    [[nodiscard]] boost::asio::execution_context& mutable_context() const noexcept {
+        return context_;
+    }
+    [[nodiscard]] const time::tick_scale<Clock>& scale() const noexcept { return scale_; }
+    [[nodiscard]] shard& state() noexcept { return shard_; }
+
+    [[nodiscard]] const delay_table<backend>& rings() const noexcept { return rings_; }
+
+    /// A timer with executor `ex` was made.
+    template <class Executor>
+    void attach(const Executor& ex) {
+        wakeup_.attach(ex);
+    }
+
+    /// The current tick.
+    [[nodiscard]] time::tick current_tick() const { return scale_.floor(Clock::now()); }
+
+    /// The deadline under which to file a timer.
+    /// @param t the expiry.
+    /// @param overdue `t` had passed when it was set, and still has.
+    /// @param left the time until `t`. Used by rings only.
+    [[nodiscard]] deadline deadline_of(const time_point& t, bool overdue,
+                                       [[maybe_unused]] duration left) const {
+        const time::tick due = overdue ? scale_.floor(t) : scale_.ceil(t);
+        if constexpr (time::bounded_backend<backend>)
+            return {due, left > duration::zero() ? rings_.ring_for(left) : deadline::overdue};
+        else if constexpr (Clock::is_steady)
+            return due;
+        else
+            return {due, overdue && due < scale_.ceil(t) ? reading_of(t) : clock_reading{}};
+    }
+
+    // --- timers -------------------------------------------------------------------------------
+
+    /// Starts a wait and takes ownership of it. On return the timer and this dispatcher may be
+    /// gone.
+    /// @param due returns the deadline; as the user's clock, which it may read, it may throw.
+    /// @param users how many users of the shard come with the wait: the timer if it is not one yet,
+    ///         and a limit. They stay if this throws.
+    template <class Due>
+    void start(timer_core& timer, wait_operation& op, Due due, unsigned users) {
+        typename shard::template result<bool> started;
+        bool counted = false;
+        try {
+            follow_clock();
+            const deadline when = due();
+            counted = true;
+            started = shard_.start(timer, op, when, users);
+        } catch (...) {
+            if (!counted)
+                shard_.enroll(users);
+            wait_ledger::unlink_slot(op);
+            op.destroy();
+            throw;
+        }
+        if (!started.value) {
+            empty(shutdown_policy::destroy);
+            release();
+            return;
+        }
+        if (started.todo.empty()) [[likely]]
+            return;
+        arm_and_go_on(started.todo, [&] {
+            // Without a wake-up the wait must not stay. If another thread has taken it in the
+            // meantime, all is well. The timer still exists: only the first arming by this service
+            // can run out of memory, and no wait completes before that.
+            auto [withdrawn, todo] = shard_.withdraw(timer, op);
+            carry_out(todo);
+            if (withdrawn)
+                op.destroy();
+            return withdrawn;
+        });
+    }
+
+    /// Ends a held wait, whose limit is a user of the shard.
+    /// @return true if the caller owns the wait; false if its carrier will come.
+    [[nodiscard]] bool leave(wait_operation& op) { return carry_out(shard_.withdraw(op, true)); }
+
+    /// Ends a held wait together with its timer.
+    /// @return as the other leave().
+    [[nodiscard]] bool leave(timer_core& timer, wait_operation& op) {
+        return carry_out(shard_.leave(timer, op));
+    }
+
+    /// Cancels waits.
+    std::size_t cancel(timer_core& timer, std::size_t limit) {
+        return carry_out(shard_.cancel(timer, limit));
+    }
+
+    /// Moves the deadline of pending waits to `due`. On failure restores `old()`.
+    template <class Old>
+    std::size_t rearm(timer_core& timer, deadline due, Old old) {
+        follow_clock();
+        auto [count, refused, todo] = shard_.rearm(timer, due);
+        if constexpr (time::bounded_backend<backend>) {
+            if (refused)
+                throw boost::system::system_error(boost::asio::error::no_buffer_space,
+                                                  "pawl: the ring of the new delay is full");
+        }
+        if (todo.empty()) [[likely]]
+            return count;
+        arm_and_go_on(todo, [&] {
+            // The driver is still set for the old deadline. Waits that were due become due again.
+            auto again = shard_.rearm(timer, old()).todo;
+            carry_out(again);
+            drop_arming(again);
+            auto due_again = collect(current_tick(), looker::covered).todo;
+            drop_arming(due_again);
+            return true;
+        });
+        return count;
+    }
+
+    void move(timer_core& from, timer_core& to) noexcept { shard_.move(from, to); }
+
+    /// The timer is going away.
+    void release(timer_core& timer) { carry_out(shard_.release(timer)); }
+
+    // --- expiry -------------------------------------------------------------------------------
+
+    /// Collects what is due at `now` and queues the runners. The caller sets the driver, and calls
+    /// turn() if it has become a runner.
+    /// @throws std::bad_alloc after setting the driver to try again.
+    [[nodiscard]] auto collect(time::tick now, looker who) {
+        auto found = look(now, who);
+        go_on(found.todo);
+        return found;
+    }
+
+    /// The caller has set the driver, or failed to.
+    void unpin() { carry_out(shard_.unpin()); }
+
+    /// Instead of turn(): leaves the waits to a queued unit.
+    void give_up_turn() { turn_end(*this, nullptr); }
+
+    std::size_t expire_all(const boost::system::error_code& ec, wait_ending how) {
+        return shard_.expire_all(
+            ec, [this](commitment todo) { carry_out(todo); }, how);
+    }
+
+    /// Runs one turn: at most completions_per_turn waits.
+    void turn() { turn(nullptr); }
+
+    void run(runner_token& token) override { turn(&token); }
+
+    // --- the end ------------------------------------------------------------------------------
+
+    /// Destroys or delivers every wait.
+    void shutdown(shutdown_policy policy) {
+        // relaxed: the shard's lock orders it for a carrier that parks after close()
+        delivers_.store(policy == shutdown_policy::deliver, std::memory_order_relaxed);
+        shard_.close();
+        // The thread that started a wait may still be on its way here while another thread has run
+        // that wait and ended the context. None of these threads waits for a handler.
+        while (!shard_.all_have_left())
+            block_thread(std::chrono::microseconds(10));
+        empty(policy);
+    }
+
+    /// The service is being destroyed.
+    void release() { carry_out(shard_.release()); }
+
+    // --- wait_host ----------------------------------------------------------------------------
+
+    bool arrive(wait_operation& op) noexcept override {
+        note_time_if_watched();
+        return carry_out(shard_.arrive(op));
+    }
+
+    bool park(wait_operation& op) noexcept override {
+        note_time_if_watched();
+        return carry_out(shard_.park(op, timer_event_kind::started));
+    }
+
+    bool arrive_or_park(wait_operation& op) override {
+        note_time_if_watched();
+        return carry_out(shard_.arrive_or_park(op));
+    }
+
+    void abandon(wait_operation& op) noexcept override {
+        auto [parked, todo] = shard_.park(op, timer_event_kind::shut_down);
+        if (!parked) {
+            if (delivers_.load(std::memory_order_relaxed)) // see shutdown()
+                op.complete();
+            else
+                op.destroy();
+        }
+        carry_out(todo);
+    }
+
+    void cancel(slot_link& link) override { carry_out(shard_.cancel(link)); }
+
+    void forget(slot_link& link) noexcept override { carry_out(shard_.forget(link)); }
+
+    // --- observed_shard -----------------------------------------------------------------------
+
+    [[nodiscard]] typename observed_shard::lock_type& mutex() noexcept override {
+        return shard_.mutex();
+    }
+    void observe(shard_observer* observer, bool watched, bool named) noexcept override {
+        shard_.observe(observer, watched, named);
+    }
+    [[nodiscard]] shard_counts counts() const noexcept override { return shard_.counts(); }
+    [[nodiscard]] std::size_t levels() const noexcept override { return shard_.levels(); }
+    void count_levels(std::size_t* levels) const noexcept override { shard_.count_levels(levels); }
+    [[nodiscard]] std::chrono::nanoseconds precision() const noexcept override {
+        return scale_.precision();
+    }
+    [[nodiscard]] moment read_clock() const override {
+        const time_point t = Clock::now();
+        const time::tick begun = scale_.floor(t);
+        return {begun, std::chrono::duration_cast<std::chrono::nanoseconds>(
+                           saturating_difference(t, scale_.time_of(begun)))};
+    }
+
+    // --- work_host ----------------------------------------------------------------------------
+
+    bool work_started() noexcept override {
+        const native_context* const native = wakeup_.native();
+        if (!native || !native->work_started)
+            return false;
+        native->work_started(context_);
+        return true;
+    }
+
+    bool may_rest_here(bool counted) noexcept override {
+        return !counted || wakeup_.native()->runs_here(context_);
+    }
+
+    bool driver_stays(bool counted) noexcept override {
+        // counted_by() may lag behind `counted`. Until it catches up, the driver is not left set
+        // for quiet shards.
+        return counted && wakeup::driver_stays && wakeup_.counted_by();
+    }
+
+private:
+    ~dispatcher() = default;
+
+    static clock_reading reading_of(const time_point& t) noexcept {
+        using source = typename duration::rep;
+        constexpr std::uint64_t half = std::uint64_t{1} << 63;
+        if constexpr (std::is_integral_v<source> && sizeof(source) <= sizeof half) {
+            const auto count = static_cast<std::uint64_t>(t.time_since_epoch().count());
+            return clock_reading{std::is_signed_v<source> ? count ^ half : count};
+        } else {
+            const auto count = std::bit_cast<std::uint64_t>(
+                std::chrono::duration<double>(t.time_since_epoch()).count() + 0.0);
+            return clock_reading{(count & half) != 0 ? ~count : count | half};
+        }
+    }
+
+    /// Ends every wait of a closed shard. Handlers destroyed here may destroy timers and start
+    /// waits; those end in the same loop, not by recursion.
+    void empty(shutdown_policy policy) {
+        if (!shard_.begin_draining())
+            return;
+        wait_operation* late = nullptr;
+        do {
+            end_all(late, shutdown_policy::destroy);
+            while (shard_.drain([policy](wait_operation* chain) { end_all(chain, policy); })) {
+            }
+            late = shard_.end_draining();
+        } while (late);
+    }
+
+    static void end_all(wait_operation* op, shutdown_policy policy) {
+        while (op) {
+            wait_operation* const next = op->next;
+            if (policy == shutdown_policy::deliver)
+                op->complete();
+            else
+                op->destroy();
+            op = next;
+        }
+    }
+
+    /// Before a deadline is filed: if the clock has leapt ahead of the driver, which still sleeps
+    /// by the time before, the driver looks again.
+    void follow_clock() {
+        if constexpr (!wakeup::driver_stays) {
+            if (shard_.passed(current_tick()))
+                wakeup_.look_again();
+        }
+    }
+
+    [[nodiscard]] auto look(time::tick now, looker who) {
+        if constexpr (Clock::is_steady)
+            return shard_.collect(now, 0, who);
+        else
+            return look_after_set_backs(who);
+    }
+
+    /// For clocks that can be set back: the shard follows.
+    /// @throws std::bad_alloc
+    [[nodiscard]] auto look_after_set_backs(looker who) {
+        for (;;) {
+            // Read in this order: a reading older than that of another thread is not a set-back.
+            const auto seen = shard_.seen();
+            const time_point t = Clock::now();
+            const time::tick now = scale_.floor(t);
+            const clock_reading reading = reading_of(t);
+            if (!(now < seen.now) && !(reading < seen.passed))
+                return shard_.collect(now, seen.set_backs, who, reading);
+            try {
+                shard_.set_back(now, reading);
+            } catch (...) {
+                if (shard_.busy())
+                    wakeup_.arm(time::tick{}); // try again
+                throw;
+            }
+        }
+    }
+
+    /// Ends a turn in which a handler has thrown.
+    class turn_end {
+    public:
+        turn_end(dispatcher& d, runner_token* token) noexcept : d_(&d), token_(token) {}
+        turn_end& operator=(turn_end&&) = delete;
+        PAWL_DETAIL_ALWAYS_INLINE ~turn_end() {
+            if (d_) [[unlikely]]
+                end();
+        }
+        void dismiss() noexcept { d_ = nullptr; }
+
+        bool in_turn = false; ///< its handler has run, and was not the last
+
+    private:
+        PAWL_DETAIL_NOINLINE void end() noexcept {
+            d_->carry_out(d_->shard_.retire(token_, in_turn));
+            d_->wakeup_.unit_ends();
+        }
+
+        dispatcher* d_;
+        runner_token* token_;
+    };
+
+    void turn(runner_token* token) {
+        const auto unit = shard_.run_unit();
+        turn_end end(*this, token);
+        if (!run_wait(token, per_turn_ == 1, true, end))
+            rest_of_turn(token, end);
+    }
+
+    // Out of line, which keeps the usual turn of one wait short.
+    PAWL_DETAIL_NOINLINE void rest_of_turn(runner_token* token, turn_end& end) {
+        for (unsigned n = 2; !stopped() && !run_wait(token, n == per_turn_, false, end); ++n) {
+        }
+    }
+
+    /// Runs a wait of a turn.
+    /// @return true if it was the last one.
+    PAWL_DETAIL_ALWAYS_INLINE bool run_wait(runner_token* token, bool last, bool first,
+                                            turn_end& end) {
+        if (shard_.turns_count()) [[unlikely]]
+            begin_watched_turn();
+        auto taken = shard_.take(token, last, false, first);
+        if (taken.behind) [[unlikely]]
+            taken = catch_up(token, last, first);
+        if (taken.retired) {
+            end.dismiss();
+            carry_out(taken.todo);
+            wakeup_.unit_ends();
+        } else {
+            end.in_turn = true;
+            carry_out(taken.todo);
+        }
+        if (taken.op) {
+            if (taken.op->direct())
+                taken.op->complete();
+            else
+                taken.op->hand_over(*this);
+        }
+        return taken.retired;
+    }
+
+    /// Collects, then takes a wait.
+    PAWL_DETAIL_NOINLINE typename shard::taken catch_up(runner_token* token, bool last,
+                                                        bool first) {
+        if (const auto found = collect(current_tick(), looker::covered); found.todo.arm)
+            wakeup_.arm(found.todo.wake);
+        return shard_.take(token, last, true, first);
+    }
+
+    /// Whether the handler has stopped the context.
+    [[nodiscard]] bool stopped() const {
+        const native_context* const native = wakeup_.native();
+        return native && native->stopped && native->stopped(context_);
+    }
+
+    /// Reads the time for the events of this turn, and wakes sleeping readers.
+    PAWL_DETAIL_COLD void begin_watched_turn() {
+        if (shard_observer* const observer = shard_.begin_turn(read_clock()))
+            observer->tell();
+    }
+    /// A carrier has arrived.
+    void note_time_if_watched() {
+        if (shard_.watched()) [[unlikely]]
+            shard_.now_is(read_clock());
+    }
+
+    // --- commitments --------------------------------------------------------------------------
+
+    /// Carries out a commitment. Unless it is empty, this dispatcher may be gone afterwards.
+    void carry_out(commitment& todo) {
+        if (!todo.empty())
+            go_on(todo);
+    }
+    void carry_out(commitment&& todo) { carry_out(todo); }
+    template <class Result>
+    auto carry_out(Result&& done) -> decltype(done.value) {
+        carry_out(done.todo);
+        return done.value;
+    }
+
+    /// @param no_memory called if the driver cannot be set; returns whether to rethrow.
+    template <class NoMemory>
+    PAWL_DETAIL_NOINLINE void arm_and_go_on(commitment& todo, const NoMemory& no_memory) {
+        go_on(todo);
+        if (!todo.arm)
+            return;
+        try {
+            wakeup_.arm(todo.wake);
+        } catch (...) {
+            if (no_memory()) {
+                drop_arming(todo);
+                throw;
+            }
+        }
+        drop_arming(todo);
+    }
+
+    /// Everything except setting the driver.
+    PAWL_DETAIL_NOINLINE void go_on(commitment& todo) {
+        if (todo.runners)
+            enqueue(std::exchange(todo.runners, nullptr));
+        if (todo.rest)
+            wakeup_.rest(todo.give_back);
+        if (todo.entered)
+            shard_.leave();
+        if (todo.last)
+            delete this;
+    }
+
+    /// The driver is set, or need not be. This dispatcher may be gone afterwards.
+    void drop_arming(commitment& todo) {
+        if (todo.pinned)
+            unpin();
+    }
+
+    void enqueue(runner_token* list) {
+        const native_context* const native = wakeup_.native();
+        while (list) {
+            // The unit may run before enqueue() returns.
+            runner_token& token = *std::exchange(list, list->next);
+            if (native) {
+                native->enqueue(context_, token);
+            } else {
+                shard_.unclaim(token);
+                wakeup_.kick();
+            }
+        }
+    }
+
+    boost::asio::execution_context& context_; ///< not used once the shard is closed
+    wakeup& wakeup_;                          ///< not used once the shard is closed
+    const time::tick_scale<Clock> scale_;
+    shard shard_;
+    const unsigned per_turn_;
+    std::atomic<bool> delivers_{false}; ///< handlers are invoked although the context is gone
+    [[no_unique_address]] const delay_table<backend> rings_;
+};
+
+} // namespace pawl::detail
+
+#endif // PAWL_DETAIL_SERVICE_DISPATCHER_HPP

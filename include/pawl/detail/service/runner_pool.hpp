@@ -1,0 +1,270 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   Counts the units that drain a shard's due queue, and owns the memory in which they are queued.
+///
+/// Model
+///   A runner is a unit, queued or running, that completes a fixed number of entries. For each such
+///   portion of the queue one is queued, up to `most`. A runner that leaves entries behind is
+///   queued again, after the I/O that is ready by then (P6). Tokens are added when a wait is
+///   started, as room in the due queue is, so that neither an expiry nor a cancel needs memory.
+///
+///   A handler may run the context in a loop of its own. There no runner comes that the frames
+///   around this loop hold: one in the middle of its turn, and, if one thread runs the context, one
+///   that was queued in such a frame (Asio then keeps it in a queue of that frame). So these
+///   runners are set aside, and others are queued in their place. The second kind is known by its
+///   ticket: a context runs units in the order in which they are queued, so a unit that begins
+///   before an older one has overtaken it. If another thread then begins the older one, it was not
+///   held, nor is any other: several threads run the context, and Asio holds no units; or that
+///   thread has taken the context over. So overtaking is ignored for some time. Then it is judged
+///   anew, since after a change of threads units may be held again.
+///
+///   A runner of one entry each is queued for whatever becomes due in the loop, and finds out. With
+///   more entries for each, those that are held may seem to be enough. So it is noted in which call
+///   of the context the last one was queued: in another call of the same thread, one more is.
+///
+/// Threads
+///   Guarded by the shard's lock.
+#ifndef PAWL_DETAIL_SERVICE_RUNNER_POOL_HPP
+#define PAWL_DETAIL_SERVICE_RUNNER_POOL_HPP
+
+#include <pawl/detail/service/optional_mutex.hpp>
+#include <pawl/detail/service/runner_token.hpp>
+
+#include <pawl/config.hpp>
+
+#include <boost/asio/detail/thread_context.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace pawl::detail {
+
+class runner_pool {
+public:
+    static constexpr std::size_t most = 64;
+    static constexpr std::uint64_t most_ignored = 0xffff; ///< tickets, see above
+
+    /// Tokens for some runners.
+    struct part {
+        static constexpr std::size_t length = 16;
+
+        runner_token tokens[length];
+        part* next = nullptr; ///< owned
+    };
+
+    /// @param per_turn entries that a runner completes. @param host runs the runners.
+    runner_pool(std::size_t per_turn, runner_host* host) noexcept
+        : per_turn_(per_turn), rest_of_turn_(per_turn - 1), host_(host) {
+        give_back_all(first_);
+    }
+    runner_pool& operator=(runner_pool&&) = delete;
+    ~runner_pool() {
+        while (part* const p = first_.next) {
+            first_.next = p->next;
+            delete p;
+        }
+    }
+
+    /// True if there is a token for each runner that so many entries need.
+    [[nodiscard]] bool has_room_for(std::size_t entries) const noexcept { return entries <= room_; }
+
+    /// Takes ownership.
+    void add_room(part& p) noexcept {
+        p.next = std::exchange(first_.next, &p);
+        give_back_all(p);
+    }
+
+    /// Including those that are set aside.
+    [[nodiscard]] std::size_t count() const noexcept { return count_ + aside_; }
+
+    /// Whether more runners are needed, for `entries` or to continue an expiry that stopped
+    /// halfway.
+    [[nodiscard]] bool wants_more(std::size_t entries, bool backlog) const noexcept {
+        if (entries == 0)
+            return backlog && count_ == 0;
+        // The next runner counts for one entry, since the handler of that may run a loop.
+        return count_ * per_turn_ < entries + rest_of_turn_ && count_ < most;
+    }
+
+    /// Claims the runners that are needed and adds them to `list`, for the caller to queue.
+    /// @pre there is room for the entries.
+    void claim(std::size_t entries, bool backlog, runner_token*& list) noexcept {
+        runner_token** last = &list;
+        while (wants_more(entries, backlog) && free_)
+            last = &append_one(last)->next;
+    }
+
+    /// Claims one runner.
+    /// @pre there are none.
+    void claim_one_more(runner_token*& list) noexcept { append_one(&list); }
+
+    /// The caller offers to be a runner.
+    /// @return true if it now is one.
+    [[nodiscard]] bool claim_one(std::size_t entries, bool backlog) noexcept {
+        const bool wanted = wants_more(entries, backlog);
+        count_ += wanted;
+        return wanted;
+    }
+
+    /// The same where a handler may run the context. What the caller queues comes after its
+    /// handler, so it becomes a runner only if it has nothing to queue.
+    [[nodiscard]] bool claim_lone(std::size_t entries, bool backlog) noexcept {
+        return (count() == 0 ? entries <= 1 : !free_) && claim_one(entries, backlog);
+    }
+
+    /// If all runners that are needed have been queued before, queues another one, which finds out
+    /// whether they are held.
+    void claim_to_find_out(std::size_t entries, runner_token*& list) noexcept {
+        if (count() != 0 && free_ && !wants_more(entries, false))
+            claim_one_more(list);
+    }
+
+    /// The same if the last one was queued by this thread, in another call of the context: a frame
+    /// around this one, perhaps.
+    void claim_if_held(std::size_t entries, runner_token*& list) noexcept {
+        if (rest_of_turn_ != 0 && entries != 0) [[unlikely]]
+            claim_beside_other_frame(entries, list);
+    }
+
+    /// A runner that was queued begins.
+    /// @return true if it has overtaken others. Then it runs no handler, since the units that it
+    ///         queues in their place would come after that.
+    [[nodiscard]] bool begin(const runner_token& token) noexcept {
+        if (token.ticket == next_) [[likely]] {
+            ++next_;
+            return false;
+        }
+        return begin_out_of_order(token.ticket);
+    }
+
+    /// A runner is about to invoke a handler in the middle of its turn.
+    void set_aside() noexcept {
+        PAWL_ASSERT(count_ != 0);
+        --count_;
+        ++aside_;
+        set_room();
+    }
+    /// It is not any more.
+    void rely_on() noexcept {
+        PAWL_ASSERT(aside_ > overtaken_);
+        ++count_;
+        --aside_;
+        set_room();
+    }
+
+    /// A runner ends. `token` is the token it was queued with; nullptr if it was not queued.
+    void retire(runner_token* token) noexcept {
+        PAWL_ASSERT(count_ != 0);
+        --count_;
+        if (token)
+            give_back(token);
+    }
+
+private:
+    /// A thread, and the innermost call by which it runs a context, or null.
+    struct frame {
+        static frame here() noexcept {
+            // Asio has no public name for such a call.
+            return {this_thread(), boost::asio::detail::thread_context::top_of_thread_call_stack()};
+        }
+
+        const void* thread = nullptr;
+        const void* call = nullptr;
+    };
+
+    PAWL_DETAIL_COLD void claim_beside_other_frame(std::size_t entries,
+                                                   runner_token*& list) noexcept {
+        const frame here = frame::here();
+        if (queued_in_.thread == here.thread && queued_in_.call != here.call)
+            claim_to_find_out(entries, list);
+    }
+
+    PAWL_DETAIL_COLD bool begin_out_of_order(std::uint64_t ticket) noexcept {
+        const void* const here = frame::here().thread;
+        const bool overtakes = ticket > next_;
+        const std::uint64_t oldest = std::max(next_, judged_from_);
+        if (overtakes)
+            next_ = ticket + 1;
+        if (ticket < judged_from_)
+            return false;
+        if (overtakes) {
+            const auto passed = static_cast<std::size_t>(ticket - oldest);
+            if (passed == 0)
+                return false;
+            overtaken_ += passed;
+            aside_ += passed;
+            count_ -= passed;
+            overtaker_ = here;
+        } else { // it comes after all
+            const bool concurrent = overtaker_ != here;
+            const std::size_t back = concurrent ? overtaken_ : 1;
+            PAWL_ASSERT(back <= overtaken_);
+            overtaken_ -= back;
+            aside_ -= back;
+            count_ += back;
+            if (concurrent) {
+                // Each time for longer, so that it costs nothing if several threads go on.
+                judged_from_ = tickets_ + ignored_;
+                ignored_ = std::min(2 * ignored_ + 1, most_ignored);
+            }
+        }
+        set_room();
+        return overtakes;
+    }
+
+    /// Room for one runner at least, whatever is set aside.
+    void set_room() noexcept {
+        const std::size_t left = tokens_ - std::min(tokens_, aside_ + 1);
+        room_ = left < most ? left : ~std::size_t{0};
+    }
+
+    /// @param last the first link of a list, or the last link of what was added to it. What was
+    ///        there before comes last: that is rare, and then taken for overtaken for a while.
+    runner_token* append_one(runner_token** last) noexcept {
+        PAWL_ASSERT(free_);
+        ++count_;
+        runner_token* const token = std::exchange(free_, free_->next);
+        token->ticket = tickets_++;
+        token->next = std::exchange(*last, token);
+        if (rest_of_turn_ != 0) [[unlikely]]
+            queued_in_ = frame::here();
+        return token;
+    }
+
+    void give_back(runner_token* token) noexcept { token->next = std::exchange(free_, token); }
+
+    void give_back_all(part& p) noexcept {
+        for (runner_token& t : p.tokens) {
+            t.host = host_;
+            give_back(&t);
+        }
+        tokens_ += part::length;
+        set_room();
+    }
+
+    std::size_t count_ = 0;           ///< relied on
+    std::size_t aside_ = 0;           ///< not relied on
+    std::size_t overtaken_ = 0;       ///< of these: queued
+    std::uint64_t tickets_ = 0;       ///< given out
+    std::uint64_t next_ = 0;          ///< the oldest that has neither begun nor been overtaken
+    std::uint64_t judged_from_ = 0;   ///< to overtake an older one means nothing
+    std::uint64_t ignored_ = 0;       ///< how many new ones it will mean nothing for next time
+    const void* overtaker_ = nullptr; ///< the last thread that did
+    frame queued_in_;                 ///< the last one, if runners complete more than one entry
+    std::size_t room_ = 0;            ///< for so many entries
+    const std::size_t per_turn_;
+    const std::size_t rest_of_turn_;
+    runner_host* const host_;
+    runner_token* free_ = nullptr;
+    std::size_t tokens_ = 0; ///< free or not
+    part first_;
+};
+
+} // namespace pawl::detail
+
+#endif // PAWL_DETAIL_SERVICE_RUNNER_POOL_HPP

@@ -1,0 +1,402 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   The contents of a timer object except its executor: its part in the shard, the way to that
+///   shard, and the expiry.
+///
+/// Threads
+///   Used by one thread at a time, like the timer, except cancel(), cancel_one() and expiry().
+///   Besides the timer_core, these read atomics only. The timer_core is shared with the expiry
+///   side, under the shard's lock.
+///
+/// Cost
+///   56 bytes. A timer that never waited takes no lock, nor does a cancel of nothing.
+#ifndef PAWL_DETAIL_SERVICE_TIMER_HANDLE_HPP
+#define PAWL_DETAIL_SERVICE_TIMER_HANDLE_HPP
+
+#include <pawl/detail/service/latest_now.hpp>
+#include <pawl/detail/service/service_cache.hpp>
+#include <pawl/detail/service/timer_service.hpp>
+
+#include <pawl/detail/wait/wait_handler.hpp>
+
+#include <pawl/detail/time/duration_text.hpp>
+#include <pawl/detail/time/saturating.hpp>
+#include <pawl/time/tick.hpp>
+
+#include <pawl/config.hpp>
+
+#include <boost/asio/associated_executor.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+
+namespace pawl::detail {
+
+template <class Clock, class WaitTraits>
+class timer_handle {
+    using service = timer_service<Clock, WaitTraits>;
+    using dispatcher = typename service::dispatcher;
+    using time_point = typename Clock::time_point;
+    using duration = typename Clock::duration;
+    using deadline = typename dispatcher::deadline;
+
+    static constexpr bool on_rings = time::bounded_backend<typename service::backend>;
+    static_assert(!on_rings ||
+                      (Clock::is_steady && std::is_same_v<duration, std::chrono::nanoseconds>),
+                  "rings need a steady clock that counts in nanoseconds");
+
+public:
+    /// @param native what rebind() would find. Used by async_wait() only.
+    template <class Executor>
+    timer_handle(const Executor& ex, bool native)
+        : home_(service_cache<service>::find(context_of(ex))) {
+        home_.get().attach(ex);
+        if (native)
+            home_.set_native(true);
+    }
+    template <class Executor>
+    explicit timer_handle(const Executor& ex) : timer_handle(ex, false) {
+        rebind(ex);
+    }
+
+    timer_handle(timer_handle&& other) : home_(other.home_.get()) { adopt(other); }
+
+    timer_handle& operator=(timer_handle&& other) {
+        leave();
+        home_.set(other.home_.get());
+        adopt(other);
+        return *this;
+    }
+
+    ~timer_handle() { leave(); }
+
+    /// The timer gets another executor of the same context.
+    template <class Executor>
+    void rebind(const Executor& ex) noexcept {
+        home_.set_native(runs_natively(ex, home_.get().context()));
+    }
+
+    [[nodiscard]] time_point expiry() const noexcept { return shared_word(expiry_).load(); }
+
+    std::size_t cancel() { return cancel(all); }
+    std::size_t cancel_one() { return cancel(1); }
+
+    /// Cancels all waits, then sets the expiry.
+    /// @return how many were cancelled.
+    std::size_t expires_at(const time_point& t) {
+        prefetch_waits();
+        return restart(at(t));
+    }
+    std::size_t expires_after(const duration& d) {
+        prefetch_waits();
+        return restart(after(d));
+    }
+    std::size_t expires_within(const duration& min, const duration& max) {
+        prefetch_waits();
+        return restart(within(min, max));
+    }
+
+    /// The same for a timer that has never waited.
+    void begin_at(const time_point& t) { set(at(t)); }
+    void begin_after(const duration& d) { set(after(d)); }
+
+    std::size_t rearm_at(const time_point& t) { return rearm(at(t)); }
+    std::size_t rearm_after(const duration& d) { return rearm(after(d)); }
+    std::size_t rearm_within(const duration& min, const duration& max) {
+        return rearm(within(min, max));
+    }
+
+    /// @throws std::invalid_argument as expires_after() and expires_at(), with nothing changed.
+    void check_after(const duration& d) const { require(d); }
+    void check_at(const time_point& t) const {
+        if constexpr (on_rings)
+            require(saturating_difference(t, Clock::now()));
+    }
+
+    /// The expiry that expires_within() would set.
+    [[nodiscard]] time_point expiry_within(const duration& min, const duration& max) const {
+        return within(min, max).expiry;
+    }
+
+    /// @throws std::invalid_argument if no ring serves it.
+    template <class Handler, class Executor>
+    void async_wait(Handler&& handler, const Executor& timer_executor) {
+        if constexpr (on_rings) {
+            // A timer whose expiry was never set is overdue, unless its clock reads a time before
+            // the epoch: then there may be no ring that is long enough.
+            if (expiry_ == time_point())
+                home_.get().rings().require_longest(saturating_difference(expiry_, Clock::now()));
+        }
+        using decayed = std::decay_t<Handler>;
+        using associated = boost::asio::associated_executor_t<decayed, Executor>;
+        dispatcher& d = home_.get();
+        if constexpr (has_no_executor<decayed>) {
+            if (home_.native())
+                start(d, make<native_executor>(std::forward<Handler>(handler), {}));
+            else
+                start(d, make<Executor>(std::forward<Handler>(handler), timer_executor));
+        } else {
+            const associated ex =
+                boost::asio::get_associated_executor(std::as_const(handler), timer_executor);
+            if (runs_natively(ex, d.context()))
+                start(d, make<native_executor>(std::forward<Handler>(handler), {}));
+            else if (home_.native())
+                start(d, make<associated>(std::forward<Handler>(handler), ex));
+            else
+                start(d, make<foreign_executors<associated, Executor>>(
+                             std::forward<Handler>(handler), {ex, timer_executor}));
+        }
+    }
+
+    // --- for a wait that is part of a larger object ---------------------------------------------
+
+    [[nodiscard]] dispatcher& home() const noexcept { return home_.get(); }
+    [[nodiscard]] const timer_core& core() const noexcept { return core_; }
+
+    /// Registers the timer with the shard before its first wait.
+    void enroll() noexcept {
+        if (!home_.used())
+            home_.get().state().enroll();
+        home_.set_used(true);
+    }
+
+    /// Starts a wait whose memory the caller owns.
+    /// @param users how many users of the shard come with it, besides the timer. They stay if this
+    ///         throws.
+    /// @throws std::bad_alloc after wait_destroyed() was called.
+    void wait(wait_operation& op, unsigned users = 0) { start(home_.get(), op, users); }
+
+    /// Ends such a wait, which must be the only one, and leaves the shard.
+    /// @return true if the caller owns the wait again; false if its carrier will come.
+    [[nodiscard]] bool leave(wait_operation& op) {
+        home_.set_used(false);
+        return home_.get().leave(core_, op);
+    }
+
+private:
+    static constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
+
+    /// The dispatcher of the timer, plus three flags. Written by the timer's own thread only.
+    class tagged_dispatcher {
+    public:
+        explicit tagged_dispatcher(dispatcher& d) noexcept
+            : word_(reinterpret_cast<std::uintptr_t>(&d)) {
+            static_assert(alignof(dispatcher) > bits);
+        }
+
+        [[nodiscard]] dispatcher& get() const noexcept {
+            return *reinterpret_cast<dispatcher*>(word() & ~bits);
+        }
+        /// May be called by any thread. The dispatcher; nullptr while the shard does not know the
+        /// timer.
+        [[nodiscard]] dispatcher* get_if_used() const noexcept {
+            const std::uintptr_t word = shared_word(word_).load();
+            return (word & used_bit) != 0 ? reinterpret_cast<dispatcher*>(word & ~bits) : nullptr;
+        }
+        void set(dispatcher& d) noexcept { store(reinterpret_cast<std::uintptr_t>(&d)); }
+
+        /// Whether the shard knows the timer: it has waited.
+        [[nodiscard]] bool used() const noexcept { return word() & used_bit; }
+        void set_used(bool on) noexcept { set(used_bit, on); }
+
+        /// Whether the expiry had passed when it was set. Its tick is then rounded down: the wait
+        /// is due at the next wake-up, not at the end of the tick.
+        [[nodiscard]] bool overdue() const noexcept { return word() & overdue_bit; }
+        void set_overdue(bool on) noexcept { set(overdue_bit, on); }
+
+        /// Whether the executor of the timer is the native one of its context.
+        [[nodiscard]] bool native() const noexcept { return word() & native_bit; }
+        void set_native(bool on) noexcept { set(native_bit, on); }
+
+    private:
+        static constexpr std::uintptr_t used_bit = 1;
+        static constexpr std::uintptr_t overdue_bit = 2;
+        static constexpr std::uintptr_t native_bit = 4;
+        static constexpr std::uintptr_t bits = used_bit | overdue_bit | native_bit;
+
+        [[nodiscard]] std::uintptr_t word() const noexcept { return word_; }
+        void store(std::uintptr_t word) noexcept { shared_word(word_).store(word); }
+        void set(std::uintptr_t bit, bool on) noexcept { store(on ? word() | bit : word() & ~bit); }
+
+        std::uintptr_t word_;
+    };
+
+    template <class Work, class Handler>
+    [[nodiscard]] wait_operation& make(Handler&& handler, const Work& ex) {
+        return wait_handler<std::decay_t<Handler>, Work>::make(std::forward<Handler>(handler), ex,
+                                                               home_.get());
+    }
+
+    [[nodiscard]] deadline due() const {
+        // The remaining time decides, not the original delay: the expiry may have been set a while
+        // ago.
+        auto left = duration::zero();
+        if constexpr (on_rings)
+            left = home_.overdue() ? left : saturating_difference(expiry_, Clock::now());
+        return due(expiry_, home_.overdue(), left);
+    }
+
+    /// @param left the time until `t`. Used by rings only.
+    [[nodiscard]] deadline due(const time_point& t, bool overdue, const duration& left) const {
+        if constexpr (!Clock::is_steady) // the clock may have been set back
+            overdue = overdue && !(Clock::now() < t);
+        return home_.get().deadline_of(t, overdue, left);
+    }
+
+    void start(dispatcher& d, wait_operation& op, unsigned users = 0) {
+        users += home_.used() ? 0U : 1U;
+        home_.set_used(true);
+        // Once the wait is filed it may complete in another thread, and its handler may destroy the
+        // timer.
+        d.start(
+            core_, op, [this] { return due(); }, users);
+    }
+
+    std::size_t cancel(std::size_t limit) {
+        dispatcher* const d = home_.get_if_used();
+        return d && core_.waited_on() ? d->cancel(core_, limit) : 0;
+    }
+
+    /// Prefetches what a cancel needs in addition to prefetch_timer().
+    void prefetch_waits() const noexcept {
+        prefetch_to_write(reinterpret_cast<const char*>(&core_ + 1) - 1);
+    }
+    /// Prefetches what a re-arm needs, while the clock is being read.
+    void prefetch_timer() const noexcept {
+        prefetch_to_write(&home_);
+        prefetch_to_write(&core_.due + 1); // the order; usually the same cache line
+    }
+    [[nodiscard]] time_point read_clock() const {
+        prefetch_timer();
+        return Clock::now();
+    }
+    /// The start of a delay. Uses the clock itself for a delay that has passed, and for rings,
+    /// which are chosen by the remaining time.
+    [[nodiscard]] time_point begin_of(const duration& d) const {
+        if (on_rings || d <= duration::zero())
+            return read_clock();
+        prefetch_timer();
+        return latest_now<Clock>();
+    }
+    /// The time until `t`, or a little less. Exact if it is not positive.
+    [[nodiscard]] duration left_until(const time_point& t) const {
+        if constexpr (has_latest_now<Clock> && !on_rings) {
+            prefetch_timer();
+            if (const time_point now = latest_now<Clock>(); now < t)
+                return saturating_difference(t, now);
+        }
+        return saturating_difference(t, read_clock());
+    }
+
+    /// An expiry to be set.
+    struct choice {
+        time_point expiry;
+        duration left; ///< the time until then
+        [[nodiscard]] bool overdue() const noexcept { return left <= duration::zero(); }
+    };
+
+    [[nodiscard]] choice at(const time_point& t) const {
+        const duration left = left_until(t);
+        require(left);
+        return {t, left};
+    }
+
+    [[nodiscard]] choice after(const duration& d) const {
+        require(d);
+        return {saturating_sum(begin_of(d), d), d};
+    }
+
+    /// The best expiry between `min` and `max` from now.
+    [[nodiscard]] choice within(const duration& min, const duration& max) const {
+        if (max < min)
+            throw std::invalid_argument("pawl: a range of " + time::detail::text_of(min) + " .. " +
+                                        time::detail::text_of(max) +
+                                        " for an expiry: max must not be less than min");
+        const time_point now = begin_of(max);
+        const choice last{saturating_sum(now, max), max};
+        if constexpr (on_rings) {
+            const duration d = home_.get().rings().within(min, max);
+            return {saturating_sum(now, d), d};
+        } else {
+            const auto& scale = home_.get().scale();
+            const time::tick begin = scale.ceil(saturating_sum(now, min));
+            const time::tick end = scale.floor(last.expiry);
+            if (end < begin || end <= scale.floor(now))
+                return last;
+            const time_point best =
+                scale.time_of(time::best_in_range(scale.floor(now), begin, end));
+            return {best, best - now};
+        }
+    }
+
+    /// @throws std::invalid_argument if the backend is rings, and none serves this delay.
+    void require([[maybe_unused]] const duration& d) const {
+        if constexpr (on_rings)
+            home_.get().rings().require(d);
+    }
+
+    std::size_t restart(const choice& c) {
+        const std::size_t count = cancel(all);
+        set(c);
+        return count;
+    }
+
+    std::size_t rearm(const choice& c) {
+        const std::size_t count = home_.used()
+                                      ? home_.get().rearm(core_, due(c.expiry, c.overdue(), c.left),
+                                                          [this] { return due(); })
+                                      : 0;
+        set(c);
+        return count;
+    }
+
+    void set(const choice& c) noexcept {
+        home_.set_overdue(c.overdue());
+        shared_word(expiry_).store(c.expiry);
+    }
+
+    /// @pre both timers have the same dispatcher, and this one has no waits.
+    void adopt(timer_handle& other) {
+        if (other.home_.used())
+            home_.get().move(other.core_, core_);
+        home_.set_used(other.home_.used());
+        home_.set_overdue(other.home_.overdue());
+        home_.set_native(other.home_.native());
+        expiry_ = std::exchange(other.expiry_, time_point());
+        other.home_.set_used(false);
+        other.home_.set_overdue(false);
+    }
+
+    void leave() {
+        if (!home_.used())
+            return;
+        cancel();
+        home_.get().release(core_);
+        home_.set_used(false);
+    }
+
+    // In this order: a re-arm needs the first 32 bytes only.
+    tagged_dispatcher home_;
+    time_point expiry_{};
+    timer_core core_;
+};
+
+/// Access to the handle of a timer, for other public objects.
+struct timer_access {
+    template <class Timer>
+    [[nodiscard]] static auto& handle(Timer& timer) noexcept {
+        return timer.handle_;
+    }
+};
+
+} // namespace pawl::detail
+
+#endif // PAWL_DETAIL_SERVICE_TIMER_HANDLE_HPP

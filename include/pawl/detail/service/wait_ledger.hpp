@@ -1,0 +1,277 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   The waits of a shard: their counts, and every transition of wait_state.hpp together with the
+///   lists that it changes (the waits of a timer, the due queue, the link to a cancellation slot).
+///
+/// Invariants
+///   - Live-count invariant: armed() <= live(), where live() counts the waits that have not begun.
+///     The due queue has room for each of them.
+///   - Hint invariant: two bits of timer_node::user summarise the waits of a timer, so that these
+///     need not be read. A set bit is reliable; a clear bit carries no information.
+///
+/// Threads
+///   Guarded by the shard's lock, except armed().
+///
+/// Cost
+///   O(1) for one wait; no call allocates.
+#ifndef PAWL_DETAIL_SERVICE_WAIT_LEDGER_HPP
+#define PAWL_DETAIL_SERVICE_WAIT_LEDGER_HPP
+
+#include <pawl/detail/service/due_queue.hpp>
+
+#include <pawl/detail/wait/slot_link.hpp>
+#include <pawl/detail/wait/timer_core.hpp>
+
+#include <boost/asio/error.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace pawl::detail {
+
+class wait_ledger {
+public:
+    static const boost::system::error_code& aborted() noexcept {
+        static const boost::system::error_code ec = boost::asio::error::operation_aborted;
+        return ec;
+    }
+
+    /// Waits that have not begun.
+    [[nodiscard]] std::size_t live() const noexcept { return live_; }
+    /// How many of those are armed. May be called without the lock.
+    [[nodiscard]] std::size_t armed() const noexcept {
+        return armed_.load(std::memory_order_relaxed); // relaxed: a count only
+    }
+    /// Waits ever started. Each is live, has expired, or has ended otherwise.
+    [[nodiscard]] std::uint64_t started() const noexcept { return started_; }
+    /// Waits that have begun with success.
+    [[nodiscard]] std::uint64_t expired() const noexcept { return expired_; }
+
+    /// Entries of the due queue.
+    [[nodiscard]] std::size_t due() const noexcept { return due_.size(); }
+
+    /// How many of the entries are due or cancelled, not pulled back. O(due())
+    [[nodiscard]] std::size_t ready() const noexcept {
+        std::size_t count = 0;
+        due_.for_each([&](due_entry e) {
+            count += e.cancelled() || e.operation().state.phase() != wait_phase::armed;
+        });
+        return count;
+    }
+
+    [[nodiscard]] bool has_room_for(std::size_t waits) const noexcept {
+        return due_.has_room_for(waits);
+    }
+    /// Takes ownership.
+    void add_room(due_queue::segment& room) noexcept { due_.add_room(room); }
+
+    /// idle -> armed.
+    /// @pre there is room.
+    /// @return true if `op` is the only wait of `timer`.
+    bool start(timer_core& timer, wait_operation& op) noexcept {
+        op.state.arm();
+        const bool alone = !timer.newest();
+        timer.append(op);
+        timer.set_user(!alone ? 0 : op.observed() ? one_armed : one_armed | unobserved, known);
+        ++live_;
+        ++started_;
+        add_armed(1);
+        return alone;
+    }
+
+    /// Takes back a wait that was just started.
+    /// @return false if it has become due, or is no longer the newest.
+    [[nodiscard]] bool withdraw(const timer_core& timer, wait_operation& op) noexcept {
+        if (timer.newest() != &op || op.state.phase() != wait_phase::armed)
+            return false;
+        unlink_slot(op);
+        detach(op);
+        --live_;
+        take_armed(1);
+        return true;
+    }
+
+    /// Ends a held wait: silently if it has no carrier, otherwise by a cancel.
+    /// @return true if nothing here points at it any more; false if its carrier will come.
+    [[nodiscard]] bool withdraw(wait_operation& op) noexcept {
+        if (op.state.withdraw()) {
+            detach(op);
+            --live_;
+            take_armed(1);
+            return true;
+        }
+        if (op.state.pending())
+            cancel(op, aborted());
+        return false;
+    }
+
+    /// Cancels up to `limit` waits of `timer` that have not begun, the oldest first.
+    /// @return how many.
+    std::size_t cancel(timer_core& timer, std::size_t limit) noexcept {
+        std::size_t count = 0;
+        if ((timer.user() & known) == (one_armed | unobserved) && limit != 0) {
+            due_.push(due_entry(*timer.newest(), true)); // the wait itself is not read
+            timer.set_newest(nullptr);
+            timer.set_user(0, known);
+            take_armed(1);
+            count = 1;
+        }
+        for (; timer.newest() && count < limit; ++count)
+            cancel(*timer.newest()->next, aborted());
+        return count;
+    }
+
+    /// armed, due -> cancelled, with `ec`.
+    void cancel(wait_operation& op, const boost::system::error_code& ec,
+                wait_ending how = wait_ending::cancelled) noexcept {
+        take_armed(op.state.phase() == wait_phase::armed);
+        if (op.state.cancel())
+            due_.push(due_entry(op));
+        detach(op);
+        op.set_result(ec, how);
+    }
+
+    /// Ends the armed waits of a timer with `ec`.
+    /// @return how many.
+    std::size_t finish(timer_core& timer, const boost::system::error_code& ec,
+                       wait_ending how) noexcept {
+        std::size_t count = 0;
+        timer.for_each_wait([&](wait_operation& op) {
+            if (op.state.phase() == wait_phase::armed) {
+                cancel(op, ec, how);
+                ++count;
+            }
+        });
+        return count;
+    }
+
+    /// Whether `timer` has exactly one wait, which is armed. May return false negatives.
+    [[nodiscard]] static bool sure_of_one(const timer_core& timer) noexcept {
+        return (timer.user() & one_armed) != 0;
+    }
+
+    /// due -> armed for the due waits of `timer`.
+    /// @return how many waits of `timer` are now armed.
+    std::size_t pull_back(timer_core& timer) noexcept {
+        if (sure_of_one(timer))
+            return 1;
+        std::size_t count = 0;
+        timer.for_each_wait([&](wait_operation& op) {
+            ++count;
+            if (op.state.phase() == wait_phase::due) {
+                op.state.pull_back();
+                add_armed(1);
+            }
+        });
+        timer.set_user(count == 1 ? one_armed : 0, known);
+        return count;
+    }
+
+    /// armed -> due for the armed waits of `timer`.
+    void fall_due(timer_core& timer) noexcept {
+        timer.set_user(0, known);
+        timer.for_each_wait([&](wait_operation& op) {
+            if (op.state.phase() != wait_phase::armed)
+                return;
+            if (op.state.fall_due())
+                due_.push(due_entry(op));
+            take_armed(1);
+        });
+    }
+
+    /// Takes the first entry of the due queue.
+    /// @return its wait: the caller owns it if it has begun, otherwise must hand it over. nullptr
+    ///         if it was pulled back.
+    [[nodiscard]] wait_operation* take() noexcept {
+        wait_operation& op = next();
+        return op.direct() || op.state.phase() == wait_phase::armed ? arrive_or_park(op) : &op;
+    }
+
+    /// take() without a hand-over: the caller owns the wait.
+    [[nodiscard]] wait_operation* take_over() noexcept { return arrive_or_park(next()); }
+
+    /// due, cancelled -> started, for a carrier: wait_state::arrive() decides.
+    /// @return true if the caller now owns the wait; false if it was pulled back.
+    [[nodiscard]] bool arrive(wait_operation& op) noexcept {
+        if (!op.state.arrive())
+            return false;
+        // Unreachable from slot and timer from here on.
+        unlink_slot(op);
+        if (op.owner()) {
+            detach(op);
+            ++expired_;
+        }
+        PAWL_ASSERT(live_ > armed());
+        --live_;
+        return true;
+    }
+
+    /// arrive(); if the wait was pulled back, ends its carrier.
+    /// @return the wait, which the caller owns, or nullptr.
+    [[nodiscard]] wait_operation* arrive_or_park(wait_operation& op) noexcept {
+        if (arrive(op))
+            return &op;
+        op.state.park(); // its timer is filed
+        return nullptr;
+    }
+
+    /// How many waits of `timer` are armed. O(waits)
+    [[nodiscard]] static std::size_t armed_of(const timer_core& timer) noexcept {
+        std::size_t count = 0;
+        timer.for_each_wait(
+            [&](const wait_operation& op) { count += op.state.phase() == wait_phase::armed; });
+        return count;
+    }
+
+    static void unlink_slot(wait_operation& op) noexcept {
+        if (slot_link* const link = op.slot())
+            link->unlink();
+    }
+
+private:
+    static constexpr unsigned one_armed = 1;  ///< exactly one wait, and it is armed
+    static constexpr unsigned unobserved = 2; ///< only the timer points at that wait
+    static constexpr unsigned known = 3;      ///< both bits; the filing uses another
+
+    static void detach(wait_operation& op) noexcept {
+        timer_core& timer = op.timer();
+        timer.remove(op);
+        timer.set_user(0, known);
+    }
+
+    [[nodiscard]] wait_operation& next() noexcept {
+        const due_entry entry = due_.pop();
+        wait_operation& op = entry.operation();
+        if (entry.cancelled()) {
+            const bool carrier = op.state.cancel();
+            PAWL_ASSERT(carrier); // the carrier is this entry
+            (void)carrier;
+            op.set_result(aborted());
+        }
+        return op;
+    }
+
+    // Written under the lock only, so no read-modify-write is needed.
+    void add_armed(std::size_t n) noexcept {
+        PAWL_ASSERT(armed() + n <= live_);
+        armed_.store(armed() + n, std::memory_order_relaxed);
+    }
+    void take_armed(std::size_t n) noexcept {
+        PAWL_ASSERT(n <= armed());
+        armed_.store(armed() - n, std::memory_order_relaxed);
+    }
+
+    due_queue due_;
+    std::size_t live_ = 0;
+    std::atomic<std::size_t> armed_{0};
+    std::uint64_t started_ = 0;
+    std::uint64_t expired_ = 0;
+};
+
+} // namespace pawl::detail
+
+#endif // PAWL_DETAIL_SERVICE_WAIT_LEDGER_HPP

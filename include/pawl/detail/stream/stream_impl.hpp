@@ -1,0 +1,463 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   The state that a pawl::timeout_stream shares with its operations: the next layer, the limits,
+///   and the one timer for all of them.
+///
+/// Model
+///   The table says when a deadline exists. At most one wait is pending, and it ends no later than
+///   the earliest deadline. An earlier deadline moves the wait. A deadline that disappears or moves
+///   later leaves the wait alone; look() deals with it at the end of the wait. look() ends what has
+///   expired, and waits for the earliest deadline then.
+///
+///     deadline       exists while                               moves
+///     read, write    such an operation is pending, not ended    -
+///     (a connect is a write whose deadline is its handshake limit)
+///     total          a read or write is pending, not ended      by expires_at()
+///     handshake      a guard lives, until it has expired        -
+///     idle           a limit is set, the layer is open, and     when bytes move
+///                    it has not expired
+///
+/// Invariants
+///   - With waiting_, the wait is pending or its handler queued, and timer_.expiry() <= earliest().
+///     Without it, there is no deadline, or close() was called.
+///   - `ended` implies `pending`.
+///
+/// Threads
+///   One at a time: the executor of the layer.
+///
+/// Cost
+///   An operation reads the clock at its start if it has a limit, and at its end if bytes moved and
+///   there is an idle limit. Only a deadline earlier than all others touches the wait.
+#ifndef PAWL_DETAIL_STREAM_STREAM_IMPL_HPP
+#define PAWL_DETAIL_STREAM_STREAM_IMPL_HPP
+
+#include <pawl/config.hpp>
+
+#include <pawl/basic_waitable_timer.hpp>
+#include <pawl/error.hpp>
+#include <pawl/stream_limits.hpp>
+
+#include <pawl/detail/stream/next_layer.hpp>
+
+#include <pawl/detail/service/latest_now.hpp>
+
+#include <pawl/detail/time/saturating.hpp>
+
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/cancellation_type.hpp>
+#include <boost/beast/core/error.hpp>
+#include <boost/system/error_code.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace pawl::detail {
+
+enum class direction : std::uint8_t { read, write };
+
+template <class NextLayer, class Clock, class WaitTraits>
+class stream_impl : public std::enable_shared_from_this<stream_impl<NextLayer, Clock, WaitTraits>> {
+public:
+    using error_code = boost::system::error_code;
+    using executor_type = std::decay_t<decltype(std::declval<NextLayer&>().get_executor())>;
+    using time_point = typename Clock::time_point;
+    using limit = stream_limits::duration;
+
+    template <class... Args>
+    explicit stream_impl(Args&&... args)
+        : layer_(std::forward<Args>(args)...), timer_(layer_.get_executor()) {}
+
+    [[nodiscard]] NextLayer& layer() noexcept { return layer_; }
+    [[nodiscard]] const executor_type& get_executor() noexcept { return timer_.get_executor(); }
+
+    // ---- limits ---------------------------------------------------------------------------------
+
+    [[nodiscard]] const stream_limits& limits() const noexcept { return limits_; }
+
+    void set_limits(const stream_limits& limits) {
+        limits_ = limits;
+        const time_point now = latest_now<Clock>();
+        for (const direction d : both)
+            at(d).deadline = after(now, limit_of(d));
+        if (limits_.idle == none)
+            idling_ = idle_expired_ = false;
+        else if (!idling_ && !idle_expired_ && !connecting_ && open())
+            begin_idling(now);
+        watch();
+    }
+
+    void expires_at(const time_point& t) {
+        total_ = t;
+        watch();
+    }
+
+    void begin_handshake() {
+        PAWL_ASSERT(!handshaking_); // one guard at a time
+        handshake_ = after(latest_now<Clock>(), limits_.handshake);
+        handshaking_ = true;
+        handshake_expired_ = false;
+        watch();
+    }
+    void end_handshake() noexcept { handshaking_ = false; }
+
+    // ---- operations -----------------------------------------------------------------------------
+
+    /// A read or a write is about to start.
+    /// @return the error to report if it must not start.
+    [[nodiscard]] error_code begin(direction d) {
+        PAWL_ASSERT(!at(d).pending && !connecting_); // one read and one write at a time
+        if (is_closed_by_limit())
+            return report();
+
+        const bool idles = limits_.idle != none && !idling_ && open();
+        const time_point now = time_of_start(limit_of(d) != none || idles);
+        if (everything_expired(now)) {
+            end_all();
+            return report();
+        }
+        if (idles) {
+            begin_idling(now);
+            if (std::exchange(idle_expired_, false))
+                return report();
+        }
+        start(d, after(now, limit_of(d)));
+        return {};
+    }
+
+    /// A read or a write of zero bytes is about to start. It has no limit, and several may be
+    /// pending.
+    /// @return the error to report if it must not start because a limit has expired.
+    [[nodiscard]] error_code begin_empty(direction d) {
+        if (at(d).pending) // ssl::stream does this
+            return {};
+        if (limits_everything() && everything_expired(Clock::now()))
+            end_all();
+        else if (!is_closed_by_limit() && !std::exchange(idle_expired_, false))
+            return {};
+        return report();
+    }
+
+    /// The operation has completed. @return the error to report.
+    [[nodiscard]] error_code finish(direction d, const error_code& ec, std::size_t size) {
+        moved(size);
+        const bool ended = at(d).ended;
+        abandon(d);
+        return ec && ended ? report() : ec;
+    }
+
+    /// The operation will never complete.
+    void abandon(direction d) noexcept { at(d).pending = at(d).ended = false; }
+
+    [[nodiscard]] error_code begin_connect() {
+        PAWL_ASSERT(!at(direction::read).pending && !at(direction::write).pending);
+        const time_point now = time_of_start(limits_.handshake != none);
+        if (everything_expired(now)) {
+            end_all();
+            return report();
+        }
+        closed_by_limit_ = idling_ = idle_expired_ = false;
+        connecting_ = true;
+        start(direction::write, after(now, limits_.handshake));
+        return {};
+    }
+
+    [[nodiscard]] error_code finish_connect(const error_code& ec) {
+        const bool ended = at(direction::write).ended;
+        abandon_connect();
+        if (!ec)
+            connected();
+        return ec && ended ? report() : ec;
+    }
+
+    void abandon_connect() noexcept {
+        connecting_ = false;
+        abandon(direction::write);
+    }
+
+    /// The layer is connected, maybe again; idle time counts from now.
+    void connected() {
+        closed_by_limit_ = idle_expired_ = false;
+        if (limits_.idle != none)
+            begin_idling(latest_now<Clock>());
+    }
+
+    /// `size` bytes have moved.
+    std::size_t moved(std::size_t size) {
+        if (size != 0 && idling_)
+            moved_ = latest_now<Clock>();
+        return size;
+    }
+
+    // ---- cancellation ---------------------------------------------------------------------------
+
+    /// The slot for the layer, through which a limit ends the operation of that direction.
+    [[nodiscard]] boost::asio::cancellation_slot slot(direction d) noexcept {
+        return at(d).signal.slot();
+    }
+
+    /// A number that distinguishes the operations of one direction.
+    [[nodiscard]] std::uint32_t number(direction d) const noexcept { return at(d).number; }
+
+    /// Cancels that operation, unless it is over.
+    void cancel(direction d, std::uint32_t number, boost::asio::cancellation_type_t type) {
+        if (at(d).pending && at(d).number == number)
+            at(d).signal.emit(type);
+    }
+
+    void cancel() {
+        if constexpr (can_cancel_lowest<NextLayer>)
+            cancel_lowest(layer_);
+        else
+            for (const direction d : both)
+                at(d).signal.emit(boost::asio::cancellation_type::terminal);
+    }
+
+    void close() {
+        closed_by_limit_ = false;
+        stop_watching();
+        shut();
+    }
+
+    /// No limit applies until an operation starts or a limit is set.
+    void stop_watching() {
+        idling_ = false;
+        if (std::exchange(waiting_, false)) {
+            ++wait_number_;
+            timer_.cancel();
+        }
+    }
+
+private:
+    static constexpr limit none = stream_limits::none;
+    static constexpr time_point never = time_point::max();
+    static constexpr std::array both{direction::read, direction::write};
+
+    /// The pending read or write, if any.
+    struct operation {
+        time_point deadline;
+        boost::asio::cancellation_signal signal;
+        std::uint32_t number = 0;
+        bool pending = false;
+        bool ended = false; ///< by a limit: a failure is reported as that limit
+    };
+
+    /// The handler of the wait. It does not keep the stream alive.
+    struct watcher {
+        std::weak_ptr<stream_impl> impl;
+        std::uint32_t number;
+
+        void operator()(const error_code& ec) const {
+            if (const auto self = impl.lock(); self && self->wait_number_ == number)
+                self->look(ec);
+        }
+    };
+
+    [[nodiscard]] operation& at(direction d) noexcept {
+        return operations_[static_cast<std::size_t>(d)];
+    }
+    [[nodiscard]] const operation& at(direction d) const noexcept {
+        return operations_[static_cast<std::size_t>(d)];
+    }
+
+    [[nodiscard]] limit limit_of(direction d) const noexcept {
+        if (d == direction::read)
+            return limits_.read;
+        return connecting_ ? limits_.handshake : limits_.write;
+    }
+
+    [[nodiscard]] static time_point after(const time_point& now, limit l) noexcept {
+        using duration = typename time_point::duration;
+        return l == none ? never : saturating_sum(now, std::chrono::ceil<duration>(l));
+    }
+
+    [[nodiscard]] bool open() const noexcept {
+        if constexpr (knows_whether_open<NextLayer>)
+            return lowest_layer(layer_).is_open();
+        else
+            return !closed_;
+    }
+
+    /// Whether it still is: its owner may have opened the layer again.
+    [[nodiscard]] bool is_closed_by_limit() noexcept {
+        closed_by_limit_ = closed_by_limit_ && !open();
+        return closed_by_limit_;
+    }
+
+    [[nodiscard]] error_code report() const {
+        if (limits_.report == limit_error::timed_out)
+            return error::timed_out;
+        return boost::beast::error::timeout;
+    }
+
+    /// Whether there is a limit whose expiry rejects new operations.
+    [[nodiscard]] bool limits_everything() const noexcept {
+        return total_ != never || handshaking_;
+    }
+    [[nodiscard]] bool everything_expired(const time_point& now) const noexcept {
+        return total_ <= now || (handshaking_ && (handshake_expired_ || handshake_ <= now));
+    }
+
+    /// The start time of an operation.
+    /// @param limits whether limits begin with it.
+    [[nodiscard]] time_point time_of_start(bool limits) const {
+        if (limits_everything()) // these may have expired, so read the exact clock
+            return Clock::now();
+        return limits ? latest_now<Clock>() : time_point{};
+    }
+
+    void start(direction d, const time_point& deadline) {
+        watch_until(std::min({deadline, total_, handshake_deadline()})); // close() stops watching
+        operation& op = at(d);
+        op.deadline = deadline;
+        op.pending = true;
+        ++op.number;
+    }
+
+    void begin_idling(const time_point& now) {
+        watch_until(after(now, limits_.idle));
+        idling_ = true;
+        moved_ = now;
+    }
+
+    // ---- watching -------------------------------------------------------------------------------
+
+    /// Whether the operation may have a deadline.
+    [[nodiscard]] bool limited(direction d) const noexcept { return at(d).pending && !at(d).ended; }
+
+    [[nodiscard]] time_point handshake_deadline() const noexcept {
+        return handshaking_ && !handshake_expired_ ? handshake_ : never;
+    }
+
+    [[nodiscard]] time_point earliest() const noexcept {
+        time_point t = never;
+        for (const direction d : both) {
+            if (limited(d))
+                t = std::min({t, at(d).deadline, total_});
+        }
+        t = std::min(t, handshake_deadline());
+        if (idling_)
+            t = std::min(t, after(moved_, limits_.idle));
+        return t;
+    }
+
+    /// Limits have changed.
+    void watch() {
+        const bool any = total_ != never || handshaking_ || limits_.idle != none ||
+                         limits_.read != none || limits_.write != none || limits_.handshake != none;
+        if (any)
+            watch_until(earliest());
+        else
+            stop_watching();
+    }
+
+    /// Makes look() run at `t` or earlier.
+    void watch_until(const time_point& t) {
+        if (t == never || (waiting_ && timer_.expiry() <= t))
+            return;
+        if (waiting_) {
+            timer_.rearm_at(t);
+        } else {
+            timer_.expires_at(t);
+            timer_.async_wait(watcher{this->weak_from_this(), ++wait_number_});
+            waiting_ = true;
+        }
+    }
+
+    /// The wait is over: ends what has expired, and waits for the rest.
+    void look(const error_code& ec) {
+        waiting_ = false;
+        const time_point now = Clock::now();
+        // Only expire_all() ends a wait early.
+        const bool hurry = ec || (Clock::is_steady && now < timer_.expiry());
+        const auto due = [&](const time_point& t) { return t <= now || (hurry && t != never); };
+
+        const bool reads = limited(direction::read);
+        const bool writes = limited(direction::write);
+        bool everything = (reads || writes) && due(total_);
+        if (handshaking_ && !handshake_expired_ && due(handshake_))
+            everything = handshake_expired_ = true;
+        if (idling_ && due(after(moved_, limits_.idle)))
+            everything |= expire_idle(now, hurry);
+
+        if (everything) {
+            end_all();
+        } else {
+            if (reads && due(at(direction::read).deadline))
+                end(direction::read);
+            // A layer that completes inline may have run a handler that ended the write.
+            if (writes && limited(direction::write) && due(at(direction::write).deadline))
+                end(direction::write);
+        }
+        watch_until(earliest());
+    }
+
+    /// @return whether there is anything to end.
+    bool expire_idle(const time_point& now, bool hurry) {
+        moved_ = now; // for operations started after a cancellation
+        const bool busy = at(direction::read).pending || at(direction::write).pending;
+        idling_ = busy && !hurry; // off: until the next operation, which reports it
+        idle_expired_ = !busy && open();
+        return busy || idle_expired_;
+    }
+
+    /// A limit for one direction has expired.
+    void end(direction d) {
+        if (limits_.action == on_limit::close)
+            return end_all();
+        at(d).ended = true;
+        at(d).signal.emit(boost::asio::cancellation_type::terminal);
+    }
+
+    /// A limit for everything has expired.
+    void end_all() {
+        for (const direction d : both)
+            at(d).ended = at(d).pending;
+        if (limits_.action == on_limit::close) {
+            closed_by_limit_ = true;
+            return shut();
+        }
+        for (const direction d : both) {
+            if (at(d).ended)
+                at(d).signal.emit(boost::asio::cancellation_type::terminal);
+        }
+        // Operations directly on the layer, such as its handshake, are unknown here.
+        if constexpr (can_cancel_lowest<NextLayer>)
+            cancel_lowest(layer_);
+    }
+
+    void shut() {
+        closed_ = true;
+        idling_ = idle_expired_ = false;
+        close_lowest(layer_);
+    }
+
+    NextLayer layer_;
+    basic_waitable_timer<Clock, WaitTraits, executor_type> timer_;
+    std::array<operation, 2> operations_{};
+    time_point total_ = never;
+    time_point handshake_{};
+    time_point moved_{}; ///< last time bytes moved, while idling_
+    stream_limits limits_;
+    std::uint32_t wait_number_ = 0; ///< handlers of other waits are stale
+    bool waiting_ = false;
+    bool connecting_ = false;
+    bool handshaking_ = false;
+    bool handshake_expired_ = false; ///< possibly early, by expire_all()
+    bool idling_ = false;
+    bool idle_expired_ = false; ///< to be reported by the next operation
+    bool closed_by_limit_ = false;
+    bool closed_ = false; ///< for layers without is_open()
+};
+
+} // namespace pawl::detail
+
+#endif // PAWL_DETAIL_STREAM_STREAM_IMPL_HPP

@@ -1,0 +1,76 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Time points and durations: whether a type is one, and saturating arithmetic.
+#ifndef PAWL_DETAIL_TIME_SATURATING_HPP
+#define PAWL_DETAIL_TIME_SATURATING_HPP
+
+#include <chrono>
+#include <cstdint>
+#include <ratio>
+#include <type_traits>
+
+namespace pawl::detail {
+
+template <class T>
+inline constexpr bool is_duration = false;
+template <class Rep, class Period>
+inline constexpr bool is_duration<std::chrono::duration<Rep, Period>> = true;
+template <class T>
+inline constexpr bool is_time_point = false;
+template <class Clock, class Duration>
+inline constexpr bool is_time_point<std::chrono::time_point<Clock, Duration>> = true;
+
+/// `t + d`, clamped to the range.
+template <class Clock, class Duration>
+[[nodiscard]] constexpr std::chrono::time_point<Clock, Duration>
+saturating_sum(std::chrono::time_point<Clock, Duration> t, Duration d) noexcept {
+    using time_point = std::chrono::time_point<Clock, Duration>;
+    if (d > Duration::zero() && t > time_point::max() - d)
+        return time_point::max();
+    if (d < Duration::zero() && t < time_point::min() - d)
+        return time_point::min();
+    return t + d;
+}
+
+/// `a - b`, clamped to the range.
+template <class Clock, class Duration>
+[[nodiscard]] constexpr Duration
+saturating_difference(std::chrono::time_point<Clock, Duration> a,
+                      std::chrono::time_point<Clock, Duration> b) noexcept {
+    const Duration x = a.time_since_epoch();
+    const Duration y = b.time_since_epoch();
+    if (y < Duration::zero() && x > Duration::max() + y)
+        return Duration::max();
+    if (y > Duration::zero() && x < Duration::min() + y)
+        return Duration::min();
+    return x - y;
+}
+
+/// `d` in another unit, rounded up and clamped to the range of that unit.
+template <class To, class Rep, class Period>
+[[nodiscard]] constexpr To saturating_cast(const std::chrono::duration<Rep, Period>& d) {
+    // The usual limits, `5s` in nanoseconds, become constants.
+    if constexpr (std::is_same_v<typename To::rep, std::int64_t> &&
+                  std::is_same_v<Rep, std::int64_t> &&
+                  std::ratio_divide<Period, typename To::period>::den == 1) {
+        using from = std::chrono::duration<Rep, Period>;
+        if (d > std::chrono::duration_cast<from>(To::max()))
+            return To::max();
+        if (d < std::chrono::duration_cast<from>(To::min()))
+            return To::min();
+        return d;
+    }
+    // Compared as seconds, because the conversion between the units may overflow.
+    using seconds = std::chrono::duration<double>;
+    if (!(seconds(d) < seconds(To::max()))) // NaN, too
+        return To::max();
+    if (seconds(d) <= seconds(To::min()))
+        return To::min();
+    return std::chrono::ceil<To>(d);
+}
+
+} // namespace pawl::detail
+
+#endif // PAWL_DETAIL_TIME_SATURATING_HPP

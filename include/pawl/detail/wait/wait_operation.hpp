@@ -1,0 +1,146 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   One asynchronous wait. The type of its handler is behind one function pointer.
+///
+/// Threads
+///   The shard's lock guards every field, except where noted.
+///
+/// Cost
+///   32 bytes per wait, 40 if its handler may have a cancellation slot; plus the handler, plus its
+///   executor if it has its own.
+#ifndef PAWL_DETAIL_WAIT_WAIT_OPERATION_HPP
+#define PAWL_DETAIL_WAIT_WAIT_OPERATION_HPP
+
+#include <pawl/detail/wait/wait_state.hpp>
+
+#include <pawl/config.hpp>
+
+#include <boost/system/error_code.hpp>
+
+namespace pawl::detail {
+
+class slot_link;
+class timer_core;
+class wait_host;
+
+/// Why a wait has a result.
+enum class wait_ending : unsigned char {
+    none,      ///< it has none: armed, or due by its deadline
+    cancelled, ///< the deadline no longer matters
+    early,     ///< completed as if due: by expire_all(), or because a ring is full
+};
+
+class wait_operation {
+public:
+    /// What to do with a wait that the caller owns. Never called under a lock.
+    enum class action {
+        complete,    ///< free the memory, then invoke the handler here
+        hand_over,   ///< send a carrier to the executor of the handler
+        regain_work, ///< it waits again after a hand-over: acquire work on that executor
+        destroy,     ///< free the memory without invoking the handler
+    };
+    using function = void (*)(wait_operation&, action, wait_host*);
+
+    wait_operation& operator=(wait_operation&&) = delete;
+
+    void complete() { function_(*this, action::complete, nullptr); }
+    void hand_over(wait_host& host) { function_(*this, action::hand_over, &host); }
+    void regain_work() { function_(*this, action::regain_work, nullptr); }
+    void destroy() { function_(*this, action::destroy, nullptr); }
+
+    /// The handler runs in the thread that runs the context of the timer, without a hand-over.
+    [[nodiscard]] bool direct() const noexcept { return direct_; }
+
+    /// Something besides the timer points at the wait: a cancellation slot, or the enclosing
+    /// object.
+    [[nodiscard]] bool observed() const noexcept { return held_ || slot() != nullptr; }
+
+    /// The timer; nullptr once the wait has a result.
+    [[nodiscard]] timer_core* owner() const noexcept {
+        return has_result() ? nullptr : owner_or_category_.owner;
+    }
+    /// The same.
+    /// @pre the wait has no result.
+    [[nodiscard]] timer_core& timer() const noexcept {
+        PAWL_ASSERT(owner());
+        return *owner_or_category_.owner;
+    }
+    void set_owner(timer_core* timer) noexcept { owner_or_category_.owner = timer; }
+
+    /// Sets the result to `ec`. The wait no longer has a timer.
+    void set_result(const boost::system::error_code& ec,
+                    wait_ending how = wait_ending::cancelled) noexcept {
+        ending_ = how;
+        value_ = ec.value();
+        owner_or_category_.category = &ec.category();
+    }
+    /// The error code for the handler.
+    [[nodiscard]] boost::system::error_code result() const noexcept {
+        return has_result() ? boost::system::error_code(value_, *owner_or_category_.category)
+                            : boost::system::error_code();
+    }
+    /// Whether the wait was cancelled, as opposed to due or completed early. The error code does
+    /// not tell: expire_all() accepts any code.
+    [[nodiscard]] bool was_cancelled() const noexcept { return ending_ == wait_ending::cancelled; }
+
+    /// The handler in the cancellation slot; nullptr if none is connected.
+    [[nodiscard]] slot_link* slot() const noexcept;
+    void set_slot(slot_link* link) noexcept;
+
+    wait_operation* next = nullptr; ///< circular list of the waits of one timer, in start order
+    wait_state state;
+
+protected:
+    enum class kind : unsigned char {
+        slotless,
+        slotted, ///< a slotted_wait
+        held,    ///< part of an object that may withdraw it
+    };
+
+    wait_operation(function f, bool direct, kind k = kind::slotless) noexcept
+        : direct_(direct), has_slot_(k == kind::slotted), held_(k == kind::held), function_(f) {}
+    ~wait_operation() = default;
+
+private:
+    /// Which member of the union is active.
+    [[nodiscard]] bool has_result() const noexcept { return ending_ != wait_ending::none; }
+
+    const bool direct_ : 1;
+    const bool has_slot_ : 1; ///< this is a slotted_wait
+    const bool held_ : 1;
+    wait_ending ending_ = wait_ending::none;
+    int value_ = 0;
+    union {
+        timer_core* owner;
+        const boost::system::error_category* category;
+    } owner_or_category_{nullptr};
+    function function_;
+};
+
+/// A wait whose handler may have a cancellation slot.
+class slotted_wait : public wait_operation {
+protected:
+    slotted_wait(function f, bool direct) noexcept : wait_operation(f, direct, kind::slotted) {}
+    ~slotted_wait() = default;
+
+private:
+    friend class wait_operation;
+
+    slot_link* slot_ = nullptr;
+};
+
+inline slot_link* wait_operation::slot() const noexcept {
+    return has_slot_ ? static_cast<const slotted_wait*>(this)->slot_ : nullptr;
+}
+
+inline void wait_operation::set_slot(slot_link* link) noexcept {
+    PAWL_ASSERT(has_slot_);
+    static_cast<slotted_wait*>(this)->slot_ = link;
+}
+
+} // namespace pawl::detail
+
+#endif // PAWL_DETAIL_WAIT_WAIT_OPERATION_HPP

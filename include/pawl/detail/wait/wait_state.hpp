@@ -1,0 +1,145 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   The state word of one wait and all its legal transitions. This is where the library's one race
+///   is decided: expiry against cancel against re-arm (P4). No other file changes a state.
+///
+/// Model
+///   A wait is pending while it is `armed` or `due`. The transition that leaves these states
+///   decides who completes the wait, and with what result. A carrier is whatever is on its way to
+///   run the wait: first its entry in the due queue, later the function object queued on the
+///   executor of its handler.
+///
+///   P4 is decided in arrive(): `due -> started` happens where the handler is about to be invoked,
+///   not where it is queued. Until then cancel and re-arm win.
+///
+///     transition  from            to         caller                   carrier
+///     arm         idle            armed      the initiating function  -
+///     fall_due    armed           due        expiry                   made, unless one is left
+///     pull_back   due             armed      re-arm                   stays on its way
+///     cancel      armed           cancelled  cancel, destruction,     made, unless one is left
+///                                            expire_all
+///     cancel      due             cancelled  cancel, destruction      the same one
+///     cancel      armed           cancelled  take() of an entry with  that entry
+///                                            a noted cancel
+///     withdraw    armed           idle       the object that the wait -
+///                                            is part of
+///     arrive      due, cancelled  started    the carrier              consumed
+///     arrive      armed           armed      the carrier              pinned until park
+///     park        armed           armed      the carrier              consumed
+///
+///   The cancel of the only wait of a timer is just noted in its entry of the due queue, which
+///   avoids fetching the wait (wait_ledger::cancel): the wait stays `armed` until take(). Nothing
+///   else can reach it, so the cancel has won.
+///
+/// Invariants
+///   - One-carrier invariant: a wait has at most one carrier. If a wait was pulled back and becomes
+///     due again before its carrier has arrived, that carrier runs it. So no second carrier can
+///     hold a dangling pointer.
+///   - Carrier-ownership invariant: while a wait has a carrier, only the carrier may free it. A
+///     wait without a carrier is `armed`, and reachable from its timer or, if its cancel is noted,
+///     from that entry only.
+///   - Finality invariant: `started` is final, and entered in arrive() only.
+///
+/// Threads
+///   A plain word: every transition happens under the lock of the wait's shard. An atomic word
+///   would save no lock, because each transition also moves the wait between lists that the lock
+///   guards.
+#ifndef PAWL_DETAIL_WAIT_WAIT_STATE_HPP
+#define PAWL_DETAIL_WAIT_WAIT_STATE_HPP
+
+#include <pawl/config.hpp>
+
+#include <cstdint>
+
+namespace pawl::detail {
+
+/// Where a wait is between its start and the invocation of its handler.
+enum class wait_phase : std::uint8_t {
+    idle,      ///< constructed, not yet known to a shard
+    armed,     ///< waiting for its deadline
+    due,       ///< its deadline has passed; the handler has not begun, and cancel still wins
+    cancelled, ///< ended with a result; no longer in the list of its timer
+    started,   ///< the handler is being invoked; final
+};
+
+/// The state of one wait. Guarded by the lock of its shard.
+class wait_state {
+public:
+    [[nodiscard]] wait_phase phase() const noexcept { return phase_; }
+
+    /// Whether a carrier is on its way: at most one is (one-carrier invariant).
+    [[nodiscard]] bool carried() const noexcept { return carried_; }
+
+    /// Whether cancel and re-arm can still win.
+    [[nodiscard]] bool pending() const noexcept {
+        return phase_ == wait_phase::armed || phase_ == wait_phase::due;
+    }
+
+    void arm() noexcept {
+        PAWL_ASSERT(phase_ == wait_phase::idle);
+        phase_ = wait_phase::armed;
+    }
+
+    /// @return true if the caller must put the wait into the due queue.
+    [[nodiscard]] bool fall_due() noexcept {
+        PAWL_ASSERT(phase_ == wait_phase::armed);
+        phase_ = wait_phase::due;
+        return take_carrier();
+    }
+
+    void pull_back() noexcept {
+        PAWL_ASSERT(phase_ == wait_phase::due && carried_);
+        phase_ = wait_phase::armed;
+    }
+
+    /// @return true if the caller must put the wait into the due queue.
+    [[nodiscard]] bool cancel() noexcept {
+        PAWL_ASSERT(pending());
+        phase_ = wait_phase::cancelled;
+        return take_carrier();
+    }
+
+    /// Ends a wait silently.
+    /// @return false if the wait is over, or has a carrier (carrier-ownership invariant).
+    [[nodiscard]] bool withdraw() noexcept {
+        if (phase_ != wait_phase::armed || carried_)
+            return false;
+        phase_ = wait_phase::idle;
+        return true;
+    }
+
+    /// Here P4 is decided: the carrier has arrived where the handler can be invoked.
+    /// @return true if the carrier now owns the wait and must complete it; false if the wait was
+    ///         pulled back: it stays pinned in memory until the carrier calls park().
+    [[nodiscard]] bool arrive() noexcept {
+        PAWL_ASSERT(carried_);
+        if (phase_ == wait_phase::armed)
+            return false;
+        PAWL_ASSERT(phase_ == wait_phase::due || phase_ == wait_phase::cancelled);
+        phase_ = wait_phase::started;
+        return true;
+    }
+
+    /// Ends the carrier of a wait that was pulled back.
+    void park() noexcept {
+        PAWL_ASSERT(carried_ && phase_ == wait_phase::armed);
+        carried_ = false;
+    }
+
+private:
+    [[nodiscard]] bool take_carrier() noexcept {
+        const bool had_one = carried_;
+        carried_ = true;
+        return !had_one;
+    }
+
+    wait_phase phase_ = wait_phase::idle;
+    bool carried_ = false;
+};
+
+} // namespace pawl::detail
+
+#endif // PAWL_DETAIL_WAIT_WAIT_STATE_HPP
