@@ -19,7 +19,7 @@ What is made (operator: change)
 
 What is left out, and counted as such: code that only the compiler evaluates (if constexpr, requires, static_assert,
 template arguments, constexpr variables, enumerators, case labels, consteval), what does not compile, defaulted moves, checks
-(PAWL_ASSERT, *_invariant.hpp, functions named invariant: no test can notice a weaker check), and calls that only make a program faster.
+(PAWL_ASSERT, functions named invariant: no test can notice a weaker check), and calls that only make a program faster.
 
 How it works
   As in tools/mutate.py, one build contains all chosen defects, and the environment variable PAWL_MUTANT selects one. A
@@ -456,8 +456,6 @@ def make_all(root: Path = INCLUDE) -> tuple[list[Made], dict[str, Counter]]:
     made, skipped = [], {}
     for path in sorted(root.rglob("*.hpp")):
         file = path.relative_to(root).as_posix()
-        if file.endswith("_invariant.hpp") or file == "detail/time/invariant_check.hpp":
-            continue
         here, skipped[file] = make(file, path.read_text(encoding="utf-8"))
         made += here
     return numbered(made), skipped

@@ -253,11 +253,10 @@ public:
     /// Number of messages that were dropped for lack of room.
     [[nodiscard]] std::uint64_t dropped() const noexcept { return core_->dropped(); }
 
-    /// Checks the invariants. Needs a ring at rest: no other call, no reservation.
-    /// @throws std::logic_error with the name of the violated invariant.
-    void invariant() const { core_->invariant(); }
-
 private:
+    template <class>
+    friend struct detail::invariant_of;
+
     struct publish_what_is_written {
         reservation& some;
         ~publish_what_is_written() { some.publish(); }

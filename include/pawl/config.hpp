@@ -81,6 +81,10 @@
 
 namespace pawl::detail {
 
+/// Checks the invariants of a structure: test/support/invariants.hpp.
+template <class Structure>
+struct invariant_of;
+
 /// Separates data that different threads write. Not std::hardware_destructive_interference_size,
 /// which depends on compiler flags.
 #if defined(__APPLE__) && defined(__aarch64__)

@@ -8,6 +8,7 @@
 
 #include <pawl/time/tick.hpp>
 
+#include "../support/invariants.hpp"
 #include "../support/vectors.hpp"
 
 #define BOOST_TEST_MODULE binary_wheel_vectors
@@ -82,7 +83,7 @@ public:
 
     static const pawl_test::operations<hitime> operations;
 
-    void invariant() const { wheel_->invariant(); }
+    void invariant() const { pawl_test::check_invariant(*wheel_); }
 
 private:
     static tick tick_of(fields& from, const char* name) {

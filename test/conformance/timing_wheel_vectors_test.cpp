@@ -9,6 +9,7 @@
 
 #include <pawl/time/timing_wheel.hpp>
 
+#include "../support/invariants.hpp"
 #include "../support/vectors.hpp"
 
 #define BOOST_TEST_MODULE timing_wheel_vectors
@@ -138,7 +139,7 @@ public:
 
     void invariant() const {
         if (wheel_)
-            wheel_->invariant();
+            pawl_test::check_invariant(*wheel_);
     }
 
 private:

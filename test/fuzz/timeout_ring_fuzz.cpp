@@ -7,6 +7,7 @@
 
 #include <pawl/time/timeout_ring.hpp>
 
+#include "../support/invariants.hpp"
 #include "../support/lockstep.hpp"
 
 #include <algorithm>
@@ -55,7 +56,7 @@ constexpr std::array<unsigned, 4> marks{1, 2, 8, 50};
 constexpr std::array<std::size_t, 8> capacities{1, 2, 3, 5, 8, 30, 70, 200};
 constexpr std::array<std::uint64_t, 4> starts{0, 1000, 1ULL << 63, last - 3000};
 
-/// Growing ends here, so that invariant() stays quick.
+/// Growing ends here, so that check_invariant() stays quick.
 constexpr std::size_t most_capacity = 1000;
 
 std::uint64_t plus(std::uint64_t a, std::uint64_t b) {
@@ -416,7 +417,7 @@ private:
             return;
         expect(told_ <= ring_.next_wake(), "a driver should have been told", told_.count(),
                ring_.next_wake().count());
-        ring_.invariant();
+        pawl_test::check_invariant(ring_);
     }
 
     byte_choices& choices_;

@@ -6,6 +6,7 @@
 
 #include <pawl/time/timing_wheel.hpp>
 
+#include "../support/invariants.hpp"
 #include "../support/timing_wheel_lockstep.hpp"
 
 #include <cstddef>
@@ -19,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (std::size_t i = 0; !choices.empty(); ++i) {
         both.step();
         if (i % 8 == 0)
-            both.invariant();
+            pawl_test::check_invariant(both);
     }
     both.finish();
     return 0;

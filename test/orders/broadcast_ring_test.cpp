@@ -14,6 +14,7 @@
 
 #include "explored_sites.hpp"
 #include "orders/orders_support.hpp"
+#include "support/invariants.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -252,7 +253,7 @@ const std::vector<orders::named_scenario> scenarios{
              });
          reader.suspend();
          ring.cleanup();
-         ring.invariant();
+         pawl_test::check_invariant(ring);
      }},
     {"two destroy what is behind each other",
      [](execution& e) {
@@ -268,7 +269,7 @@ const std::vector<orders::named_scenario> scenarios{
                         ring.cleanup();
                     });
          ring.cleanup();
-         ring.invariant();
+         pawl_test::check_invariant(ring);
          e.require(ring.try_reserve(2).size() == 2, "a slot is forgotten");
      }},
     place_used_again<ring_of<owned, drop_new>>("a place is used again"),

@@ -10,6 +10,7 @@
 
 #include "explored_sites.hpp"
 #include "orders/orders_support.hpp"
+#include "support/invariants.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -96,7 +97,7 @@ public:
         for (const item* const i : {&a, &b, &c, &d})
             execution_.require(i->taken == i->registered, "an item is lost");
         try {
-            ring.invariant();
+            pawl_test::check_invariant(ring);
         } catch (const std::logic_error& broken) {
             execution_.require(false, broken.what());
         }

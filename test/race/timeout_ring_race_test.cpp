@@ -47,6 +47,7 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include "support/invariants.hpp"
 #include "support/seed.hpp"
 
 #include <algorithm>
@@ -220,7 +221,7 @@ public:
         BOOST_TEST(wrong.load() == 0U);
         BOOST_TEST(early.load() == 0U);
         BOOST_TEST(ring.size() == 0U);
-        ring.invariant();
+        pawl_test::check_invariant(ring);
     }
 
     ring_type ring;

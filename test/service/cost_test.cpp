@@ -373,6 +373,8 @@ public:
         explicit detached(const noting_backend& b) : Wheel::detached(b) {}
     };
 
+    void invariant() const { pawl_test::check_invariant(static_cast<const Wheel&>(*this)); }
+
     void refile(pawl::time::timer_node& node) noexcept {
         if (std::exchange(hold_, counted_locks::taken) != counted_locks::taken)
             in_hold_ = 0;

@@ -11,6 +11,8 @@
 #ifndef PAWL_TEST_SERVICE_SHARD_BENCH_HPP
 #define PAWL_TEST_SERVICE_SHARD_BENCH_HPP
 
+#include "support/invariants.hpp"
+
 #include <pawl/detail/service/shard.hpp>
 #include <pawl/detail/wait/timer_core.hpp>
 #include <pawl/detail/wait/wait_operation.hpp>
@@ -29,6 +31,25 @@
 #include <stdexcept>
 #include <utility>
 #include <vector>
+
+template <pawl::time::backend Backend>
+struct pawl::detail::invariant_of<pawl::detail::shard<Backend>> {
+    static void check(shard<Backend>& all) {
+        const std::lock_guard lock(all.mutex_);
+        pawl_test::check_invariant(all.files_.backend());
+        const invariant_check require{"shard"};
+        require(all.closed() || !all.runners_.wants_more(all.waits_.due(), all.backlog_),
+                "runner invariant: too few runners",
+                {{"runners", all.runners_.count()}, {"entries", all.waits_.due()}});
+        require(all.waits_.armed() <= all.waits_.live(), "more waits are armed than there are",
+                {{"armed", all.waits_.armed()}, {"live", all.waits_.live()}});
+        require(all.closed() || all.wakeup_.busy() == (all.active() || all.wakeup_.pinned()),
+                "busy invariant",
+                {{"busy", all.wakeup_.busy()},
+                 {"armed", all.waits_.armed()},
+                 {"runners", all.runners_.count()}});
+    }
+};
 
 namespace shard_bench {
 
@@ -77,6 +98,8 @@ public:
     public:
         explicit detached(const counting_backend& b) : Backend::detached(b) {}
     };
+
+    void invariant() const { pawl_test::check_invariant(static_cast<const Backend&>(*this)); }
 
     void erase(pawl::time::timer_node& node) noexcept {
         ++handled;
@@ -276,7 +299,7 @@ public:
             BOOST_CHECK_MESSAGE(holds, what);
         };
         try {
-            shard_.invariant();
+            pawl_test::check_invariant(shard_);
         } catch (const std::logic_error& e) {
             require(false, e.what());
         }

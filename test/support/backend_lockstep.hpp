@@ -17,6 +17,7 @@
 
 #include <pawl/time/backend.hpp>
 
+#include "invariants.hpp"
 #include "lockstep.hpp"
 #include "ordered_map_backend.hpp"
 #include "reserve.hpp"
@@ -64,7 +65,7 @@ public:
         else if (dice < 253)
             burst();
         else
-            wheel_.invariant();
+            pawl_test::check_invariant(wheel_);
         check();
     }
 
@@ -85,7 +86,7 @@ public:
             }
         }
         expect(wheel_.empty() && wheel_.next_wake() == tick::never(), "nothing, yet not empty");
-        wheel_.invariant();
+        pawl_test::check_invariant(wheel_);
     }
 
 private:

@@ -18,6 +18,8 @@
 #ifndef PAWL_TEST_SUPPORT_RINGS_BACKEND_HPP
 #define PAWL_TEST_SUPPORT_RINGS_BACKEND_HPP
 
+#include "invariants.hpp"
+
 #include <pawl/detail/time/timeout_rings.hpp>
 #include <pawl/time/backend.hpp>
 
@@ -68,7 +70,7 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return rings_.size(); }
     [[nodiscard]] bool empty() const noexcept { return rings_.empty(); }
     [[nodiscard]] tick next_wake() const noexcept { return rings_.next_wake(); }
-    void invariant() const { rings_.invariant(); }
+    void invariant() const { pawl_test::check_invariant(rings_); }
 
     void insert(timer_node& node, tick due) { rings_.insert(node, with_room(node, due)); }
     void erase(timer_node& node) noexcept { rings_.erase(node); }

@@ -10,6 +10,7 @@
 
 #include <pawl/time/timing_wheel.hpp>
 
+#include "invariants.hpp"
 #include "lockstep.hpp"
 
 #include <algorithm>
@@ -82,14 +83,14 @@ public:
         compare();
     }
 
-    void invariant() const { wheel_.invariant(); }
+    void invariant() const { pawl_test::check_invariant(wheel_); }
 
     /// Fires all alarms.
     void finish() {
         while (const auto next = wheel_.next_alarm_fires_at())
             advance_to(*next);
         compare();
-        wheel_.invariant();
+        pawl_test::check_invariant(wheel_);
         expect(due_.empty(), "an alarm has not fired", due_.size());
     }
 
@@ -295,7 +296,7 @@ private:
             } catch (const oops&) {
                 compare();
                 if (below(10) == 9)
-                    wheel_.invariant();
+                    pawl_test::check_invariant(wheel_);
                 if (below(2) == 0)
                     return; // the other alarms fire in a later call
                 fresh_.clear();

@@ -9,6 +9,7 @@
 #include <pawl/time/tick.hpp>
 
 #include "../service/counted_new.hpp"
+#include "support/invariants.hpp"
 
 #define BOOST_TEST_MODULE binary_wheel
 #include <boost/test/data/test_case.hpp>
@@ -91,9 +92,9 @@ struct fixture {
         indices emitted;
         for (std::size_t calls = 0; expire(now, room, emitted).more; ++calls) {
             BOOST_TEST_REQUIRE(calls < 130 * nodes.size(), "expire() does not come to an end");
-            wheel.invariant();
+            pawl_test::check_invariant(wheel);
         }
-        wheel.invariant();
+        pawl_test::check_invariant(wheel);
         return emitted;
     }
 
@@ -127,7 +128,7 @@ BOOST_FIXTURE_TEST_CASE(nothing_is_ever_allocated, fixture) {
         binary_wheel::detached set(wheel);
         wheel.detach_all(set);
     }
-    wheel.invariant();
+    pawl_test::check_invariant(wheel);
 
     BOOST_TEST(counted_new::calls.load() == before);
     BOOST_TEST(other.empty());
@@ -186,7 +187,7 @@ BOOST_FIXTURE_TEST_CASE(rearming_to_later_writes_only_the_node, fixture) {
     BOOST_TEST(nodes[50].next == before[50].next);
     before[50] = nodes[50];
     BOOST_TEST(std::memcmp(before.data(), nodes.data(), nodes.size() * sizeof(timer_node)) == 0);
-    wheel.invariant();
+    pawl_test::check_invariant(wheel);
 }
 
 BOOST_FIXTURE_TEST_CASE(rearming_to_earlier_stays_within_a_bin_and_relinks_before_it, fixture) {
@@ -200,7 +201,7 @@ BOOST_FIXTURE_TEST_CASE(rearming_to_earlier_stays_within_a_bin_and_relinks_befor
     wheel.rearm(nodes[0], tick{63});
     BOOST_TEST(nodes[0].link != link);
     BOOST_TEST((wheel.next_wake() == tick{63}));
-    wheel.invariant();
+    pawl_test::check_invariant(wheel);
     BOOST_TEST(expire_all(62).empty());
     BOOST_TEST(expire_all(63) == ascending(1));
 }
@@ -324,7 +325,7 @@ BOOST_FIXTURE_TEST_CASE(nodes_in_the_stage_can_be_erased_moved_and_rearmed, fixt
             expected.push_back(i);
         }
         if (i % 50 == 0)
-            wheel.invariant();
+            pawl_test::check_invariant(wheel);
     }
     expected.insert(expected.end(), late.begin(), late.end());
 
@@ -374,7 +375,7 @@ BOOST_FIXTURE_TEST_CASE(a_node_that_is_refiled_while_younger_ones_are_staged_com
     const std::size_t before = emitted.size();
 
     wheel.refile(nodes[3]);
-    wheel.invariant();
+    pawl_test::check_invariant(wheel);
     while (expire(10, 16, emitted).more) {
     }
 
@@ -427,7 +428,7 @@ BOOST_FIXTURE_TEST_CASE(P6_a_bin_is_moved_whole_in_steps_of_as_many_nodes_as_the
             handled += before[i] != after[i];
         BOOST_TEST(handled <= room);
         moved += handled;
-        wheel.invariant();
+        pawl_test::check_invariant(wheel);
     }
 
     BOOST_TEST(emitted == ascending(1));
@@ -459,13 +460,13 @@ BOOST_AUTO_TEST_CASE(more_sets_can_be_drained_at_once_than_epochs_can_tell_apart
             wheel.insert(nodes[4 * i + k], k == 3 ? tick::never() : tick{k * 10'000});
         sets.push_back(std::make_unique<binary_wheel::detached>(wheel));
         wheel.detach_all(*sets.back());
-        wheel.invariant();
+        pawl_test::check_invariant(wheel);
     }
     for (unsigned i = 0; i != count; ++i) {
         wheel.erase(nodes[4 * i]);
         wheel.rearm(nodes[4 * i + 1], tick{7});
     }
-    wheel.invariant();
+    pawl_test::check_invariant(wheel);
 
     BOOST_TEST(wheel.size() == count);
     for (const auto& set : sets) {
@@ -473,7 +474,7 @@ BOOST_AUTO_TEST_CASE(more_sets_can_be_drained_at_once_than_epochs_can_tell_apart
         BOOST_TEST(set->pop() != nullptr);
         BOOST_TEST(set->pop() == nullptr);
     }
-    wheel.invariant();
+    pawl_test::check_invariant(wheel);
     BOOST_TEST(wheel.size() == count);
 }
 
@@ -503,7 +504,7 @@ BOOST_FIXTURE_TEST_CASE(a_drained_set_can_be_used_again, fixture) {
             ++count;
         BOOST_TEST(count == 38U);
         BOOST_TEST(binary_wheel_probe::epochs_in_use(wheel) == 1U);
-        wheel.invariant();
+        pawl_test::check_invariant(wheel);
     }
 }
 
@@ -686,7 +687,7 @@ BOOST_DATA_TEST_CASE_F(fixture, a_crowd_is_filed_anew_in_bounded_steps,
 BOOST_FIXTURE_TEST_CASE(the_invariant_detects_damage_and_names_the_operands, fixture) {
     for (std::size_t i = 0; i != 100; ++i)
         insert(i, 100 + i);
-    wheel.invariant();
+    pawl_test::check_invariant(wheel);
     const auto says = [](const char* text) {
         return [text](const std::logic_error& error) {
             return std::string(error.what()).find(text) != std::string::npos;
@@ -695,19 +696,21 @@ BOOST_FIXTURE_TEST_CASE(the_invariant_detects_damage_and_names_the_operands, fix
     const timer_node intact = nodes[20];
 
     nodes[20].set_slot(3);
-    BOOST_CHECK_EXCEPTION(wheel.invariant(), std::logic_error, says("node.slot = 3"));
+    BOOST_CHECK_EXCEPTION(pawl_test::check_invariant(wheel), std::logic_error,
+                          says("node.slot = 3"));
     nodes[20] = intact;
 
     nodes[20].due = tick{5};
-    BOOST_CHECK_EXCEPTION(wheel.invariant(), std::logic_error, says("due = 5"));
+    BOOST_CHECK_EXCEPTION(pawl_test::check_invariant(wheel), std::logic_error, says("due = 5"));
     nodes[20] = intact;
 
     nodes[20].link = &nodes[19].next;
-    BOOST_CHECK_EXCEPTION(wheel.invariant(), std::logic_error, says("back-link invariant"));
+    BOOST_CHECK_EXCEPTION(pawl_test::check_invariant(wheel), std::logic_error,
+                          says("back-link invariant"));
     nodes[20] = intact;
 
     *nodes[20].link = nodes[20].next; // unlinked without the wheel's knowledge
     if (nodes[20].next != nullptr)
         nodes[20].next->link = nodes[20].link;
-    BOOST_CHECK_EXCEPTION(wheel.invariant(), std::logic_error, says("the size"));
+    BOOST_CHECK_EXCEPTION(pawl_test::check_invariant(wheel), std::logic_error, says("the size"));
 }

@@ -10,6 +10,7 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include "../support/invariants.hpp"
 #include "../support/seed.hpp"
 
 #include <algorithm>
@@ -71,7 +72,7 @@ struct fixture {
             more = result.more;
             for (std::size_t i = 0; i != result.emitted; ++i)
                 indices.push_back(index(out[i]));
-            wheel.invariant();
+            pawl_test::check_invariant(wheel);
         }
         return indices;
     }
@@ -99,7 +100,7 @@ BOOST_FIXTURE_TEST_CASE(rearming_to_later_writes_only_the_node, fixture) {
     BOOST_TEST(nodes[50].next == before[50].next);
     before[50] = nodes[50];
     BOOST_TEST(std::memcmp(before.data(), nodes.data(), nodes.size() * sizeof(timer_node)) == 0);
-    wheel.invariant();
+    pawl_test::check_invariant(wheel);
 }
 
 BOOST_FIXTURE_TEST_CASE(rearming_to_earlier_stays_within_a_slot_and_relinks_before_it, fixture) {
@@ -113,7 +114,7 @@ BOOST_FIXTURE_TEST_CASE(rearming_to_earlier_stays_within_a_slot_and_relinks_befo
     wheel.rearm(nodes[0], tick{63});
     BOOST_TEST(nodes[0].link != link);
     BOOST_TEST((wheel.next_wake() == tick{63}));
-    wheel.invariant();
+    pawl_test::check_invariant(wheel);
     BOOST_TEST(expire_all(tick{62}, 8).empty());
     BOOST_TEST(expire_all(tick{63}, 8) == ascending(1));
 }
@@ -302,7 +303,7 @@ BOOST_DATA_TEST_CASE_F(fixture, a_crowd_that_is_handed_out_can_be_erased_moved_a
             expected.push_back(i);
         }
         if (i % 50 == 0)
-            wheel.invariant();
+            pawl_test::check_invariant(wheel);
     }
     expected.insert(expected.end(), late.begin(), late.end());
 
@@ -356,13 +357,13 @@ BOOST_AUTO_TEST_CASE(more_sets_can_be_drained_at_once_than_slot_numbers_can_tell
             wheel.insert(nodes[4 * i + k], k == 3 ? tick::never() : tick{k * 10'000});
         sets.push_back(std::make_unique<hierarchical_wheel::detached>(wheel));
         wheel.detach_all(*sets.back());
-        wheel.invariant();
+        pawl_test::check_invariant(wheel);
     }
     for (std::uint32_t i = 0; i != count; ++i) {
         wheel.erase(nodes[4 * i + (i % 2 == 0 ? 0 : 3)]); // filed, or parked
         wheel.rearm(nodes[4 * i + 1], tick{7});
     }
-    wheel.invariant();
+    pawl_test::check_invariant(wheel);
 
     BOOST_TEST(wheel.size() == count);
     for (const auto& set : sets) {
@@ -370,7 +371,7 @@ BOOST_AUTO_TEST_CASE(more_sets_can_be_drained_at_once_than_slot_numbers_can_tell
         BOOST_TEST(set->pop() != nullptr);
         BOOST_TEST(set->pop() == nullptr);
     }
-    wheel.invariant();
+    pawl_test::check_invariant(wheel);
     BOOST_TEST(wheel.size() == count);
 }
 
@@ -416,7 +417,7 @@ BOOST_AUTO_TEST_CASE(a_node_of_any_of_many_sets_leaves_it_and_the_rest_stays) {
             BOOST_TEST(hierarchical_wheel_probe::used(wheel) == used + (more ? 1 : 0));
             BOOST_TEST((nodes[first + 2].slot() == parked) == more); // it was not visited
             BOOST_TEST(wheel.size() == 0U);
-            wheel.invariant();
+            pawl_test::check_invariant(wheel);
             ++now;
         };
         const auto drain = [&](std::size_t number) {
@@ -428,7 +429,7 @@ BOOST_AUTO_TEST_CASE(a_node_of_any_of_many_sets_leaves_it_and_the_rest_stays) {
                 home[i] = 0;
             }
             BOOST_TEST(std::count(home.begin(), home.end(), number) == 0);
-            wheel.invariant();
+            pawl_test::check_invariant(wheel);
         };
         const auto leave = [&] {
             for (std::size_t i = 0; i != next; ++i) {
@@ -438,7 +439,7 @@ BOOST_AUTO_TEST_CASE(a_node_of_any_of_many_sets_leaves_it_and_the_rest_stays) {
                 wheel.erase(nodes[i]);
                 home[i] = 0;
             }
-            wheel.invariant();
+            pawl_test::check_invariant(wheel);
         };
         while (sets.size() != count)
             detach();
@@ -474,7 +475,7 @@ BOOST_FIXTURE_TEST_CASE(a_node_that_is_older_than_what_was_handed_out_of_a_crowd
     BOOST_REQUIRE(set.pop() == &nodes[0]);
     wheel.refile(nodes[0]);
 
-    wheel.invariant();
+    pawl_test::check_invariant(wheel);
     BOOST_CHECK_EQUAL(expire_all(tick{10}, 16).at(0), 0U);
 }
 
@@ -503,7 +504,7 @@ BOOST_FIXTURE_TEST_CASE(a_drained_set_can_be_used_again, fixture) {
         while (set.pop() != nullptr)
             ++count;
         BOOST_TEST(count == 38U);
-        wheel.invariant();
+        pawl_test::check_invariant(wheel);
         BOOST_TEST(wheel.has_room_to_detach(nodes.size())); // the set counts only once
     }
 }
@@ -537,12 +538,12 @@ BOOST_AUTO_TEST_CASE(as_many_nodes_as_were_reserved_can_be_anywhere_and_move_any
             wheel.insert(nodes[i], tick{std::uint64_t{1} << (7 + i)}); // each in a slot of its own
         for (std::size_t i = 0; i != count; ++i)
             wheel.rearm(nodes[i], tick{(std::uint64_t{1} << (6 + i)) + i % 3});
-        wheel.invariant();
+        pawl_test::check_invariant(wheel);
 
         std::vector<timer_node*> out(1);
         for (std::size_t emitted = 0; emitted != count;) {
             emitted += wheel.expire(tick::never(), out).emitted;
-            wheel.invariant();
+            pawl_test::check_invariant(wheel);
         }
         BOOST_TEST(wheel.empty());
     }
@@ -566,7 +567,7 @@ BOOST_AUTO_TEST_CASE(what_leaves_a_set_finds_a_place_though_the_slots_of_the_set
     wheel.detach_all(set);
     for (std::size_t i = 0; i < nodes.size(); i += 2)
         wheel.rearm(nodes[i], due(i));
-    wheel.invariant();
+    pawl_test::check_invariant(wheel);
 
     BOOST_TEST(wheel.size() == slots);
     std::size_t left = 0;
@@ -576,7 +577,7 @@ BOOST_AUTO_TEST_CASE(what_leaves_a_set_finds_a_place_though_the_slots_of_the_set
         ++left;
     }
     BOOST_TEST(left == slots);
-    wheel.invariant();
+    pawl_test::check_invariant(wheel);
 }
 
 BOOST_AUTO_TEST_CASE(a_crowd_can_be_detached_again_and_again_before_the_first_set_is_empty) {
@@ -596,7 +597,7 @@ BOOST_AUTO_TEST_CASE(a_crowd_can_be_detached_again_and_again_before_the_first_se
             for (std::size_t i = 0; i != nodes.size(); ++i)
                 if (i % (n + 2) != 0)
                     wheel.rearm(nodes[i], due(i));
-            wheel.invariant();
+            pawl_test::check_invariant(wheel);
         }
 
         std::size_t popped = 0;
@@ -604,14 +605,14 @@ BOOST_AUTO_TEST_CASE(a_crowd_can_be_detached_again_and_again_before_the_first_se
             while (set->pop() != nullptr)
                 ++popped;
         BOOST_TEST(popped + wheel.size() == nodes.size());
-        wheel.invariant();
+        pawl_test::check_invariant(wheel);
     }
 }
 
 BOOST_FIXTURE_TEST_CASE(the_invariant_detects_damage_and_names_the_operands, fixture) {
     for (std::size_t i = 0; i != 100; ++i)
         wheel.insert(nodes[i], tick{100 + i});
-    wheel.invariant();
+    pawl_test::check_invariant(wheel);
     const auto says = [](const char* text) {
         return [text](const std::logic_error& error) {
             return std::string(error.what()).find(text) != std::string::npos;
@@ -620,19 +621,22 @@ BOOST_FIXTURE_TEST_CASE(the_invariant_detects_damage_and_names_the_operands, fix
     const timer_node intact = nodes[20];
 
     nodes[20].set_slot(3);
-    BOOST_CHECK_EXCEPTION(wheel.invariant(), std::logic_error, says("node.slot = 3"));
+    BOOST_CHECK_EXCEPTION(pawl_test::check_invariant(wheel), std::logic_error,
+                          says("node.slot = 3"));
     nodes[20] = intact;
 
     nodes[20].due = tick{5};
-    BOOST_CHECK_EXCEPTION(wheel.invariant(), std::logic_error, says("due = 5"));
+    BOOST_CHECK_EXCEPTION(pawl_test::check_invariant(wheel), std::logic_error, says("due = 5"));
     nodes[20] = intact;
 
     nodes[20].link = &nodes[21].next;
-    BOOST_CHECK_EXCEPTION(wheel.invariant(), std::logic_error, says("back-link invariant"));
+    BOOST_CHECK_EXCEPTION(pawl_test::check_invariant(wheel), std::logic_error,
+                          says("back-link invariant"));
     nodes[20] = intact;
 
     *nodes[20].link = nodes[20].next; // unlinked without the wheel's knowledge
     if (nodes[20].next != nullptr)
         nodes[20].next->link = nodes[20].link;
-    BOOST_CHECK_EXCEPTION(wheel.invariant(), std::logic_error, says("count invariant"));
+    BOOST_CHECK_EXCEPTION(pawl_test::check_invariant(wheel), std::logic_error,
+                          says("count invariant"));
 }

@@ -7,6 +7,7 @@
 #include <pawl/time/timeout_ring.hpp>
 
 #include "../service/counted_new.hpp"
+#include "../support/invariants.hpp"
 #include "../support/seed.hpp"
 
 #define BOOST_TEST_MODULE timeout_ring
@@ -100,7 +101,7 @@ struct bench {
         : ring(delay, capacity, tick{now}, marks) {
         std::iota(items.begin(), items.end(), 0);
     }
-    ~bench() { ring.invariant(); }
+    ~bench() { pawl_test::check_invariant(ring); }
 
     ring_registration add(int id) {
         const ring_registration r = ring.try_register(items[static_cast<std::size_t>(id)]);
@@ -143,7 +144,7 @@ struct bench {
         emitted.clear();
         while (expire(now, room).more) {
         }
-        ring.invariant();
+        pawl_test::check_invariant(ring);
         return std::exchange(emitted, {});
     }
     ids forced(std::size_t room) {
@@ -192,7 +193,7 @@ BOOST_DATA_TEST_CASE(a_ring_is_full_at_its_capacity_and_not_one_later,
     BOOST_TEST(b.ring.size() == static_cast<std::size_t>(capacity));
     BOOST_TEST(b.ring.capacity() == static_cast<std::size_t>(capacity));
     BOOST_TEST(!b.ring.has_room());
-    b.ring.invariant();
+    pawl_test::check_invariant(b.ring);
     b.mark(100);
     BOOST_TEST(b.at(200) == range(0, capacity)); // and nothing was lost
     BOOST_TEST(b.ring.has_room());
@@ -416,7 +417,7 @@ BOOST_AUTO_TEST_CASE(arguments_out_of_range_are_named_with_value_and_range) {
                "pawl: timeout_ring: marks is 0, allowed are 1 to 1024");
     BOOST_TEST(text([&] { ring_type(10, 5, now, 1025); }) ==
                "pawl: timeout_ring: marks is 1025, allowed are 1 to 1024");
-    ring_type(ring_type::most_delay, 1, now, 1024).invariant();
+    pawl_test::check_invariant(ring_type(ring_type::most_delay, 1, now, 1024));
 }
 
 BOOST_AUTO_TEST_CASE(a_ring_knows_what_it_was_made_of) {
@@ -581,7 +582,7 @@ BOOST_DATA_TEST_CASE(nothing_is_early_or_lost_or_out_of_order_at_random,
         }
         }
         if (step % 64 == 0)
-            ring.invariant();
+            pawl_test::check_invariant(ring);
         BOOST_REQUIRE(ring.size() >= model.size());
     }
     if (punctual)
@@ -734,7 +735,7 @@ BOOST_AUTO_TEST_CASE(a_stamp_never_falls_so_that_nothing_is_early) {
     b.add(1);
     b.ring.mark(tick{30}, tick{5}, b.ring.position()); // 1 started long before it was registered
     BOOST_TEST(b.expire(99, 5).emitted == 0U);
-    b.ring.invariant();
+    pawl_test::check_invariant(b.ring);
     BOOST_TEST(b.expire(100, 5).emitted == 2U);
 }
 
@@ -765,7 +766,7 @@ BOOST_DATA_TEST_CASE(more_marks_than_there_is_room_for_make_nothing_early, data:
         b.mark(now += b.ring.period()); // expire() is not called
         BOOST_TEST(timeout_ring_probe::marks(b.ring) <= static_cast<std::size_t>(marks) + 1);
     }
-    b.ring.invariant();
+    pawl_test::check_invariant(b.ring);
 
     // Timer i was marked at (i + 1) * period. Timers that are due by then are at most one period
     // late:
@@ -817,7 +818,7 @@ BOOST_AUTO_TEST_CASE(what_would_be_due_at_the_end_of_time_never_is) {
         b.add(1);
         BOOST_TEST((b.ring.next_wake() <= tick{last}));
         b.mark(last); // 1 would be due beyond all ticks, or at never
-        b.ring.invariant();
+        pawl_test::check_invariant(b.ring);
 
         BOOST_TEST(b.at(last - 1).empty());
         BOOST_TEST(b.at(last) == (ids{0}));
@@ -865,7 +866,7 @@ BOOST_DATA_TEST_CASE(a_batch_is_bounded_and_resumed, data::make({1, 2, 7, 63, 64
         BOOST_TEST(b.ring.size() == size - std::min(size, step)); // cancelled ones are counted
         BOOST_TEST(more == (size > step));
         size = b.ring.size();
-        b.ring.invariant();
+        pawl_test::check_invariant(b.ring);
     }
 
     BOOST_TEST(b.emitted == expected);
@@ -1061,7 +1062,7 @@ BOOST_DATA_TEST_CASE(a_ring_grows_and_keeps_order_and_tickets, data::make({1, 2,
         BOOST_REQUIRE(b.ring.grow(std::move(room)));
         expected *= 2;
         BOOST_TEST(b.ring.capacity() == expected);
-        b.ring.invariant();
+        pawl_test::check_invariant(b.ring);
     }
     const ids middle = b.forced(static_cast<std::size_t>(id) / 2);
     BOOST_TEST(middle == range(0, id / 2));
@@ -1190,18 +1191,19 @@ BOOST_AUTO_TEST_CASE(the_invariant_sees_a_ring_that_is_broken) {
     const std::uint64_t head = timeout_ring_probe::head(b.ring);
 
     timeout_ring_probe::set_head(b.ring, head + 1);
-    BOOST_CHECK_EXCEPTION(b.ring.invariant(), std::logic_error,
+    BOOST_CHECK_EXCEPTION(pawl_test::check_invariant(b.ring), std::logic_error,
                           says("one-slot invariant: a timer is live"));
     timeout_ring_probe::set_head(b.ring, head + 4);
-    BOOST_CHECK_EXCEPTION(b.ring.invariant(), std::logic_error,
+    BOOST_CHECK_EXCEPTION(pawl_test::check_invariant(b.ring), std::logic_error,
                           says("capacity invariant: more slots"));
     timeout_ring_probe::set_head(b.ring, head);
     {
         const timeout_ring_probe::turn driving(b.ring);
-        BOOST_CHECK_EXCEPTION(b.ring.invariant(), std::logic_error, says("a driver is at work"));
+        BOOST_CHECK_EXCEPTION(pawl_test::check_invariant(b.ring), std::logic_error,
+                              says("a driver is at work"));
     }
     const auto mine = timeout_ring_probe::reserve(b.ring);
-    BOOST_CHECK_EXCEPTION(b.ring.invariant(), std::logic_error, says("in no slot"));
+    BOOST_CHECK_EXCEPTION(pawl_test::check_invariant(b.ring), std::logic_error, says("in no slot"));
     timeout_ring_probe::publish(b.ring, mine, b.items[3]);
-    b.ring.invariant();
+    pawl_test::check_invariant(b.ring);
 }

@@ -7,6 +7,7 @@
 #include <pawl/time/timing_wheel.hpp>
 
 #include "../service/counted_new.hpp"
+#include "support/invariants.hpp"
 
 #define BOOST_TEST_MODULE timing_wheel
 #include <boost/test/data/test_case.hpp>
@@ -63,7 +64,7 @@ std::string number(time_point time) { return std::to_string(time.time_since_epoc
 struct fixture {
     wheel w{config{10ms, {4, 4, 4, 4}}, start};
 
-    ~fixture() { w.invariant(); }
+    ~fixture() { pawl_test::check_invariant(w); }
 
     handle add(const std::string& name, std::chrono::nanoseconds after) {
         return w.add(start + after, name);
@@ -76,7 +77,7 @@ struct fixture {
             BOOST_TEST((alarm.at < w.now()));
             fired.push_back(alarm.value);
         });
-        w.invariant();
+        pawl_test::check_invariant(w);
         return fired;
     }
 
@@ -86,7 +87,7 @@ struct fixture {
             BOOST_TEST((alarm.at <= w.now()));
             fired.push_back(alarm.value);
         });
-        w.invariant();
+        pawl_test::check_invariant(w);
         return fired;
     }
 
@@ -235,7 +236,7 @@ BOOST_FIXTURE_TEST_CASE(clear_forgets_the_minimum, fixture) {
 
     BOOST_TEST((w.min_elt() == later));
     BOOST_TEST((w.next_alarm_fires_at() == start + 510ms));
-    w.invariant();
+    pawl_test::check_invariant(w);
 }
 
 // The rest of the slot was lost, and length was wrong forever.
@@ -267,7 +268,7 @@ BOOST_FIXTURE_TEST_CASE(a_throwing_handler_loses_nothing, fixture) {
             BOOST_TEST(w.mem(alarms[fired.size()]));
             BOOST_TEST((w.min_key() == w.interval_num(alarms[fired.size()])));
         }
-        w.invariant();
+        pawl_test::check_invariant(w);
     }
 
     BOOST_TEST(fired == expected);
@@ -290,7 +291,7 @@ BOOST_AUTO_TEST_CASE(an_alarm_in_the_last_interval_fires_at_the_end_of_time) {
     w.advance_clock(*w.next_alarm_fires_at(), handler);
 
     BOOST_TEST(fired == (names{"last but one", "last"}));
-    w.invariant();
+    pawl_test::check_invariant(w);
     BOOST_TEST(w.empty());
 }
 
@@ -345,7 +346,7 @@ BOOST_FIXTURE_TEST_CASE(asking_for_the_first_alarm_changes_nothing, fixture) {
     w.reschedule(moved, start + 30s);
     const handle away = add("moved behind", 10s);
     w.reschedule(away, start + 200s);
-    w.invariant();
+    pawl_test::check_invariant(w);
 
     BOOST_TEST((w.min_elt() == early));
     BOOST_TEST(advance(20s).empty());
@@ -491,7 +492,7 @@ BOOST_FIXTURE_TEST_CASE(handlers_of_past_alarms_may_remove_move_and_throw, fixtu
         }
     };
     BOOST_CHECK_THROW(w.fire_past_alarms(handler), std::runtime_error);
-    w.invariant();
+    pawl_test::check_invariant(w);
     BOOST_TEST(w.fire_past_alarms(handler) == 2U);
 
     BOOST_TEST(fired == (names{"0", "4", "5", "2"}));
@@ -549,7 +550,7 @@ BOOST_FIXTURE_TEST_CASE(after_a_throw_what_is_left_can_be_moved_removed_and_over
             w.remove(alarms[i]);
     }
     add("new", 60ms);
-    w.invariant();
+    pawl_test::check_invariant(w);
 
     BOOST_TEST((w.min_elt() == alarms[2]));
     BOOST_TEST(advance(60ms).size() == 30U);
@@ -649,7 +650,7 @@ BOOST_FIXTURE_TEST_CASE(an_alarm_of_the_present_interval_can_be_moved_out_of_it,
     advance(21ms);
 
     w.reschedule(a, start + 45ms);
-    w.invariant();
+    pawl_test::check_invariant(w);
 
     BOOST_TEST(advance(40ms) == names{"b"});
     BOOST_TEST(advance(50ms) == names{"a"});
@@ -724,7 +725,7 @@ BOOST_AUTO_TEST_CASE(a_value_may_use_the_wheel_while_it_is_destroyed) {
     pair(20ms);
     w.clear();
     BOOST_TEST(w.empty());
-    w.invariant();
+    pawl_test::check_invariant(w);
     pair(20ms); // for the destructor
 }
 
@@ -741,7 +742,7 @@ BOOST_AUTO_TEST_CASE(adding_a_value_whose_move_throws_adds_nothing) {
 
     BOOST_TEST(w.size() == 1U);
     BOOST_TEST((w.min_key() == 3U));
-    w.invariant();
+    pawl_test::check_invariant(w);
     w.add(start + 1ms, std::move(value));
     BOOST_TEST(w.advance_clock(start + 1s, [](auto&&) {}) == 2U);
 }
@@ -782,7 +783,7 @@ BOOST_AUTO_TEST_CASE(without_memory_nothing_is_added) {
     }
 
     BOOST_TEST(refused > 0U);
-    w.invariant();
+    pawl_test::check_invariant(w);
     BOOST_TEST(w.mem(first));
     BOOST_TEST(w.advance_clock(start + 1s, [](auto&&) {}) == 1001U);
 }
@@ -954,7 +955,7 @@ BOOST_DATA_TEST_CASE(at_the_end_of_time_an_error_says_that_nothing_is_allowed,
 
     BOOST_TEST(fired == (names{"fires", "left"}));
     BOOST_TEST(w.empty());
-    w.invariant();
+    pawl_test::check_invariant(w);
 }
 
 // 128 values on each side of the epoch: small enough for every start, present and alarm.
@@ -978,7 +979,7 @@ BOOST_DATA_TEST_CASE(the_whole_range_of_a_clock_is_served, data::make({1, 2, 3, 
                                     ends(" add(): at is 127, allowed are " +
                                          std::to_string(present) +
                                          " (now()) to 127 (alarm_upper_bound(), not included)"));
-            w.invariant();
+            pawl_test::check_invariant(w);
 
             int next = present;
             while (const auto to = w.next_alarm_fires_at()) {
@@ -988,7 +989,7 @@ BOOST_DATA_TEST_CASE(the_whole_range_of_a_clock_is_served, data::make({1, 2, 3, 
                     BOOST_REQUIRE(alarm.at < w.now());
                     ++next;
                 });
-                w.invariant();
+                pawl_test::check_invariant(w);
             }
             BOOST_REQUIRE(next == 127);
         }
@@ -1010,7 +1011,7 @@ BOOST_AUTO_TEST_CASE(a_wheel_of_nanoseconds_serves_all_64_bits) {
     names fired;
     while (const auto next = w.next_alarm_fires_at()) {
         w.advance_clock(*next, [&](auto alarm) { fired.push_back(alarm.value); });
-        w.invariant();
+        pawl_test::check_invariant(w);
     }
 
     BOOST_TEST(fired == expected);
@@ -1069,7 +1070,7 @@ BOOST_AUTO_TEST_CASE(a_level_may_have_more_slots_than_a_wheel_would_keep) {
         names fired;
         w.advance_clock(start + 9h, [&](auto alarm) { fired.push_back(alarm.value); });
         BOOST_TEST(fired == names{"5 h"});
-        w.invariant();
+        pawl_test::check_invariant(w);
     }
 }
 

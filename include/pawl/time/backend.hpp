@@ -26,8 +26,8 @@
 ///   of a detached set may run concurrently.
 ///
 /// Cost
-///   All calls are O(1), except expire(), detach_all() and invariant(). Only constructors and
-///   invariant() allocate. A backend that needs memory for nodes is given it: reserving_backend.
+///   All calls are O(1), except expire() and detach_all(). Only constructors allocate. A backend that
+///   needs memory for nodes is given it: reserving_backend.
 #ifndef PAWL_TIME_BACKEND_HPP
 #define PAWL_TIME_BACKEND_HPP
 
@@ -93,7 +93,6 @@ using deadline_of = typename detail::deadline_of<B>::type;
 /// - `b.detach_all(set)` moves all nodes to the set. They are still filed. Preconditions: the set
 ///   was made for this backend and is empty. Postcondition for the owner: pop the set until it
 ///   returns nullptr, before it is filled again and before the backend is destroyed.
-/// - `b.invariant()` checks everything that can be checked. Throws std::logic_error.
 template <class B>
 concept backend = !std::copyable<B> && std::is_constructible_v<typename B::detached, const B&> &&
                   requires(B& b, const B& c, timer_node& node, const deadline_of<B>& due, tick now,
@@ -108,7 +107,6 @@ concept backend = !std::copyable<B> && std::is_constructible_v<typename B::detac
                       { c.empty() } noexcept -> std::same_as<bool>;
                       { c.next_wake() } noexcept -> std::same_as<tick>;
                       { b.detach_all(set) } noexcept -> std::same_as<void>;
-                      { c.invariant() } -> std::same_as<void>;
                   };
 
 /// A backend for any deadline, also on a clock that is set back.

@@ -29,7 +29,7 @@
 ///   Re-arming is lazy: a node stays in its bin if that begins at or before its new due tick. When
 ///   the bin's time comes, the node is filed again. So rearm() is HiTime's touch.
 ///
-/// Invariants (see invariant())
+/// Invariants
 ///   - Bin-name invariant: every node is in the bin that its `slot` names; a bin is in the
 ///     occupancy set if and only if it is not empty.
 ///   - One-entered invariant: at most one bin of time and one of the stage is entered, that is,
@@ -53,7 +53,6 @@
 
 #include <pawl/config.hpp>
 
-#include <pawl/detail/time/binary_wheel_invariant.hpp>
 #include <pawl/detail/time/bit_bins.hpp>
 #include <pawl/detail/time/due_batch.hpp>
 #include <pawl/detail/time/epochs.hpp>
@@ -210,16 +209,10 @@ public:
         asked_ = this->now();
     }
 
-    /// Checks everything that can be checked. O(size()).
-    /// @throws std::logic_error naming the invariant that does not hold.
-    template <class = void>
-    void invariant() const {
-        detail::binary_wheel_invariant::check(*this);
-    }
-
 private:
     friend struct binary_wheel_probe; // test/time/binary_wheel_test.cpp
-    friend struct detail::binary_wheel_invariant;
+    template <class>
+    friend struct pawl::detail::invariant_of;
 
     // All places are bins, numbered in the order in which they are handed out. Number / 64 is the
     // word of the occupancy set: for the present, the stage, time, and parked nodes.

@@ -36,7 +36,7 @@
 ///   missing lists. The slots of a detached set keep their lists until the set is empty, and a node
 ///   that returns from it takes another; so each set counts as that many slots more.
 ///
-/// Invariants (see invariant())
+/// Invariants
 ///   - Slot-name invariant: every node is in the slot that its `slot` names; counts and occupancy
 ///     agree with the lists.
 ///   - Slot-begin invariant: a slot of `time` other than the entered one lies ahead of the
@@ -67,7 +67,6 @@
 #include <pawl/detail/time/detached_sets.hpp>
 #include <pawl/detail/time/digit_slots.hpp>
 #include <pawl/detail/time/due_batch.hpp>
-#include <pawl/detail/time/hierarchical_wheel_invariant.hpp>
 #include <pawl/detail/time/list_pool.hpp>
 #include <pawl/detail/time/node_list.hpp>
 #include <pawl/detail/time/striped_list.hpp>
@@ -285,17 +284,11 @@ public:
         time_.restart(std::min(now, detail::last_tick).count());
     }
 
-    /// Checks everything that can be checked. O(size() + slots).
-    /// @throws std::logic_error naming the invariant that does not hold.
-    template <class = void>
-    void invariant() const {
-        detail::hierarchical_wheel_invariant::check(*this);
-    }
-
 private:
     using slot_type = detail::slot_lists::slot_type;
     friend struct hierarchical_wheel_probe; // test/time/hierarchical_wheel_test.cpp
-    friend struct detail::hierarchical_wheel_invariant;
+    template <class>
+    friend struct pawl::detail::invariant_of;
 
     static constexpr slot_type none = detail::slot_lists::none;
 

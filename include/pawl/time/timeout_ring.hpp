@@ -35,7 +35,7 @@
 ///   Growing appends a block of twice the capacity (ring_slots.hpp). A sweep finds a ticket in the
 ///   block where it is published; it need not know where a block began.
 ///
-/// Invariants (see invariant())
+/// Invariants
 ///   - Capacity invariant: head <= tail <= head + capacity. No two tickets of [head, tail) share a
 ///     slot.
 ///   - One-slot invariant: a ticket of [head, tail) is live or done in exactly one block, or not
@@ -96,7 +96,6 @@
 #include <pawl/config.hpp>
 
 #include <pawl/detail/time/ring_slots.hpp>
-#include <pawl/detail/time/timeout_ring_invariant.hpp>
 #include <pawl/time/tick.hpp>
 
 #include <boost/circular_buffer.hpp>
@@ -475,14 +474,11 @@ public:
             where->item.store(&to, std::memory_order_relaxed);
     }
 
-    /// Checks everything that can be checked. Only while no other call runs.
-    /// @throws std::logic_error naming the invariant that does not hold.
-    void invariant() const { detail::timeout_ring_invariant::check(*this); }
-
 private:
     friend struct timeout_ring_probe; // test/time/timeout_ring_test.cpp
 
-    friend struct detail::timeout_ring_invariant;
+    template <class>
+    friend struct pawl::detail::invariant_of;
 
     using slots = detail::ring_slots<T>;
     using slot = typename slots::slot;

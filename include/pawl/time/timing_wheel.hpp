@@ -31,7 +31,7 @@
 ///   - max_allowed_key() is min_allowed_key() + 2^num_bits - 1, or the last key; the original
 ///     rounds it up to its slots. clear() forgets the minimum.
 ///
-/// Invariants: see invariant(), alarm_queue.hpp and timing_wheel_alarm.hpp
+/// Invariants: see alarm_queue.hpp and timing_wheel_alarm.hpp
 ///
 /// Threads
 ///   None. The owner serialises all calls, including those of const members, some of which move
@@ -49,7 +49,6 @@
 #include <pawl/detail/time/alarm_queue.hpp>
 #include <pawl/detail/time/timing_wheel_alarm.hpp>
 #include <pawl/detail/time/timing_wheel_error.hpp>
-#include <pawl/detail/time/timing_wheel_invariant.hpp>
 #include <pawl/time/geometry.hpp>
 #include <pawl/time/tick.hpp>
 #include <pawl/time/timing_wheel_config.hpp>
@@ -428,12 +427,9 @@ public:
 
     /// @}
 
-    /// Checks everything that can be checked. O(size of the pool).
-    /// @throws std::logic_error naming the invariant that does not hold.
-    void invariant() const { detail::timing_wheel_invariant::check(*this); }
-
 private:
-    friend struct detail::timing_wheel_invariant;
+    template <class>
+    friend struct pawl::detail::invariant_of;
 
     using pool = detail::alarm_pool<T, TimePoint>;
     using slot = typename pool::slot;

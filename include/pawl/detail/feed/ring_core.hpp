@@ -39,7 +39,7 @@
 //   slots. A fast writer does not wait for a slow one; the slow one publishes for both. With one
 //   writer, published_ is stored. Slots of an abandoned reservation are marked as skipped.
 //
-// Invariants (see invariant())
+// Invariants
 //   order   free_ <= doomed_ <= oldest_, and doomed_ <= published_ <= reserved_ <= free_ + capacity.
 //   claims  free_ <= each claim that was checked against oldest_: no reader looks at a destroyed message.
 //   once    Every object is destroyed once: by the thread that dooms it, by its reservation if it is
@@ -433,25 +433,10 @@ public:
         return free(to);
     }
 
-    /// Checks the invariants order and marks. No other call may run.
-    /// @throws std::logic_error with the name of the violated invariant.
-    void invariant() const {
-        constexpr auto any = std::memory_order_relaxed; // nothing else runs
-        const std::uint64_t published = published_.load(any);
-        const std::uint64_t freed = free_.load(any);
-        const std::uint64_t doomed = destroys ? doomed_.load(any) : freed;
-        check(copies || (freed <= doomed && doomed <= oldest_.load(any)),
-              "order: free, doomed, oldest");
-        check(doomed <= published && published <= reserved_.load(any), "order: doomed, published");
-        check(reserved_.load(any) <= (copies ? published : freed) + capacity_, "order: reserved");
-        if constexpr (many)
-            check(!is_marked(published, phase::written, phase::skipped), "marks: published");
-        if constexpr (destroys)
-            check(!is_marked(freed, phase::freed, phase::freed), "marks: free");
-    }
-
 private:
     friend struct ring_core_probe; ///< tests
+    template <class>
+    friend struct invariant_of;
 
     static constexpr std::uint32_t a_writer_waits = 1; ///< in moved_, which counts in twos
 
@@ -467,11 +452,6 @@ private:
         throw broadcast_error(broadcast_errc::bad_capacity, "broadcast_ring", argument, value, 1,
                               std::size_t{1} << (sizeof(std::size_t) * 8 - 1),
                               ", if they are powers of two");
-    }
-    static void check(bool holds, const char* what) {
-        if (!holds)
-            throw std::logic_error(std::string("pawl: broadcast_ring: violated invariant: ") +
-                                   what);
     }
 
     [[nodiscard]] slot& slot_of(std::uint64_t generation) const noexcept {

@@ -46,7 +46,6 @@
 #include <pawl/detail/service/wait_ledger.hpp>
 #include <pawl/detail/service/wakeup_state.hpp>
 
-#include <pawl/detail/time/invariant_check.hpp>
 #include <pawl/time/backend.hpp>
 #include <pawl/time/tick.hpp>
 
@@ -427,22 +426,10 @@ public:
         return waits_.armed() != 0 ? files_.backend().next_wake() : tick::never();
     }
 
-    /// @throws std::logic_error if an invariant does not hold.
-    void invariant() {
-        const locked lock(mutex_);
-        files_.backend().invariant();
-        const time::detail::invariant_check require{"shard"};
-        require(closed() || !runners_.wants_more(waits_.due(), backlog_),
-                "runner invariant: too few runners",
-                {{"runners", runners_.count()}, {"entries", waits_.due()}});
-        require(waits_.armed() <= waits_.live(), "more waits are armed than there are",
-                {{"armed", waits_.armed()}, {"live", waits_.live()}});
-        require(
-            closed() || wakeup_.busy() == (active() || wakeup_.pinned()), "busy invariant",
-            {{"busy", wakeup_.busy()}, {"armed", waits_.armed()}, {"runners", runners_.count()}});
-    }
-
 private:
+    template <class>
+    friend struct invariant_of; // of the tests
+
     static constexpr bool may_be_full = time::bounded_backend<Backend>;
 
     using base::active;

@@ -13,7 +13,7 @@
 ///   A query may move the wheel ahead of the clock. An alarm that is added before the wheel's
 ///   position joins `front_`.
 ///
-/// Invariants (see timing_wheel::invariant())
+/// Invariants
 ///   - Front invariant: an alarm is in `front_` if its key is at most the wheel's position,
 ///     otherwise in the wheel.
 ///   - Firing-order invariant: `front_` is ordered by key; within one key, by the time at which the
@@ -141,7 +141,8 @@ public:
     [[nodiscard]] std::uint64_t entries() const noexcept { return entries_; }
 
 private:
-    friend struct timing_wheel_invariant;
+    template <class>
+    friend struct pawl::detail::invariant_of;
 
     struct by_key {
         bool operator()(const Slot& a, const Slot& b) const noexcept { return a.key() < b.key(); }

@@ -133,7 +133,8 @@ public:
     void erase(timer_node& node) noexcept;
 
 private:
-    friend struct hierarchical_wheel_invariant;
+    template <class>
+    friend struct pawl::detail::invariant_of;
 
     static constexpr std::uint32_t loose_slot = 0xffff; ///< in a set, beyond all epochs
 
@@ -183,7 +184,8 @@ public:
 
 private:
     friend class detached_sets;
-    friend struct hierarchical_wheel_invariant;
+    template <class>
+    friend struct pawl::detail::invariant_of;
 
     slot_lists time_;
     slot_lists stage_;

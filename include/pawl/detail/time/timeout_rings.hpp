@@ -24,7 +24,7 @@
 ///   at the latest of their due ticks. A node that is filed again within the last period keeps its
 ///   slot. So a timer takes at most one slot per period, however often it is moved.
 ///
-/// Invariants (see invariant())
+/// Invariants
 ///   - Slot invariant: a filed node has its ring in `slot`, its number in `ticket`, and its slot in
 ///     `link`, which points back. An overdue node is in a list instead.
 ///   - Period invariant: periods ascend in number and due tick, the first contains the oldest slot,
@@ -35,7 +35,6 @@
 #ifndef PAWL_DETAIL_TIME_TIMEOUT_RINGS_HPP
 #define PAWL_DETAIL_TIME_TIMEOUT_RINGS_HPP
 
-#include <pawl/detail/time/invariant_check.hpp>
 #include <pawl/detail/time/node_list.hpp>
 #include <pawl/time/backend.hpp>
 #include <pawl/time/tick.hpp>
@@ -225,42 +224,10 @@ public:
             r.parts.push_back(std::move(part));
     }
 
-    /// Checks everything that can be checked.
-    /// @throws std::logic_error naming what does not hold.
-    void invariant() const {
-        const detail::invariant_check require{"timeout_rings"};
-        std::size_t nodes = 0;
-        for (const timer_node* node = overdue_.first; node; node = node->next, ++nodes)
-            require(*node->link == node && node->slot() == deadline::overdue,
-                    "slot invariant: an overdue node", {{"node", nodes}});
-        for (const ring& r : rings_) {
-            const auto* open = r.periods.empty() ? nullptr : &r.periods.front();
-            require(!open == (r.first == r.next), "period invariant: a ring without periods",
-                    {{"first", r.first}});
-            std::size_t which = 0;
-            std::uint64_t number = r.first;
-            for (const room_part& part : r.parts) {
-                for (timer_node* const& node : part) {
-                    while (which + 1 < r.periods.size() && r.periods[which + 1].first <= number)
-                        open = &r.periods[++which];
-                    require(open->first <= number || which == 0,
-                            "period invariant: a slot without a period", {{"number", number}});
-                    if (node) {
-                        require(node->link == &node && node->ticket == number,
-                                "slot invariant: a node and its slot", {{"number", number}});
-                        require(node->due <= open->wake, "period invariant: a node is due later",
-                                {{"due", node->due.count()}, {"wake", open->wake.count()}});
-                        ++nodes;
-                    }
-                    ++number;
-                }
-            }
-            require(number == r.next, "slot invariant: slots are missing", {{"next", r.next}});
-        }
-        require(nodes <= size_, "fewer nodes are counted than there are", {{"nodes", nodes}});
-    }
-
 private:
+    template <class>
+    friend struct pawl::detail::invariant_of;
+
     struct period {
         std::uint64_t first; ///< the number of its first slot
         tick begin;          ///< the due tick of its first node
