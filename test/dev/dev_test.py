@@ -75,7 +75,7 @@ def a_usage_error_is_one_line_that_says_why(dev: Copy) -> None:
     for reason, *arguments in (
         ("no command", ), ("no such command: tset", "tset"), ("no such command: lib", "lib"), ("no such command: x", "help", "x"),
         ("test does not know 'race'", "test", "race"), ("no such preset: fast", "test", "--preset", "fast"),
-        ("--only needs a value", "test", "--only"), ("neither g++ nor clang++: icc", "test", "--compiler", "icc"),
+        ("--only needs a value", "test", "--only"), ("--slow is for the preset release", "test", "--only", "x", "--slow"), ("neither g++ nor clang++: icc", "test", "--compiler", "icc"),
         ("no such platform: vms", "test", "--platform", "vms"), ("install does not know '--root'", "install", "--root"),
         ("demo does not know 'nginx'", "demo", "nginx"), ("no such step: rpm", "package", "rpm"),
         ("format does not know 'all'", "format", "all"), ("headers does not know 'x'", "headers", "x"),
@@ -102,14 +102,14 @@ def each_command_has_a_help(dev: Copy) -> None:
 
 def two_commands_do_not_share_a_build_folder(dev: Copy) -> None:
     dev.hold.touch()
-    first = dev.start("dev", "test", "--only", "slack")
+    first = dev.start("dev", "test", "--compiler", "g++", "--only", "slack")
     end = time.monotonic() + PATIENCE
     while not dev.called() and time.monotonic() < end:
         time.sleep(0.05)
     expect("the first builds", len(dev.called()) == 1, str(dev.called()))
     second = dev.start("dev", "simulate", "--preset", "release")
     said = second.stdout.readline()
-    expect("who holds it", re.search(rf"build/release-g\+\+ is in use by ./dev test --only slack, process {first.pid}, since \d\d:\d\d", said)
+    expect("who holds it", re.search(rf"build/release-g\+\+ is in use by ./dev test --compiler g\+\+ --only slack, process {first.pid}, since \d\d:\d\d", said)
            is not None, said)
     time.sleep(0.5)
     expect("the second waits", len(dev.called()) == 1, str(dev.called()))
@@ -131,6 +131,14 @@ def only_finds_a_test_by_its_name(dev: Copy) -> None:
     expect("no test", status == 1 and "no test runs http_server" in said and "No tests" not in said, said)
     status, said = dev.run("dev", "test", "--only", "nothing_like_it")
     expect("no program", status == 1 and "nothing matches nothing_like_it" in said, said)
+    before = len(dev.called())
+    dev.run("dev", "test")
+    expect("without what is slow", any("--label-exclude ^slow$" in call for call in dev.called()[before:])
+           and any("PAWL_BUILD_BENCH=OFF" in call for call in dev.called()[before:]), str(dev.called()[before:]))
+    before = len(dev.called())
+    dev.run("dev", "test", "--slow")
+    expect("what is slow", any("--label-regex ^slow$" in call for call in dev.called()[before:])
+           and any("PAWL_BUILD_BENCH=ON" in call for call in dev.called()[before:]), str(dev.called()[before:]))
     before = len(dev.called())
     status, said = dev.run("dev", "test", "--only", "wakeup")
     calls = dev.called()[before:]

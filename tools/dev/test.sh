@@ -1,9 +1,11 @@
-#: test [--preset P] [--compiler C] [--only R] [-- CTEST-ARGUMENTS]
+#: test [--preset P] [--compiler C] [--only R | --slow] [-- CTEST-ARGUMENTS]
 #:                                  build and run the tests; README.md says how long that takes, and what it installs
 #:                                  R: a regular expression; only tests, their programs and examples with a matching name
+#:                                  --slow: what the preset release leaves out otherwise: models, code of the pages, warnings,
+#:                                  and that the benchmarks run
 #:                                  P: release (default; without optimisation, which builds faster), debug, asan+ubsan, tsan,
 #:                                  optimised (everything as users compile it), optimised+assertions
-#:                                  C: g++ (default), clang++, g++-13, clang++-19, ...
+#:                                  C: clang++ (default, needs half the time), g++, g++-13, clang++-19, ...
 #: test --platform F [--only R | --all] [-- CTEST-ARGUMENTS]
 #:                                  run tests for another platform: hello_timer, waits, test vectors of the time structures;
 #:                                  without emulation also the contract and races; R: as above; --all: all programs that can run
@@ -23,21 +25,28 @@ if [[ ${1-} == --platform* ]]; then
     exit
 fi
 
-preset=release compiler=g++ only= targets=(all)
+preset=release compiler=clang++ only= slow= targets=(all)
 take_options "preset compiler only" "$@"
 set -- "${rest[@]}"
-(($# == 0)) || [[ $1 == -- ]] || does_not_know "$1" --platform
+[[ ${1-} != --slow ]] || { slow=1 && shift; }
+[[ -z $slow || -z $only && $preset == release ]] || misused "--slow is for the preset release, without --only"
+(($# == 0)) || [[ $1 == -- ]] || does_not_know "$1" --platform --slow
 (($# == 0)) || shift
 preset_start "$preset"
 compiler_start "$compiler"
 need curl:curl git:git openssl:openssl python3:python3 lua5.4:lua5.4 redis-server:redis-server
-[[ $preset == *san* ]] || need spin:spin
-[[ $preset != release || -n $only ]] || syntax_trees
+quick= options=()
+if [[ $preset == release ]]; then
+    [[ -n $only$slow ]] || quick=1
+    options=(-D PAWL_BUILD_BENCH="$([[ -n $quick ]] && echo OFF || echo ON)")
+fi
+[[ -n $quick || $preset == *san* ]] || need spin:spin
+[[ -z $quick ]] || syntax_trees
 
 # wanted: the targets that --only names, among those of the folder.
 wanted() { cmake --build "$dir" --target help | sed -n 's/^\([a-z0-9_]*\): phony$/\1/p' | grep -E -- "$only" | grep -v _together_; }
 
-configure "$preset" "$compiler"
+configure "$preset" "$compiler" "${options[@]}"
 [[ $preset != optimised ]] || targets+=(all_verify_interface_header_sets)
 if [[ -n $only ]]; then
     # A test that needs a program has a target of its name. Others, such as the models, need none.
@@ -48,12 +57,14 @@ if [[ -n $only ]]; then
     if ((${#targets[@]} && ${#targets[@]} <= 3)) && grep -q '^PAWL_TESTS_TOGETHER:BOOL=ON' "$dir/CMakeCache.txt"; then
         unlock
         folder_suffix=-alone
-        configure "$preset" "$compiler" -D PAWL_TESTS_TOGETHER=OFF >/dev/null
+        configure "$preset" "$compiler" "${options[@]}" -D PAWL_TESTS_TOGETHER=OFF >/dev/null
     fi
     names=("${targets[@]}" "${tests[@]}")
     set -- -R "^(example_)?($(IFS='|' && printf '%s' "${names[*]}"))(_beside_a_thread)?\$" "$@"
 fi
 ((!${#targets[@]})) || compile "${targets[@]}"
+[[ -z $quick ]] || set -- --label-exclude '^slow$' "$@"
+[[ -z $slow ]] || set -- --label-regex '^slow$' "$@"
 if [[ -n $only ]] && ctest --test-dir "$dir" -N "$@" | grep -q '^Total Tests: 0$'; then
     die "no test runs ${targets[*]} alone. Built below $dir; the scripts that use it: ctest --test-dir $dir -N"
 fi

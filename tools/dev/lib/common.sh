@@ -99,9 +99,10 @@ configure() {
     case ${compiler##*/} in
         g++*) needed=("$compiler:g++${version:+-$version}") ;;
         clang++*)
-            needed=("$compiler:clang${version:+-$version}" "libclang-rt-${version:+$version-}dev")
-            # Without it, clang's sanitizers print no function names and ignore suppressions by function name.
-            needed+=("llvm-symbolizer${version:+-$version}:llvm${version:+-$version}")
+            needed=("$compiler:clang${version:+-$version}")
+            # Without a symbolizer, clang's sanitizers print no function names and ignore suppressions by function name.
+            [[ $preset != *san* ]] ||
+                needed+=("libclang-rt-${version:+$version-}dev" "llvm-symbolizer${version:+-$version}:llvm${version:+-$version}")
             ;;
     esac
     need "${needed[@]}" cmake:cmake ninja:ninja-build \
