@@ -2,100 +2,146 @@
  * SPDX-License-Identifier: BSL-1.0
  *
  * Purpose
- *   A handler that runs its context in a loop of its own, where one thread runs the context: the loop does not find
- *   what the frames around it hold. These are units and cancelled waits of Asio's timers that their handlers have
+ *   A handler that runs its context in a loop of its own. Where the context is made for one thread, the loop does not
+ *   find what the frames around it hold. These are units and cancelled waits of Asio's timers that their handlers have
  *   queued, which Asio keeps in a queue of the frame until the handler returns, and the rest of their turns. This is
- *   include/pawl/detail/service/runner_pool.hpp with driver.hpp and the parts of shard.hpp and dispatcher.hpp that claim and
- *   take. wakeup.pml explores the same parts with several threads and without such loops.
+ *   include/pawl/detail/service/runner_pool.hpp with driver.hpp, wakeup::collect(), and the parts of shard.hpp and
+ *   dispatcher.hpp that claim and take. wakeup.pml explores the same parts without such loops.
  *
  * Model
- *   One thread, one shard. A frame is one call of the context: a unit, the driver's wake-up, the driver's canceller, or
- *   a function of the user. Functions and handlers cancel and start waits, and may then run a loop until a wait that
- *   they have started before completes, or is cancelled in the loop. DEPTH limits how many do. Time passes when the
- *   driver's Asio timer expires.
+ *   One shard or two. A frame is one call of the context: a unit, the driver's wake-up, the driver's canceller, or a
+ *   function of the user. Functions and handlers cancel and start waits, and may then run a loop until a wait that they
+ *   have started before completes, or is cancelled in the loop. DEPTH limits how many do. Time passes when the driver's
+ *   Asio timer expires.
+ *
+ *   One thread runs the context, or two that take turns, so that one begins what a loop of the other has queued. The
+ *   pool of runners may take the context for one that several threads run, from what it has seen before. init chooses.
  *
  * Properties
  *   never stuck           no process is blocked at the end: in each loop something runs until its wait completes
- *   nothing is left       at the end no entry is left, and no runner but those that were overtaken
+ *   nothing is left       at the end no entry is left, and no runner
  *
  * Left out
  *   The backlog of an expiry, and more entries than there may be runners: there a unit queues its successor, and a loop
  *   in its handler waits for that one until the driver wakes up. Waits that move, contexts of other types, turns that
- *   are stopped.
+ *   are stopped. Two threads at a time: then Asio holds nothing in frames.
  */
 
 #define WAITS 4                         /* 2 * d and 2 * d + 1: cancelled, and awaited, by the user's code at depth d */
 #define DEPTH 2
 #define FRAMES 6
 #define ROOM 8
+#define NONE 2
 
 mtype = { idle, armed, due, done }
 mtype = { unit, wake, canceller, function }
 mtype = { off, set, hurries }
 
+bool changing;                          /* two threads take turns */
+byte homes;                             /* 0: one shard; 1 and 2: two, see home() */
+#define two (homes != 0)
+#define home(w) (homes == 0 -> 0 : (homes == 1 -> (w) & 1 : (w) != 1))
+
 mtype phase[WAITS] = idle;
 byte due_at[WAITS];
-chan entries = [WAITS] of { byte };
 
+/* shards */
+typedef queue_of_due { chan entries = [WAITS] of { byte } }
+queue_of_due shard[2];
 byte per_turn = 1;                      /* completions_per_turn */
-byte count, aside, tickets, oldest;     /* runner_pool */
-byte queued_in;                         /* the frame that has queued the last one */
+byte count[2], aside[2], tickets[2], oldest[2], passed[2];      /* runner_pool */
+bool shared[2];
+byte overtaker[2];                      /* a thread */
+byte queued_in[2] = 255;                /* the frame that has queued the last one */
+byte queued_by[2] = 255;                /* its thread */
 
 mtype driver = off;
 byte armed_at;
 bool cancels_soon;                      /* the canceller is due: Asio's reactor has it */
 byte now;
 
-chan queue = [ROOM] of { byte, byte };             /* of the context */
-chan held[FRAMES] = [ROOM] of { byte, byte };      /* of the frames */
+chan queue = [ROOM] of { byte, byte, byte };       /* of the context */
+typedef queue_of_held { chan held = [5] of { byte, byte, byte } }
+queue_of_held frames[FRAMES];
 chan returned = [0] of { byte };
 byte users;                             /* functions and handlers that run a loop, or have */
 
-inline post(kind, ticket) {             /* scheduler::post_immediate_completion, post_deferred_completion */
-    held[f]!kind, ticket
+inline post(kind, s, ticket) {          /* scheduler::post_immediate_completion, post_deferred_completion */
+    frames[f].held!kind, s, ticket
 }
 
-#define coming (count - aside)
-#define wants_more (len(entries) > 0 && coming * per_turn < len(entries) + per_turn - 1)
+#define due_in(s) len(shard[s].entries)
+#define coming(s) (count[s] - aside[s])
+#define wants_more(s) (due_in(s) > 0 && coming(s) * per_turn < due_in(s) + per_turn - 1)
+#define beside_other_frame(s) (queued_by[s] == thread && queued_in[s] != f)
 
-inline claim_one_more() {
-    count++;
-    post(unit, tickets);
-    queued_in = f;
-    tickets++
+inline claim_one_more(s) {              /* runner_pool::append_one */
+    count[s]++;
+    post(unit, s, tickets[s]);
+    if
+    :: per_turn > 1 || shared[s] ->     /* note_frame */
+        if
+#ifndef MUTANT_WHAT_SEVERAL_THREADS_RAN_ONCE_IS_RELIED_ON
+        :: shared[s] && beside_other_frame(s) ->
+            shared[s] = false;
+            aside[s] = aside[s] + passed[s];
+            overtaker[s] = thread
+#endif
+        :: else
+        fi;
+        queued_in[s] = f;
+        queued_by[s] = thread
+    :: else
+    fi;
+    tickets[s]++
 }
 
-inline claim_if_held() {                /* runner_pool::claim_if_held */
+inline claim_if_held(s) {               /* runner_pool::claim_if_held */
     if
 #ifndef MUTANT_WHAT_A_LOOP_CANCELS_RELIES_ON_THE_FRAME_AROUND_IT
-    :: per_turn > 1 && queued_in != f && count != 0 && !wants_more -> claim_one_more()
+    :: per_turn > 1 && beside_other_frame(s) && count[s] != 0 && !wants_more(s) -> claim_one_more(s)
 #endif
     :: else
     fi
 }
 
-inline settle() {                       /* shard_base::settle */
+inline settle(s) {                      /* shard_base::settle */
     do
-    :: wants_more -> claim_one_more()
+    :: wants_more(s) -> claim_one_more(s)
     :: else -> break
     od
 }
 
-inline begin(ticket) {                  /* runner_pool::begin */
+inline begin(s, ticket) {               /* runner_pool::begin */
     if
-    :: ticket == oldest -> oldest++
-    :: ticket > oldest ->
+    :: ticket == oldest[s] -> oldest[s]++
+    :: ticket > oldest[s] ->
+        passed[s] = passed[s] + ticket - oldest[s];
+        if
 #ifndef MUTANT_RELIES_ON_WHAT_WAS_OVERTAKEN
-        aside = aside + ticket - oldest;
-        overtakes = true;
+        :: !shared[s] ->
+            aside[s] = aside[s] + ticket - oldest[s];
+            overtaker[s] = thread;
+            overtakes = true
 #endif
-        oldest = ticket + 1
-    :: ticket < oldest ->
+        :: else
+        fi;
+        oldest[s] = ticket + 1
+    :: ticket < oldest[s] ->            /* it comes after all */
+        if
 #ifndef MUTANT_RELIES_ON_WHAT_WAS_OVERTAKEN
-        aside--
+        :: !shared[s] && overtaker[s] == thread -> aside[s]--
+        :: !shared[s] && overtaker[s] != thread ->
+#ifndef MUTANT_OTHER_THREADS_BRING_ONE_RUNNER_BACK
+            aside[s] = aside[s] - passed[s];
 #else
-        skip
+            aside[s]--;
 #endif
+            shared[s] = true
+#endif
+        :: else
+        fi;
+        passed[s]--
     fi
 }
 
@@ -107,7 +153,7 @@ inline driver_cancel() {                /* driver::cancel, driver::cancel_soon *
 #ifndef MUTANT_CANCELS_IN_THE_FRAME
         cancels_soon = true
 #else
-        post(wake, 0)
+        post(wake, 0, 0)
 #endif
     :: else
     fi
@@ -133,72 +179,113 @@ inline start(w, t) {                    /* shard::start */
 
 inline cancel(w) {                      /* shard::cancel */
     if
-    :: phase[w] == armed -> phase[w] = due; entries!w; claim_if_held(); settle()
+    :: phase[w] == armed ->
+        at = home(w);
+        phase[w] = due;
+        shard[at].entries!w;
+        claim_if_held(at);
+        settle(at)
     :: else
     fi
 }
 
-inline fall_due(w) {
+inline fall_due(s, w) {
     if
-    :: phase[w] == armed && due_at[w] <= now -> phase[w] = due; entries!w; fallen = true
+    :: phase[w] == armed && home(w) == s && due_at[w] <= now ->
+        phase[w] = due;
+        shard[s].entries!w;
+        fallen = true
     :: else
     fi
 }
 
-inline collect() {                      /* shard_base::collect for a lone_runner, wakeup::wake */
+inline give_up_turn(s) { count[s]--; settle(s) }   /* dispatcher::give_up_turn */
+
+inline collect_in(s) {                  /* shard_base::collect for a lone_runner, wakeup::collect */
     fallen = false;
-    fall_due(0);
-    fall_due(1);
-    fall_due(2);
-    fall_due(3);
+    fall_due(s, 0);
+    fall_due(s, 1);
+    fall_due(s, 2);
+    fall_due(s, 3);
     if
-#ifndef MUTANT_A_WAKE_UP_RUNS_A_HANDLER_FIRST
-    :: count == 0 && len(entries) == 1 -> count++; claimed = true
+#ifdef MUTANT_A_WAKE_UP_THAT_HAS_CLAIMED_A_TURN_FINDS_NOTHING_OUT_IN_ANOTHER_SHARD
+    :: claimed != NONE -> queued = queued || fallen
+    :: claimed == NONE &&
 #else
-    :: wants_more -> count++; claimed = true
+    ::
 #endif
+#ifndef MUTANT_A_WAKE_UP_RUNS_A_HANDLER_FIRST
+        count[s] == 0 && due_in(s) == 1 ->
+#else
+        wants_more(s) ->
+#endif
+        count[s]++;
+        if
+        :: claimed == NONE -> claimed = s
+        :: else -> give_up_turn(s); queued = queued || fallen
+        fi
     :: else ->
+        queued = queued || fallen;
         if
 #ifndef MUTANT_A_WAKE_UP_FINDS_NOTHING_OUT
-        :: fallen && count != 0 && !wants_more -> claim_one_more()
+        :: fallen && count[s] != 0 && !wants_more(s) -> claim_one_more(s)
 #endif
         :: else
         fi
     fi;
-    settle();
+    settle(s)
+}
+
+inline collect() {                      /* wakeup::collect, wakeup::wake */
+    claimed = NONE;
+    collect_in(0);
+    if
+    :: two -> collect_in(1)
+    :: else
+    fi;
     if
     :: next_wake != 255 -> w = next_wake; arm(w)
+    :: else
+    fi;
+    if
+#ifndef MUTANT_A_WAKE_UP_RUNS_A_HANDLER_BEFORE_WHAT_IT_HAS_QUEUED
+    :: claimed != NONE && queued -> at = claimed; give_up_turn(at); claimed = NONE
+#endif
     :: else
     fi
 }
 
-/* The frame `f`: one call of the context. */
-proctype frame(byte f, kind, ticket) {
-    bool claimed, fallen, last, overtakes;
-    byte w, n, next_kind, next_ticket, own;
+/* The frame `f` in `thread`: one call of the context. */
+proctype frame(byte f, thread, kind, s, ticket) {
+    bool fallen, queued, last, overtakes;
+    byte claimed, w, n, next_kind, next_shard, next_ticket, own, at;
 
     if
     :: kind == canceller ->             /* driver::on_cancel */
         atomic {
             cancels_soon = false;
             if
-            :: driver == hurries -> post(wake, 0)
+            :: driver == hurries -> post(wake, 0, 0)
             :: else
             fi
         }
         goto ends
     :: kind == wake ->                  /* driver::on_wake */
-        atomic { driver = off; armed_at = 0; collect() }
-        if
-        :: !claimed -> goto ends
-        :: else
-        fi
+        atomic {
+            driver = off;
+            armed_at = 0;
+            collect();
+            if
+            :: claimed == NONE -> goto ends
+            :: else -> s = claimed
+            fi
+        }
     :: kind == unit ->
         atomic {
-            begin(ticket);
+            begin(s, ticket);
             if
 #ifndef MUTANT_A_UNIT_THAT_OVERTAKES_RUNS_A_HANDLER
-            :: overtakes -> count--; settle(); goto ends
+            :: overtakes -> count[s]--; settle(s); goto ends
 #endif
             :: else
             fi
@@ -211,15 +298,15 @@ turn:                                   /* dispatcher::turn, shard::take */
         n++;
         w = WAITS;
         if
-        :: entries?w
-        :: empty(entries)
+        :: shard[s].entries?w
+        :: empty(shard[s].entries)
         fi;
-        last = n == per_turn || empty(entries);
+        last = n == per_turn || empty(shard[s].entries);
         if
-        :: last -> count--
-        :: else -> aside++
+        :: last -> count[s]--
+        :: else -> aside[s]++
         fi;
-        settle();
+        settle(s);
         if
         :: w < WAITS -> phase[w] = done
         :: else
@@ -255,11 +342,12 @@ user:
         :: phase[own + 1] != done ->
             atomic {
                 if
-                :: queue?next_kind, next_ticket -> run frame(f + 1, next_kind, next_ticket)
-                :: cancels_soon -> run frame(f + 1, canceller, 0)
+                :: queue?next_kind, next_shard, next_ticket ->
+                    run frame(f + 1, thread, next_kind, next_shard, next_ticket)
+                :: cancels_soon -> run frame(f + 1, thread, canceller, 0, 0)
                 :: driver == set ->
                     now = (armed_at > now -> armed_at : now);
-                    run frame(f + 1, wake, 0)
+                    run frame(f + 1, thread, wake, 0, 0)
                 fi
             }
             returned?eval(f + 1)
@@ -269,7 +357,7 @@ user:
     fi;
     if
     :: kind != function && !last ->
-        atomic { aside-- }
+        atomic { aside[s]-- }
         goto turn
     :: else
     fi;
@@ -277,19 +365,28 @@ user:
 ends:                                   /* scheduler: work_cleanup */
     atomic {
         do
-        :: held[f]?next_kind, next_ticket -> queue!next_kind, next_ticket
-        :: empty(held[f]) -> break
+        :: frames[f].held?next_kind, next_shard, next_ticket -> queue!next_kind, next_shard, next_ticket
+        :: empty(frames[f].held) -> break
         od;
         returned!f
     }
 }
 
 init {
-    byte what;
-    byte ticket;
     byte f = FRAMES - 1;                /* no handler: what it posts is queued at once */
+    byte thread, kind, s, ticket;
 
     atomic {
+        if
+        :: homes = 1
+        :: homes = 2
+        :: true
+        fi;
+        if
+        :: changing = true
+        :: changing = true; shared[0] = true; shared[1] = true
+        :: true
+        fi;
         if
         :: per_turn = 1
         :: per_turn = 3
@@ -308,23 +405,30 @@ init {
         :: start(1, 2)
         :: true
         fi;
-        queue!function, 0;
+        queue!function, 0, 0;
         if
-        :: queue!function, 0                    /* from outside: no frame holds it */
+        :: queue!function, 0, 0                 /* from outside: no frame holds it */
         :: true
         fi
     }
     do
-    :: atomic { queue?what, ticket -> run frame(0, what, ticket) }
-        returned?eval(0)
-    :: atomic { cancels_soon -> run frame(0, canceller, 0) }
-        returned?eval(0)
-    :: atomic { driver == set && next_wake != 255 ->
-            now = (armed_at > now -> armed_at : now);
-            run frame(0, wake, 0)
+    :: atomic {
+            if
+            :: queue?kind, s, ticket
+            :: cancels_soon -> kind = canceller
+            :: driver == set && next_wake != 255 ->
+                now = (armed_at > now -> armed_at : now);
+                kind = wake
+            fi;
+            if
+            :: changing -> thread = 1 - thread
+            :: true
+            fi;
+            run frame(0, thread, kind, s, ticket)
         }
-        returned?eval(0)
+        returned?0
     :: empty(queue) && !cancels_soon && next_wake == 255 -> break
     od;
-    assert(empty(entries) && count == aside)
+    assert(empty(shard[0].entries) && empty(shard[1].entries));
+    assert(count[0] == 0 && count[1] == 0 && aside[0] == 0 && aside[1] == 0 && passed[0] == 0 && passed[1] == 0)
 }

@@ -934,4 +934,35 @@ BOOST_AUTO_TEST_CASE(a_loop_in_a_handler_in_the_middle_of_its_turn_reads_events)
     BOOST_TEST(nested);
 }
 
+// The first thing that each thread begins is a runner that the loop of the other one has overtaken.
+BOOST_AUTO_TEST_CASE(P2_a_loop_in_a_handler_runs_timers_after_each_change_of_threads) {
+    boost::asio::io_context context(1);
+    std::deque<pawl::steady_timer> timers;
+    for (int i = 0; i != 20; ++i) {
+        timers.emplace_back(context, 1h);
+        timers.back().async_wait(ignore);
+    }
+    std::size_t nested = 0;
+    const auto turn = [&] {
+        boost::asio::post(context, [&] {
+            timers.front().cancel();
+            timers.pop_front();
+            std::thread([&] { timers.back().cancel(); }).join();
+            timers.pop_back();
+            pawl::steady_timer awaited(context, 2ms);
+            bool done = false;
+            awaited.async_wait([&](error_code) { done = true; });
+            nested += runs_until(context, done);
+            context.stop();
+        });
+        context.run();
+        context.restart();
+    };
+    for (std::size_t n = 0; n != 8; n += 2) {
+        turn();
+        std::thread(turn).join();
+        BOOST_TEST_REQUIRE(nested == n + 2);
+    }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -5,6 +5,7 @@
 
 #include "simulation/report.hpp"
 #include "simulation/threads/arena.hpp"
+#include "simulation/threads/feeds.hpp"
 #include "simulation/threads/groups.hpp"
 #include "simulation/threads/intervals.hpp"
 #include "simulation/threads/ledger.hpp"
@@ -128,13 +129,16 @@ private:
             groups_.emplace(c);
         if (random_.one_in(3))
             queues_.emplace(c);
+        const bool feeds = random_.one_in(3);
         for (const auto& a : arenas_) {
             for (const sort s : types_)
                 make_service(s, a->context(), a->options);
-            if ((limits_ || intervals_ || streams_ || groups_ || queues_) &&
+            if ((limits_ || intervals_ || streams_ || groups_ || queues_ || feeds) &&
                 std::find(types_.begin(), types_.end(), sort::steady) == types_.end())
                 make_service(sort::steady, a->context(), a->options);
         }
+        if (feeds)
+            feeds_.emplace(random_, c, arenas_);
     }
 
     void describe() const {
@@ -142,8 +146,8 @@ private:
         about = std::string("ends with ") + ends[static_cast<std::size_t>(last_)] +
                 (limits_ ? ", limits" : "") + (intervals_ ? ", intervals" : "") +
                 (streams_ ? ", streams" : "") + (groups_ ? ", groups" : "") +
-                (queues_ ? ", queues" : "") + (expires_all_ ? ", expire_all" : "") +
-                (stops_ ? ", stop" : "") + ", types";
+                (queues_ ? ", queues" : "") + (feeds_ ? ", feeds" : "") +
+                (expires_all_ ? ", expire_all" : "") + (stops_ ? ", stop" : "") + ", types";
         for (const sort s : types_)
             about += std::string(" ") + names[static_cast<std::size_t>(s)];
         for (const auto& a : arenas_) {
@@ -256,6 +260,8 @@ private:
             return groups_->operate(random, *any_of(random, arenas_));
         if (queues_ && random.one_in(4))
             return queues_->operate(random, *any_of(random, arenas_));
+        if (feeds_ && random.one_in(4))
+            return feeds_->operate(random);
         if (expires_all_ && random.one_in(40))
             return expire_all(*any_of(random, arenas_), &any_of(random, types_));
         place& p = *any_of(random, among);
@@ -481,6 +487,8 @@ private:
             queues_->close(last_ == ending::abandon  ? queues::ending::nothing
                            : last_ == ending::expiry ? queues::ending::intervals
                                                      : queues::ending::everything);
+        if (feeds_)
+            feeds_->close();
         for (const auto& a : arenas_) {
             if (last_ == ending::expire_all)
                 expire_all(*a, nullptr);
@@ -520,6 +528,8 @@ private:
             groups_->leave();
         if (queues_)
             queues_->leave();
+        if (feeds_)
+            feeds_->leave();
         a.native = nullptr;
         a.strand.reset();
         a.io.reset();
@@ -592,6 +602,11 @@ private:
             all.waits += n;
             perhaps += n;
         }
+        if (feeds_) { // last: the others have ended their waits
+            const feeds::totals t = feeds_->check();
+            all.waits += t.waits;
+            perhaps += t.waits + t.sleeps * hastenings_.load();
+        }
         for (const auto& l : ledgers_) {
             const ledger::totals t = l->check(settings_);
             all.waits += t.waits;
@@ -620,6 +635,7 @@ private:
     std::optional<streams> streams_;               // the same
     std::optional<groups> groups_;                 // the same
     std::optional<queues> queues_;                 // the same
+    std::optional<feeds> feeds_;                   // the same
     std::vector<std::unique_ptr<arena>> arenas_;
     std::optional<intervals> intervals_;
     places shared_;

@@ -18,8 +18,9 @@
 ///   ticket: a context runs units in the order in which they are queued, so a unit that begins
 ///   before an older one has overtaken it. If another thread then begins the older one, it was not
 ///   held, nor is any other: several threads run the context, and Asio holds no units; or that
-///   thread has taken the context over. So overtaking is ignored for some time. Then it is judged
-///   anew, since after a change of threads units may be held again.
+///   thread has taken the context over. So the pool counts as shared, and overtaking means nothing,
+///   until a thread queues a runner in another call of the context than the last one: it runs a
+///   loop, and the frame around it may hold units.
 ///
 ///   A runner of one entry each is queued for whatever becomes due in the loop, and finds out. With
 ///   more entries for each, those that are held may seem to be enough. So it is noted in which call
@@ -47,7 +48,6 @@ namespace pawl::detail {
 class runner_pool {
 public:
     static constexpr std::size_t most = 64;
-    static constexpr std::uint64_t most_ignored = 0xffff; ///< tickets, see above
 
     /// Tokens for some runners.
     struct part {
@@ -151,7 +151,7 @@ public:
     }
     /// It is not any more.
     void rely_on() noexcept {
-        PAWL_ASSERT(aside_ > overtaken_);
+        PAWL_ASSERT(aside_ > (shared_ ? 0 : passed_));
         ++count_;
         --aside_;
         set_room();
@@ -168,53 +168,75 @@ public:
 private:
     /// A thread, and the innermost call by which it runs a context, or null.
     struct frame {
-        static frame here() noexcept {
+        static frame here() noexcept { return {this_thread(), innermost_call()}; }
+        static const void* innermost_call() noexcept {
             // Asio has no public name for such a call.
-            return {this_thread(), boost::asio::detail::thread_context::top_of_thread_call_stack()};
+            return boost::asio::detail::thread_context::top_of_thread_call_stack();
         }
 
         const void* thread = nullptr;
         const void* call = nullptr;
     };
 
+    /// Whether a frame around this one may have queued the last runner.
+    [[nodiscard]] bool beside_other_frame(const frame& here) const noexcept {
+        return here.call && queued_in_.thread == here.thread && queued_in_.call != here.call;
+    }
+
     PAWL_DETAIL_COLD void claim_beside_other_frame(std::size_t entries,
                                                    runner_token*& list) noexcept {
-        const frame here = frame::here();
-        if (queued_in_.thread == here.thread && queued_in_.call != here.call)
+        if (beside_other_frame(frame::here()))
             claim_to_find_out(entries, list);
+    }
+
+    /// A runner is queued here.
+    void note_frame() noexcept {
+        if (frame::innermost_call() != queued_in_.call) [[unlikely]]
+            note_other_frame();
+    }
+
+    PAWL_DETAIL_COLD void note_other_frame() noexcept {
+        const frame here = frame::here();
+        if (!here.call)
+            return; // Asio holds nothing for this thread
+        if (shared_ && beside_other_frame(here)) {
+            shared_ = false;
+            overtaker_ = here.thread;
+            set_aside_passed(passed_);
+        }
+        queued_in_ = here;
     }
 
     PAWL_DETAIL_COLD bool begin_out_of_order(std::uint64_t ticket) noexcept {
         const void* const here = frame::here().thread;
-        const bool overtakes = ticket > next_;
-        const std::uint64_t oldest = std::max(next_, judged_from_);
-        if (overtakes)
+        if (ticket > next_) {
+            const auto passed = static_cast<std::size_t>(ticket - next_);
             next_ = ticket + 1;
-        if (ticket < judged_from_)
-            return false;
-        if (overtakes) {
-            const auto passed = static_cast<std::size_t>(ticket - oldest);
-            if (passed == 0)
+            passed_ += passed;
+            if (shared_)
                 return false;
-            overtaken_ += passed;
-            aside_ += passed;
-            count_ -= passed;
             overtaker_ = here;
-        } else { // it comes after all
-            const bool concurrent = overtaker_ != here;
-            const std::size_t back = concurrent ? overtaken_ : 1;
-            PAWL_ASSERT(back <= overtaken_);
-            overtaken_ -= back;
+            set_aside_passed(passed);
+            return true;
+        }
+        // It comes after all.
+        PAWL_ASSERT(passed_ != 0);
+        if (!shared_) {
+            shared_ = overtaker_ != here;
+            const std::size_t back = shared_ ? passed_ : 1;
             aside_ -= back;
             count_ += back;
-            if (concurrent) {
-                // Each time for longer, so that it costs nothing if several threads go on.
-                judged_from_ = tickets_ + ignored_;
-                ignored_ = std::min(2 * ignored_ + 1, most_ignored);
-            }
+            set_room();
         }
+        --passed_;
+        return false;
+    }
+
+    /// So many runners may be held.
+    void set_aside_passed(std::size_t n) noexcept {
+        aside_ += n;
+        count_ -= n;
         set_room();
-        return overtakes;
     }
 
     /// Room for one runner at least, whatever is set aside.
@@ -231,8 +253,8 @@ private:
         runner_token* const token = std::exchange(free_, free_->next);
         token->ticket = tickets_++;
         token->next = std::exchange(*last, token);
-        if (rest_of_turn_ != 0) [[unlikely]]
-            queued_in_ = frame::here();
+        if (rest_of_turn_ != 0 || shared_) [[unlikely]]
+            note_frame();
         return token;
     }
 
@@ -249,13 +271,12 @@ private:
 
     std::size_t count_ = 0;           ///< relied on
     std::size_t aside_ = 0;           ///< not relied on
-    std::size_t overtaken_ = 0;       ///< of these: queued
     std::uint64_t tickets_ = 0;       ///< given out
     std::uint64_t next_ = 0;          ///< the oldest that has neither begun nor been overtaken
-    std::uint64_t judged_from_ = 0;   ///< to overtake an older one means nothing
-    std::uint64_t ignored_ = 0;       ///< how many new ones it will mean nothing for next time
+    std::size_t passed_ = 0;          ///< overtaken; set aside, unless shared_
+    bool shared_ = false;             ///< to overtake means nothing
     const void* overtaker_ = nullptr; ///< the last thread that did
-    frame queued_in_;                 ///< the last one, if runners complete more than one entry
+    frame queued_in_;                 ///< the last one, if shared_ or with several entries each
     std::size_t room_ = 0;            ///< for so many entries
     const std::size_t per_turn_;
     const std::size_t rest_of_turn_;
