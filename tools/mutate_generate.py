@@ -556,7 +556,8 @@ def with_defects(text: str, made: list[Made]) -> Header:
 
 def complained_of(output: str, folder: Path, headers: dict[str, Header]) -> set[Made]:
     """The defects that a compiler does not accept, one per error."""
-    place = re.compile(re.escape(str(folder)) + r"/(\S+?):(\d+):(\d+):")
+    # ccache may make the path of a header relative.
+    place = re.compile(r"(?:" + re.escape(str(folder)) + r"|\.\./include/pawl)/(\S+?):(\d+):(\d+):")
     culprits: set[Made] = set()
     before: list[tuple[str, int, int]] = []  # the places that lead to an error
     for line in output.splitlines():

@@ -14,12 +14,16 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/system/error_code.hpp>
+#include <boost/system/system_error.hpp>
 
 #if !defined(_WIN32)
 #include <poll.h>
+#include <sys/resource.h>
+#include <unistd.h>
 #endif
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -154,6 +158,55 @@ BOOST_AUTO_TEST_CASE(a_descriptor_is_readable_while_the_queues_own_context_has_m
         BOOST_REQUIRE(readable(fd, 10'000));
         queue.process_events();
     }
+}
+
+// Of timers that end, none starts a wait that would set the alarm.
+BOOST_AUTO_TEST_CASE(a_descriptor_follows_one_deadline_after_the_other) {
+    pawl::event_queue queue;
+    const int fd = queue.native_handle();
+    int expired = 0;
+    for (int i = 1; i != 4; ++i)
+        queue.once(i * 10ms, [&expired] { ++expired; });
+
+    while (expired != 3) {
+        BOOST_REQUIRE(readable(fd, 10'000));
+        queue.process_events();
+    }
+    BOOST_TEST(!readable(fd));
+}
+
+// It has three parts.
+BOOST_AUTO_TEST_CASE(a_descriptor_that_the_system_refuses_leaves_nothing_open) {
+    pawl::event_queue queue;
+    queue.once(1h, [] {}); // the context has what it needs
+    ::rlimit usual{};
+    BOOST_REQUIRE(::getrlimit(RLIMIT_NOFILE, &usual) == 0);
+    const auto lowest_free = [] {
+        const int fd = ::dup(STDERR_FILENO);
+        ::close(fd);
+        return fd;
+    };
+    const int free = lowest_free();
+
+    for (const int parts : {0, 1, 2}) {
+        ::rlimit few = usual;
+        few.rlim_cur = static_cast<::rlim_t>(free + parts);
+        BOOST_REQUIRE(::setrlimit(RLIMIT_NOFILE, &few) == 0);
+        error_code ec;
+        try {
+            (void)queue.native_handle();
+        } catch (const boost::system::system_error& e) {
+            ec = e.code();
+        }
+        BOOST_REQUIRE(::setrlimit(RLIMIT_NOFILE, &usual) == 0);
+        BOOST_TEST(ec.value() == EMFILE);
+        BOOST_TEST(lowest_free() == free);
+    }
+
+    const int fd = queue.native_handle();
+    BOOST_TEST(!readable(fd));
+    asio::post(queue, [] {});
+    BOOST_TEST(readable(fd));
 }
 
 BOOST_AUTO_TEST_CASE(

@@ -22,12 +22,13 @@ inline std::atomic<std::size_t> calls{0}; ///< of operator new, by all threads
 inline std::atomic<std::size_t> asked{0}; ///< bytes, in all those calls
 inline std::atomic<std::size_t> live{0};  ///< blocks
 inline std::atomic<long> fuse{never};     ///< number of calls that succeed before one throws
+inline std::atomic<long> spare{never};    ///< the fuse after that
 
 inline void count(std::size_t size) {
     calls.fetch_add(1);
     asked.fetch_add(size);
     if (fuse.load() != never && fuse.fetch_sub(1) == 0) {
-        fuse.store(never);
+        fuse.store(spare);
         throw std::bad_alloc();
     }
 }

@@ -3,7 +3,7 @@
 
 // Purpose
 //   The shard without an io_context, on a wheel, on one that grows and on the slow ordered map: counts of
-//   runners, P4, P6, P7, slots, a clock that is set back, moves.
+//   runners, P4, P6, P7, slots, a clock that is set back, moves, and what observers are told.
 
 #define BOOST_TEST_MODULE shard
 #include <boost/test/unit_test.hpp>
@@ -12,13 +12,22 @@
 
 #include "../support/seed.hpp"
 
+#include <pawl/timer_event.hpp>
+
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <initializer_list>
 #include <memory>
+#include <mutex>
 #include <random>
+#include <sstream>
+#include <string>
+#include <utility>
 #include <vector>
 
 using namespace shard_bench;
@@ -122,6 +131,24 @@ PAWL_TYPED_CASE(what_falls_due_during_the_last_handler_of_a_turn_gets_a_unit, Ba
 
     BOOST_CHECK_EQUAL(units, 1u);
     BOOST_CHECK_EQUAL(next.completed(), 1u);
+}
+
+// Other runners take what falls due during the handler.
+PAWL_TYPED_CASE(a_turn_ends_with_the_last_entry_that_is_there, Backend, backends) {
+    bench<Backend> b(with(16, 4));
+    crowd<Backend> c(b, 2);
+    c.start(10);
+    b.collect(10);
+    auto* const token = b.next_unit();
+
+    auto first = b.state().take(token, false, false);
+    BOOST_CHECK(first.op && !first.retired);
+    b.apply(first.todo, false);
+    first.op->complete();
+    auto second = b.state().take(token, false, false, false);
+    BOOST_CHECK(second.op && second.retired);
+    b.apply(second.todo, false);
+    second.op->complete();
 }
 
 // When the second segment is filled, only one entry is left in the first.
@@ -708,4 +735,475 @@ PAWL_TYPED_CASE(C6_a_moved_timer_takes_its_armed_and_its_due_waits_along, Backen
     b.run_all();
     BOOST_CHECK_EQUAL(b.log().size(), 2u);
     b.release(to);
+}
+
+// ---- observers ------------------------------------------------------------------------------------
+
+namespace {
+
+using words = std::vector<std::string>;
+
+/// A shard with the timers a, b and c, and an observer that writes down what it is told.
+template <class Backend>
+class watched_shard final : pawl::detail::shard_observer {
+public:
+    using shard = pawl::detail::shard<Backend>;
+
+    explicit watched_shard(unsigned batch = 16) : b(with(batch, 1)) {}
+    ~watched_shard() {
+        observe(false, false);
+        for (timer_core& each : t)
+            b.release(each);
+        b.run_all();
+        while (!b.carriers().empty())
+            b.abandon_carrier(0);
+    }
+
+    void observe(bool watched, bool named) {
+        const std::scoped_lock lock(b.state().mutex());
+        b.state().observe(this, watched, named);
+    }
+    test_wait& start(int timer, std::uint64_t due, bool direct = true) {
+        b.start(t[static_cast<std::size_t>(timer)], w.emplace_back(direct), due);
+        return w.back();
+    }
+    /// A turn of a unit, which calls begin_turn() as a dispatcher does. @return whether to tell().
+    bool begin_turn(std::uint64_t at) {
+        auto* const told_by = b.state().begin_turn({tick{at}, std::chrono::nanoseconds(7)});
+        BOOST_CHECK(!told_by || told_by == this);
+        return told_by != nullptr;
+    }
+
+    bench<Backend> b;
+    std::array<timer_core, 3> t;
+    std::deque<test_wait> w;
+    std::deque<slot_link> links;
+    words told;
+    bool asleep = false; ///< a reader sleeps
+
+private:
+    char name(const timer_core& timer) const { return static_cast<char>('a' + (&timer - &t[0])); }
+
+    bool note(const pawl::detail::happening& h) noexcept override {
+        std::ostringstream word;
+        word << to_string(h.what) << ' ' << name(*h.timer) << ' ' << h.due.count();
+        if (h.waits != 1)
+            word << " x" << h.waits;
+        if (h.what == pawl::timer_event_kind::due)
+            word << " at " << h.now.count();
+        told.push_back(word.str());
+        return asleep;
+    }
+    void publish() noexcept override { told.push_back("publish"); }
+    void moved(const timer_core& from, const timer_core& to) noexcept override {
+        told.push_back(std::string("named ") + name(from) + " is " + name(to));
+    }
+    void gone(const timer_core& timer) noexcept override {
+        told.push_back(std::string("named ") + name(timer) + " is gone");
+    }
+    void now_is(const pawl::detail::moment& now) noexcept override {
+        told.push_back("it is " + std::to_string(now.tick.count()) + '+' +
+                       std::to_string(now.past.count()));
+    }
+    void tell() override {}
+    bool times_handlers() const noexcept override { return false; }
+    void handler_took(std::chrono::nanoseconds) noexcept override {}
+    std::shared_ptr<shard_observer> share() noexcept override { return nullptr; }
+};
+
+/// What is done to a shard, and what its observer is told.
+template <class Backend>
+struct observed_act {
+    using function = std::function<void(watched_shard<Backend>&)>;
+
+    const char* name;
+    function before;
+    function act;
+    words events; ///< told if every event is asked for
+    words names;  ///< told if named timers are asked for
+};
+
+template <class Backend>
+std::vector<observed_act<Backend>> observed_acts() {
+    using scene = watched_shard<Backend>;
+    const auto nothing = [](scene&) {};
+    const auto two_of_a = [](scene& s) {
+        s.start(0, 10);
+        s.start(0, 10);
+    };
+    const auto two_due = [=](scene& s) {
+        two_of_a(s);
+        s.b.collect(12);
+    };
+    const auto slotted = [](scene& s) {
+        s.links.emplace_back(s.b.host(), s.w.emplace_back());
+        s.b.start(s.t[0], s.w.back(), 10);
+    };
+    const auto emit = [](scene& s) { s.links[0](boost::asio::cancellation_type::terminal); };
+    const auto elsewhere = [](scene& s) {
+        s.start(0, 10, false);
+        s.b.collect(12);
+        s.b.run_unit();
+        BOOST_REQUIRE_EQUAL(s.b.carriers().size(), 1u);
+    };
+    const auto withdraw = [](scene& s) { s.b.apply(s.b.state().withdraw(s.w[0]).todo); };
+    const auto leave = [](scene& s) { s.b.apply(s.b.state().leave(s.t[0], s.w[0]).todo); };
+    // As a timer, which counts as a user, without the bench.
+    const auto alone = [](scene& s) {
+        s.b.apply(s.b.state().start(s.t[0], s.w.emplace_back(), tick{10}, 1).todo, false);
+    };
+    const auto unheeded = [](scene& s) {
+        s.start(0, 10);
+        s.b.apply(s.b.state().start(s.t[0], s.w.emplace_back(), tick{10}, 0).todo, false);
+    };
+    const auto unheed = [](scene& s) { s.b.apply(s.b.state().withdraw(s.t[0], s.w[1]).todo); };
+    const auto arrive = [](scene& s) { s.b.arrive_in_unit(0); };
+    const auto drained = [](scene& s) {
+        s.b.close();
+        drain(s.b);
+    };
+    return {
+        {"a start", nothing, [](scene& s) { s.start(1, 10); }, {"armed b 10"}, {}},
+        {"a second start",
+         [](scene& s) { s.start(0, 10); },
+         [](scene& s) { s.start(0, 30); },
+         {"armed a 30"},
+         {}},
+        {"a start that is refused",
+         [](scene& s) { s.b.close(); },
+         [](scene& s) { s.start(0, 10); },
+         {},
+         {}},
+        {"a cancel of all",
+         two_of_a,
+         [](scene& s) { s.b.cancel(s.t[0]); },
+         {"cancelled a 10 x2"},
+         {}},
+        {"a cancel of one",
+         two_of_a,
+         [](scene& s) { s.b.cancel(s.t[0], 1); },
+         {"cancelled a 10"},
+         {}},
+        {"a cancel of what is due",
+         two_due,
+         [](scene& s) { s.b.cancel(s.t[0]); },
+         {"cancelled a 10 x2"},
+         {}},
+        {"a cancel of nothing", two_of_a, [](scene& s) { s.b.cancel(s.t[1]); }, {}, {}},
+        {"a slot", slotted, emit, {"cancelled a 10"}, {}},
+        {"a slot of what is due",
+         [=](scene& s) {
+             slotted(s);
+             s.b.collect(12);
+         },
+         emit,
+         {"cancelled a 10"},
+         {}},
+        {"a slot of what was cancelled",
+         [=](scene& s) {
+             slotted(s);
+             s.b.cancel(s.t[0]);
+         },
+         emit,
+         {},
+         {}},
+        {"a start that is taken back", unheeded, unheed, {"cancelled a 10"}, {}},
+        {"a start that is taken back too late",
+         [=](scene& s) {
+             unheeded(s);
+             s.b.collect(12);
+         },
+         unheed,
+         {},
+         {}},
+        {"a withdrawal", two_of_a, withdraw, {"cancelled a 10"}, {}},
+        {"a withdrawal of what is due", two_due, withdraw, {"cancelled a 10"}, {}},
+        {"a withdrawal of what was cancelled",
+         [=](scene& s) {
+             two_due(s);
+             s.b.cancel(s.t[0]);
+         },
+         withdraw,
+         {},
+         {}},
+        {"a timer that leaves with its wait",
+         alone,
+         leave,
+         {"cancelled a 10"},
+         {"named a is gone"}},
+        {"a re-arm", two_of_a, [](scene& s) { s.b.rearm(s.t[0], 20); }, {"moved a 20 x2"}, {}},
+        {"a re-arm of what is due",
+         two_due,
+         [](scene& s) { s.b.rearm(s.t[0], 20); },
+         {"moved a 20 x2"},
+         {}},
+        {"a re-arm of nothing", two_of_a, [](scene& s) { s.b.rearm(s.t[1], 20); }, {}, {}},
+        {"a re-arm in a closed shard",
+         [=](scene& s) {
+             two_of_a(s);
+             s.b.close();
+         },
+         [](scene& s) { s.b.rearm(s.t[0], 20); },
+         {},
+         {}},
+        {"an expiry",
+         [=](scene& s) {
+             two_of_a(s);
+             s.start(1, 11);
+             s.start(2, 13);
+         },
+         [](scene& s) { s.b.collect(12); },
+         {"due a 10 x2 at 12", "due b 11 at 12"},
+         {}},
+        {"a wake-up",
+         [](scene& s) { s.start(0, 10); },
+         [](scene& s) { s.b.wake(12); },
+         {"due a 10 at 12", "started a 10"},
+         {}},
+        {"a wake-up for a wait that is on its way",
+         [=](scene& s) {
+             elsewhere(s);
+             s.b.rearm(s.t[0], 20);
+         },
+         [](scene& s) { BOOST_CHECK_EQUAL(s.b.wake(20), s.asleep); }, // only a reader needs a unit
+         {"due a 20 at 20"},
+         {}},
+        {"an expiry of a timer without waits",
+         [=](scene& s) {
+             two_of_a(s);
+             s.b.cancel(s.t[0]);
+         },
+         [](scene& s) { s.b.collect(12); },
+         {},
+         {}},
+        {"an expiry of one wait beside one that is due",
+         [=](scene& s) {
+             two_due(s);
+             s.start(0, 20);
+         },
+         [](scene& s) { s.b.collect(20); },
+         {"due a 20 at 20"},
+         {}},
+        {"a turn", two_due, [](scene& s) { s.b.run_unit(); }, {"started a 10"}, {}},
+        {"the last turn",
+         [](scene& s) {
+             s.start(0, 10);
+             s.b.collect(12);
+         },
+         [](scene& s) { s.b.run_unit(); },
+         {"started a 10"},
+         {}},
+        {"a turn with what was cancelled",
+         [=](scene& s) {
+             two_due(s);
+             s.b.cancel(s.t[0]);
+         },
+         [](scene& s) { s.b.run_unit(); },
+         {},
+         {}},
+        {"a turn with what was pulled back",
+         [=](scene& s) {
+             two_due(s);
+             s.b.rearm(s.t[0], 20);
+         },
+         [](scene& s) { s.b.run_unit(); },
+         {},
+         {}},
+        {"a turn that hands over",
+         [](scene& s) {
+             s.start(0, 10, false);
+             s.b.collect(12);
+         },
+         [](scene& s) { s.b.run_unit(); },
+         {},
+         {}},
+        {"an arrival", elsewhere, [](scene& s) { s.b.arrive(0); }, {"started a 10"}, {}},
+        {"an arrival in a unit", elsewhere, arrive, {"started a 10"}, {}},
+        {"an arrival of what was cancelled",
+         [=](scene& s) {
+             elsewhere(s);
+             s.b.cancel(s.t[0]);
+         },
+         [](scene& s) { s.b.arrive(0); },
+         {},
+         {}},
+        {"an arrival of what was pulled back",
+         [=](scene& s) {
+             elsewhere(s);
+             s.b.rearm(s.t[0], 20);
+         },
+         [](scene& s) { s.b.arrive(0); },
+         {},
+         {}},
+        {"an arrival in a unit of what was pulled back",
+         [=](scene& s) {
+             elsewhere(s);
+             s.b.rearm(s.t[0], 20);
+         },
+         arrive,
+         {},
+         {}},
+        {"a carrier that is destroyed",
+         elsewhere,
+         [](scene& s) { s.b.abandon_carrier(0); },
+         {"shut_down a 10"},
+         {}},
+        {"expire_all",
+         [=](scene& s) {
+             two_of_a(s);
+             s.start(1, 5);
+             s.b.collect(5);
+         },
+         [](scene& s) { s.b.expire_all(); },
+         {"cancelled a 10 x2"},
+         {}},
+        {"the end",
+         [=](scene& s) {
+             two_of_a(s);
+             s.start(1, 5);
+             s.start(1, 5);
+             s.b.collect(5);
+             s.start(2, 6);
+             s.b.collect(6);
+             s.b.cancel(s.t[2]);
+         },
+         drained,
+         {"shut_down b 5", "shut_down b 5", "shut_down a 10 x2"},
+         {}},
+        {"a move",
+         [](scene& s) { s.start(0, 10); },
+         [](scene& s) { s.b.move(s.t[0], s.t[2]); },
+         {},
+         {"named a is c"}},
+        {"the end of a timer",
+         [](scene& s) {
+             s.start(0, 10);
+             s.b.cancel(s.t[0]);
+         },
+         [](scene& s) { s.b.release(s.t[0]); },
+         {},
+         {"named a is gone"}},
+    };
+}
+
+} // namespace
+
+PAWL_TYPED_CASE(observers_are_told_of_each_act_what_they_ask_for, Backend, backends) {
+    for (const auto& each : observed_acts<Backend>()) {
+        for (const bool watched : {false, true}) {
+            for (const bool named : {false, true}) {
+                watched_shard<Backend> s;
+                each.before(s);
+                s.observe(watched, named);
+                each.act(s);
+
+                words expected = watched ? each.events : words();
+                if (named)
+                    expected.insert(expected.end(), each.names.begin(), each.names.end());
+                BOOST_TEST_CONTEXT(each.name << (watched ? ", watched" : "")
+                                             << (named ? ", named" : "")) {
+                    BOOST_TEST(s.told == expected, boost::test_tools::per_element());
+                    BOOST_CHECK_EQUAL(s.b.state().watched(), watched);
+                }
+            }
+        }
+    }
+}
+
+// The unit publishes what was noted, and then tells.
+PAWL_TYPED_CASE(a_reader_that_sleeps_is_told_of_each_event_by_a_unit, Backend, backends) {
+    for (const auto& each : observed_acts<Backend>()) {
+        for (const bool asleep : {false, true}) {
+            watched_shard<Backend> s;
+            each.before(s);
+            s.observe(true, false);
+            s.asleep = asleep;
+            each.act(s);
+
+            BOOST_TEST_CONTEXT(each.name << (asleep ? ", asleep" : ", awake")) {
+                const bool closed = s.b.closed();
+                const bool tells = asleep && !each.events.empty() && !closed;
+                s.told.clear();
+                BOOST_CHECK(!tells || (s.b.units() != 0 && s.b.state().turns_count()));
+                BOOST_CHECK_EQUAL(s.begin_turn(40), tells);
+                BOOST_CHECK(!s.begin_turn(41)); // once
+                const words expected = closed  ? words()
+                                       : tells ? words{"it is 40+7", "publish", "it is 41+7"}
+                                               : words{"it is 40+7", "it is 41+7"};
+                BOOST_TEST(s.told == expected, boost::test_tools::per_element());
+            }
+        }
+    }
+}
+
+PAWL_TYPED_CASE(a_shard_that_is_not_watched_tells_no_time, Backend, backends) {
+    for (const bool watched : {false, true}) {
+        watched_shard<Backend> s;
+        s.observe(watched, true);
+
+        s.b.state().now_is({tick{5}, std::chrono::nanoseconds(3)});
+        BOOST_CHECK(!s.begin_turn(6));
+
+        const words expected = watched ? words{"it is 5+3", "it is 6+7"} : words();
+        BOOST_TEST(s.told == expected, boost::test_tools::per_element());
+    }
+}
+
+// Then each expired wait starts at the time of its turn.
+PAWL_TYPED_CASE(turns_count_until_the_last_expired_wait_starts, Backend, backends) {
+    watched_shard<Backend> s;
+    s.observe(true, false);
+    for (const int timer : {0, 1, 1})
+        s.start(timer, 10);
+    BOOST_CHECK(!s.b.state().turns_count());
+
+    s.b.collect(10);
+    for (const bool more : {true, true, false}) {
+        BOOST_CHECK(s.b.state().turns_count());
+        (void)s.begin_turn(11);
+        BOOST_CHECK_EQUAL(s.b.state().turns_count(), more);
+        s.b.run_unit();
+    }
+}
+
+PAWL_TYPED_CASE(turns_count_while_there_is_a_backlog, Backend, backends) {
+    watched_shard<Backend> s(1);
+    s.observe(true, false);
+    for (const int timer : {0, 1, 2})
+        s.start(timer, 10);
+
+    s.b.collect(10);
+    while (s.b.state().armed_count() != 0) {
+        (void)s.begin_turn(11);
+        BOOST_CHECK(s.b.state().due_count() == 0 || s.b.state().turns_count());
+        s.b.run_unit();
+    }
+}
+
+PAWL_TYPED_CASE(turns_count_for_what_was_due_when_the_observer_came, Backend, backends) {
+    for (const bool watched : {false, true}) {
+        watched_shard<Backend> s;
+        s.start(0, 10);
+        s.observe(watched, true);
+        BOOST_CHECK(!s.b.state().turns_count());
+        s.b.collect(10);
+        BOOST_CHECK_EQUAL(s.b.state().turns_count(), watched);
+        s.observe(false, true);
+        BOOST_CHECK(!s.b.state().turns_count());
+        s.observe(watched, false);
+        BOOST_CHECK_EQUAL(s.b.state().turns_count(), watched);
+    }
+}
+
+PAWL_TYPED_CASE(a_reader_that_leaves_is_not_told_any_more, Backend, backends) {
+    for (const bool leaves : {false, true}) {
+        watched_shard<Backend> s;
+        s.observe(true, false);
+        s.asleep = true;
+        s.start(0, 10);
+        s.observe(!leaves, true);
+        s.observe(true, false);
+
+        BOOST_CHECK_EQUAL(s.begin_turn(1), !leaves);
+    }
 }

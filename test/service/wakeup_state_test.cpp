@@ -310,3 +310,38 @@ BOOST_AUTO_TEST_CASE(P10_a_thread_that_is_pinned_has_not_left) {
 
     BOOST_CHECK(s.all_have_left());
 }
+
+// ---- commitments ----------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(a_commitment_is_empty_if_nothing_is_to_be_done) {
+    pawl::detail::runner_token token;
+    const auto is_empty = [](auto set) {
+        commitment c;
+        set(c);
+        return c.empty();
+    };
+
+    BOOST_CHECK(is_empty([](commitment&) {}));
+    BOOST_CHECK(is_empty([](commitment& c) { c.wake = tick{5}; })); // nothing is armed for it
+    BOOST_CHECK(!is_empty([&](commitment& c) { c.runners = &token; }));
+    BOOST_CHECK(!is_empty([](commitment& c) { c.arm = true; }));
+    BOOST_CHECK(!is_empty([](commitment& c) { c.rest = true; }));
+    BOOST_CHECK(!is_empty([](commitment& c) { c.last = true; }));
+}
+
+BOOST_AUTO_TEST_CASE(P9_the_end_gives_back_what_was_counted_once) {
+    for (const bool counts : {true, false}) {
+        for (const bool busy : {true, false}) {
+            fake_host host;
+            host.counts = counts;
+            wakeup_state s(&host);
+            if (busy)
+                s.begin();
+
+            BOOST_CHECK_EQUAL(s.end(), counts && busy);
+
+            BOOST_CHECK(!s.busy());
+            BOOST_CHECK(!s.end());
+        }
+    }
+}

@@ -528,6 +528,29 @@ BOOST_AUTO_TEST_CASE(an_empty_wheel_has_no_lists_and_a_crowd_one_for_each_slot) 
     BOOST_TEST(hierarchical_wheel_probe::lists(wheel) == lists);
 }
 
+// While the set keeps lists, the wheel needs more for a crowd. Its owner must be told, or it files nodes for which
+// there is no list.
+BOOST_AUTO_TEST_CASE(a_detached_set_takes_room_from_the_wheel_and_gives_it_back) {
+    constexpr std::size_t crowd = 1'000'000;
+    hierarchical_wheel wheel;
+    std::vector<timer_node> nodes(300);
+    wheel.reserve(crowd); // a list for each slot
+    for (std::size_t i = 0; i != nodes.size(); ++i)
+        wheel.insert(nodes[i], tick{i * i * i});
+    hierarchical_wheel::detached set(wheel);
+    const std::size_t lists = hierarchical_wheel_probe::lists(wheel);
+    BOOST_TEST(wheel.has_room_for(crowd));
+
+    wheel.detach_all(set);
+    BOOST_TEST(!wheel.has_room_for(crowd));
+    BOOST_TEST(!wheel.has_room_for(lists));
+    BOOST_TEST(wheel.has_room_for(lists - 1));
+
+    while (set.pop() != nullptr) {
+    }
+    BOOST_TEST(wheel.has_room_for(crowd));
+}
+
 // The last node of a slot that is entered needs another slot before its own is empty.
 BOOST_AUTO_TEST_CASE(as_many_nodes_as_were_reserved_can_be_anywhere_and_move_anywhere) {
     for (std::size_t count = 1; count != 40; ++count) {
