@@ -10,6 +10,7 @@ How it works
   selects one. So each test program is compiled once, and run once per defect. A defect that cannot be selected at run
   time, such as one in a type or in a memory order, has build = "alone": its programs are compiled separately.
   `./dev mutate --generate` makes defects of its own, from the syntax trees of the headers: see tools/mutate_generate.py.
+  The lists hold only what it cannot make.
 
 What counts
   A defect is killed if one of its programs reports a failed check, an unexpected exception, a failed assertion of the

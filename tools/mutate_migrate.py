@@ -229,7 +229,7 @@ class Tests:
 
     def run(self, defect: Defect, folder: str) -> int:
         """In a process of its own: the status."""
-        limit = int(60 + 4 * self.total)
+        limit = int(10 + 4 * self.total)
         resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
         resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
         try:

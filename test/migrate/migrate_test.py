@@ -195,6 +195,16 @@ class WholePrograms(MigrateTest):
             self.apply(run.stdout)
             self.assertEqual(self.contents(fixture), after)
 
+    def test_a_dry_run_here_says_what_there_is_to_change_and_not_where(self) -> None:
+        self.write("boost::asio::io_context* c;\n", "none.cpp")
+        self.write(INCLUDE + "net::steady_timer* t;\n")
+
+        run = self.run_tool("--dry-run", ".")
+
+        self.assertTrue(run.stdout.startswith("--- a/main.cpp\n"), run.stdout)
+        self.assertTrue(run.stdout.endswith("\n1 file to change, 0 places left to you\n"), run.stdout)
+        self.assertEqual(self.run_tool("--dry-run", "none.cpp").stdout, "0 files to change, 0 places left to you\n")
+
     def test_a_diff_of_files_elsewhere_says_where_it_applies(self) -> None:
         for name in "src/main.cpp", "include/timer.hpp":
             self.write("#include <boost/asio/steady_timer.hpp>\nboost::asio::steady_timer* t;\n", name)
@@ -490,6 +500,21 @@ class Programs(MigrateTest):
                 "c.cpp": ('#include "notconfig.hpp"\n',) * 2,
             }
         )
+
+    def test_a_file_of_the_same_name_that_is_not_included_counts_for_nothing(self) -> None:
+        for include, path in ("config.hpp", "a/config.hpp"), ("lib/config.hpp", "include/lib/config.hpp"):
+            with self.subTest(include):
+                text = f'#include "{include}"\n' + self.ASIO
+                directive, other = "using namespace boost::asio;\n", "struct steady_timer {};\n"
+                self.become(
+                    {
+                        "a/main.cpp": (text + "steady_timer t;\n", text + MIGRATED + "pawl::steady_timer t;\n"),
+                        path: (directive, directive),
+                        "b/config.hpp": (other, other),
+                        "b/main.cpp": ('#include "config.hpp"\n',) * 2,
+                    }
+                )
+                (self.folder / path).unlink()
 
     def test_includes_are_followed_through_files_without_a_name_that_counts(self) -> None:
         text = '#include "all.hpp"\nn::steady_timer t;\n'
@@ -788,6 +813,15 @@ class Includes(MigrateTest):
                 self.assertNotIn("#include <vector>\n" + MIGRATED, text)
                 self.assertTrue(before.endswith(("<list>\n", "<map>\n")) if before else run.returncode == 1, text)
 
+    def test_braces_in_the_branches_of_conditions_are_counted_once(self) -> None:
+        text = "#if A\nnamespace a {\n#else\nnamespace b {\n#endif\n}\n#include <boost/asio.hpp>\n"
+        self.becomes(text + "net::steady_timer* t;\n", text + MIGRATED + "pawl::steady_timer* t;\n")
+        text = (
+            '#include <list>\n{}#if A\nextern "C" {{\n#if B\nstruct x {{\n#else\nstruct y {{\n#endif\n}};\n}}\n#endif\n'
+            "namespace z {{\n#include <boost/asio.hpp>\n}}\n{}::steady_timer* t;\n"
+        )
+        self.becomes(text.format("", "net"), text.format(MIGRATED, "pawl"))
+
     def test_what_another_condition_surrounds_is_not_declared_for_sure(self) -> None:
         use = '#include "own.hpp"\nlib::steady_timer* t;\n'
         for start, end in (
@@ -856,6 +890,8 @@ class Includes(MigrateTest):
             ("#if X\n#include <a.hpp>\n#endif\n" + use, 4),
             ("#if X\n#include <a.hpp>\n#else\n" + use + "#endif\n", 4),
             ("#if X\n#include <a.hpp>\n#elif Y\n" + use + "#endif\n", 4),
+            ("#if X\n#if Y\n#else\n#include <a.hpp>\n#endif\n#endif\n#if !Y\n" + use + "#endif\n", 8),
+            ("#ifdef X\n#ifdef Y\n#else\n#include <a.hpp>\n#endif\n#endif\n#ifndef Y\n" + use + "#endif\n", 8),
             (use + "#include <a.hpp>\n", 1),
             ('extern "C" {\n#include <a.h>\n}\n' + use, 4),
             ('#if X\nextern "C" {\n#endif\n#include <a.h>\n#if X\n}\n#endif\n' + use, 8),
