@@ -27,6 +27,7 @@
 #include <random>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -149,6 +150,51 @@ PAWL_TYPED_CASE(a_turn_ends_with_the_last_entry_that_is_there, Backend, backends
     BOOST_CHECK(second.op && second.retired);
     b.apply(second.todo, false);
     second.op->complete();
+}
+
+// In a nested loop those that were overtaken are held by the frames around it, and come one by one. If one of them comes
+// in another thread, the threads were only faster than each other: none is held.
+BOOST_AUTO_TEST_CASE(a_runner_that_was_overtaken_is_relied_on_again_when_it_comes) {
+    for (const bool concurrent : {false, true}) {
+        pawl::detail::runner_pool pool(2, nullptr);
+        runner_token* list = nullptr;
+        pool.claim(4, false, list);
+        std::vector<runner_token*> t;
+        for (; list; list = list->next)
+            t.push_back(list);
+        BOOST_REQUIRE_EQUAL(t.size(), 3u);
+        const auto relied_on = [&] { // each completes two, the last one only one for sure
+            std::size_t entries = 0;
+            while (!pool.wants_more(entries + 1, false))
+                ++entries;
+            return (entries + 1) / 2;
+        };
+        BOOST_CHECK_EQUAL(relied_on(), 3u);
+
+        BOOST_CHECK(pool.begin(*t[2]));
+        BOOST_CHECK_EQUAL(pool.count(), 3u);
+        BOOST_CHECK_EQUAL(relied_on(), 1u);
+        pool.retire(t[2]);
+        BOOST_CHECK_EQUAL(relied_on(), 0u);
+
+        bool overtakes = true;
+        const auto come = [&] { overtakes = pool.begin(*t[0]); };
+        if (concurrent)
+            std::thread(come).join();
+        else
+            come();
+        BOOST_CHECK(!overtakes);
+        BOOST_CHECK_EQUAL(relied_on(), concurrent ? 2u : 1u);
+        pool.set_aside(); // for a handler in the middle of its turn
+        BOOST_CHECK_EQUAL(relied_on(), concurrent ? 1u : 0u);
+        pool.rely_on();
+        pool.retire(t[0]);
+
+        BOOST_CHECK(!pool.begin(*t[1]));
+        BOOST_CHECK_EQUAL(relied_on(), 1u);
+        pool.retire(t[1]);
+        BOOST_CHECK_EQUAL(pool.count(), 0u);
+    }
 }
 
 // When the second segment is filled, only one entry is left in the first.
