@@ -74,7 +74,7 @@ inline claim_if_held() {                /* runner_pool::claim_if_held */
     fi
 }
 
-inline settle() {                       /* shard_base::settle */
+inline settle() {                       /* shard::settle */
     do
     :: wants_more -> claim_one_more()
     :: else -> break
@@ -145,7 +145,7 @@ inline fall_due(w) {
     fi
 }
 
-inline collect() {                      /* shard_base::collect for a lone_runner, wakeup::wake */
+inline collect() {                      /* shard::collect for a lone_runner, wakeup::wake */
     fallen = false;
     fall_due(0);
     fall_due(1);

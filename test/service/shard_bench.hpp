@@ -34,6 +34,8 @@ namespace shard_bench {
 
 using boost::system::error_code;
 using pawl::detail::commitment;
+using pawl::detail::parting;
+using sequel = commitment::sequel;
 using pawl::detail::runner_token;
 using pawl::detail::slot_link;
 using pawl::detail::timer_core;
@@ -43,6 +45,11 @@ using pawl::detail::wait_phase;
 using pawl::time::tick;
 
 inline const error_code aborted = boost::asio::error::operation_aborted;
+
+/// Whether the shard has become quiet.
+inline bool rests(const commitment& c) {
+    return c.after == sequel::rest || c.after == sequel::give_back;
+}
 
 /// A wait whose handler records its outcome. Lives as long as the test.
 struct test_wait final : pawl::detail::slotted_wait {
@@ -104,7 +111,7 @@ public:
 
     ~bench() {
         if (!released_ && !closed_ && users_.empty() && carriers_.empty())
-            BOOST_CHECK(shard_.release().last); // user invariant
+            BOOST_CHECK(shard_.leave().after == sequel::destroy); // user invariant
     }
 
     shard& state() { return shard_; }
@@ -155,13 +162,19 @@ public:
         cancel(timer);
         if (std::erase(users_, &timer) == 0)
             return false;
-        const bool last = shard_.release(timer).last;
+        const bool last = shard_.leave(timer).after == sequel::destroy;
         check();
         return last;
     }
     bool release_service() {
         released_ = true;
-        return shard_.release().last;
+        return shard_.leave().after == sequel::destroy;
+    }
+
+    /// Ends a wait, like a limit that is a user of the shard.
+    auto withdraw(wait_operation& op) {
+        shard_.enroll();
+        return shard_.template withdraw<parting::limit>(nullptr, op);
     }
 
     // --- expiry ---
@@ -238,7 +251,9 @@ public:
 
     /// Like wait_host::cancel() of a dispatcher.
     void cancel(slot_link& link) override { apply(shard_.cancel(link)); }
-    void forget(slot_link& link) noexcept override { over_ = shard_.forget(link).last; }
+    void forget(slot_link& link) noexcept override {
+        over_ = shard_.forget(link).after == sequel::destroy;
+    }
 
     /// Executes the commitment that the shard has returned.
     void apply(const commitment& out, bool may_check = true) {
@@ -247,13 +262,13 @@ public:
         armings_ += out.arm;
         if (out.arm && (!driver_ || out.wake < *driver_))
             driver_ = out.wake;
-        if (out.rest) {
+        if (rests(out)) {
             BOOST_CHECK(!shard_.busy());
             BOOST_CHECK_EQUAL(shard_.armed_count(), 0u);
         }
-        if (out.entered)
-            shard_.leave();
-        if (out.pinned)
+        if (out.after == sequel::end_errand || out.after == sequel::rest)
+            shard_.end_errand();
+        if (out.after == sequel::unpin)
             apply(shard_.unpin(), false);
         if (may_check)
             check();
@@ -334,7 +349,6 @@ private:
 
     bool arrive(wait_operation&) noexcept override { return true; }
     bool park(wait_operation&) noexcept override { return true; }
-    bool arrive_or_park(wait_operation&) override { return true; }
     void abandon(wait_operation&) noexcept override {}
 
     boost::asio::execution_context context_;
