@@ -128,7 +128,7 @@ inline void measure_times(boost::asio::execution_context& context, bool on = tru
             s.wake_ups = about.wake_ups;
             s.shards = shards.size();
             s.precision = shards.front()->precision();
-            s.levels.resize(shards.front()->levels());
+            s.levels.resize(shards.front()->count_levels(nullptr));
             for (detail::observed_shard* const shard : shards) {
                 const std::scoped_lock lock(shard->mutex());
                 const detail::shard_counts c = shard->counts();

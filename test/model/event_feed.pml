@@ -3,7 +3,7 @@
  *
  * Purpose
  *   How a reader of the feed goes to sleep, and how the next event wakes it: the invariants of
- *   include/pawl/detail/watch/event_hub.hpp, with the parts of shard_base.hpp in note(), settle() and begin_turn(),
+ *   include/pawl/detail/watch/event_hub.hpp, with service/observer.hpp, and settle() of service/shard.hpp,
  *   and of dispatcher.hpp in a turn. Each inline names the function that it models.
  *
  * Model
@@ -30,7 +30,7 @@
 bool locked;                            /* the shard */
 byte batch;
 bool must_tell;
-bool turns_count;                       /* read without the lock */
+bool turn_is_news;                       /* read without the lock */
 byte runners;
 byte units;                             /* queued */
 
@@ -53,7 +53,7 @@ inline unlock_hub() { hub = false }
 /* shard_probe::publish() */
 inline publish() { atomic { ring = ring + batch; batch = 0 } }
 
-/* shard_base::settle() */
+/* shard::settle() */
 inline settle() {
     atomic {
         if
@@ -93,7 +93,7 @@ inline wake(r) {
     }
 }
 
-/* shard_base::note(), shard_probe::note(): in any thread */
+/* attention::note(), shard_probe::note(): in any thread */
 active proctype happens() {
     byte left = EVENTS;
     bool seen;
@@ -104,7 +104,7 @@ active proctype happens() {
        atomic {
            batch++;
            must_tell = must_tell || seen;
-           turns_count = turns_count || must_tell;
+           turn_is_news = turn_is_news || must_tell;
            seen = false;
            settle();
            locked = false
@@ -121,12 +121,12 @@ end:
     do
     :: units != 0 ->
        units--;
-       /* shard_base::begin_turn() */
+       /* attention::begin_turn() */
        if
-       :: turns_count ->
+       :: turn_is_news ->
           atomic {
               !locked ->
-              turns_count = false;
+              turn_is_news = false;
               tells = must_tell;
               if
               :: tells -> publish()

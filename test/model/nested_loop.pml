@@ -105,7 +105,7 @@ inline claim_if_held(s) {               /* runner_pool::claim_if_held */
     fi
 }
 
-inline settle(s) {                      /* shard_base::settle */
+inline settle(s) {                      /* shard::settle */
     do
     :: wants_more(s) -> claim_one_more(s)
     :: else -> break
@@ -201,7 +201,7 @@ inline fall_due(s, w) {
 
 inline give_up_turn(s) { count[s]--; settle(s) }   /* dispatcher::give_up_turn */
 
-inline collect_in(s) {                  /* shard_base::collect for a lone_runner, wakeup::collect */
+inline collect_in(s) {                  /* shard::collect for a lone_runner, wakeup::wake */
     fallen = false;
     fall_due(s, 0);
     fall_due(s, 1);

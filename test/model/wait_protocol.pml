@@ -93,7 +93,7 @@ inline touch(w) { assert(memory[w] == alive) }
 
 inline lock() { assert(shard_alive) }
 
-inline drop_user() {                    /* shard::drop_user, dispatcher::delete_if */
+inline drop_user() {                    /* shard::user_leaves, dispatcher::follow_up */
     assert(users > 0);
     users--;
     if
@@ -230,7 +230,7 @@ inline arrive_or_park(w, own) {         /* wait_ledger::arrive_or_park */
 
 /* --- shard: under the lock --------------------------------------------------------------------- */
 
-inline claim_runners(count) {           /* shard::claim_runners, runner_pool::claim */
+inline claim_runners(count) {           /* shard::settle, runner_pool::claim */
     count = 0;
     do
     :: !closed && runners < len(due_queue) -> runners++; count++
@@ -238,7 +238,7 @@ inline claim_runners(count) {           /* shard::claim_runners, runner_pool::cl
     od
 }
 
-inline announce(count) {                /* shard::announce */
+inline announce(count) {                /* shard::settle */
     if
     :: count > 0 -> untold++
     :: else
@@ -361,7 +361,7 @@ inline shard_rearm() {                  /* shard::rearm, wait_ledger::pull_back 
     fi
 }
 
-inline shard_release_timer() {          /* shard::release(timer_core&) */
+inline shard_release_timer() {          /* shard::leave(timer_core&) */
     lock();
     assert(!listed[0] && !listed[1]);
 #ifndef MUTANT_RELEASE_LEAVES_FILED     /* the time structure keeps a destroyed timer */
@@ -483,7 +483,7 @@ inline queue_units(count) {             /* dispatcher::enqueue */
     count = 0
 }
 
-inline tell(count) {                    /* dispatcher::go_on, and the end of todo_list */
+inline tell(count) {                    /* dispatcher::carry_out */
     if
     :: atomic { count > 0 -> queue_units(count); untold-- }
     :: else
@@ -557,7 +557,7 @@ inline start(w) {                       /* wait_handler::make, dispatcher::start
     if
     :: !ok ->
         empty_shard();
-        atomic { lock(); drop_user() }  /* dispatcher::release */
+        atomic { lock(); drop_user() }  /* dispatcher::leave */
     :: else -> ok = false
     fi
 }
@@ -712,7 +712,7 @@ proctype owns_context() {               /* ~execution_context */
     untold == 0;
 #endif
     empty_shard();
-    atomic { context_alive = false; lock(); drop_user() }   /* dispatcher::release */
+    atomic { context_alive = false; lock(); drop_user() }   /* dispatcher::leave */
 }
 
 init {

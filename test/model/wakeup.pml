@@ -54,7 +54,7 @@ byte wake[2] = NEVER;
 byte pins[2];
 bool busy[2];
 bool counted[2];
-byte on_way[2];                         /* entered_ - left_ */
+byte on_way[2];                         /* errands: errands_ - ended_ */
 byte runners[2];
 bool backlog[2];                        /* the last expiry has stopped at its limit */
 byte halts;                             /* how many may still stop */
@@ -88,7 +88,7 @@ bool stopped;
 bool started[WAITS];                    /* async_wait() has returned */
 byte seen_to[2];                        /* units, or a thread that is pinned elsewhere, that will set the driver */
 
-#define commitment byte out_units, out_wake; bool out_arm, out_pinned, out_rest, out_give_back, out_entered
+#define commitment byte out_units, out_wake; bool out_arm, out_pinned, out_rest, out_give_back, out_errand
 
 #define here(w, s) ((two -> w : 0) == s)
 #define armed_in(s) ((phase[0] == armed && here(0, s)) + (phase[1] == armed && here(1, s)))
@@ -96,7 +96,7 @@ byte seen_to[2];                        /* units, or a thread that is pinned els
 #define due_of(w, s) (phase[w] == armed && here(w, s) -> due_at[w] : NEVER)
 #define next_wake(s) (due_of(0, s) <= due_of(1, s) -> due_of(0, s) : due_of(1, s))
 #define active(s) (armed_in(s) > 0 || runners[s] > 0)
-#define all_have_left(s) (pins[s] == 0 && on_way[s] == 0)
+#define errands_done(s) (pins[s] == 0 && on_way[s] == 0)
 
 /* --- the context ------------------------------------------------------------------------------------------- */
 
@@ -139,10 +139,10 @@ inline arm_pinned(s, t) {               /* wakeup_state::arm_pinned */
     out_pinned = true
 }
 
-inline begin_to_leave(s) {              /* wakeup_state::enter */
-#ifndef MUTANT_ENTER_IS_MISSING         /* no trace of a thread that is about to queue or to set the driver */
+inline begin_errand(s) {              /* wakeup_state::begin_errand */
+#ifndef MUTANT_ERRAND_IS_MISSING         /* no trace of a thread that is about to queue or to set the driver */
     if
-    :: out_units > 0 || (out_rest && !out_give_back) -> on_way[s]++; out_entered = true
+    :: out_units > 0 && !out_pinned && !out_errand -> on_way[s]++; out_errand = true
     :: else
     fi
 #else
@@ -183,6 +183,10 @@ inline settle(s) {                      /* shard::settle, wakeup_state::settle *
         busy[s] = false;
         out_rest = true;
         out_give_back = counted[s];
+#ifndef MUTANT_ERRAND_IS_MISSING
+        on_way[s] = on_way[s] + !counted[s];
+        out_errand = !counted[s];
+#endif
         counted[s] = false
     :: else
     fi
@@ -190,12 +194,12 @@ inline settle(s) {                      /* shard::settle, wakeup_state::settle *
 
 /* --- shard: under the lock --------------------------------------------------------------------------------- */
 
-inline settle_outside(s) {              /* shard::settle_outside */
+inline settle_outside(s) {              /* shard::settle, elsewhere */
     settle(s);
-    begin_to_leave(s)
+    begin_errand(s)
 }
 
-inline arm_for(s, t) {                  /* shard::arm_for, wakeup_state::must_arm */
+inline arm_for(s, t) {                  /* shard::was_filed, wakeup_state::must_arm */
     if
 #ifndef MUTANT_MUST_ARM_IGNORES_PINS    /* the pinned thread may fail */
     :: t < wake[s] || pins[s] > 0 -> arm_pinned(s, t)
@@ -235,7 +239,7 @@ inline shard_rearm(s, w, t) {           /* shard::rearm */
     fi
 }
 
-inline shard_withdraw_held(s, w) {      /* shard::withdraw(wait_operation&), shard::leave */
+inline shard_withdraw_held(s, w) {      /* shard::withdraw of a limit */
     if
     :: phase[w] == armed && !queued[w] -> phase[w] = done           /* its end is not reported */
     :: phase[w] == armed && queued[w] -> phase[w] = cancelled
@@ -245,7 +249,7 @@ inline shard_withdraw_held(s, w) {      /* shard::withdraw(wait_operation&), sha
     settle_outside(s)
 }
 
-inline shard_withdraw(w) {              /* shard::withdraw(timer_core&, wait_operation&) */
+inline shard_withdraw(w) {              /* shard::withdraw of a start that has failed */
     if
     :: phase[w] == armed -> phase[w] = idle
     :: else -> started[w] = true
@@ -498,7 +502,7 @@ inline enqueue(s) {                     /* dispatcher::enqueue, for one of a lis
     fi
 }
 
-inline go_on(s) {                       /* dispatcher::go_on */
+inline go_on(s) {                       /* dispatcher::enqueue, dispatcher::follow_up */
     do
     :: out_units > 0 -> enqueue(s)
     :: else -> break
@@ -508,7 +512,7 @@ inline go_on(s) {                       /* dispatcher::go_on */
     :: else
     fi;
     if
-    :: atomic { out_entered -> on_way[s]--; out_entered = false }   /* wakeup_state::leave */
+    :: atomic { out_errand -> on_way[s]--; out_errand = false }   /* wakeup_state::end_errand */
     :: else
     fi
 }
@@ -543,8 +547,8 @@ inline unit_ends() {                    /* wakeup::unit_ends */
     if
     :: !counts_work ->
         if                              /* wakeup::anybody_comes */
-        :: !all_have_left(0) -> linger()
-        :: two && !all_have_left(1) -> linger()
+        :: !errands_done(0) -> linger()
+        :: two && !errands_done(1) -> linger()
         :: else
         fi
     :: else
@@ -648,7 +652,7 @@ inline cancel(s, w) {                   /* dispatcher::cancel */
     go_on(s)
 }
 
-inline withdraw(s, w) {                 /* dispatcher::leave */
+inline withdraw(s, w) {                 /* dispatcher::withdraw */
     atomic { shard_withdraw_held(s, w) }
     go_on(s)
 }

@@ -209,7 +209,8 @@ public:
         phase_ = phase::armed;
     }
     /// Ends the wait, and one user leaves.
-    [[nodiscard]] bool leave(pawl::detail::wait_operation& op) {
+    template <pawl::detail::parting>
+    [[nodiscard]] bool withdraw(pawl::detail::timer_core*, pawl::detail::wait_operation& op) {
         lock_.pass();
         const bool is_withdrawn = phase_ == phase::armed;
         if (phase_ == phase::due) {
@@ -221,7 +222,7 @@ public:
         drop_user();
         return is_withdrawn;
     }
-    void release() {
+    void leave() {
         lock_.pass();
         drop_user();
     }
@@ -242,7 +243,7 @@ public:
             phase_ = phase::started;
             op_->destroy();
         }
-        release();
+        leave();
     }
 
     [[nodiscard]] const asio::execution_context& context() const noexcept override {
@@ -255,15 +256,14 @@ public:
         drop_user();
         return true;
     }
-    [[nodiscard]] bool park(pawl::detail::wait_operation&) noexcept override { return true; }
-    [[nodiscard]] bool arrive_or_park(pawl::detail::wait_operation& op) override {
-        return arrive(op);
+    [[nodiscard]] bool park(pawl::detail::wait_operation& op) noexcept override {
+        return !arrive(op);
     }
     void abandon(pawl::detail::wait_operation& op) noexcept override {
         lock_.pass();
         phase_ = phase::started;
         op.destroy();
-        release();
+        leave();
     }
     void cancel(pawl::detail::slot_link&) override {}
     void forget(pawl::detail::slot_link&) noexcept override {}
@@ -457,7 +457,7 @@ public:
         check(may_be_lost || invoked_ == 1, "the handler is not invoked");
         check(allocated_ == freed_, "the memory is not freed");
         if (shard_)
-            shard_->release();
+            shard_->leave();
         check(limit_.is_gone, "the shard is not freed");
         signal_.emit(asio::cancellation_type::all);
         e_.require(wrong_.empty(), wrong_);

@@ -38,6 +38,8 @@ using namespace service_test;
 using pawl::manual_clock;
 using pawl::manual_timer;
 using shard_bench::commitment;
+using shard_bench::rests;
+using shard_bench::sequel;
 using shard_bench::test_wait;
 using shard_bench::timer_core;
 using wheel = pawl::time::hierarchical_wheel;
@@ -298,15 +300,15 @@ constexpr std::size_t all = ~std::size_t{0};
 commitment cancel(pawl::detail::shard<wheel>& s, timer_core& timer, std::size_t expected) {
     auto [count, todo] = s.cancel(timer, all);
     BOOST_CHECK_EQUAL(count, expected);
-    if (todo.entered)
-        s.leave();
+    if (todo.after == sequel::end_errand)
+        s.end_errand();
     return std::move(todo);
 }
 
 void start(pawl::detail::shard<wheel>& s, timer_core& timer, test_wait& wait) {
     auto [open, todo] = s.start(timer, wait, tick{10}, true);
     BOOST_REQUIRE(open);
-    if (todo.pinned)
+    if (todo.after == sequel::unpin)
         BOOST_CHECK(s.unpin().empty());
 }
 
@@ -322,13 +324,13 @@ BOOST_AUTO_TEST_CASE(P8_the_context_is_told_of_rest_once_and_not_for_each_cancel
     BOOST_REQUIRE(ended.runners); // the thread that takes the wait tells it
     auto taken = s.take(ended.runners, true, false);
     taken.op->complete();
-    BOOST_CHECK(taken.todo.rest);
+    BOOST_CHECK(rests(taken.todo));
 
     for (int i = 0; i < 10; ++i)
         BOOST_CHECK(cancel(s, timer, 0).empty());
 
-    BOOST_CHECK(!s.release(timer).last);
-    BOOST_CHECK(s.release().last);
+    BOOST_CHECK(s.leave(timer).after != sequel::destroy);
+    BOOST_CHECK(s.leave().after == sequel::destroy);
 }
 
 BOOST_AUTO_TEST_CASE(P8_a_cancel_of_nothing_asks_for_nothing_while_others_wait) {
@@ -348,10 +350,10 @@ BOOST_AUTO_TEST_CASE(P8_a_cancel_of_nothing_asks_for_nothing_while_others_wait) 
     BOOST_CHECK(cancel(s, other, 0).empty());
     auto rest = s.take(cancel(s, timer, 1).runners, true, false);
     rest.op->complete();
-    BOOST_CHECK(rest.todo.rest);
-    BOOST_CHECK(!s.release(timer).last);
-    BOOST_CHECK(!s.release(other).last);
-    BOOST_CHECK(s.release().last);
+    BOOST_CHECK(rests(rest.todo));
+    BOOST_CHECK(s.leave(timer).after != sequel::destroy);
+    BOOST_CHECK(s.leave(other).after != sequel::destroy);
+    BOOST_CHECK(s.leave().after == sequel::destroy);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

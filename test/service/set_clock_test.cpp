@@ -388,12 +388,12 @@ BOOST_AUTO_TEST_CASE(C26_a_wait_that_starts_while_another_thread_arms_the_driver
     test_wait a;
     test_wait b;
     const auto of_first = s.start(first, a, tick{10}, true);
-    BOOST_REQUIRE(of_first.todo.arm && of_first.todo.pinned);
+    BOOST_REQUIRE(of_first.todo.arm && of_first.todo.after == sequel::unpin);
 
     const auto of_second = s.start(second, b, tick{20}, true);
-    BOOST_CHECK(of_second.todo.arm && of_second.todo.pinned);
+    BOOST_CHECK(of_second.todo.arm && of_second.todo.after == sequel::unpin);
     BOOST_CHECK(of_second.todo.wake <= tick{10}); // the first to set it sets it for both
-    BOOST_CHECK(s.withdraw(first, a).value);      // no memory
+    BOOST_CHECK(s.withdraw<parting::nothing>(&first, a).value); // no memory
     s.arm_failed();
     BOOST_CHECK(s.unpin().empty());
     BOOST_CHECK(s.unpin().empty());
@@ -406,9 +406,9 @@ BOOST_AUTO_TEST_CASE(C26_a_wait_that_starts_while_another_thread_arms_the_driver
         auto [count, out] = s.cancel(*t, 1);
         BOOST_CHECK_EQUAL(count, one);
         s.take(out.runners, true, false).op->complete();
-        BOOST_CHECK(!s.release(*t).last);
+        BOOST_CHECK(s.leave(*t).after != sequel::destroy);
     }
-    BOOST_CHECK(s.release().last);
+    BOOST_CHECK(s.leave().after == sequel::destroy);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -36,17 +36,17 @@ template <pawl::time::backend Backend>
 struct pawl::detail::invariant_of<pawl::detail::shard<Backend>> {
     static void check(shard<Backend>& all) {
         const std::lock_guard lock(all.mutex_);
-        pawl_test::check_invariant(all.files_.backend());
+        pawl_test::check_invariant(all.files().backend());
         const invariant_check require{"shard"};
-        require(all.closed() || !all.runners_.wants_more(all.waits_.due(), all.backlog_),
+        require(all.closed() || !all.runners_.wants_more(all.waits().due(), all.backlog_),
                 "runner invariant: too few runners",
-                {{"runners", all.runners_.count()}, {"entries", all.waits_.due()}});
-        require(all.waits_.armed() <= all.waits_.live(), "more waits are armed than there are",
-                {{"armed", all.waits_.armed()}, {"live", all.waits_.live()}});
+                {{"runners", all.runners_.count()}, {"entries", all.waits().due()}});
+        require(all.waits().armed() <= all.waits().live(), "more waits are armed than there are",
+                {{"armed", all.waits().armed()}, {"live", all.waits().live()}});
         require(all.closed() || all.wakeup_.busy() == (all.active() || all.wakeup_.pinned()),
                 "busy invariant",
                 {{"busy", all.wakeup_.busy()},
-                 {"armed", all.waits_.armed()},
+                 {"armed", all.waits().armed()},
                  {"runners", all.runners_.count()}});
     }
 };
@@ -55,6 +55,8 @@ namespace shard_bench {
 
 using boost::system::error_code;
 using pawl::detail::commitment;
+using pawl::detail::parting;
+using sequel = commitment::sequel;
 using pawl::detail::runner_token;
 using pawl::detail::slot_link;
 using pawl::detail::timer_core;
@@ -64,6 +66,11 @@ using pawl::detail::wait_phase;
 using pawl::time::tick;
 
 inline const error_code aborted = boost::asio::error::operation_aborted;
+
+/// Whether the shard has become quiet.
+inline bool rests(const commitment& c) {
+    return c.after == sequel::rest || c.after == sequel::give_back;
+}
 
 /// A wait whose handler records its outcome. Lives as long as the test.
 struct test_wait final : pawl::detail::slotted_wait {
@@ -130,7 +137,7 @@ public:
             return;
         if (units_.empty()) // and no runner is counted that will never come
             BOOST_CHECK(!shard_.busy());
-        BOOST_CHECK(shard_.release().last); // user invariant
+        BOOST_CHECK(shard_.leave().after == sequel::destroy); // user invariant
     }
 
     shard& state() { return shard_; }
@@ -182,13 +189,19 @@ public:
         cancel(timer);
         if (std::erase(users_, &timer) == 0)
             return false;
-        const bool last = shard_.release(timer).last;
+        const bool last = shard_.leave(timer).after == sequel::destroy;
         check();
         return last;
     }
     bool release_service() {
         released_ = true;
-        return shard_.release().last;
+        return shard_.leave().after == sequel::destroy;
+    }
+
+    /// Ends a wait, like a limit that is a user of the shard.
+    auto withdraw(wait_operation& op) {
+        shard_.enroll();
+        return shard_.template withdraw<parting::limit>(nullptr, op);
     }
 
     // --- expiry ---
@@ -252,7 +265,7 @@ public:
     void arrive_in_unit(std::size_t index) {
         auto& op = static_cast<test_wait&>(*carriers_[index]);
         carriers_.erase(carriers_.begin() + static_cast<std::ptrdiff_t>(index));
-        auto [arrived, todo] = shard_.arrive_or_park(op);
+        auto [arrived, todo] = shard_.park(op);
         apply(todo);
         if (arrived)
             complete(op);
@@ -280,7 +293,9 @@ public:
 
     /// Like wait_host::cancel() of a dispatcher.
     void cancel(slot_link& link) override { apply(shard_.cancel(link)); }
-    void forget(slot_link& link) noexcept override { over_ = shard_.forget(link).last; }
+    void forget(slot_link& link) noexcept override {
+        over_ = shard_.forget(link).after == sequel::destroy;
+    }
 
     /// Executes the commitment that the shard has returned.
     void apply(const commitment& out, bool may_check = true) {
@@ -289,13 +304,13 @@ public:
         armings_ += out.arm;
         if (out.arm && (!driver_ || out.wake < *driver_))
             driver_ = out.wake;
-        if (out.rest) {
+        if (rests(out)) {
             BOOST_CHECK(!shard_.busy());
             BOOST_CHECK_EQUAL(shard_.armed_count(), 0u);
         }
-        if (out.entered)
-            shard_.leave();
-        if (out.pinned)
+        if (out.after == sequel::end_errand || out.after == sequel::rest)
+            shard_.end_errand();
+        if (out.after == sequel::unpin)
             apply(shard_.unpin(), false);
         if (may_check)
             check();
@@ -376,7 +391,6 @@ private:
 
     bool arrive(wait_operation&) noexcept override { return true; }
     bool park(wait_operation&) noexcept override { return true; }
-    bool arrive_or_park(wait_operation&) override { return true; }
     void abandon(wait_operation&) noexcept override {}
 
     boost::asio::execution_context context_;

@@ -841,20 +841,16 @@ private:
         return asleep;
     }
     void publish() noexcept override { told.push_back("publish"); }
-    void moved(const timer_core& from, const timer_core& to) noexcept override {
-        told.push_back(std::string("named ") + name(from) + " is " + name(to));
-    }
-    void gone(const timer_core& timer) noexcept override {
-        told.push_back(std::string("named ") + name(timer) + " is gone");
+    void moved(const timer_core& from, const timer_core* to) noexcept override {
+        told.push_back(std::string("named ") + name(from) + " is " +
+                       (to ? std::string(1, name(*to)) : "gone"));
     }
     void now_is(const pawl::detail::moment& now) noexcept override {
         told.push_back("it is " + std::to_string(now.tick.count()) + '+' +
                        std::to_string(now.past.count()));
     }
     void tell() override {}
-    bool times_handlers() const noexcept override { return false; }
-    void handler_took(std::chrono::nanoseconds) noexcept override {}
-    std::shared_ptr<shard_observer> share() noexcept override { return nullptr; }
+    void complete(pawl::detail::wait_operation& op) override { op.complete(); }
 };
 
 /// What is done to a shard, and what its observer is told.
@@ -892,8 +888,13 @@ std::vector<observed_act<Backend>> observed_acts() {
         s.b.run_unit();
         BOOST_REQUIRE_EQUAL(s.b.carriers().size(), 1u);
     };
-    const auto withdraw = [](scene& s) { s.b.apply(s.b.state().withdraw(s.w[0]).todo); };
-    const auto leave = [](scene& s) { s.b.apply(s.b.state().leave(s.t[0], s.w[0]).todo); };
+    const auto withdraw = [](scene& s) {
+        s.b.state().enroll(); // the limit
+        s.b.apply(s.b.state().template withdraw<parting::limit>(nullptr, s.w[0]).todo);
+    };
+    const auto leave = [](scene& s) {
+        s.b.apply(s.b.state().template withdraw<parting::timer>(&s.t[0], s.w[0]).todo);
+    };
     // As a timer, which counts as a user, without the bench.
     const auto alone = [](scene& s) {
         s.b.apply(s.b.state().start(s.t[0], s.w.emplace_back(), tick{10}, 1).todo, false);
@@ -902,7 +903,9 @@ std::vector<observed_act<Backend>> observed_acts() {
         s.start(0, 10);
         s.b.apply(s.b.state().start(s.t[0], s.w.emplace_back(), tick{10}, 0).todo, false);
     };
-    const auto unheed = [](scene& s) { s.b.apply(s.b.state().withdraw(s.t[0], s.w[1]).todo); };
+    const auto unheed = [](scene& s) {
+        s.b.apply(s.b.state().template withdraw<parting::nothing>(&s.t[0], s.w[1]).todo);
+    };
     const auto arrive = [](scene& s) { s.b.arrive_in_unit(0); };
     const auto drained = [](scene& s) {
         s.b.close();
@@ -1149,7 +1152,7 @@ PAWL_TYPED_CASE(observers_are_told_of_each_act_what_they_ask_for, Backend, backe
                 BOOST_TEST_CONTEXT(each.name << (watched ? ", watched" : "")
                                              << (named ? ", named" : "")) {
                     BOOST_TEST(s.told == expected, boost::test_tools::per_element());
-                    BOOST_CHECK_EQUAL(s.b.state().watched(), watched);
+                    BOOST_CHECK_EQUAL(s.b.state().observed().watched(), watched);
                 }
             }
         }
@@ -1170,7 +1173,7 @@ PAWL_TYPED_CASE(a_reader_that_sleeps_is_told_of_each_event_by_a_unit, Backend, b
                 const bool closed = s.b.closed();
                 const bool tells = asleep && !each.events.empty() && !closed;
                 s.told.clear();
-                BOOST_CHECK(!tells || (s.b.units() != 0 && s.b.state().turns_count()));
+                BOOST_CHECK(!tells || (s.b.units() != 0 && s.b.state().observed().turn_is_news()));
                 BOOST_CHECK_EQUAL(s.begin_turn(40), tells);
                 BOOST_CHECK(!s.begin_turn(41)); // once
                 const words expected = closed  ? words()
@@ -1201,13 +1204,13 @@ PAWL_TYPED_CASE(turns_count_until_the_last_expired_wait_starts, Backend, backend
     s.observe(true, false);
     for (const int timer : {0, 1, 1})
         s.start(timer, 10);
-    BOOST_CHECK(!s.b.state().turns_count());
+    BOOST_CHECK(!s.b.state().observed().turn_is_news());
 
     s.b.collect(10);
     for (const bool more : {true, true, false}) {
-        BOOST_CHECK(s.b.state().turns_count());
+        BOOST_CHECK(s.b.state().observed().turn_is_news());
         (void)s.begin_turn(11);
-        BOOST_CHECK_EQUAL(s.b.state().turns_count(), more);
+        BOOST_CHECK_EQUAL(s.b.state().observed().turn_is_news(), more);
         s.b.run_unit();
     }
 }
@@ -1221,7 +1224,7 @@ PAWL_TYPED_CASE(turns_count_while_there_is_a_backlog, Backend, backends) {
     s.b.collect(10);
     while (s.b.state().armed_count() != 0) {
         (void)s.begin_turn(11);
-        BOOST_CHECK(s.b.state().due_count() == 0 || s.b.state().turns_count());
+        BOOST_CHECK(s.b.state().due_count() == 0 || s.b.state().observed().turn_is_news());
         s.b.run_unit();
     }
 }
@@ -1231,13 +1234,13 @@ PAWL_TYPED_CASE(turns_count_for_what_was_due_when_the_observer_came, Backend, ba
         watched_shard<Backend> s;
         s.start(0, 10);
         s.observe(watched, true);
-        BOOST_CHECK(!s.b.state().turns_count());
+        BOOST_CHECK(!s.b.state().observed().turn_is_news());
         s.b.collect(10);
-        BOOST_CHECK_EQUAL(s.b.state().turns_count(), watched);
+        BOOST_CHECK_EQUAL(s.b.state().observed().turn_is_news(), watched);
         s.observe(false, true);
-        BOOST_CHECK(!s.b.state().turns_count());
+        BOOST_CHECK(!s.b.state().observed().turn_is_news());
         s.observe(watched, false);
-        BOOST_CHECK_EQUAL(s.b.state().turns_count(), watched);
+        BOOST_CHECK_EQUAL(s.b.state().observed().turn_is_news(), watched);
     }
 }
 

@@ -121,13 +121,13 @@ PAWL_TYPED_CASE(P9_work_is_counted_from_the_first_start_to_the_unit_of_the_last_
 
     auto found = b.state().collect(tick{10}, 0, outside<Backend>);
     BOOST_CHECK(found.todo.runners);
-    BOOST_CHECK(!found.todo.rest); // no wait is armed, but runners are claimed
+    BOOST_CHECK(!rests(found.todo)); // no wait is armed, but runners are claimed
     b.apply(found.todo, false);
     b.run_unit();
     BOOST_CHECK(b.state().busy());
     auto last = b.state().take(b.next_unit(), true, false);
 
-    BOOST_CHECK(last.todo.rest && last.todo.give_back);
+    BOOST_CHECK(last.todo.after == sequel::give_back);
     BOOST_CHECK(!b.state().busy());
     BOOST_CHECK_EQUAL(context.work, 1); // the caller gives it back
     last.op->complete();
@@ -174,10 +174,10 @@ PAWL_TYPED_CASE(P9_the_last_end_outside_a_unit_sends_one_to_give_the_work_back, 
     c.start(10);
     context.in_unit = false;
 
-    auto [withdrawn, todo] = b.state().withdraw(c.waits[0]);
+    auto [withdrawn, todo] = b.withdraw(c.waits[0]);
 
     BOOST_CHECK(withdrawn);
-    BOOST_CHECK(!todo.rest);
+    BOOST_CHECK(!rests(todo));
     BOOST_REQUIRE(todo.runners);
     BOOST_CHECK(!todo.runners->next);
     BOOST_CHECK(b.state().busy());
@@ -185,7 +185,7 @@ PAWL_TYPED_CASE(P9_the_last_end_outside_a_unit_sends_one_to_give_the_work_back, 
     context.in_unit = true;
     auto taken = b.state().take(b.next_unit(), true, false);
     BOOST_CHECK(!taken.op);
-    BOOST_CHECK(taken.todo.rest && taken.todo.give_back);
+    BOOST_CHECK(taken.todo.after == sequel::give_back);
     BOOST_CHECK(!b.state().busy());
 }
 
@@ -198,13 +198,13 @@ PAWL_TYPED_CASE(P9_a_context_that_cannot_be_told_of_work_is_left_anywhere, Backe
     b.start(c.timers[0], c.waits[0], 10);
     const std::size_t armings = b.armings();
 
-    auto [withdrawn, todo] = b.state().withdraw(c.waits[0]);
+    auto [withdrawn, todo] = b.withdraw(c.waits[0]);
 
     BOOST_CHECK(withdrawn);
-    BOOST_CHECK(todo.rest && !todo.give_back && !todo.runners);
-    BOOST_CHECK(!b.state().all_have_left()); // so that the context does not end in the meantime
+    BOOST_CHECK(todo.after == sequel::rest && !todo.runners);
+    BOOST_CHECK(!b.state().errands_done()); // so that the context does not end in the meantime
     b.apply(todo);
-    BOOST_CHECK(b.state().all_have_left());
+    BOOST_CHECK(b.state().errands_done());
     b.start(c.timers[1], c.waits[1], 20); // a thread was told to set the driver
     BOOST_CHECK_EQUAL(b.armings(), armings + 1);
 }
@@ -224,7 +224,7 @@ PAWL_TYPED_CASE(P9_a_context_that_becomes_known_counts_the_busy_shard_once, Back
     BOOST_CHECK_EQUAL(context.work, 1);
     b.collect(10);
     auto taken = b.state().take(b.next_unit(), true, false);
-    BOOST_CHECK(taken.todo.give_back);
+    BOOST_CHECK(taken.todo.after == sequel::give_back);
     taken.op->complete();
     b.state().count_work(); // the shard is quiet
     BOOST_CHECK_EQUAL(context.work, 1);
@@ -241,7 +241,7 @@ PAWL_TYPED_CASE(P9_a_shard_is_busy_while_a_cancel_has_yet_to_queue_its_runner, B
     BOOST_REQUIRE_EQUAL(count, 1u);
     BOOST_REQUIRE(held_up.runners);
     BOOST_CHECK_EQUAL(b.state().armed_count(), 0u);
-    BOOST_CHECK(!b.state().all_have_left());
+    BOOST_CHECK(!b.state().errands_done());
 
     auto found = b.state().collect(tick{10}, 0, runner<Backend>); // the driver wakes up
     BOOST_CHECK(!found.claimed);                                  // no turn for it
@@ -249,7 +249,7 @@ PAWL_TYPED_CASE(P9_a_shard_is_busy_while_a_cancel_has_yet_to_queue_its_runner, B
     BOOST_CHECK(b.state().busy());
 
     b.apply(held_up, false);
-    BOOST_CHECK(b.state().all_have_left());
+    BOOST_CHECK(b.state().errands_done());
     b.run_all();
     BOOST_CHECK_EQUAL(c.completed(), 1u);
     BOOST_CHECK(!b.state().busy());
@@ -263,18 +263,18 @@ PAWL_TYPED_CASE(P9_a_shard_is_busy_while_a_start_has_yet_to_set_the_driver, Back
         bench<Backend> b({}, {}, &context);
         crowd<Backend> c(b, 1);
         auto [open, held_up] = b.state().start(c.timers[0], c.waits[0], tick{10}, true);
-        BOOST_REQUIRE(open && held_up.arm && held_up.pinned);
+        BOOST_REQUIRE(open && held_up.arm && held_up.after == sequel::unpin);
         b.hold_up(true);
         b.cancel(c.timers[0]); // by another thread, whose unit runs
         b.run_all();
         BOOST_CHECK_EQUAL(c.completed(), 1u);
         BOOST_CHECK(b.state().busy());
-        BOOST_CHECK(!b.state().all_have_left());
+        BOOST_CHECK(!b.state().errands_done());
 
         context.in_unit = in_unit;
         const auto end = b.state().unpin();
 
-        BOOST_CHECK_EQUAL(end.rest, in_unit);
+        BOOST_CHECK_EQUAL(rests(end), in_unit);
         BOOST_CHECK_EQUAL(end.runners != nullptr, !in_unit);
         BOOST_CHECK_EQUAL(b.state().busy(), !in_unit);
         context.in_unit = true;
@@ -282,8 +282,8 @@ PAWL_TYPED_CASE(P9_a_shard_is_busy_while_a_start_has_yet_to_set_the_driver, Back
         b.apply(end, false);
         b.run_all();
         BOOST_CHECK(!b.state().busy());
-        BOOST_CHECK(b.state().all_have_left());
-        (void)b.state().release(c.timers[0]);
+        BOOST_CHECK(b.state().errands_done());
+        (void)b.state().leave(c.timers[0]);
     }
 }
 
@@ -295,12 +295,12 @@ PAWL_TYPED_CASE(P9_who_looks_at_the_clock_outside_a_unit_is_pinned, Backend, bac
     crowd<Backend> c(b, 1);
     c.start(100);
 
-    BOOST_CHECK(!b.state().collect(tick{10}, 0, looker::runner).todo.pinned);
-    BOOST_CHECK(!b.state().collect(tick{11}, 0, looker::covered).todo.pinned);
+    BOOST_CHECK(b.state().collect(tick{10}, 0, looker::runner).todo.after != sequel::unpin);
+    BOOST_CHECK(b.state().collect(tick{11}, 0, looker::covered).todo.after != sequel::unpin);
     auto found = b.state().collect(tick{12}, 0, looker::outside);
-    BOOST_CHECK(found.todo.arm && found.todo.pinned);
+    BOOST_CHECK(found.todo.arm && found.todo.after == sequel::unpin);
     b.apply(found.todo);
-    BOOST_CHECK(b.state().all_have_left());
+    BOOST_CHECK(b.state().errands_done());
 }
 
 PAWL_TYPED_CASE(P9_a_runner_that_meets_a_pulled_back_wait_leaves_the_shard_busy, Backend,
@@ -315,7 +315,7 @@ PAWL_TYPED_CASE(P9_a_runner_that_meets_a_pulled_back_wait_leaves_the_shard_busy,
     BOOST_REQUIRE(!b.driver());
     auto [count, refused, held_up] = b.state().rearm(c.timers[0], tick{30});
     BOOST_REQUIRE_EQUAL(count, 1u);
-    BOOST_REQUIRE(held_up.arm && held_up.pinned);
+    BOOST_REQUIRE(held_up.arm && held_up.after == sequel::unpin);
 
     BOOST_CHECK(!b.state().take(b.next_unit(), true, false).op);
 
@@ -355,11 +355,12 @@ PAWL_TYPED_CASE(a_start_beside_one_whose_driver_fails_arms_the_driver_itself, Ba
     bench<Backend> b;
     crowd<Backend> c(b, 2);
     const auto failing = b.state().start(c.timers[0], c.waits[0], tick{10}, true);
-    BOOST_REQUIRE(failing.todo.arm && failing.todo.pinned);
+    BOOST_REQUIRE(failing.todo.arm && failing.todo.after == sequel::unpin);
     const auto beside = b.state().start(c.timers[1], c.waits[1], tick{20}, true);
 
-    BOOST_CHECK(beside.todo.arm && beside.todo.pinned); // does not rely on the first thread
-    BOOST_CHECK(b.state().withdraw(c.timers[0], c.waits[0]).value);
+    BOOST_CHECK(beside.todo.arm &&
+                beside.todo.after == sequel::unpin); // does not rely on the first thread
+    BOOST_CHECK(b.state().template withdraw<parting::nothing>(&c.timers[0], c.waits[0]).value);
     b.state().arm_failed();
     BOOST_CHECK(b.state().unpin().empty()); // the other one is armed
     BOOST_CHECK(b.state().unpin().empty());
@@ -374,9 +375,9 @@ PAWL_TYPED_CASE(a_start_beside_one_whose_driver_fails_arms_the_driver_itself, Ba
     BOOST_CHECK_EQUAL(c.waits[0].completed, 0);
     BOOST_CHECK_EQUAL(c.waits[1].completed, 1);
     BOOST_CHECK_EQUAL(third.completed, 1);
-    (void)b.state().release(timer);
-    (void)b.state().release(c.timers[0]);
-    (void)b.state().release(c.timers[1]);
+    (void)b.state().leave(timer);
+    (void)b.state().leave(c.timers[0]);
+    (void)b.state().leave(c.timers[1]);
 }
 
 PAWL_TYPED_CASE(a_start_whose_driver_fails_is_withdrawn_without_a_trace, Backend, backends) {
@@ -388,18 +389,18 @@ PAWL_TYPED_CASE(a_start_whose_driver_fails_is_withdrawn_without_a_trace, Backend
     const auto unheeded = b.state().start(t, w, tick{10}, true);
     BOOST_REQUIRE(unheeded.todo.arm);
 
-    auto [withdrawn, todo] = b.state().withdraw(t, w);
+    auto [withdrawn, todo] = b.state().template withdraw<parting::nothing>(&t, w);
     BOOST_CHECK(withdrawn && todo.empty()); // it is pinned
     b.state().arm_failed();
     const auto end = b.state().unpin();
-    BOOST_CHECK(end.rest && !end.runners);
+    BOOST_CHECK(rests(end) && !end.runners);
     b.apply(end);
 
     BOOST_CHECK_EQUAL(b.state().armed_count(), 0u);
     BOOST_CHECK_EQUAL(b.cancel(t), 0u);
     b.collect(10);
     BOOST_CHECK_EQUAL(w.completed, 0);
-    (void)b.state().release(t);
+    (void)b.state().leave(t);
 }
 
 PAWL_TYPED_CASE(a_start_whose_driver_fails_gives_work_back_where_nobody_is_pinned, Backend,
@@ -411,17 +412,17 @@ PAWL_TYPED_CASE(a_start_whose_driver_fails_gives_work_back_where_nobody_is_pinne
     timer_core t;
     test_wait w;
     const auto unheeded = b.state().start(t, w, tick{10}, true);
-    BOOST_REQUIRE(unheeded.todo.arm && !unheeded.todo.pinned);
+    BOOST_REQUIRE(unheeded.todo.arm && unheeded.todo.after != sequel::unpin);
     BOOST_REQUIRE(b.state().busy());
 
     b.state().arm_failed();
-    auto [withdrawn, todo] = b.state().withdraw(t, w);
+    auto [withdrawn, todo] = b.state().template withdraw<parting::nothing>(&t, w);
     BOOST_CHECK(withdrawn);
-    BOOST_CHECK(todo.rest && todo.give_back && !todo.runners);
+    BOOST_CHECK(todo.after == sequel::give_back && !todo.runners);
     b.apply(todo);
 
     BOOST_CHECK(!b.state().busy());
-    (void)b.state().release(t);
+    (void)b.state().leave(t);
 }
 
 // ---- waits that are part of a larger object -----------------------------------------------------------
@@ -446,7 +447,7 @@ PAWL_TYPED_CASE(an_armed_wait_is_withdrawn_without_a_word, Backend, backends) {
     crowd<Backend> c(b, 2);
     c.start(10);
 
-    auto [withdrawn, todo] = b.state().withdraw(c.waits[0]);
+    auto [withdrawn, todo] = b.withdraw(c.waits[0]);
     BOOST_CHECK(withdrawn);
     BOOST_CHECK(todo.empty()); // another wait is armed
     b.apply(todo);
@@ -466,14 +467,14 @@ PAWL_TYPED_CASE(P9_the_last_withdrawal_in_a_unit_gives_the_work_back_and_queues_
     b.start(c.timers[0], c.waits[0], 10);
     b.start(c.timers[1], c.waits[1], 10);
 
-    auto first = b.state().withdraw(c.waits[0]);
+    auto first = b.withdraw(c.waits[0]);
     BOOST_CHECK(first.value);
     BOOST_CHECK(first.todo.empty());
 
-    auto last = b.state().withdraw(c.waits[1]);
+    auto last = b.withdraw(c.waits[1]);
     BOOST_CHECK(last.value);
     BOOST_CHECK(!last.todo.runners);
-    BOOST_CHECK(last.todo.rest && last.todo.give_back);
+    BOOST_CHECK(last.todo.after == sequel::give_back);
     BOOST_CHECK(!b.state().busy());
 
     b.start(c.timers[2], c.waits[2], 10);
@@ -493,7 +494,7 @@ PAWL_TYPED_CASE(a_wait_with_a_carrier_is_cancelled_instead_and_its_carrier_comes
             BOOST_REQUIRE_EQUAL(b.rearm(c.timers[0], 20), 1u);
 
         const auto withdraw = [&] {
-            auto [withdrawn, todo] = b.state().withdraw(c.waits[0]);
+            auto [withdrawn, todo] = b.withdraw(c.waits[0]);
             b.apply(todo);
             return withdrawn;
         };
@@ -517,7 +518,7 @@ PAWL_TYPED_CASE(a_wait_whose_carrier_has_gone_elsewhere_is_not_withdrawn, Backen
     b.run_all();
     BOOST_REQUIRE_EQUAL(b.carriers().size(), 1u);
 
-    auto [withdrawn, todo] = b.state().withdraw(w);
+    auto [withdrawn, todo] = b.withdraw(w);
     BOOST_CHECK(!withdrawn);
     b.apply(todo);
     BOOST_CHECK_EQUAL(w.completed, 0);
@@ -540,11 +541,11 @@ PAWL_TYPED_CASE(a_held_wait_knows_at_once_that_its_timer_was_cancelled, Backend,
     BOOST_CHECK_EQUAL(count, 1u);
 
     BOOST_CHECK(w.state.phase() == wait_phase::cancelled);
-    BOOST_CHECK(!b.state().withdraw(w).value);
+    BOOST_CHECK(!b.withdraw(w).value);
 
     BOOST_CHECK(w.result() == aborted);
     BOOST_CHECK(b.state().take(cancelled.runners, true, false).op == &w);
-    (void)b.state().release(t);
+    (void)b.state().leave(t);
 }
 
 PAWL_TYPED_CASE(a_timer_leaves_together_with_its_wait, Backend, backends) {
@@ -556,9 +557,9 @@ PAWL_TYPED_CASE(a_timer_leaves_together_with_its_wait, Backend, backends) {
         if (due)
             b.apply(b.state().collect(tick{10}, 0, outside<Backend>).todo, false);
 
-        auto [left, todo] = b.state().leave(t, w);
+        auto [left, todo] = b.state().template withdraw<parting::timer>(&t, w);
         BOOST_CHECK_EQUAL(left, !due);
-        BOOST_CHECK(!todo.last); // the service is still a user
+        BOOST_CHECK(todo.after != sequel::destroy); // the service is still a user
         BOOST_CHECK(!t.filed());
         BOOST_CHECK(!t.newest());
         b.apply(todo);
@@ -576,11 +577,11 @@ PAWL_TYPED_CASE(a_timer_that_leaves_after_the_service_is_the_last_user, Backend,
     b.close();
     BOOST_CHECK(!b.release_service());
 
-    auto [left, todo] = b.state().leave(t, w);
+    auto [left, todo] = b.state().template withdraw<parting::timer>(&t, w);
     BOOST_CHECK(left);
-    BOOST_CHECK(todo.last);
+    BOOST_CHECK(todo.after == sequel::destroy);
     BOOST_CHECK(!todo.runners); // it would never run
-    BOOST_CHECK(b.state().all_have_left());
+    BOOST_CHECK(b.state().errands_done());
 }
 
 PAWL_TYPED_CASE(a_limit_that_ends_after_its_timer_and_the_service_is_the_last_user, Backend,
@@ -591,14 +592,14 @@ PAWL_TYPED_CASE(a_limit_that_ends_after_its_timer_and_the_service_is_the_last_us
     start(b, t, w, 10, 2);
     b.cancel(t);
     b.run_all();
-    BOOST_CHECK(!b.state().release(t).last);
+    BOOST_CHECK(b.state().leave(t).after != sequel::destroy);
     BOOST_CHECK(!b.release_service());
 
-    auto [withdrawn, todo] = b.state().withdraw(w, true);
+    auto [withdrawn, todo] = b.state().template withdraw<parting::limit>(nullptr, w);
     BOOST_CHECK(!withdrawn); // it is over
-    BOOST_CHECK(todo.last);
+    BOOST_CHECK(todo.after == sequel::destroy);
     BOOST_CHECK(!todo.runners);
-    BOOST_CHECK(b.state().all_have_left());
+    BOOST_CHECK(b.state().errands_done());
 }
 
 // ---- expire_all -----------------------------------------------------------------------------------
@@ -886,5 +887,5 @@ PAWL_TYPED_CASE(the_last_user_is_told_to_delete_the_shard, Backend, backends) {
     auto [owned, todo] = b.state().arrive(w);
     BOOST_CHECK(owned);
 
-    BOOST_CHECK(todo.last);
+    BOOST_CHECK(todo.after == sequel::destroy);
 }

@@ -478,15 +478,18 @@ struct held_waits {
     }
     ~held_waits() {
         for (std::size_t i = 0; i != shards.size(); ++i)
-            shards[i]->release(timers[i]);
+            shards[i]->leave(timers[i]);
     }
 
+    bool withdraw(std::size_t i) {
+        return shards[i]->withdraw<pawl::detail::parting::limit>(nullptr, waits[i]);
+    }
     /// Its limit has ended.
     void leave(std::size_t i) {
-        BOOST_CHECK(shards[i]->leave(waits[i]));
-        BOOST_CHECK(all_have_left(i));
+        BOOST_CHECK(withdraw(i));
+        BOOST_CHECK(errands_done(i));
     }
-    bool all_have_left(std::size_t i) const { return shards[i]->state().all_have_left(); }
+    bool errands_done(std::size_t i) const { return shards[i]->state().errands_done(); }
 
     asio::io_context context;
     std::vector<service_type::dispatcher*> shards;
@@ -548,7 +551,8 @@ BOOST_DATA_TEST_CASE(P9_a_context_waits_for_a_thread_that_has_yet_to_queue_a_run
         held_waits w(n);
         auto& state = w.shards[slow]->state();
         auto [count, held_up] = state.cancel(w.timers[slow], 1);
-        BOOST_REQUIRE(count == 1 && held_up.runners && held_up.entered);
+        BOOST_REQUIRE(count == 1 && held_up.runners &&
+                      held_up.after == pawl::detail::commitment::sequel::end_errand);
         for (std::size_t i = 0; i != n; ++i) {
             if (i != slow)
                 w.shards[i]->cancel(w.timers[i], 1);
@@ -564,12 +568,12 @@ BOOST_DATA_TEST_CASE(P9_a_context_waits_for_a_thread_that_has_yet_to_queue_a_run
 
         state.unclaim(*held_up.runners); // like that thread, and tells the driver
         look(w.context);
-        state.leave();
+        state.end_errand();
         run_to_end(w.context);
         BOOST_CHECK_EQUAL(w.waits[slow].completed, 1);
         BOOST_CHECK(w.context.stopped());
         for (std::size_t i = 0; i != n; ++i) // the limits
-            BOOST_CHECK(!w.shards[i]->leave(w.waits[i]));
+            BOOST_CHECK(!w.withdraw(i));
     }
 }
 

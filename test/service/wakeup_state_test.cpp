@@ -14,6 +14,7 @@
 namespace {
 
 using pawl::detail::commitment;
+using sequel = commitment::sequel;
 using pawl::detail::wakeup_state;
 using pawl::time::tick;
 
@@ -63,7 +64,7 @@ BOOST_AUTO_TEST_CASE(P9_a_pin_keeps_a_shard_busy_until_it_is_taken_out) {
     s.begin();
     commitment start;
     s.arm_pinned(tick{5}, start);
-    BOOST_CHECK(start.arm && start.pinned);
+    BOOST_CHECK(start.arm && start.after == sequel::unpin);
     BOOST_CHECK(start.wake == tick{5});
 
     commitment meanwhile;
@@ -75,7 +76,7 @@ BOOST_AUTO_TEST_CASE(P9_a_pin_keeps_a_shard_busy_until_it_is_taken_out) {
     BOOST_CHECK(!s.pinned());
     commitment out;
     BOOST_CHECK(!s.settle(!active, out));
-    BOOST_CHECK(out.rest && out.give_back);
+    BOOST_CHECK(out.after == sequel::give_back);
     BOOST_CHECK(!s.busy());
 }
 
@@ -111,7 +112,7 @@ BOOST_AUTO_TEST_CASE(P9_work_is_given_back_once_in_a_unit) {
     commitment out;
     BOOST_CHECK(!s.settle(!active, out));
     BOOST_CHECK(host.asked_with);
-    BOOST_CHECK(out.rest && out.give_back);
+    BOOST_CHECK(out.after == sequel::give_back);
     BOOST_CHECK(!s.busy());
     BOOST_CHECK_EQUAL(host.work, 1); // the caller gives it back, unlocked
 
@@ -151,7 +152,7 @@ BOOST_AUTO_TEST_CASE(P9_what_was_not_counted_is_not_given_back) {
     BOOST_CHECK(!s.settle(!active, out));
 
     BOOST_CHECK(!host.asked_with);
-    BOOST_CHECK(out.rest && !out.give_back);
+    BOOST_CHECK(out.after == sequel::rest);
     BOOST_CHECK(!s.busy());
     BOOST_CHECK_EQUAL(host.work, 0);
 }
@@ -171,7 +172,7 @@ BOOST_AUTO_TEST_CASE(P9_a_busy_shard_is_counted_when_the_context_can_be_told) {
 
     commitment out;
     BOOST_CHECK(!s.settle(!active, out));
-    BOOST_CHECK(out.give_back);
+    BOOST_CHECK(out.after == sequel::give_back);
     s.count(); // the shard is quiet
     BOOST_CHECK_EQUAL(host.work, 1);
 }
@@ -186,7 +187,7 @@ BOOST_AUTO_TEST_CASE(a_shard_without_a_context_is_busy_and_quiet_all_the_same) {
     commitment out;
     BOOST_CHECK(!s.settle(!active, out));
 
-    BOOST_CHECK(out.rest && !out.give_back);
+    BOOST_CHECK(out.after == sequel::rest);
     BOOST_CHECK(!s.busy());
     BOOST_CHECK(!s.must_arm(tick{5}));
 }
@@ -201,7 +202,7 @@ BOOST_AUTO_TEST_CASE(the_driver_is_set_for_what_is_earlier_only) {
 
     commitment out;
     s.arm(tick{5}, out);
-    BOOST_CHECK(out.arm && !out.pinned);
+    BOOST_CHECK(out.arm && out.after != sequel::unpin);
     BOOST_CHECK(out.wake == tick{5});
     BOOST_CHECK(s.must_arm(tick{4}));
     BOOST_CHECK(!s.must_arm(tick{5}));
@@ -271,7 +272,7 @@ BOOST_AUTO_TEST_CASE(a_quiet_shard_relies_on_a_driver_that_stays_set_and_on_no_o
         commitment out;
         BOOST_CHECK(!s.settle(!active, out));
 
-        BOOST_CHECK(out.rest);
+        BOOST_CHECK(out.after == sequel::give_back);
         BOOST_CHECK_EQUAL(s.must_arm(tick{9}), !stays);
         BOOST_CHECK(s.must_arm(tick{4}));
     }
@@ -279,23 +280,23 @@ BOOST_AUTO_TEST_CASE(a_quiet_shard_relies_on_a_driver_that_stays_set_and_on_no_o
 
 // ---- threads in flight -------------------------------------------------------------------------
 
-BOOST_AUTO_TEST_CASE(P10_all_have_left_when_each_call_that_entered_has) {
+BOOST_AUTO_TEST_CASE(P10_errands_are_done_when_each_that_was_begun_has_ended) {
     fake_host host;
     wakeup_state s(&host);
-    BOOST_CHECK(s.all_have_left());
+    BOOST_CHECK(s.errands_done());
 
     commitment one;
-    s.enter(one);
-    s.enter(one); // has entered
-    BOOST_CHECK(one.entered);
+    s.begin_errand(one);
+    s.begin_errand(one); // it is the same
+    BOOST_CHECK(one.after == sequel::end_errand);
     commitment other;
-    s.enter(other);
-    BOOST_CHECK(!s.all_have_left());
+    s.begin_errand(other);
+    BOOST_CHECK(!s.errands_done());
 
-    s.leave();
-    BOOST_CHECK(!s.all_have_left());
-    s.leave();
-    BOOST_CHECK(s.all_have_left());
+    s.end_errand();
+    BOOST_CHECK(!s.errands_done());
+    s.end_errand();
+    BOOST_CHECK(s.errands_done());
 }
 
 BOOST_AUTO_TEST_CASE(P10_a_thread_that_is_pinned_has_not_left) {
@@ -304,11 +305,11 @@ BOOST_AUTO_TEST_CASE(P10_a_thread_that_is_pinned_has_not_left) {
     s.begin();
     commitment out;
     s.arm_pinned(tick{5}, out);
-    BOOST_CHECK(!s.all_have_left());
+    BOOST_CHECK(!s.errands_done());
 
     s.unpin();
 
-    BOOST_CHECK(s.all_have_left());
+    BOOST_CHECK(s.errands_done());
 }
 
 // ---- commitments ----------------------------------------------------------------------------------

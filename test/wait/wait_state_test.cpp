@@ -245,7 +245,6 @@ struct scripted_host final : wait_host {
             end(op);
         return !due_again;
     }
-    bool arrive_or_park(wait_operation& op) override { return arrive(op) || !park(op); }
     void abandon(wait_operation& op) noexcept override {
         ++abandoned;
         if (pulled_back)

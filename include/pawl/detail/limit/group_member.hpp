@@ -332,8 +332,7 @@ public:
         release(); // the carrier; the member is still a user
         return true;
     }
-    [[nodiscard]] bool park(wait_operation&) noexcept override { return true; }
-    [[nodiscard]] bool arrive_or_park(wait_operation& op) override { return arrive(op); }
+    [[nodiscard]] bool park(wait_operation& op) noexcept override { return !arrive(op); }
 
     void abandon(wait_operation& op) noexcept override {
         bool ended = true;

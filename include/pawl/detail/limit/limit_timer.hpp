@@ -59,7 +59,7 @@ public:
     }
 
     void start(wait_operation& op) { handle_.wait(op); }
-    [[nodiscard]] bool end(wait_operation& op) { return handle_.leave(op); }
+    [[nodiscard]] bool end(wait_operation& op) { return handle_.withdraw(op); }
 
 private:
     handle handle_;
@@ -80,7 +80,7 @@ public:
     callers_limit_timer& operator=(callers_limit_timer&&) = delete;
     ~callers_limit_timer() {
         if (home_)
-            home_->release();
+            home_->leave();
     }
 
     static constexpr bool is_callers = true;
@@ -91,7 +91,9 @@ public:
         home_ = &handle_.home();
         handle_.wait(op, 1);
     }
-    [[nodiscard]] bool end(wait_operation& op) { return std::exchange(home_, nullptr)->leave(op); }
+    [[nodiscard]] bool end(wait_operation& op) {
+        return std::exchange(home_, nullptr)->template withdraw<parting::limit>(nullptr, op);
+    }
 
 private:
     handle& handle_; ///< not touched after the start of the wait

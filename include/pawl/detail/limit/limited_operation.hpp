@@ -62,7 +62,7 @@
 namespace pawl::detail {
 
 // A wait that is part of a larger object and has no handler of its own, such as the limit of an
-// operation. It can be ended silently: timer_handle::leave(), dispatcher::withdraw().
+// operation. It can be ended silently: timer_handle::withdraw(), dispatcher::withdraw().
 //
 // Model
 //   The object owns the memory. A wait that was started ends in exactly one of three ways: it is
@@ -101,7 +101,7 @@ private:
             const auto ex = self.wait_executor(); // the object may be gone before dispatch returns
             if (!self.is_native(ex, *host))
                 boost::asio::dispatch(ex, wait_carrier(*host, op, self.carrier_allocator()));
-            else if (host->arrive_or_park(op))
+            else if (!host->park(op))
                 op.complete();
             break;
         }

@@ -67,6 +67,7 @@ public:
     using deadline =
         std::conditional_t<Clock::is_steady, typename shard::deadline, settable_deadline>;
     using looker = typename shard::looker;
+    using sequel = commitment::sequel;
 
     dispatcher(boost::asio::execution_context& context, wakeup& w, const options& o,
                const time::tick_scale<Clock>& scale)
@@ -140,31 +141,27 @@ public:
         }
         if (!started.value) {
             empty(shutdown_policy::destroy);
-            release();
-            return;
+            return leave();
         }
         if (started.todo.empty()) [[likely]]
             return;
-        arm_and_go_on(started.todo, [&] {
+        carry_out(started.todo, [&] {
             // Without a wake-up the wait must not stay. If another thread has taken it in the
             // meantime, all is well. The timer still exists: only the first arming by this service
             // can run out of memory, and no wait completes before that.
-            auto [withdrawn, todo] = shard_.withdraw(timer, op);
-            carry_out(todo);
+            const bool withdrawn =
+                carry_out(shard_.template withdraw<parting::nothing>(&timer, op));
             if (withdrawn)
                 op.destroy();
             return withdrawn;
         });
     }
 
-    /// Ends a held wait, whose limit is a user of the shard.
+    /// Ends a held wait, and what leaves the shard with it.
     /// @return true if the caller owns the wait; false if its carrier will come.
-    [[nodiscard]] bool leave(wait_operation& op) { return carry_out(shard_.withdraw(op, true)); }
-
-    /// Ends a held wait together with its timer.
-    /// @return as the other leave().
-    [[nodiscard]] bool leave(timer_core& timer, wait_operation& op) {
-        return carry_out(shard_.leave(timer, op));
+    template <parting With>
+    [[nodiscard]] bool withdraw(timer_core* timer, wait_operation& op) {
+        return carry_out(shard_.template withdraw<With>(timer, op));
     }
 
     /// Cancels waits.
@@ -184,13 +181,10 @@ public:
         }
         if (todo.empty()) [[likely]]
             return count;
-        arm_and_go_on(todo, [&] {
+        carry_out(todo, [&] {
             // The driver is still set for the old deadline. Waits that were due become due again.
-            auto again = shard_.rearm(timer, old()).todo;
-            carry_out(again);
-            drop_arming(again);
-            auto due_again = collect(current_tick(), looker::covered).todo;
-            drop_arming(due_again);
+            carry_out(shard_.rearm(timer, old()).todo);
+            (void)collect(current_tick(), looker::covered);
             return true;
         });
         return count;
@@ -199,7 +193,10 @@ public:
     void move(timer_core& from, timer_core& to) noexcept { shard_.move(from, to); }
 
     /// The timer is going away.
-    void release(timer_core& timer) { carry_out(shard_.release(timer)); }
+    void leave(timer_core& timer) { carry_out(shard_.leave(timer)); }
+
+    /// The service, or a limit that did not start, is being destroyed.
+    void leave() { carry_out(shard_.leave()); }
 
     // --- expiry -------------------------------------------------------------------------------
 
@@ -208,7 +205,9 @@ public:
     /// @throws std::bad_alloc after setting the driver to try again.
     [[nodiscard]] auto collect(time::tick now, looker who) {
         auto found = look(now, who);
-        go_on(found.todo);
+        enqueue(found.todo.runners);
+        if (found.todo.after != sequel::unpin)
+            follow_up(found.todo);
         return found;
     }
 
@@ -237,13 +236,10 @@ public:
         shard_.close();
         // The thread that started a wait may still be on its way here while another thread has run
         // that wait and ended the context. None of these threads waits for a handler.
-        while (!shard_.all_have_left())
+        while (!shard_.errands_done())
             block_thread(std::chrono::microseconds(10));
         empty(policy);
     }
-
-    /// The service is being destroyed.
-    void release() { carry_out(shard_.release()); }
 
     // --- wait_host ----------------------------------------------------------------------------
 
@@ -255,11 +251,6 @@ public:
     bool park(wait_operation& op) noexcept override {
         note_time_if_watched();
         return carry_out(shard_.park(op, timer_event_kind::started));
-    }
-
-    bool arrive_or_park(wait_operation& op) override {
-        note_time_if_watched();
-        return carry_out(shard_.arrive_or_park(op));
     }
 
     void abandon(wait_operation& op) noexcept override {
@@ -285,9 +276,10 @@ public:
     void observe(shard_observer* observer, bool watched, bool named) noexcept override {
         shard_.observe(observer, watched, named);
     }
-    [[nodiscard]] shard_counts counts() const noexcept override { return shard_.counts(); }
-    [[nodiscard]] std::size_t levels() const noexcept override { return shard_.levels(); }
-    void count_levels(std::size_t* levels) const noexcept override { shard_.count_levels(levels); }
+    [[nodiscard]] shard_counts counts() const noexcept override { return shard_.timers().counts(); }
+    std::size_t count_levels(std::size_t* levels) const noexcept override {
+        return shard_.timers().count_levels(levels);
+    }
     [[nodiscard]] std::chrono::nanoseconds precision() const noexcept override {
         return scale_.precision();
     }
@@ -384,7 +376,7 @@ private:
             const time_point t = Clock::now();
             const time::tick now = scale_.floor(t);
             const clock_reading reading = reading_of(t);
-            if (!(now < seen.now) && !(reading < seen.passed))
+            if (!seen.lies_ahead(now, reading))
                 return shard_.collect(now, seen.set_backs, who, reading);
             try {
                 shard_.set_back(now, reading);
@@ -436,7 +428,7 @@ private:
     /// @return true if it was the last one.
     PAWL_DETAIL_ALWAYS_INLINE bool run_wait(runner_token* token, bool last, bool first,
                                             turn_end& end) {
-        if (shard_.turns_count()) [[unlikely]]
+        if (shard_.observed().turn_is_news()) [[unlikely]]
             begin_watched_turn();
         auto taken = shard_.take(token, last, false, first);
         if (taken.behind) [[unlikely]]
@@ -450,10 +442,12 @@ private:
             carry_out(taken.todo);
         }
         if (taken.op) {
-            if (taken.op->direct())
-                taken.op->complete();
-            else
+            if (!taken.op->direct())
                 taken.op->hand_over(*this);
+            else if (taken.observer) [[unlikely]]
+                taken.observer->complete(*taken.op);
+            else
+                taken.op->complete();
         }
         return taken.retired;
     }
@@ -479,60 +473,67 @@ private:
     }
     /// A carrier has arrived.
     void note_time_if_watched() {
-        if (shard_.watched()) [[unlikely]]
+        if (shard_.observed().watched()) [[unlikely]]
             shard_.now_is(read_clock());
     }
 
     // --- commitments --------------------------------------------------------------------------
 
-    /// Carries out a commitment. Unless it is empty, this dispatcher may be gone afterwards.
-    void carry_out(commitment& todo) {
-        if (!todo.empty())
-            go_on(todo);
+    /// Carries out a commitment that does not set the driver. Unless it is empty, this dispatcher
+    /// may be gone afterwards.
+    PAWL_DETAIL_ALWAYS_INLINE void carry_out(const commitment& todo) {
+        if (!todo.empty()) {
+            enqueue(todo.runners);
+            follow_up(todo);
+        }
     }
-    void carry_out(commitment&& todo) { carry_out(todo); }
+    /// The same for a value that comes with it.
     template <class Result>
-    auto carry_out(Result&& done) -> decltype(done.value) {
+    PAWL_DETAIL_ALWAYS_INLINE auto carry_out(const Result& done) -> decltype(done.value) {
         carry_out(done.todo);
         return done.value;
     }
 
+    /// Carries out a commitment that may set the driver.
     /// @param no_memory called if the driver cannot be set; returns whether to rethrow.
     template <class NoMemory>
-    PAWL_DETAIL_NOINLINE void arm_and_go_on(commitment& todo, const NoMemory& no_memory) {
-        go_on(todo);
-        if (!todo.arm)
-            return;
+    PAWL_DETAIL_NOINLINE void carry_out(const commitment& todo, const NoMemory& no_memory) {
+        enqueue(todo.runners);
         try {
-            wakeup_.arm(todo.wake);
+            if (todo.arm)
+                wakeup_.arm(todo.wake);
         } catch (...) {
             if (no_memory()) {
-                drop_arming(todo);
+                follow_up(todo);
                 throw;
             }
         }
-        drop_arming(todo);
+        follow_up(todo);
     }
 
-    /// Everything except setting the driver.
-    PAWL_DETAIL_NOINLINE void go_on(commitment& todo) {
-        if (todo.runners)
-            enqueue(std::exchange(todo.runners, nullptr));
-        if (todo.rest)
-            wakeup_.rest(todo.give_back);
-        if (todo.entered)
-            shard_.leave();
-        if (todo.last)
-            delete this;
-    }
-
-    /// The driver is set, or need not be. This dispatcher may be gone afterwards.
-    void drop_arming(commitment& todo) {
-        if (todo.pinned)
+    /// What comes after runners were queued and the driver was set.
+    PAWL_DETAIL_NOINLINE void follow_up(const commitment& todo) {
+        switch (todo.after) {
+        case sequel::nothing:
+            break;
+        case sequel::rest:
+            wakeup_.rest(false);
+            [[fallthrough]];
+        case sequel::end_errand:
+            shard_.end_errand();
+            break;
+        case sequel::give_back:
+            wakeup_.rest(true);
+            break;
+        case sequel::unpin:
             unpin();
+            break;
+        case sequel::destroy:
+            delete this;
+        }
     }
 
-    void enqueue(runner_token* list) {
+    PAWL_DETAIL_NOINLINE void enqueue(runner_token* list) {
         const native_context* const native = wakeup_.native();
         while (list) {
             // The unit may run before enqueue() returns.

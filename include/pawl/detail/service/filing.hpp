@@ -10,7 +10,7 @@
 ///   Guarded by the shard's lock.
 ///
 /// Cost
-///   O(1), except make_room(), which moves all timers once when a wheel grows.
+///   O(1), except add_room(), which moves all timers once when a wheel grows.
 #ifndef PAWL_DETAIL_SERVICE_FILING_HPP
 #define PAWL_DETAIL_SERVICE_FILING_HPP
 
@@ -26,7 +26,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
+#include <utility>
 
 namespace pawl::detail {
 
@@ -47,6 +49,19 @@ struct filed {
     time::tick wake = time::tick::never(); ///< when the driver must wake the shard
     bool done = true;                      ///< the timer is filed
     timer_core* overflowed = nullptr;      ///< has to expire now, for lack of room
+
+    [[nodiscard]] bool refused() const noexcept { return !done && !overflowed; }
+};
+
+/// What decides whether a reading of the clock is a set-back.
+struct filing_sight {
+    time::tick now;         ///< the position of the time structure
+    clock_reading passed{}; ///< the latest expiry filed as passed
+    unsigned set_backs = 0; ///< how often the clock was set back
+
+    [[nodiscard]] bool lies_ahead(time::tick t, clock_reading reading) const noexcept {
+        return t < now || reading < passed;
+    }
 };
 
 /// The filing of a wheel.
@@ -100,49 +115,88 @@ public:
         return place;
     }
 
-    /// The latest expiry among filed timers whose tick was rounded down because it had passed. A
-    /// clock that reads less was set back. The timer may no longer be filed.
-    [[nodiscard]] clock_reading passed() const noexcept { return passed_; }
-    /// Everything due at such a reading has been handed out.
+    // --- a clock that is set back -------------------------------------------------------------
+
+    [[nodiscard]] filing_sight seen() const noexcept {
+        return {backend_.now(), passed_, set_backs_};
+    }
+
+    /// Whether nothing may be collected: the clock was set back after the reading, or set_back()
+    /// is filing timers again, in any order.
+    /// @param set_backs what seen() returned before the clock was read.
+    [[nodiscard]] bool outdated(unsigned set_backs, clock_reading reading) const noexcept {
+        return set_backs != set_backs_ || reading < passed_ || set_aside_;
+    }
+
+    /// Everything due at the latest reading has been handed out.
     void forget_passed() noexcept { passed_ = {}; }
 
-    /// The clock was set back, to tick `now` or to before `passed()`. Moves everything that is
-    /// filed to `all`.
-    void set_back(tick now, clock_reading reading, typename Backend::detached& all) noexcept {
-        backend_.detach_all(all);
+    /// The clock was set back, to tick `now` or to before `passed`. Detaches everything: to be
+    /// filed again by refile_one().
+    /// @return false if another thread has handled it.
+    [[nodiscard]] bool set_back(tick now, clock_reading reading,
+                                std::unique_ptr<typename Backend::detached>& all) noexcept {
+        if (set_aside_ || !seen().lies_ahead(now, reading))
+            return false;
+        backend_.detach_all(*all);
         backend_.rewind(std::min(now, backend_.now()));
         lies_ahead_ = reading < passed_;
         if (lies_ahead_)
             forget_passed();
+        ++set_backs_;
+        set_aside_ = std::move(all);
+        return true;
     }
 
     /// Files a timer that set_back() has detached.
-    void refile(time::timer_node& node) noexcept {
-        if (lies_ahead_ && (node.user() & rounded_down) != 0) {
-            node.set_user(0, rounded_down);
-            node.due = tick{node.due.count() + 1};
-        }
-        backend_.refile(node);
-    }
-
-    /// Makes room for a timer that is one of `timers`. Allocates with `mutex` unlocked.
-    /// @return true if it was unlocked: check again.
-    /// @throws std::bad_alloc
-    template <class Mutex, class Deadline>
-    [[nodiscard]] bool make_room(Mutex& mutex, std::size_t timers, timer_core&, const Deadline&) {
-        if constexpr (time::reserving_backend<Backend>)
-            return !backend_.has_room_for(timers) && add_room(mutex);
-        else
+    /// @return false if there is none.
+    [[nodiscard]] bool refile_one() noexcept {
+        time::timer_node* const node = set_aside_ ? set_aside_->pop() : nullptr;
+        if (!node)
             return false;
+        if (lies_ahead_ && (node->user() & rounded_down) != 0) {
+            node->set_user(0, rounded_down);
+            node->due = tick{node->due.count() + 1};
+        }
+        backend_.refile(*node);
+        return true;
+    }
+    /// All is filed again.
+    /// @return what held it, to be freed unlocked.
+    [[nodiscard]] auto end_set_back() noexcept { return std::move(set_aside_); }
+
+    // --- room ---------------------------------------------------------------------------------
+
+    /// Whether a timer fits that is one of `timers`.
+    template <class Deadline>
+    [[nodiscard]] bool has_room_for(std::size_t timers, timer_core&, const Deadline&) const {
+        if constexpr (time::reserving_backend<Backend>)
+            return backend_.has_room_for(timers);
+        else
+            return true;
     }
     /// The same for a time when all timers are detached.
-    template <class Mutex>
-    [[nodiscard]] bool make_room_to_detach(Mutex& mutex, std::size_t timers) {
+    [[nodiscard]] bool has_room_to_detach([[maybe_unused]] std::size_t timers) const {
         if constexpr (time::reserving_backend<Backend>)
-            return !backend_.has_room_to_detach(timers) && add_room(mutex);
+            return backend_.has_room_to_detach(timers);
         else
-            return false;
+            return true;
     }
+
+    /// Adds room, allocated with `mutex` unlocked. Enough, or not: ask again.
+    /// @throws std::bad_alloc
+    template <class Mutex, class... Deadline>
+    void add_room([[maybe_unused]] Mutex& mutex, const Deadline&...) {
+        if constexpr (time::reserving_backend<Backend>) {
+            const std::size_t size = backend_.next_room_part();
+            const unlocked meanwhile(mutex);
+            typename Backend::room_part part(size); // if another thread was faster, freed unlocked
+            const std::scoped_lock lock(mutex);
+            backend_.add_room(part);
+        }
+    }
+
+    // --- the end ------------------------------------------------------------------------------
 
     /// Unfiles some timer.
     /// @return false if there is none.
@@ -166,24 +220,18 @@ private:
     /// that contains its expiry, rounded down.
     static constexpr unsigned rounded_down = 4;
 
-    template <class Mutex>
-    PAWL_DETAIL_NOINLINE bool add_room(Mutex& mutex) {
-        const std::size_t size = backend_.next_room_part();
-        const unlocked meanwhile(mutex);
-        typename Backend::room_part part(size); // if another thread was faster, freed unlocked
-        const std::scoped_lock lock(mutex);
-        backend_.add_room(part);
-        return true;
-    }
-
     void note(timer_core& timer, const settable_deadline& when) noexcept {
         timer.set_user(when.passed != clock_reading{} ? rounded_down : 0, rounded_down);
         passed_ = std::max(passed_, when.passed);
     }
 
     Backend backend_;
+    /// The latest expiry among filed timers whose tick was rounded down because it had passed. A
+    /// clock that reads less was set back. The timer may no longer be filed.
     clock_reading passed_{};
     bool lies_ahead_ = false; ///< some expiries that had passed lie ahead again
+    unsigned set_backs_ = 0;
+    std::unique_ptr<typename Backend::detached> set_aside_; ///< what refile_one() must still file
 };
 
 /// The table of delays of a service. Empty unless the backend is rings.

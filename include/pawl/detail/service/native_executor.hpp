@@ -17,7 +17,7 @@
 #define PAWL_DETAIL_SERVICE_NATIVE_EXECUTOR_HPP
 
 #include <pawl/detail/service/own_block.hpp>
-#include <pawl/detail/service/runner_token.hpp>
+#include <pawl/detail/service/runner_pool.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/execution/allocator.hpp>

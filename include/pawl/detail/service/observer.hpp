@@ -4,8 +4,8 @@
 /// @file
 /// Purpose
 ///   The interface between a shard and its observers (event readers and statistics): counts, which
-///   a shard always keeps; and, while it is watched, each event of a timer. Interfaces only: unused
-///   features cost no compile time.
+///   a shard always keeps; and, while it is watched, each event of a timer. Interfaces, and what a
+///   shard keeps for them: unused features cost no compile time.
 ///
 /// Model
 ///     timer_service --visit--> observed_shard --note--> shard_observer, one for each shard
@@ -31,10 +31,13 @@
 
 #include <pawl/time/tick.hpp>
 
+#include <pawl/config.hpp>
+
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <utility>
 
 namespace pawl::detail {
 
@@ -75,62 +78,21 @@ public:
     /// A turn of the context begins while a reader sleeps: publishes the noted events.
     virtual void publish() noexcept = 0;
 
-    /// A named timer may have moved to another address.
-    virtual void moved(const timer_core& from, const timer_core& to) noexcept = 0;
-    /// A named timer may be about to be destroyed.
-    virtual void gone(const timer_core& timer) noexcept = 0;
+    /// A named timer may have moved to another address; if `to` is null, it is about to be
+    /// destroyed.
+    virtual void moved(const timer_core& from, const timer_core* to) noexcept = 0;
 
     /// The time of the events that follow.
     virtual void now_is(const moment& now) noexcept = 0;
     /// Wakes sleeping readers. Not called under a lock.
     virtual void tell() = 0;
 
-    /// Whether to measure handlers.
-    [[nodiscard]] virtual bool times_handlers() const noexcept = 0;
-    /// The duration of a handler. Not called under a lock.
-    virtual void handler_took(std::chrono::nanoseconds time) noexcept = 0;
-    /// Shared ownership, which may outlive the context.
-    [[nodiscard]] virtual std::shared_ptr<shard_observer> share() noexcept = 0;
+    /// Completes a wait that has begun and is direct. May measure its handler. Not called under a
+    /// lock.
+    virtual void complete(wait_operation& op) = 0;
 
 protected:
     ~shard_observer() = default;
-};
-
-/// Proxy for a wait that has begun: completes it, and reports how long its handler has taken. One
-/// per thread suffices: a thread completes a wait before it takes the next.
-class timed_wait final : public wait_operation {
-public:
-    /// @param op has begun and is direct.
-    [[nodiscard]] static wait_operation& instead_of(wait_operation& op, shard_observer& observer) {
-        static thread_local timed_wait instance;
-        instance.op_ = &op;
-        instance.observer_ = &observer;
-        return instance;
-    }
-
-private:
-    timed_wait() noexcept : wait_operation(&perform, true) {}
-
-    /// Reports even if the handler throws.
-    struct stopwatch {
-        const std::shared_ptr<shard_observer> observer; // the handler may outlive its context
-        const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
-
-        ~stopwatch() { observer->handler_took(std::chrono::steady_clock::now() - begin); }
-    };
-
-    static void perform(wait_operation& base, action what, wait_host*) {
-        auto& self = static_cast<timed_wait&>(base);
-        wait_operation& op =
-            *self.op_; // a copy: the handler may run the context, which reuses this
-        if (what == action::destroy)
-            return op.destroy();
-        const stopwatch time{self.observer_->share()};
-        op.complete();
-    }
-
-    wait_operation* op_ = nullptr;
-    shard_observer* observer_ = nullptr;
 };
 
 /// A shard as seen by observers.
@@ -148,19 +110,109 @@ public:
     /// @param named report named timers that move or go.
     virtual void observe(shard_observer* observer, bool watched, bool named) noexcept = 0;
     [[nodiscard]] virtual shard_counts counts() const noexcept = 0;
-    /// Adds the number of timers on each level to `levels`, which has levels() elements. Does
-    /// nothing for a structure without levels.
-    virtual void count_levels(std::size_t* levels) const noexcept = 0;
+    /// Adds the number of timers on each level to `levels`, unless that is null.
+    /// @return how many levels there are: always the same. 0 for a structure without levels.
+    virtual std::size_t count_levels(std::size_t* levels) const noexcept = 0;
 
     // --- from any thread ----------------------------------------------------------------------
 
-    [[nodiscard]] virtual std::size_t levels() const noexcept = 0;
     [[nodiscard]] virtual std::chrono::nanoseconds precision() const noexcept = 0;
     /// Reads the clock.
     [[nodiscard]] virtual moment read_clock() const = 0;
 
 protected:
     ~observed_shard() = default;
+};
+
+/// Why a call of a shard leaves the fast path: the shard is closed, or its observer wants to know.
+/// One test per call covers all reasons. Guarded by the shard's lock, except where noted.
+class attention {
+public:
+    /// Whether there is any reason. If not, no function below need be called.
+    [[nodiscard]] bool needed() const noexcept { return reasons_ != 0; }
+
+    [[nodiscard]] bool closed() const noexcept { return (reasons_ & is_closed) != 0; }
+    void close() noexcept { reasons_ |= is_closed; }
+
+    /// observed_shard::observe()
+    /// @param due there are entries in the due queue.
+    void observe(shard_observer* observer, bool watched, bool named, bool due) noexcept {
+        observer_ = observer;
+        reasons_ = static_cast<unsigned char>((reasons_ & is_closed) | (watched ? is_watched : 0) |
+                                              (named ? has_names : 0));
+        watched_.store(watched, std::memory_order_relaxed); // a late reader is harmless
+        must_tell_ = must_tell_ && watched;
+        turn_is_news_.store(watched && due, std::memory_order_relaxed);
+    }
+
+    /// Whether events are noted. relaxed, without the lock: may be out of date.
+    [[nodiscard]] bool watched() const noexcept { return watched_.load(std::memory_order_relaxed); }
+
+    /// Whether a turn must call begin_turn(): a reader sleeps, or an expired wait may start.
+    /// relaxed, without the lock: may be out of date.
+    [[nodiscard]] bool turn_is_news() const noexcept {
+        return turn_is_news_.load(std::memory_order_relaxed);
+    }
+
+    /// A reader sleeps, and an event is waiting for it: a unit must come.
+    [[nodiscard]] bool must_tell() const noexcept { return must_tell_; }
+
+    // Cold: most programs have no observers.
+
+    PAWL_DETAIL_COLD void note(const happening& h) noexcept {
+        if ((reasons_ & is_watched) == 0 || h.waits == 0)
+            return;
+        must_tell_ |= observer_->note(h);
+        if (must_tell_ || h.what == timer_event_kind::due || h.what == timer_event_kind::overflowed)
+            turn_is_news_.store(true, std::memory_order_relaxed);
+    }
+    /// @param to null: it is being destroyed.
+    PAWL_DETAIL_COLD void note_move(const timer_core& from, const timer_core* to) noexcept {
+        if ((reasons_ & has_names) != 0)
+            observer_->moved(from, to);
+    }
+
+    /// The time of what is noted next.
+    void now_is(const moment& now) noexcept {
+        if ((reasons_ & is_watched) != 0)
+            observer_->now_is(now);
+    }
+
+    /// A turn begins at `now`. If readers sleep, publishes what was noted.
+    /// @param last it takes the last entry: later turns are no news.
+    /// @return as shard::begin_turn()
+    [[nodiscard]] shard_observer* begin_turn(const moment& now, bool last) noexcept {
+        if ((reasons_ & is_watched) == 0 || closed())
+            return nullptr;
+        if (last)
+            turn_is_news_.store(false, std::memory_order_relaxed);
+        observer_->now_is(now);
+        if (!std::exchange(must_tell_, false))
+            return nullptr;
+        observer_->publish();
+        return observer_;
+    }
+
+    /// A turn has taken `op`, or nothing.
+    /// @return the observer, if it must complete the wait.
+    [[nodiscard]] PAWL_DETAIL_COLD shard_observer* note_start(const wait_operation* op) noexcept {
+        if (!op || (reasons_ & is_watched) == 0 || op->state.phase() != wait_phase::started)
+            return nullptr;
+        if (op->owner())
+            note({timer_event_kind::started, op->owner(), op->owner()->due});
+        return observer_;
+    }
+
+private:
+    static constexpr unsigned char is_closed = 1;
+    static constexpr unsigned char is_watched = 2;
+    static constexpr unsigned char has_names = 4;
+
+    unsigned char reasons_ = 0;
+    bool must_tell_ = false;
+    std::atomic<bool> watched_{false}; ///< is_watched, readable without the lock
+    std::atomic<bool> turn_is_news_{false};
+    shard_observer* observer_ = nullptr;
 };
 
 /// Learns which shards a context has. Made for the first reader, name or measurement.

@@ -160,8 +160,10 @@ public:
     }
 
     // Clocks of rings are never set back.
-    [[nodiscard]] static constexpr clock_reading passed() noexcept { return {}; }
+    [[nodiscard]] filing_sight seen() const noexcept { return {backend_.now()}; }
+    [[nodiscard]] static constexpr bool outdated(unsigned, clock_reading) noexcept { return false; }
     static constexpr void forget_passed() noexcept {}
+    [[nodiscard]] static constexpr bool refile_one() noexcept { return false; }
 
     [[nodiscard]] bool take_any(time::timer_node*& node) noexcept {
         return backend_.take_any(node);
@@ -171,28 +173,32 @@ public:
         return set.pop(node);
     }
 
-    /// Makes room in a full ring: drops timers without waits, or grows. Allocates with `mutex`
-    /// unlocked.
-    /// @return true if it was unlocked: check again.
+    /// Whether the timer need not wait for add_room(): there is room, or the policy is not to grow,
+    /// or the ring cannot grow. Drops timers without waits.
+    [[nodiscard]] bool has_room_for(std::size_t, timer_core& timer, const deadline& due) {
+        while (!backend_.has_room(timer, due)) {
+            timer_core* const oldest = oldest_but(timer, due);
+            if (oldest && oldest->newest())
+                return when_full_ != ring_overflow::grow || backend_.next_room_part(due) == 0;
+            if (oldest)
+                backend_.erase(*oldest);
+        }
+        return true;
+    }
+    [[nodiscard]] static constexpr bool has_room_to_detach(std::size_t) noexcept { return true; }
+
+    /// filing::add_room() for rings.
     /// @throws std::bad_alloc
     template <class Mutex>
-    [[nodiscard]] bool make_room(Mutex& mutex, std::size_t, timer_core& timer,
-                                 const deadline& due) {
-        while (!backend_.has_room(timer, due)) {
-            if (auto* const oldest = oldest_but(timer, due); oldest && oldest->newest()) {
-                const std::size_t size = backend_.next_room_part(due);
-                return when_full_ == ring_overflow::grow && size != 0 && add_room(mutex, due, size);
-            } else if (oldest) {
-                backend_.erase(*oldest);
-            }
-        }
-        return false;
+    void add_room(Mutex& mutex, const deadline& due) {
+        const std::size_t size = backend_.next_room_part(due);
+        const unlocked meanwhile(mutex);
+        typename Backend::room_part part(size); // if another thread was faster, freed unlocked
+        const std::scoped_lock lock(mutex);
+        backend_.add_room(due, part);
     }
-
     template <class Mutex>
-    [[nodiscard]] static constexpr bool make_room_to_detach(Mutex&, std::size_t) noexcept {
-        return false;
-    }
+    static constexpr void add_room(Mutex&) noexcept {}
 
 private:
     void place(timer_core& timer, const deadline& due) noexcept {
@@ -226,15 +232,6 @@ private:
             return oldest;
         backend_.erase(timer);
         return nullptr;
-    }
-
-    template <class Mutex>
-    bool add_room(Mutex& mutex, const deadline& due, std::size_t size) {
-        const unlocked meanwhile(mutex);
-        typename Backend::room_part part(size); // if another thread was faster, freed unlocked
-        const std::scoped_lock lock(mutex);
-        backend_.add_room(due, part);
-        return true;
     }
 
     Backend backend_;

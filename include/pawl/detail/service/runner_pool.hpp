@@ -32,7 +32,7 @@
 #define PAWL_DETAIL_SERVICE_RUNNER_POOL_HPP
 
 #include <pawl/detail/service/optional_mutex.hpp>
-#include <pawl/detail/service/runner_token.hpp>
+#include <pawl/detail/service/own_block.hpp>
 
 #include <pawl/config.hpp>
 
@@ -44,6 +44,31 @@
 #include <utility>
 
 namespace pawl::detail {
+
+class runner_host;
+
+/// The right to queue one unit, with the memory for it: queueing does not allocate.
+struct runner_token {
+#if defined(_WIN32)
+    using block_type = own_block<96>; // Asio's operations begin with an OVERLAPPED
+#else
+    using block_type = own_block<64>;
+#endif
+
+    runner_host* host = nullptr;
+    runner_token* next = nullptr;
+    std::uint64_t ticket = 0; ///< its place in the order in which tokens are queued
+    block_type block;         ///< free again before run() is called, which hands the token back
+};
+
+/// Runs a unit.
+class runner_host {
+public:
+    virtual void run(runner_token& token) = 0;
+
+protected:
+    ~runner_host() = default;
+};
 
 class runner_pool {
 public:

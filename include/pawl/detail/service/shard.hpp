@@ -3,19 +3,19 @@
 
 /// @file
 /// Purpose
-///   One lock, one time structure, one due queue: everything that happens to single timers of one
+///   One lock, one time structure, one due queue: everything that happens under the lock of one
 ///   shard, as calls that return what the caller must do next. No clock, no executor, no Asio:
-///   tested without an io_context. What happens to many timers at once is in shard_base.hpp, which
-///   also has the data.
+///   tested without an io_context.
 ///
 /// Model
 ///     start --> time structure --expire--> due queue --take--> handler
 ///                    |                        ^
 ///                    +------- cancel ---------+
 ///
-///   Runners drain the due queue (runner_pool.hpp). Every call returns a commitment: which runners
-///   to queue, and whether to set the driver. wakeup_state.hpp keeps the context at work until that
-///   is done.
+///   The parts: roster.hpp is what the timers and waits are, runner_pool.hpp which units drain the
+///   due queue, wakeup_state.hpp what keeps the context at work. The shard is their lock, and what
+///   one needs to know of the other. Every call returns a commitment: which runners to queue, when
+///   to set the driver, and what comes after.
 ///
 /// Invariants
 ///   - Runner invariant: whenever the lock is free, there are enough runners for all that is due.
@@ -32,17 +32,21 @@
 ///     there were users at the last start.
 ///
 /// Threads
-///   Every call locks, except leave() and busy(). Expiry reaches a timer through its timer_core
-///   only.
+///   Every public call locks, except where noted. mutex_ guards everything in the shard, and the
+///   states and lists of all its waits. Expiry reaches a timer through its timer_core only.
 ///
 /// Cost
-///   start, re-arm, cancel of one wait: O(1) under the lock. collect: at most batch_limit timers.
+///   start, re-arm, cancel of one wait: O(1) under the lock. What concerns many timers handles at
+///   most batch_limit of them per lock acquisition (P6).
 #ifndef PAWL_DETAIL_SERVICE_SHARD_HPP
 #define PAWL_DETAIL_SERVICE_SHARD_HPP
 
 #include <pawl/detail/service/filing.hpp>
+#include <pawl/detail/service/observer.hpp>
+#include <pawl/detail/service/optional_mutex.hpp>
+#include <pawl/detail/service/roster.hpp>
 #include <pawl/detail/service/runner_pool.hpp>
-#include <pawl/detail/service/shard_base.hpp>
+#include <pawl/detail/service/spin_mutex.hpp>
 #include <pawl/detail/service/wait_ledger.hpp>
 #include <pawl/detail/service/wakeup_state.hpp>
 
@@ -52,21 +56,31 @@
 #include <pawl/config.hpp>
 #include <pawl/options.hpp>
 
+#include <boost/system/error_code.hpp>
+
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <mutex>
-#include <type_traits>
 #include <utility>
 
 namespace pawl::detail {
 
-template <time::backend Backend>
-class shard : public shard_base<Backend> {
-    using base = shard_base<Backend>;
+/// What leaves the shard together with a wait that is withdrawn.
+enum class parting {
+    nothing, ///< the wait has just been started, but its driver could not be set
+    limit,   ///< a limit on a timer of the caller's
+    timer,   ///< the timer, which has no other wait
+};
 
+template <time::backend Backend>
+class shard {
 public:
-    using typename base::lock_type;
-    using typename base::tick;
+    using tick = time::tick;
     using deadline = typename filing<Backend>::deadline;
+
+    /// Held for a bounded time. No foreign code runs under it.
+    using lock_type = optional_mutex<spin_mutex>;
 
     /// A value, and what the caller must do next.
     template <class T>
@@ -78,7 +92,9 @@ public:
     /// @param host runs the runners.
     /// @param work the context. Both are null for a shard without one.
     shard(const options& o, tick now, runner_host* host = nullptr, work_host* work = nullptr)
-        : base(o, now, host, work) {}
+        : mutex_(o.locking), roster_(o, now), runners_(o.completions_per_turn, host),
+          wakeup_(work) {}
+    shard& operator=(shard&&) = delete;
 
     // --- timers -------------------------------------------------------------------------------
 
@@ -95,57 +111,33 @@ public:
         result<bool> out{true};
         const std::scoped_lock lock(mutex_);
         users_ += users; // even if this fails: the handler may own the timer
-        do {
-            while (!has_room_for_one_more())
-                make_wait_room();
-        } while (!(timer.filed() && timer.newest()) && make_filing_room(timer, due));
-        if (attention_ != 0) [[unlikely]] {
-            if (closed()) {
-                ++users_; // the caller, until it calls release()
-                wait_ledger::unlink_slot(op);
-                op.next = std::exchange(late_, &op);
-                out.value = false;
-                return out;
-            }
-            start_observed(timer, op, due, out.todo);
-            return out;
-        }
-        start_locked(timer, op, due, out.todo);
+        while (!has_room(timer, due))
+            add_room(due);
+        if (observers().needed()) [[unlikely]]
+            out.value = start_observed(timer, op, due, out.todo);
+        else
+            start_locked(timer, op, due, out.todo);
         return out;
     }
 
-    /// Takes back a wait that was just started, because its driver could not be set. The caller is
-    /// pinned, or the only thread.
-    /// @return true if the caller owns the wait again; false if it has become due.
-    [[nodiscard]] result<bool> withdraw(const timer_core& timer, wait_operation& op) noexcept {
+    /// Ends a wait without a carrier. A wait that has one stays due if nothing leaves with it, and
+    /// is cancelled otherwise.
+    /// @param timer of the wait; not read for a limit.
+    /// @param op held, unless nothing leaves.
+    /// @return true if nothing here points at the wait any more; false if its carrier will come, or
+    ///         has come.
+    template <parting With>
+    [[nodiscard]] result<bool> withdraw(timer_core* timer, wait_operation& op) noexcept {
         result<bool> out;
         const locked lock(mutex_);
-        out.value = waits_.withdraw(timer, op);
-        if (attention_ != 0 && out.value) [[unlikely]]
-            note({timer_event_kind::cancelled, &timer, timer.due});
-        settle_outside(out.todo); // no effect if pinned: unpin() does it
-        return out;
-    }
-
-    /// Ends a held wait.
-    /// @param leaves drop one user as well.
-    /// @return true if nothing here points at the wait any more; false if its carrier will come.
-    [[nodiscard]] result<bool> withdraw(wait_operation& op, bool leaves = false) noexcept {
-        result<bool> out;
-        const locked lock(mutex_);
-        out.value = withdraw_noted(op, out.todo);
-        if (leaves)
-            drop_user(out.todo);
-        return out;
-    }
-
-    /// Ends a held wait together with its timer, which has no other waits.
-    /// @return as withdraw().
-    [[nodiscard]] result<bool> leave(timer_core& timer, wait_operation& op) noexcept {
-        result<bool> out;
-        const locked lock(mutex_);
-        out.value = withdraw_noted(op, out.todo);
-        release_locked(timer, out.todo);
+        // A wait that is not held may be gone: another thread has run it.
+        if (With != parting::nothing || timer->newest() == &op)
+            out.value = roster_.withdraw(op, With != parting::nothing);
+        settle<cause::outside>(out.todo);
+        if constexpr (With == parting::limit)
+            user_leaves(out.todo);
+        else if constexpr (With == parting::timer)
+            timer_leaves(*timer, out.todo);
         return out;
     }
 
@@ -154,12 +146,9 @@ public:
     [[nodiscard]] result<std::size_t> cancel(timer_core& timer, std::size_t limit) noexcept {
         result<std::size_t> out;
         const locked lock(mutex_);
-        out.value = waits_.cancel(timer, limit);
-        if (out.value != 0) {
-            if (attention_ != 0) [[unlikely]]
-                note({timer_event_kind::cancelled, &timer, timer.due, out.value});
-            settle_cancelled(out.todo);
-        }
+        out.value = roster_.cancel(timer, limit);
+        if (out.value != 0)
+            settle<cause::queued>(out.todo);
         return out;
     }
 
@@ -167,13 +156,8 @@ public:
     commitment cancel(slot_link& link) noexcept {
         commitment out;
         const locked lock(mutex_);
-        wait_operation* op = link.operation();
-        if (op && op->state.pending()) {
-            if (attention_ != 0) [[unlikely]]
-                note({timer_event_kind::cancelled, &op->timer(), op->timer().due});
-            waits_.cancel(*op, wait_ledger::aborted());
-            settle_cancelled(out);
-        }
+        if (roster_.cancel(link))
+            settle<cause::queued>(out);
         return out;
     }
 
@@ -183,7 +167,7 @@ public:
         const locked lock(mutex_);
         if (link.operation())
             link.unlink();
-        drop_user(out);
+        user_leaves(out);
         return out;
     }
 
@@ -200,17 +184,125 @@ public:
         rearmed out;
         const std::scoped_lock lock(mutex_);
         if constexpr (may_be_full) {
-            while (timer.newest() && make_filing_room(timer, due)) {
-            }
+            while (timer.newest() && !closed() && !files().has_room_for(users_, timer, due))
+                files().add_room(mutex_, due);
         }
-        if (attention_ != 0) [[unlikely]] {
-            if (!closed() && pending(timer))
-                rearm_observed(timer, due, out);
-            return out;
-        }
-        if (pending(timer))
+        if (observers().needed()) [[unlikely]]
+            rearm_observed(timer, due, out);
+        else if (roster_.pending(timer))
             rearm_locked<false>(timer, due, out);
         return out;
+    }
+
+    /// Moves the place and the waits of `from` to `to`, which has none.
+    void move(timer_core& from, timer_core& to) noexcept {
+        const locked lock(mutex_);
+        roster_.move(from, to);
+    }
+
+    // --- users --------------------------------------------------------------------------------
+
+    /// Counts timers that have not waited, and limits, as users until they leave.
+    void enroll(unsigned users = 1) noexcept {
+        const locked lock(mutex_);
+        users_ += users;
+    }
+
+    /// The timer is being destroyed, and has no waits.
+    commitment leave(timer_core& timer) noexcept {
+        commitment out;
+        const locked lock(mutex_);
+        PAWL_ASSERT(!timer.newest());
+        timer_leaves(timer, out);
+        return out;
+    }
+
+    /// Another user is being destroyed, such as the service.
+    commitment leave() noexcept {
+        commitment out;
+        const locked lock(mutex_);
+        user_leaves(out);
+        return out;
+    }
+
+    // --- expiry -------------------------------------------------------------------------------
+
+    struct findings {
+        bool claimed = false; ///< the caller has become a runner
+        std::size_t fallen_due = 0;
+        commitment todo{};
+    };
+
+    /// The kind of caller of collect().
+    enum class looker {
+        runner,      ///< in a unit; offers to become a runner
+        lone_runner, ///< the same, if it has no units to queue
+        covered,     ///< in a unit, or pinned in another shard
+        outside,     ///< elsewhere; gets pinned if it must set the driver
+    };
+
+    /// Moves at most one batch of timers that are due at `now` into the due queue.
+    /// @param set_backs what seen() returned before the clock was read.
+    /// @param reading the reading, of a clock that may be set back.
+    [[nodiscard]] findings collect(tick now, unsigned set_backs, looker who,
+                                   clock_reading reading = latest) {
+        findings out;
+        const std::scoped_lock lock(mutex_);
+        if (closed())
+            return out;
+        const std::size_t armed = waits().armed();
+        if (files().outdated(set_backs, reading)) {
+            look_at(tick{}, who, out.todo); // the driver polls until all is filed again
+        } else {
+            backlog_ = roster_.expire(now);
+            if (backlog_)
+                wakeup_.will_look_at(tick{}); // runners go on; no start needs to set the driver
+            else if (waits().armed() != 0)
+                look_at(files().backend().next_wake(), who, out.todo);
+            else
+                wakeup_.will_not_look();
+        }
+        out.fallen_due = armed - waits().armed();
+        const bool must_come = backlog_ || observers().must_tell();
+        if (who == looker::runner) {
+            out.claimed = runners_.claim_one(waits().due(), must_come);
+        } else if (who == looker::lone_runner) {
+            out.claimed = runners_.claim_lone(waits().due(), must_come);
+            if (!out.claimed && out.fallen_due != 0)
+                runners_.claim_to_find_out(waits().due(), out.todo.runners);
+        }
+        if (who == looker::outside)
+            settle<cause::queued>(out.todo);
+        else
+            settle_now<cause::in_unit>(out.todo);
+        return out;
+    }
+
+    [[nodiscard]] filing_sight seen() noexcept {
+        const std::scoped_lock lock(mutex_);
+        return files().seen();
+    }
+
+    /// The clock was set back: the time structure has seen a later time than `now`, or an expiry
+    /// that had passed lies ahead at `reading`. Files everything again, in batches.
+    void set_back(tick now, clock_reading reading = latest) {
+        auto all = std::make_unique<typename Backend::detached>(files().backend());
+        {
+            const std::scoped_lock lock(mutex_);
+            while (!files().has_room_to_detach(users_))
+                files().add_room(mutex_);
+            if (!files().set_back(now, reading, all))
+                return;
+        }
+        in_batches(
+            [&] {
+                const bool more = files().refile_one();
+                if (!more)
+                    all = files().end_set_back();
+                return more;
+            },
+            [&] { wakeup_.will_look_at(tick{}); }, // the caller collects next
+            [] {});
     }
 
     /// Whether the driver ought to have woken up before `now`.
@@ -219,47 +311,11 @@ public:
         return !closed() && wakeup_.passed(now);
     }
 
-    /// The driver could not be set: the next start will try again.
-    void arm_failed() noexcept {
-        const locked lock(mutex_);
-        wakeup_.will_not_look();
-    }
-
-    /// The pinned caller has set the driver, or failed to.
-    commitment unpin() noexcept {
-        commitment out;
-        const locked lock(mutex_);
-        wakeup_.unpin();
-        settle_outside(out);
-        return out;
-    }
-
-    /// Moves the place and the waits of `from` to `to`, which has none.
-    void move(timer_core& from, timer_core& to) noexcept {
-        const locked lock(mutex_);
-        if (attention_ != 0) [[unlikely]]
-            note_move(from, to);
-        files_.backend().move_node(from, to);
-        to.set_newest(from.newest());
-        from.set_newest(nullptr);
-        to.for_each_wait([&](wait_operation& op) { op.set_owner(&to); });
-    }
-
-    /// The timer is being destroyed, and has no waits.
-    commitment release(timer_core& timer) noexcept {
-        commitment out;
-        const locked lock(mutex_);
-        PAWL_ASSERT(!timer.newest());
-        release_locked(timer, out);
-        return out;
-    }
-
-    // --- expiry -------------------------------------------------------------------------------
-
     struct taken {
-        wait_operation* op = nullptr; ///< complete this wait, or hand it over
-        bool behind = false;          ///< nothing was taken: collect(), then try again
-        bool retired = false;         ///< the caller is no longer a runner
+        wait_operation* op = nullptr;       ///< complete this wait, or hand it over
+        shard_observer* observer = nullptr; ///< must complete it, if it is direct
+        bool behind = false;                ///< nothing was taken: collect(), then try again
+        bool retired = false;               ///< the caller is no longer a runner
         commitment todo{};
     };
 
@@ -280,17 +336,17 @@ public:
                 return out;
             }
         }
-        if (waits_.due() != 0) {
-            out.op = waits_.take();
+        if (waits().due() != 0) {
+            out.op = waits().take();
             if (out.op && out.op->state.phase() != wait_phase::started)
-                ++users_;                     // the carrier that the caller will send
-            last = last || waits_.due() == 0; // other runners take what becomes due meanwhile
+                ++users_;                      // the carrier that the caller will send
+            last = last || waits().due() == 0; // other runners take what becomes due meanwhile
         } else {
             out.behind = backlog_ && !up_to_date;
             last = !out.behind;
         }
-        if (attention_ != 0) [[unlikely]]
-            out.op = note_taken(out.op);
+        if (observers().needed()) [[unlikely]]
+            out.observer = observers().note_start(out.op);
         if (last) {
             if (!first)
                 runners_.rely_on();
@@ -298,8 +354,8 @@ public:
         } else if (!out.behind) {
             if (first)
                 runners_.set_aside();
-            if (runners_.wants_more(waits_.due(), backlog_))
-                settle(out.todo);
+            if (runners_.wants_more(waits().due(), backlog_))
+                settle<cause::in_unit>(out.todo);
         }
         out.retired = last;
         return out;
@@ -324,18 +380,149 @@ public:
         runners_.retire(&token);
     }
 
+    // --- carriers -----------------------------------------------------------------------------
+
+    /// wait_host::arrive()
+    [[nodiscard]] result<bool> arrive(wait_operation& op) noexcept {
+        result<bool> out;
+        const locked lock(mutex_);
+        out.value = waits().arrive(op);
+        if (out.value)
+            carrier_ends(&op, timer_event_kind::started, out.todo);
+        return out;
+    }
+
+    /// wait_host::park(). Also called by a carrier that is destroyed.
+    /// @param what the event to note if the wait is not parked.
+    /// @return false if the caller owns the wait.
+    [[nodiscard]] result<bool> park(wait_operation& op, timer_event_kind what) noexcept {
+        result<bool> out;
+        const locked lock(mutex_);
+        out.value = !waits().arrive_or_park(op);
+        carrier_ends(out.value ? nullptr : &op, what, out.todo);
+        return out;
+    }
+
+    // --- all at once --------------------------------------------------------------------------
+
+    /// Ends every armed wait with `ec`.
+    /// @param carry_out called after each batch, unlocked, with a commitment.
+    /// @param how whether limits count as reached, or as cancelled.
+    /// @return how many.
+    /// @throws std::bad_alloc with nothing changed.
+    template <class Function>
+    std::size_t expire_all(const boost::system::error_code& ec, Function carry_out,
+                           wait_ending how = wait_ending::early) {
+        typename Backend::detached all(files().backend());
+        {
+            const std::scoped_lock lock(mutex_);
+            for (;;) {
+                // Otherwise set_back() would file them behind our back.
+                for (std::size_t n = 1; files().refile_one(); ++n) {
+                    if (n % roster_.batch() == 0) {
+                        const unlocked meanwhile(mutex_);
+                        mutex_.give_way();
+                    }
+                }
+                if (files().has_room_to_detach(users_))
+                    break;
+                files().add_room(mutex_);
+            }
+            files().backend().detach_all(all);
+        }
+        std::size_t count = 0;
+        commitment todo;
+        in_batches(
+            [&] {
+                time::timer_node* node = nullptr;
+                if (!files().pop(all, node))
+                    return false;
+                if (node)
+                    count += roster_.finish(timer_event_kind::cancelled, *node, ec, how);
+                return true;
+            },
+            [&] { settle<cause::queued>(todo); }, [&] { carry_out(std::exchange(todo, {})); });
+        return count;
+    }
+
+    // --- the end ------------------------------------------------------------------------------
+
+    /// From now on no wait starts or becomes due.
+    void close() noexcept {
+        const std::scoped_lock lock(mutex_);
+        observers().close();
+    }
+
+    /// After close(): passes the remaining waits to `end`, unlocked, in chains linked by `next`.
+    /// Excludes waits whose carriers are on their way to another context.
+    /// @return true if there were any: `end` may have started more.
+    template <class End>
+    [[nodiscard]] bool drain(End end) {
+        bool any = false;
+        wait_operation* chain = nullptr;
+        wait_operation** last = &chain;
+        in_batches(
+            [&] {
+                wait_operation* op = nullptr;
+                if (!roster_.drain_one(op))
+                    return false;
+                if (op) {
+                    *last = op;
+                    last = &op->next;
+                    op->next = nullptr;
+                    any = true;
+                }
+                return true;
+            },
+            [] {},
+            [&] {
+                last = &chain;
+                end(std::exchange(chain, nullptr));
+            });
+        return any;
+    }
+
+    /// Returns true to one thread, which must drain the shard.
+    [[nodiscard]] bool begin_draining() noexcept {
+        const std::scoped_lock lock(mutex_);
+        return !std::exchange(draining_, true);
+    }
+
+    /// @return waits started after close(), linked by `next`, for the caller to destroy; nullptr if
+    ///         there are none, and draining has ended.
+    [[nodiscard]] wait_operation* end_draining() noexcept {
+        const std::scoped_lock lock(mutex_);
+        draining_ = late_ != nullptr;
+        return std::exchange(late_, nullptr);
+    }
+
     // --- the context --------------------------------------------------------------------------
 
     /// A guard for a unit, which detects other threads where locking is disabled.
     [[nodiscard]] auto run_unit() noexcept { return typename lock_type::unit(mutex_); }
 
-    /// A commitment with `entered` has been carried out.
-    void leave() noexcept { wakeup_.leave(); }
-
-    /// Whether all threads that carry out commitments of this shard have finished.
-    [[nodiscard]] bool all_have_left() noexcept {
+    /// The pinned caller has set the driver, or failed to.
+    commitment unpin() noexcept {
+        commitment out;
         const locked lock(mutex_);
-        return wakeup_.all_have_left();
+        wakeup_.unpin();
+        settle<cause::outside>(out);
+        return out;
+    }
+
+    /// The driver could not be set: the next start will try again.
+    void arm_failed() noexcept {
+        const locked lock(mutex_);
+        wakeup_.will_not_look();
+    }
+
+    /// A thread that was sent on an errand has finished it. Does not lock.
+    void end_errand() noexcept { wakeup_.end_errand(); }
+
+    /// Whether no thread still carries out a commitment of this shard.
+    [[nodiscard]] bool errands_done() noexcept {
+        const locked lock(mutex_);
+        return wakeup_.errands_done();
     }
 
     /// The context can be told of work from now on.
@@ -351,60 +538,37 @@ public:
         return wakeup_.end();
     }
 
+    /// Does not lock.
     [[nodiscard]] bool busy() const noexcept { return wakeup_.busy(); }
 
-    // --- carriers -----------------------------------------------------------------------------
+    // --- observers ----------------------------------------------------------------------------
 
-    /// wait_host::arrive()
-    [[nodiscard]] result<bool> arrive(wait_operation& op) noexcept {
-        result<bool> out;
-        const locked lock(mutex_);
-        out.value = waits_.arrive(op);
-        if (out.value) {
-            note_arrival(op, timer_event_kind::started, out.todo);
-            drop_user(out.todo);
-        }
-        return out;
+    [[nodiscard]] lock_type& mutex() noexcept { return mutex_; }
+
+    /// observed_shard::observe(), under the lock.
+    void observe(shard_observer* observer, bool watched, bool named) noexcept {
+        observers().observe(observer, watched, named, waits().due() != 0);
     }
 
-    /// wait_host::park(). Also called by a carrier that is destroyed.
-    /// @param what the event to note if the wait is not parked.
-    /// @return false if the caller owns the wait.
-    [[nodiscard]] result<bool> park(wait_operation& op, timer_event_kind what) noexcept {
-        result<bool> out;
-        const locked lock(mutex_);
-        out.value = !waits_.arrive_or_park(op);
-        if (!out.value)
-            note_arrival(op, what, out.todo);
-        drop_user(out.todo);
-        return out;
+    /// Its watched() and turn_is_news() need no lock.
+    [[nodiscard]] const attention& observed() const noexcept { return roster_.observers(); }
+
+    /// A turn begins at `now`.
+    /// @return the observer on which the caller, in a unit, must call tell(); null if no reader
+    ///         sleeps.
+    [[nodiscard]] shard_observer* begin_turn(const moment& now) noexcept {
+        const std::scoped_lock lock(mutex_);
+        return observers().begin_turn(now, waits().due() <= 1 && !backlog_);
     }
 
-    /// wait_host::arrive_or_park()
-    [[nodiscard]] result<bool> arrive_or_park(wait_operation& op) noexcept {
-        result<bool> out;
-        const locked lock(mutex_);
-        out.value = waits_.arrive_or_park(op) != nullptr;
-        if (out.value)
-            note_arrival(op, timer_event_kind::started, out.todo);
-        drop_user(out.todo);
-        PAWL_ASSERT(!out.todo.last); // in a unit, so the service is a user
-        return out;
+    /// A carrier has arrived at `now`.
+    void now_is(const moment& now) noexcept {
+        const std::scoped_lock lock(mutex_);
+        observers().now_is(now);
     }
 
-    /// Counts timers that have not waited, and limits, as users until release() or leave().
-    void enroll(unsigned users = 1) noexcept {
-        const locked lock(mutex_);
-        users_ += users;
-    }
-
-    /// The service is being destroyed.
-    commitment release() noexcept {
-        commitment out;
-        const locked lock(mutex_);
-        drop_user(out);
-        return out;
-    }
+    /// Its counts are read under the lock.
+    [[nodiscard]] const roster<Backend>& timers() const noexcept { return roster_; }
 
     // --- for tests and for clocks under control -----------------------------------------------
 
@@ -412,52 +576,132 @@ public:
     /// over. O(1) for each.
     [[nodiscard]] std::size_t due_count() noexcept {
         const locked lock(mutex_);
-        return waits_.ready();
+        return waits().ready();
     }
 
     [[nodiscard]] std::size_t armed_count() noexcept {
         const locked lock(mutex_);
-        return waits_.armed();
+        return waits().armed();
     }
 
     /// A lower bound of the next tick at which anything is due.
     [[nodiscard]] tick next_wake() noexcept {
         const locked lock(mutex_);
-        return waits_.armed() != 0 ? files_.backend().next_wake() : tick::never();
+        return waits().armed() != 0 ? files().backend().next_wake() : tick::never();
     }
 
 private:
     template <class>
     friend struct invariant_of; // of the tests
 
-    static constexpr bool may_be_full = time::bounded_backend<Backend>;
+    static constexpr bool may_be_full = roster<Backend>::may_be_full;
+    static constexpr clock_reading latest{
+        ~std::uint64_t{0}}; ///< for clocks that are never set back
 
-    using base::active;
-    using base::arm_for;
-    using base::attention_;
-    using base::backlog_;
-    using base::closed;
-    using base::drop_user;
-    using base::files_;
-    using base::finish;
-    using base::late_;
-    using base::moved_;
-    using base::must_tell_;
-    using base::mutex_;
-    using base::note;
-    using base::note_end;
-    using base::note_move;
-    using base::observer_;
-    using base::overflowed_;
-    using base::runners_;
-    using base::settle;
-    using base::settle_cancelled;
-    using base::settle_due;
-    using base::settle_outside;
-    using base::settle_outside_now;
-    using base::users_;
-    using base::waits_;
-    using base::wakeup_;
+    [[nodiscard]] filing<Backend>& files() noexcept { return roster_.files(); }
+    [[nodiscard]] wait_ledger& waits() noexcept { return roster_.ledger(); }
+    [[nodiscard]] const wait_ledger& waits() const noexcept { return roster_.ledger(); }
+    [[nodiscard]] attention& observers() noexcept { return roster_.observers(); }
+    [[nodiscard]] bool closed() const noexcept { return roster_.observers().closed(); }
+
+    // --- settling -----------------------------------------------------------------------------
+
+    [[nodiscard]] bool active() const noexcept {
+        return waits().armed() != 0 || runners_.count() != 0;
+    }
+
+    /// Why a call settles.
+    enum class cause {
+        in_unit, ///< the caller is in a unit
+        outside, ///< the caller may be elsewhere
+        queued,  ///< the same, and it has queued entries
+    };
+
+    /// Waits, a runner or a pin may have begun or ended: claims the runners that are needed, or
+    /// lets the shard go quiet.
+    template <cause Why>
+    PAWL_DETAIL_ALWAYS_INLINE void settle(commitment& out) noexcept {
+        // Nearly always all is settled, but not once entries are queued.
+        const bool settled = Why != cause::queued && !observers().needed() && active() &&
+                             !runners_.wants_more(waits().due(), backlog_);
+        if (!settled) [[unlikely]]
+            settle_now<Why>(out);
+    }
+    template <cause Why>
+    PAWL_DETAIL_NOINLINE void settle_now(commitment& out) noexcept {
+        if (Why == cause::queued)
+            runners_.claim_if_held(waits().due(), out.runners);
+        if (observers().needed()) [[unlikely]] {
+            if (closed())
+                return;
+            if (observers().must_tell()) // units that are set aside come too late
+                runners_.claim(0, true, out.runners);
+        }
+        runners_.claim(waits().due(), backlog_, out.runners);
+        if (wakeup_.settle(active(), out)) [[unlikely]]
+            runners_.claim_one_more(out.runners);
+        // Without a lock no other thread can end the context meanwhile.
+        if (Why != cause::in_unit && out.runners && mutex_.held())
+            wakeup_.begin_errand(out);
+    }
+
+    void retire_locked(runner_token* token, commitment& out) noexcept {
+        runners_.retire(token);
+        settle<cause::in_unit>(out);
+    }
+
+    // --- users --------------------------------------------------------------------------------
+
+    void user_leaves(commitment& out) noexcept {
+        PAWL_ASSERT(users_ != 0);
+        if (--users_ == 0) [[unlikely]]
+            out.after = commitment::sequel::destroy;
+    }
+
+    void timer_leaves(timer_core& timer, commitment& out) noexcept {
+        roster_.erase(timer);
+        user_leaves(out);
+    }
+
+    /// @param owned the wait of the carrier, which completes or destroys it; nullptr if it was
+    ///        parked.
+    void carrier_ends(const wait_operation* owned, timer_event_kind what,
+                      commitment& out) noexcept {
+        if (owned && observers().needed()) [[unlikely]] {
+            roster_.note_arrival(*owned, what);
+            settle<cause::outside>(out);
+        }
+        user_leaves(out);
+    }
+
+    // --- starting -----------------------------------------------------------------------------
+
+    /// Whether another wait fits, of `timer`. A closed shard needs no room.
+    template <class Deadline>
+    [[nodiscard]] bool has_room(timer_core& timer, const Deadline& due) {
+        const std::size_t n = waits().live() + 1;
+        return (waits().has_room_for(n) && runners_.has_room_for(n) &&
+                ((timer.filed() && timer.newest()) || files().has_room_for(users_, timer, due))) ||
+               closed();
+    }
+
+    /// Adds to the first part that lacks room, with the lock released. If two threads do so at the
+    /// same time, there is more than needed.
+    template <class Deadline>
+    PAWL_DETAIL_NOINLINE void add_room(const Deadline& due) {
+        const std::size_t n = waits().live() + 1;
+        if (!waits().has_room_for(n))
+            waits().add_room(*unlocked_new<due_queue::segment>());
+        else if (!runners_.has_room_for(n))
+            runners_.add_room(*unlocked_new<runner_pool::part>());
+        else
+            files().add_room(mutex_, due);
+    }
+    template <class Part>
+    [[nodiscard]] Part* unlocked_new() {
+        const unlocked meanwhile(mutex_);
+        return new Part;
+    }
 
     /// start() without the checks.
     template <class Deadline>
@@ -468,160 +712,99 @@ private:
             ++users_;
         }
         wakeup_.begin();
-        const bool alone = waits_.start(timer, op);
-        const filed place = files_.file(timer, due, alone);
-        if constexpr (may_be_full) {
-            if (refused(place)) {
-                overflow(timer, due.due);
-                (void)finish(timer_event_kind::cancelled, timer, files_.refusal(),
-                             wait_ending::early);
-                return settle_due(out);
-            }
-            expire_overflowed(place, out);
-        }
-        if (place.done)
-            arm_for(place.wake, out);
+        was_filed(roster_.start(timer, op, due), out);
     }
 
-    [[nodiscard]] static bool pending(const timer_core& timer) noexcept {
-        return wait_ledger::sure_of_one(timer) || timer.newest() != nullptr;
-    }
-
-    // Out of line, which keeps the path of an unwatched shard short.
+    /// start() of a shard that is closed or observed. Out of line, which keeps the other path short.
     template <class Deadline>
-    PAWL_DETAIL_COLD void start_observed(timer_core& timer, wait_operation& op, const Deadline& due,
+    PAWL_DETAIL_COLD bool start_observed(timer_core& timer, wait_operation& op, const Deadline& due,
                                          commitment& out) noexcept {
-        note({timer_event_kind::armed, &timer, due_of(due)});
+        if (closed()) {
+            ++users_; // the caller, until it calls leave()
+            wait_ledger::unlink_slot(op);
+            op.next = std::exchange(late_, &op);
+            return false;
+        }
         start_locked(timer, op, due, out);
-        if (must_tell_)
-            settle_outside(out);
-    }
-    template <class Deadline>
-    PAWL_DETAIL_COLD void rearm_observed(timer_core& timer, const Deadline& due,
-                                         rearmed& out) noexcept {
-        rearm_locked<true>(timer, due, out);
-        if (must_tell_)
-            settle_outside(out.todo);
+        if (observers().must_tell())
+            settle<cause::outside>(out);
+        return true;
     }
 
-    /// @pre pending(timer)
+    /// @pre roster::pending(timer)
     template <bool Observed, class Deadline>
     PAWL_DETAIL_ALWAYS_INLINE void rearm_locked(timer_core& timer, const Deadline& due,
                                                 rearmed& out) noexcept {
-        const filed place = files_.file_anew(timer, due);
+        const auto [count, place] = roster_.template rearm<Observed>(timer, due);
         if constexpr (may_be_full) {
-            if (refused(place)) {
-                out.refused = true;
+            out.refused = place.refused();
+            if (out.refused)
                 return;
-            }
         }
+        out.count = count;
         wakeup_.begin();
-        out.count = waits_.pull_back(timer);
-        moved_ += out.count;
-        if constexpr (Observed)
-            note({timer_event_kind::moved, &timer, due_of(due), out.count});
-        if constexpr (may_be_full)
-            expire_overflowed(place, out.todo);
-        if (place.done)
-            arm_for(place.wake, out.todo);
+        was_filed(place, out.todo);
     }
 
-    [[nodiscard]] bool has_room_for_one_more() const noexcept {
-        const std::size_t waits = waits_.live() + 1;
-        return waits_.has_room_for(waits) && runners_.has_room_for(waits);
+    template <class Deadline>
+    PAWL_DETAIL_COLD void rearm_observed(timer_core& timer, const Deadline& due,
+                                         rearmed& out) noexcept {
+        if (closed() || !roster_.pending(timer))
+            return;
+        rearm_locked<true>(timer, due, out);
+        if (observers().must_tell())
+            settle<cause::outside>(out.todo);
     }
 
-    /// Releases the lock for a while.
-    PAWL_DETAIL_NOINLINE void make_wait_room() {
-        if (!waits_.has_room_for(waits_.live() + 1))
-            add_room<due_queue::segment>(waits_);
-        else
-            add_room<runner_pool::part>(runners_);
-    }
-    /// If two threads add room at the same time, there is more than needed.
-    template <class Room, class To>
-    void add_room(To& to) {
-        Room* room = nullptr;
-        {
-            const unlocked meanwhile(mutex_);
-            room = new Room;
+    /// A timer was filed: sets the driver if that is the earliest. Or a full ring has refused it,
+    /// or made another one fall due.
+    PAWL_DETAIL_ALWAYS_INLINE void was_filed(const filed& place, commitment& out) noexcept {
+        if (place.done && wakeup_.must_arm(place.wake)) {
+            if (mutex_.held())
+                wakeup_.arm_pinned(place.wake, out);
+            else
+                wakeup_.arm(place.wake, out); // there is no other thread
         }
-        to.add_room(*room);
+        if constexpr (may_be_full) {
+            if (!place.done || place.overflowed)
+                settle<cause::queued>(out);
+        }
     }
 
-    /// @return true if the lock was released.
-    template <class Deadline>
-    [[nodiscard]] bool make_filing_room(timer_core& timer, const Deadline& due) {
-        return !closed() && files_.make_room(mutex_, users_, timer, due);
-    }
-
-    [[nodiscard]] static bool refused(const filed& place) noexcept {
-        return !place.done && !place.overflowed;
-    }
-    void expire_overflowed(const filed& place, commitment& out) noexcept {
-        if (!place.overflowed)
-            return;
-        overflow(*place.overflowed, place.overflowed->due);
-        waits_.fall_due(*place.overflowed);
-        settle_due(out);
-    }
-    /// Counts and notes that a full ring refused the armed waits of `timer`, or made them due.
-    void overflow(const timer_core& timer, tick due) noexcept {
-        const std::size_t count = wait_ledger::armed_of(timer);
-        overflowed_ += count;
-        if (attention_ != 0) [[unlikely]]
-            note({timer_event_kind::overflowed, &timer, due, count});
-    }
-
-    template <class Deadline>
-    [[nodiscard]] static tick due_of(const Deadline& due) noexcept {
-        if constexpr (std::is_same_v<Deadline, tick>)
-            return due;
+    void look_at(tick t, looker who, commitment& out) noexcept {
+        wakeup_.will_look_at(t);
+        if (who == looker::outside && mutex_.held())
+            wakeup_.arm_pinned(t, out);
         else
-            return due.due;
+            wakeup_.arm(t, out);
     }
 
-    /// withdraw() of a held wait.
-    [[nodiscard]] bool withdraw_noted(wait_operation& op, commitment& todo) noexcept {
-        if (attention_ != 0 && op.state.pending()) [[unlikely]]
-            note({timer_event_kind::cancelled, &op.timer(), op.timer().due});
-        const bool silent = waits_.withdraw(op);
-        // Nothing becomes due by a silent end.
-        if (!silent || waits_.armed() == 0 || attention_ != 0) [[unlikely]]
-            settle_outside_now(todo);
-        return silent;
+    /// Calls `step` until it returns false, at most batch_limit times per lock acquisition; after
+    /// each batch `end`, still locked, then `after`, unlocked.
+    template <class Step, class End, class After>
+    void in_batches(Step step, End end, After after) {
+        for (bool more = true; more;) {
+            {
+                const std::scoped_lock lock(mutex_);
+                std::size_t n = 0;
+                for (; more && n < roster_.batch(); ++n)
+                    more = step();
+                PAWL_ASSERT(n != 0);
+                end();
+            }
+            after();
+            mutex_.give_way();
+        }
     }
 
-    /// A turn has taken a wait, or none.
-    /// @return what to complete in its place.
-    [[nodiscard]] PAWL_DETAIL_COLD wait_operation* note_taken(wait_operation* op) noexcept {
-        if (!op || (attention_ & base::is_watched) == 0 || op->state.phase() != wait_phase::started)
-            return op;
-        if (op->owner())
-            note({timer_event_kind::started, op->owner(), op->owner()->due});
-        return observer_->times_handlers() ? &timed_wait::instead_of(*op, *observer_) : op;
-    }
-
-    /// A carrier is about to invoke the handler, or to destroy it.
-    void note_arrival(const wait_operation& op, timer_event_kind what, commitment& out) noexcept {
-        if (attention_ == 0 || !op.owner()) [[likely]]
-            return;
-        note({what, op.owner(), op.owner()->due});
-        settle_outside(out);
-    }
-
-    void retire_locked(runner_token* token, commitment& out) noexcept {
-        runners_.retire(token);
-        settle(out);
-    }
-
-    void release_locked(timer_core& timer, commitment& out) noexcept {
-        if (attention_ != 0) [[unlikely]]
-            note_end(timer);
-        if (timer.filed())
-            files_.backend().erase(timer);
-        drop_user(out);
-    }
+    lock_type mutex_;
+    roster<Backend> roster_;
+    runner_pool runners_; ///< units that drain the due queue
+    wakeup_state wakeup_;
+    std::size_t users_ = 1; ///< see the user invariant; the service is the first
+    bool backlog_ = false;  ///< expire() stopped at its limit
+    bool draining_ = false;
+    wait_operation* late_ = nullptr; ///< started after close()
 };
 
 } // namespace pawl::detail

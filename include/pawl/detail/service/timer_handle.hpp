@@ -176,9 +176,9 @@ public:
 
     /// Ends such a wait, which must be the only one, and leaves the shard.
     /// @return true if the caller owns the wait again; false if its carrier will come.
-    [[nodiscard]] bool leave(wait_operation& op) {
+    [[nodiscard]] bool withdraw(wait_operation& op) {
         home_.set_used(false);
-        return home_.get().leave(core_, op);
+        return home_.get().template withdraw<parting::timer>(&core_, op);
     }
 
 private:
@@ -379,7 +379,7 @@ private:
         if (!home_.used())
             return;
         cancel();
-        home_.get().release(core_);
+        home_.get().leave(core_);
         home_.set_used(false);
     }
 

@@ -83,30 +83,16 @@ public:
         return alone;
     }
 
-    /// Takes back a wait that was just started.
-    /// @return false if it has become due, or is no longer the newest.
-    [[nodiscard]] bool withdraw(const timer_core& timer, wait_operation& op) noexcept {
-        if (timer.newest() != &op || op.state.phase() != wait_phase::armed)
+    /// Ends an armed wait without a carrier.
+    /// @return true if nothing here points at it any more.
+    [[nodiscard]] bool withdraw(wait_operation& op) noexcept {
+        if (!op.state.withdraw())
             return false;
         unlink_slot(op);
         detach(op);
         --live_;
         take_armed(1);
         return true;
-    }
-
-    /// Ends a held wait: silently if it has no carrier, otherwise by a cancel.
-    /// @return true if nothing here points at it any more; false if its carrier will come.
-    [[nodiscard]] bool withdraw(wait_operation& op) noexcept {
-        if (op.state.withdraw()) {
-            detach(op);
-            --live_;
-            take_armed(1);
-            return true;
-        }
-        if (op.state.pending())
-            cancel(op, aborted());
-        return false;
     }
 
     /// Cancels up to `limit` waits of `timer` that have not begun, the oldest first.

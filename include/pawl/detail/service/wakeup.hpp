@@ -90,7 +90,7 @@ public:
                 if (watcher_)
                     watcher_->add(*added);
             } catch (...) {
-                added->release();
+                added->leave();
                 throw;
             }
             shards_.push_back(added);
@@ -162,7 +162,7 @@ public:
     /// Reads the clock and collects what is due in all shards. The caller is not in a unit.
     /// @return how many waits have become due.
     std::size_t look() {
-        collected found;
+        round found;
         collect(looker::outside, found);
         return found.count;
     }
@@ -197,7 +197,7 @@ public:
     void wake() {
         // relaxed, no read-modify-write: at most one driver handler runs.
         wake_ups_.store(wake_ups() + 1, std::memory_order_relaxed);
-        collected found;
+        round found;
         const looker who = may_nest() ? looker::lone_runner : looker::runner;
         try {
             collect(who, found);
@@ -261,7 +261,8 @@ private:
 
     [[nodiscard]] bool may_nest() const noexcept { return native() && native()->may_nest; }
 
-    struct collected {
+    /// A look at all shards.
+    struct round {
         std::size_t count = 0;
         dispatcher* claimed = nullptr; ///< the caller must run a turn of it
         bool queued = false;           ///< units run what is due in other shards
@@ -271,7 +272,7 @@ private:
     /// shard by shard would cancel it repeatedly and cause empty wake-ups.
     /// @throws std::bad_alloc if a shard lacks memory to follow its clock; the others have been
     ///         served.
-    void collect(looker who, collected& out) {
+    void collect(looker who, round& out) {
         const time::tick now = scale_.floor(Clock::now());
         dispatcher* pinned = nullptr;
         bool needed = false;
@@ -287,7 +288,7 @@ private:
                         s->give_up_turn();
                     out.queued = out.queued || found.fallen_due != 0;
                 }
-                if (found.todo.pinned)
+                if (found.todo.after == commitment::sequel::unpin)
                     pinned = s;
                 // A lone runner finds out in each shard whether its runners are held.
                 if ((out.claimed && who != looker::lone_runner) || pinned)
@@ -314,7 +315,7 @@ private:
     /// Whether threads are on their way to the driver, or to the queue of the context.
     [[nodiscard]] bool anybody_comes() const {
         return !std::all_of(shards_.begin(), shards_.end(),
-                            [](dispatcher* s) { return s->state().all_have_left(); });
+                            [](dispatcher* s) { return s->state().errands_done(); });
     }
 
     /// A list that other threads may walk while it grows.
@@ -323,7 +324,7 @@ private:
         explicit shard_list(std::size_t most) : shards_(most) {}
         ~shard_list() {
             for (dispatcher* s : *this)
-                s->release();
+                s->leave();
         }
 
         void push_back(dispatcher* s) noexcept {

@@ -38,14 +38,12 @@
 ///     need not set it. Otherwise the next start sets the driver.
 ///
 /// Threads
-///   Guarded by the shard's lock, except leave(), busy() and the fields that they access.
+///   Guarded by the shard's lock, except end_errand(), busy() and the fields that they access.
 ///
 /// Cost
-///   Plain words. leave() is one locked instruction.
+///   Plain words. end_errand() is one locked instruction.
 #ifndef PAWL_DETAIL_SERVICE_WAKEUP_STATE_HPP
 #define PAWL_DETAIL_SERVICE_WAKEUP_STATE_HPP
-
-#include <pawl/detail/service/runner_token.hpp>
 
 #include <pawl/time/tick.hpp>
 
@@ -55,23 +53,33 @@
 
 namespace pawl::detail {
 
-/// What the caller of a shard must do once the lock is released.
+struct runner_token;
+
+/// What the caller of a shard must do once the lock is released: queue runners, set the driver, and
+/// one thing more.
 struct [[nodiscard]] commitment {
+    enum class sequel : unsigned char {
+        nothing,
+        end_errand, ///< call shard::end_errand(): until then the context must not end
+        rest,       ///< the shard is quiet: call wakeup::rest(false), then shard::end_errand()
+        give_back,  ///< the same in a unit, and the context counts work for it: wakeup::rest(true)
+        unpin,      ///< the driver is set, or cannot be: call shard::unpin()
+        destroy,    ///< the last user has left: delete the shard
+    };
+
     commitment() = default;
     commitment(commitment&&) = default;
     commitment& operator=(commitment&&) = default;
 
-    [[nodiscard]] bool empty() const noexcept { return !runners && !arm && !rest && !last; }
+    [[nodiscard]] bool empty() const noexcept {
+        return !runners && !arm && after == sequel::nothing;
+    }
 
     runner_token* runners = nullptr; ///< queue these, linked by `next`
     time::tick wake = time::tick::never();
-    // Bits, so that empty() tests all of them at once.
-    bool arm : 1 = false;       ///< set the driver for `wake`
-    bool rest : 1 = false;      ///< the shard is quiet: see wakeup::rest()
-    bool last : 1 = false;      ///< the last user has left: delete the shard
-    bool pinned : 1 = false;    ///< once the driver is set, or cannot be, call shard::unpin()
-    bool give_back : 1 = false; ///< with `rest`: the context counts work for the shard
-    bool entered : 1 = false;   ///< after `runners` and `rest`, call wakeup_state::leave()
+    // Bits, so that empty() tests both at once.
+    bool arm : 1 = false; ///< set the driver for `wake`
+    sequel after : 3 = sequel::nothing;
 };
 
 /// What the shard asks of its context, under its lock. Must not block or call user code.
@@ -114,10 +122,8 @@ public:
 
     /// A wait is about to be armed, or a runner claimed.
     PAWL_DETAIL_ALWAYS_INLINE void begin() noexcept {
-        if (!busy()) [[unlikely]] {
-            counted_ = host_ && host_->work_started();
-            busy_.store(true, std::memory_order_relaxed);
-        }
+        if (!busy()) [[unlikely]]
+            become_busy();
     }
 
     /// Whether a thread that arms a wait for `t` must set the driver. It does not rely on a pinned
@@ -141,9 +147,11 @@ public:
     /// The same, for a thread that may be anywhere: it is pinned.
     void arm_pinned(time::tick t, commitment& out) noexcept {
         arm(t < wake_ ? t : wake_, out);
-        if (!out.pinned)
-            ++pins_;
-        out.pinned = true;
+        if (out.after == commitment::sequel::unpin)
+            return;
+        PAWL_ASSERT(out.after == commitment::sequel::nothing);
+        ++pins_;
+        out.after = commitment::sequel::unpin;
     }
 
     void unpin() noexcept {
@@ -154,21 +162,10 @@ public:
     /// Something may have ended.
     /// @param active waits are armed, or runners claimed.
     /// @return true if the caller must claim a runner.
-    [[nodiscard]] bool settle(bool active, commitment& out) noexcept {
-        if (active) [[likely]] {
-            begin(); // a claimed runner may be for timers without waits
-            return false;
-        }
-        if (pins_ != 0 || !busy())
-            return false;
-        if (host_ && !host_->may_rest_here(counted_))
-            return true;
-        if (host_ && !host_->driver_stays(counted_))
-            will_not_look();
-        // release: a thread that finds the shard quiet also sees what the driver was told.
-        busy_.store(false, std::memory_order_release);
-        out.rest = true;
-        out.give_back = counted_;
+    [[nodiscard]] PAWL_DETAIL_ALWAYS_INLINE bool settle(bool active, commitment& out) noexcept {
+        if (!active) [[unlikely]]
+            return go_quiet(out);
+        begin(); // a claimed runner may be for timers without waits
         return false;
     }
 
@@ -188,17 +185,20 @@ public:
         return give_back;
     }
 
-    /// The caller will use the context, which must not end before the caller has called leave().
-    void enter(commitment& out) noexcept {
-        entered_ += !out.entered;
-        out.entered = true;
+    /// The caller will use the context, which must not end before end_errand(). A pinned one is
+    /// waited for in any case.
+    void begin_errand(commitment& out) noexcept {
+        if (out.after != commitment::sequel::nothing)
+            return;
+        ++errands_;
+        out.after = commitment::sequel::end_errand;
     }
-    /// release: pairs with the acquire in all_have_left().
-    void leave() noexcept { left_.fetch_add(1, std::memory_order_release); }
+    /// release: pairs with the acquire in errands_done().
+    void end_errand() noexcept { ended_.fetch_add(1, std::memory_order_release); }
 
     /// No thread still uses the context on behalf of this shard.
-    [[nodiscard]] bool all_have_left() const noexcept {
-        return pins_ == 0 && entered_ == left_.load(std::memory_order_acquire);
+    [[nodiscard]] bool errands_done() const noexcept {
+        return pins_ == 0 && errands_ == ended_.load(std::memory_order_acquire);
     }
 
     /// May be called without the lock.
@@ -207,14 +207,35 @@ public:
     [[nodiscard]] bool pinned() const noexcept { return pins_ != 0; }
 
 private:
+    PAWL_DETAIL_NOINLINE void become_busy() noexcept {
+        counted_ = host_ && host_->work_started();
+        busy_.store(true, std::memory_order_relaxed);
+    }
+
+    /// settle() of a shard that is not active.
+    [[nodiscard]] PAWL_DETAIL_NOINLINE bool go_quiet(commitment& out) noexcept {
+        if (pins_ != 0 || !busy())
+            return false;
+        if (host_ && !host_->may_rest_here(counted_))
+            return true;
+        if (host_ && !host_->driver_stays(counted_))
+            will_not_look();
+        // release: a thread that finds the shard quiet also sees what the driver was told.
+        busy_.store(false, std::memory_order_release);
+        PAWL_ASSERT(out.after == commitment::sequel::nothing);
+        out.after = counted_ ? commitment::sequel::give_back : commitment::sequel::rest;
+        errands_ += !counted_;
+        return false;
+    }
+
     work_host* const host_;
     time::tick wake_ = time::tick::never(); ///< see the driver-set invariant
     bool looked_at_ = false;
     unsigned pins_ = 0; ///< threads that are about to set the driver
     std::atomic<bool> busy_{false};
-    bool counted_ = false;          ///< the context counts work for it
-    unsigned entered_ = 0;          ///< how often enter() was called
-    std::atomic<unsigned> left_{0}; ///< and leave()
+    bool counted_ = false;           ///< the context counts work for it
+    unsigned errands_ = 0;           ///< begun
+    std::atomic<unsigned> ended_{0}; ///< of these
 };
 
 } // namespace pawl::detail

@@ -24,14 +24,10 @@ public:
     /// @return true if it must complete the wait; false if the wait was pulled back: call park().
     [[nodiscard]] virtual bool arrive(wait_operation& op) noexcept = 0;
 
-    /// Ends the carrier of a wait that was pulled back.
-    /// @return false if the wait has become due again: the carrier must complete it.
+    /// Ends a carrier: arrive(), unless the wait was pulled back and has not become due again. In a
+    /// unit of the timers' context arrive() need not be called before.
+    /// @return true if the wait goes on without a carrier; false if the caller must complete it.
     [[nodiscard]] virtual bool park(wait_operation& op) noexcept = 0;
-
-    /// arrive(), then park() if it returns false. For a carrier that is still in a unit of the
-    /// timers' context.
-    /// @return as arrive().
-    [[nodiscard]] virtual bool arrive_or_park(wait_operation& op) = 0;
 
     /// A carrier was destroyed without being invoked: its executor was shut down.
     virtual void abandon(wait_operation& op) noexcept = 0;

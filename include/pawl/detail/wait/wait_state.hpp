@@ -30,9 +30,22 @@
 ///     arrive      armed           armed      the carrier              pinned until park
 ///     park        armed           armed      the carrier              consumed
 ///
-///   The cancel of the only wait of a timer is just noted in its entry of the due queue, which
-///   avoids fetching the wait (wait_ledger::cancel): the wait stays `armed` until take(). Nothing
-///   else can reach it, so the cancel has won.
+///   Who else decides a race of a wait, and under which lock:
+///
+///     race                            decided in              by
+///     handler against cancel, re-arm  arrive(), here          this word; the lock of the shard
+///     the same, for a wait that only  wait_ledger::cancel()   due_entry::cancelled(); the same lock.
+///     its timer points at                                     The wait stays `armed` until take():
+///                                                             only that entry can reach it
+///     limit against operation         withdraw(), here        this word; the same lock
+///     the last of both to end         limit_parties::leave()  an atomic word: it frees the object
+///     end of a member against         group_state::end()      this word; the lock of the group
+///     cancel of its group
+///     signal against completion       slot_link::operation()  null once the wait has begun; the
+///                                                             lock of the shard
+///     copies of a carrier             claim::take()           an atomic pointer
+///     failed start against expiry     shard::withdraw()       is it still the newest, without a
+///                                                             carrier; the lock of the shard
 ///
 /// Invariants
 ///   - One-carrier invariant: a wait has at most one carrier. If a wait was pulled back and becomes

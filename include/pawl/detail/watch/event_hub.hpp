@@ -81,26 +81,34 @@ public:
     void publish() noexcept override;
     void tell() override;
 
-    void moved(const timer_core& from, const timer_core& to) noexcept override {
+    void moved(const timer_core& from, const timer_core* to) noexcept override {
         auto node = names_.extract(&from);
-        if (node) {
-            node.key() = &to;
+        if (node && to) {
+            node.key() = to;
             names_.insert(std::move(node)); // `to` had no waits, but may have had a name
         }
     }
-    void gone(const timer_core& timer) noexcept override { names_.erase(&timer); }
 
     void now_is(const moment& now) noexcept override { now_ = now; }
-    [[nodiscard]] bool times_handlers() const noexcept override { return measured_; }
-    void handler_took(std::chrono::nanoseconds time) noexcept override { handlers_.add(time); }
-    [[nodiscard]] std::shared_ptr<shard_observer> share() noexcept override {
-        return shared_from_this();
+    void complete(wait_operation& op) override {
+        if (!measured_.load(std::memory_order_relaxed)) // relaxed: a late change is harmless
+            return op.complete();
+        const stopwatch time{shared_from_this()};
+        op.complete();
     }
 
 private:
     friend class event_hub;
 
     using names = std::map<const timer_core*, timer_name>;
+
+    /// Reports even if the handler throws.
+    struct stopwatch {
+        const std::shared_ptr<shard_probe> probe; // the handler may outlive its context
+        const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+
+        ~stopwatch() { probe->handlers_.add(std::chrono::steady_clock::now() - begin); }
+    };
 
     [[nodiscard]] std::chrono::nanoseconds between(std::uint64_t due, std::uint64_t tick,
                                                    std::int64_t past) const noexcept {
@@ -135,10 +143,10 @@ private:
     // Guarded by the lock of the shard.
     moment now_{}; ///< start of the turn, or arrival of a carrier
     names names_;
-    bool read_ = false;     ///< there are readers that are not suspended
-    bool measured_ = false; ///< statistics measure times
+    bool read_ = false; ///< there are readers that are not suspended
     std::array<event_record, 64> batch_;
-    std::atomic<std::size_t> size_{0}; ///< of the batch; also read without that lock
+    std::atomic<std::size_t> size_{0};  ///< of the batch; also read without that lock
+    std::atomic<bool> measured_{false}; ///< statistics measure times; read without that lock
 };
 
 /// How a reader waits: on a timer that never expires. The service of these timers is not observed
@@ -432,7 +440,7 @@ private:
         p.now_is(now); // for a turn that began before it was observed
         p.shard_->observe(&p, watched, !p.names_.empty());
         p.read_ = readers() != 0;
-        p.measured_ = measuring();
+        p.measured_.store(measuring(), std::memory_order_relaxed);
         if (!p.read_)
             p.size_.store(0, std::memory_order_relaxed); // no reader wants them
     }
@@ -476,7 +484,7 @@ inline bool shard_probe::note(const happening& h) noexcept {
         lateness = late(h.due, {h.now, {}});
     } else if (h.what == timer_event_kind::started) {
         lateness = late(h.due, now_);
-        if (measured_)
+        if (measured_.load(std::memory_order_relaxed))
             lateness_.add(lateness);
     }
     if (!read_)
