@@ -265,9 +265,9 @@ public:
     void arrive_in_unit(std::size_t index) {
         auto& op = static_cast<test_wait&>(*carriers_[index]);
         carriers_.erase(carriers_.begin() + static_cast<std::ptrdiff_t>(index));
-        auto [arrived, todo] = shard_.park(op);
+        auto [parked, todo] = shard_.park(op, pawl::timer_event_kind::started);
         apply(todo);
-        if (arrived)
+        if (!parked)
             complete(op);
     }
     void abandon_carrier(std::size_t index) {

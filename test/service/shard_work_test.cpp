@@ -181,7 +181,9 @@ PAWL_TYPED_CASE(P9_the_last_end_outside_a_unit_sends_one_to_give_the_work_back, 
     BOOST_REQUIRE(todo.runners);
     BOOST_CHECK(!todo.runners->next);
     BOOST_CHECK(b.state().busy());
+    BOOST_CHECK(!b.state().errands_done()); // so that the context does not end in the meantime
     b.apply(todo);
+    BOOST_CHECK(b.state().errands_done());
     context.in_unit = true;
     auto taken = b.state().take(b.next_unit(), true, false);
     BOOST_CHECK(!taken.op);

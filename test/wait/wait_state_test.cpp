@@ -241,9 +241,10 @@ struct scripted_host final : wait_host {
     }
     bool park(wait_operation& op) noexcept override {
         ++parkings;
-        if (due_again)
+        const bool owned = due_again || !pulled_back;
+        if (owned)
             end(op);
-        return !due_again;
+        return !owned;
     }
     void abandon(wait_operation& op) noexcept override {
         ++abandoned;
