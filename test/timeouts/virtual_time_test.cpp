@@ -197,6 +197,8 @@ BOOST_FIXTURE_TEST_CASE(a_timer_that_names_the_steady_clock_is_on_real_time, fix
     virtual_time::advance(2h);
     context.poll();
     BOOST_TEST(!ended);
+    BOOST_TEST((virtual_time::advance_to_next() == 0s)); // it has no deadline on virtual time
+    BOOST_TEST((passed() == 2h));
 }
 
 // --- pause, advance, resume ----------------------------------------------------------------------
