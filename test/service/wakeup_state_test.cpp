@@ -326,8 +326,8 @@ BOOST_AUTO_TEST_CASE(a_commitment_is_empty_if_nothing_is_to_be_done) {
     BOOST_CHECK(is_empty([](commitment& c) { c.wake = tick{5}; })); // nothing is armed for it
     BOOST_CHECK(!is_empty([&](commitment& c) { c.runners = &token; }));
     BOOST_CHECK(!is_empty([](commitment& c) { c.arm = true; }));
-    BOOST_CHECK(!is_empty([](commitment& c) { c.rest = true; }));
-    BOOST_CHECK(!is_empty([](commitment& c) { c.last = true; }));
+    BOOST_CHECK(!is_empty([](commitment& c) { c.after = commitment::sequel::rest; }));
+    BOOST_CHECK(!is_empty([](commitment& c) { c.after = commitment::sequel::destroy; }));
 }
 
 BOOST_AUTO_TEST_CASE(P9_the_end_gives_back_what_was_counted_once) {

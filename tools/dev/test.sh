@@ -5,7 +5,7 @@
 #:                                  and that the benchmarks run
 #:                                  P: release (default; without optimisation, which builds faster), debug, asan+ubsan, tsan,
 #:                                  optimised (everything as users compile it), optimised+assertions
-#:                                  C: clang++ (default, needs half the time), g++, g++-13, clang++-19, ...
+#:                                  C: clang++-19 (default, needs half the time), g++, clang++, g++-13, ...
 #: test --platform F [--only R | --all] [-- CTEST-ARGUMENTS]
 #:                                  run tests for another platform: hello_timer, waits, test vectors of the time structures;
 #:                                  without emulation also the contract and races; R: as above; --all: all programs that can run
@@ -25,7 +25,7 @@ if [[ ${1-} == --platform* ]]; then
     exit
 fi
 
-preset=release compiler=clang++ only= slow= targets=(all)
+preset=release compiler=clang++-19 only= slow= targets=(all)
 take_options "preset compiler only" "$@"
 set -- "${rest[@]}"
 [[ ${1-} != --slow ]] || { slow=1 && shift; }

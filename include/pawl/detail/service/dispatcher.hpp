@@ -483,7 +483,8 @@ private:
     /// may be gone afterwards.
     PAWL_DETAIL_ALWAYS_INLINE void carry_out(const commitment& todo) {
         if (!todo.empty()) {
-            enqueue(todo.runners);
+            if (todo.runners)
+                enqueue(todo.runners);
             follow_up(todo);
         }
     }
@@ -498,7 +499,8 @@ private:
     /// @param no_memory called if the driver cannot be set; returns whether to rethrow.
     template <class NoMemory>
     PAWL_DETAIL_NOINLINE void carry_out(const commitment& todo, const NoMemory& no_memory) {
-        enqueue(todo.runners);
+        if (todo.runners)
+            enqueue(todo.runners);
         try {
             if (todo.arm)
                 wakeup_.arm(todo.wake);
@@ -533,6 +535,7 @@ private:
         }
     }
 
+    /// @param list not empty: the wakeup lives, since the shard is not closed.
     PAWL_DETAIL_NOINLINE void enqueue(runner_token* list) {
         const native_context* const native = wakeup_.native();
         while (list) {
