@@ -9,6 +9,7 @@
 #define BOOST_TEST_MODULE wakeup_state
 #include <boost/test/unit_test.hpp>
 
+#include <pawl/detail/service/runner_pool.hpp>
 #include <pawl/detail/service/wakeup_state.hpp>
 
 namespace {
