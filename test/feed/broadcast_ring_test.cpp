@@ -1300,7 +1300,7 @@ BOOST_AUTO_TEST_CASE(the_invariant_names_what_is_damaged) {
         try {
             pawl_test::check_invariant(ring);
         } catch (const std::logic_error& e) {
-            BOOST_TEST(e.what() == "pawl: broadcast_ring: violated invariant: " + text);
+            BOOST_TEST(std::string(e.what()).starts_with("pawl: broadcast_ring: " + text + ": "));
             return;
         }
         BOOST_TEST(text == "nothing");
