@@ -305,7 +305,7 @@ def last_look(dispatcher, expiry):
     floating = innermost(expiry).type.strip_typedefs().code == gdb.TYPE_CODE_FLT
     duration = expiry.type.strip_typedefs().template_argument(1)
     unit = Fraction(1, 10**9) if floating else units_of(duration)  # as in time::tick_scale
-    position = position_of(member(dispatcher, "shard_.files_.backend_"))
+    position = position_of(member(dispatcher, "shard_.roster_.files_.backend_"))
     since_epoch = position - number(dispatcher, "scale_.epoch_")
     return since_epoch * number(dispatcher, "scale_.units_.divisor_") * unit
 
@@ -534,12 +534,12 @@ class Shard(Printer):
     """detail::shard"""
 
     def text(self):
-        live = number(self.value, "waits_.live_")
-        return f"{counted(live, 'wait')}, {number_in(self.value, 'waits_.armed_')} armed"
+        live = number(self.value, "roster_.ledger_.live_")
+        return f"{counted(live, 'wait')}, {number_in(self.value, 'roster_.ledger_.armed_')} armed"
 
     def parts(self):
-        yield "timers", member(self.value, "files_.backend_")
-        yield "due", member(self.value, "waits_.due_")
+        yield "timers", member(self.value, "roster_.files_.backend_")
+        yield "due", member(self.value, "roster_.ledger_.due_")
 
 
 class ShardOf(gdb.Function):
