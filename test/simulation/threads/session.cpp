@@ -114,8 +114,7 @@ private:
         company c;
         c.hastens = expires_all_ || last_ == ending::expire_all;
         c.abandoned = last_ == ending::abandon;
-        c.delivers =
-            c.abandoned && arenas_.front()->options.on_shutdown == pawl::shutdown_policy::deliver;
+        c.delivers = delivers();
         c.then = [this](random_source& random) { return next_step(random); };
         c.bound = [this](random_source& random) { return bound_to(random); };
         c.duration = [this](random_source& random) { return duration(random, sort::steady); };
@@ -141,13 +140,20 @@ private:
             feeds_.emplace(random_, c, arenas_);
     }
 
+    /// Shutdown ends operations, whose handlers are told.
+    [[nodiscard]] bool delivers() const {
+        return last_ == ending::abandon &&
+               arenas_.front()->options.on_shutdown == pawl::shutdown_policy::deliver;
+    }
+
     void describe() const {
         static constexpr std::array ends{"expiry", "cancel", "destroy", "expire_all", "abandon"};
         about = std::string("ends with ") + ends[static_cast<std::size_t>(last_)] +
                 (limits_ ? ", limits" : "") + (intervals_ ? ", intervals" : "") +
                 (streams_ ? ", streams" : "") + (groups_ ? ", groups" : "") +
                 (queues_ ? ", queues" : "") + (feeds_ ? ", feeds" : "") +
-                (expires_all_ ? ", expire_all" : "") + (stops_ ? ", stop" : "") + ", types";
+                (expires_all_ ? ", expire_all" : "") + (stops_ ? ", stop" : "") +
+                (delivers() ? ", deliver" : "") + ", types";
         for (const sort s : types_)
             about += std::string(" ") + names[static_cast<std::size_t>(s)];
         for (const auto& a : arenas_) {
