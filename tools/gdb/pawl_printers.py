@@ -283,7 +283,7 @@ def name_of(handle):
     dispatcher = dispatcher_of(handle)
     if dispatcher is None:
         return ""
-    observer = member(dispatcher, "shard_.observer_")
+    observer = member(dispatcher, "shard_.roster_.observers_.observer_")
     if not int(observer):
         return ""
     probe = observer.cast(observer.dynamic_type).dereference()
