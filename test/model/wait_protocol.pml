@@ -596,7 +596,7 @@ proctype runs_context() {
     bool chain[WAITS];
 
     do
-    :: atomic { !stopping && armed_count > 0 -> shard_collect(claimed, count) }  /* timer_service::wake */
+    :: atomic { !stopping && armed_count > 0 -> shard_collect(claimed, count) }  /* wakeup::wake */
         tell(count);
         if
         :: claimed -> goto turn

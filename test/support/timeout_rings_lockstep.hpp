@@ -315,10 +315,11 @@ private:
         return result.more;
     }
 
+    /// Also a ring that has room again: others free slots while a thread allocates.
     void grow(unsigned ring) {
         const timer_node fresh{};
         const timeout_rings::deadline where{tick{}, ring};
-        if (rings_.has_room(fresh, where))
+        if (rings_.has_room(fresh, where) && queues_[ring].capacity >= 64)
             return;
         trace("grow", ring);
         timeout_rings::room_part part(rings_.next_room_part(where));

@@ -3,7 +3,7 @@
 #:                                  failure is shrunk and printed as a C++ program; --seeds N, --seed S; ./dev simulate -h
 #:                                  threads: the same operations from several threads, then a check of what must hold in any
 #:                                  order; --seconds N; ./dev simulate threads -h
-#:                                  P: as for test, optimised (default); C: as for test
+#:                                  P: as for test, optimised (default); C: g++ (default), clang++-19, ...
 
 program=simulation preset=optimised compiler=g++
 if [[ ${1-} == threads ]]; then

@@ -29,6 +29,8 @@
 ///     look_again  set       hurries  as for an earlier deadline         a start, after a clock leapt
 ///     hurry   off           set      the Asio timer is set, due now     wakeup::kick()
 ///     hurry   set           hurries  the Asio timer is cancelled        kick(), wakeup::rest()
+///     linger  off           set      the Asio timer is set, due in a    wakeup::unit_ends()
+///                                    moment
 ///     wake    set, hurries  off      on_wake() looks at the shards      the Asio handler
 ///
 ///   Any other event changes nothing. Neither does an arm() that comes too late, when no shard is

@@ -62,7 +62,7 @@ struct [[nodiscard]] commitment {
         nothing,
         end_errand, ///< call shard::end_errand(): until then the context must not end
         rest,       ///< the shard is quiet: call wakeup::rest(false), then shard::end_errand()
-        give_back,  ///< the same in a unit, and the context counts work for it: wakeup::rest(true)
+        give_back,  ///< the same, and the context counts work for it: call wakeup::rest(true) only
         unpin,      ///< the driver is set, or cannot be: call shard::unpin()
         destroy,    ///< the last user has left: delete the shard
     };

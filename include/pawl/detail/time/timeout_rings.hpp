@@ -220,8 +220,11 @@ public:
     /// Takes the part over, unless another one was added since its size was read.
     void add_room(const deadline& where, room_part& part) noexcept {
         ring& r = rings_[where.ring];
-        if (part.capacity() > r.capacity())
-            r.parts.push_back(std::move(part));
+        if (part.capacity() <= r.capacity())
+            return;
+        r.parts.push_back(std::move(part));
+        if (r.parts[r.front].empty()) // all slots were freed while the part was allocated
+            ++r.front;
     }
 
 private:
@@ -277,7 +280,7 @@ private:
         [[nodiscard]] timer_node* pop() noexcept {
             timer_node* const node = parts[front].front();
             parts[front].pop_front();
-            if (parts[front].empty() && front + 1 != parts.size())
+            while (parts[front].empty() && front + 1 != parts.size())
                 ++front;
             if (++first == next)
                 periods.clear();
