@@ -41,7 +41,7 @@ if [[ $preset == release ]]; then
     options=(-D PAWL_BUILD_BENCH="$([[ -n $quick ]] && echo OFF || echo ON)")
 fi
 [[ -n $quick || $preset == *san* ]] || need spin:spin
-[[ -z $quick ]] || syntax_trees
+[[ -z $quick ]] || syntax_trees || printf 'dev: without that parser, from PyPI, mutants_generated is skipped\n' >&2
 
 # wanted: the targets that --only names, among those of the folder.
 wanted() { cmake --build "$dir" --target help | sed -n 's/^\([a-z0-9_]*\): phony$/\1/p' | grep -E -- "$only" | grep -v _together_; }

@@ -170,9 +170,8 @@ compiler_start() { [[ ${1##*/} =~ ^(g|clang)\+\+ ]] || misused "neither g++ nor 
 
 # syntax_trees: installs the parser that tools/mutate_generate.py uses into build/syntax_trees, from PyPI.
 syntax_trees() {
-    need python3:python3 python3-venv
     [[ -e build/syntax_trees/done ]] && return
-    python3 -m venv build/syntax_trees
-    build/syntax_trees/bin/pip -q --disable-pip-version-check install tree-sitter==0.26.1 tree-sitter-cpp==0.23.4
-    touch build/syntax_trees/done
+    need python3:python3 python3-venv && python3 -m venv build/syntax_trees &&
+        build/syntax_trees/bin/pip -q --disable-pip-version-check install tree-sitter==0.26.1 tree-sitter-cpp==0.23.4 &&
+        touch build/syntax_trees/done
 }

@@ -145,16 +145,20 @@ public:
         }
         if (started.todo.empty()) [[likely]]
             return;
-        carry_out(started.todo, [&] {
-            // Without a wake-up the wait must not stay. If another thread has taken it in the
-            // meantime, all is well. The timer still exists: only the first arming by this service
-            // can run out of memory, and no wait completes before that.
-            const bool withdrawn =
-                carry_out(shard_.template withdraw<parting::nothing>(&timer, op));
-            if (withdrawn)
+        bool withdrawn = false;
+        try {
+            carry_out(started.todo, [&] {
+                // Without a wake-up the wait must not stay. If another thread has taken it in the
+                // meantime, all is well. The timer still exists: only the first arming by this
+                // service can run out of memory, and no wait completes before that.
+                withdrawn = carry_out(shard_.template withdraw<parting::nothing>(&timer, op));
+                return withdrawn;
+            });
+        } catch (...) {
+            if (withdrawn) // not while pinned: the handler may own the context, which waits for pins
                 op.destroy();
-            return withdrawn;
-        });
+            throw;
+        }
     }
 
     /// Ends a held wait, and what leaves the shard with it.
@@ -255,13 +259,14 @@ public:
 
     void abandon(wait_operation& op) noexcept override {
         auto [parked, todo] = shard_.park(op, timer_event_kind::shut_down);
-        if (!parked) {
-            if (delivers_.load(std::memory_order_relaxed)) // see shutdown()
-                op.complete();
-            else
-                op.destroy();
-        }
-        carry_out(todo);
+        const bool deliver = delivers_.load(std::memory_order_relaxed); // see shutdown()
+        carry_out(todo); // first: the handler may own the context, which waits for errands to end
+        if (parked)
+            return;
+        if (deliver)
+            op.complete();
+        else
+            op.destroy();
     }
 
     void cancel(slot_link& link) override { carry_out(shard_.cancel(link)); }

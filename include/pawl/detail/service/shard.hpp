@@ -629,14 +629,12 @@ private:
     }
     template <cause Why>
     PAWL_DETAIL_NOINLINE void settle_now(commitment& out) noexcept {
+        if (closed()) [[unlikely]]
+            return;
         if (Why == cause::queued)
             runners_.claim_if_held(waits().due(), out.runners);
-        if (observers().needed()) [[unlikely]] {
-            if (closed())
-                return;
-            if (observers().must_tell()) // units that are set aside come too late
-                runners_.claim(0, true, out.runners);
-        }
+        if (observers().must_tell()) [[unlikely]] // units that are set aside come too late
+            runners_.claim(0, true, out.runners);
         runners_.claim(waits().due(), backlog_, out.runners);
         if (wakeup_.settle(active(), out)) [[unlikely]]
             runners_.claim_one_more(out.runners);
