@@ -40,7 +40,7 @@ if [[ $preset == release ]]; then
     [[ -n $only$slow ]] || quick=1
     options=(-D PAWL_BUILD_BENCH="$([[ -n $quick ]] && echo OFF || echo ON)")
 fi
-[[ -n $quick || $preset == *san* ]] || need spin:spin
+[[ -n $quick || $preset == *san* ]] || need spin:spin cc:gcc
 [[ -z $quick ]] || syntax_trees || printf 'dev: without that parser, from PyPI, mutants_generated is skipped\n' >&2
 
 # wanted: the targets that --only names, among those of the folder.
