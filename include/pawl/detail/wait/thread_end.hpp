@@ -64,9 +64,9 @@ private:
         }
     };
 
-    // Made before main(): what a function makes static, as Asio its system_context, is destroyed
-    // earlier, and the threads that end with it have their caches emptied.
-    static inline const key_owner owner_;
+    // Made first, and thus destroyed last: Asio's system_context, which it makes before main(), too,
+    // is destroyed earlier, and the threads that end with it have their caches emptied.
+    [[gnu::init_priority(101)]] static inline const key_owner owner_;
 #else
     struct at_thread_end {
         void touch() const noexcept {}
