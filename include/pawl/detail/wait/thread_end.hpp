@@ -66,7 +66,7 @@ private:
 
     // Made first, and thus destroyed last: Asio's system_context, which it makes before main(), too,
     // is destroyed earlier, and the threads that end with it have their caches emptied.
-    [[gnu::init_priority(101)]] static inline const key_owner owner_;
+    [[gnu::init_priority(1000)]] static inline const key_owner owner_;
 #else
     struct at_thread_end {
         void touch() const noexcept {}
