@@ -504,8 +504,7 @@ private:
     /// @param no_memory called if the driver cannot be set; returns whether to rethrow.
     template <class NoMemory>
     PAWL_DETAIL_NOINLINE void carry_out(const commitment& todo, const NoMemory& no_memory) {
-        if (todo.runners)
-            enqueue(todo.runners);
+        enqueue(todo.runners);
         try {
             if (todo.arm)
                 wakeup_.arm(todo.wake);
@@ -540,13 +539,12 @@ private:
         }
     }
 
-    /// @param list not empty: the wakeup lives, since the shard is not closed.
     PAWL_DETAIL_NOINLINE void enqueue(runner_token* list) {
-        const native_context* const native = wakeup_.native();
         while (list) {
             // The unit may run before enqueue() returns.
             runner_token& token = *std::exchange(list, list->next);
-            if (native) {
+            // Not before the loop: a closed shard has no runners, and its wakeup may be gone.
+            if (const native_context* const native = wakeup_.native()) {
                 native->enqueue(context_, token);
             } else {
                 shard_.unclaim(token);
