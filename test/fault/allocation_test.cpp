@@ -13,6 +13,7 @@
 
 #include "fault/live_blocks.hpp"
 #include "service/counted_new.hpp"
+#include "support/meeting.hpp"
 #include "support/typed_cases.hpp"
 
 #include <boost/asio/bind_executor.hpp>
@@ -29,6 +30,7 @@
 #include <new>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace fault {
@@ -100,6 +102,33 @@ PAWL_TYPED_CASE(C26_the_first_wait_starts_or_leaves_the_timer_as_it_was, Timer, 
             BOOST_TEST(t.told.size() == (succeeded ? 2u : 1u));
             BOOST_TEST(!t.told.back());
         });
+}
+
+// It waited for the call that destroyed it: other threads must find their context until the driver is set.
+BOOST_AUTO_TEST_CASE(C26_a_handler_that_owns_its_context_goes_with_it_if_its_wait_does_not_start) {
+    pawl_test::latch end(1);
+    std::thread beside([&end] { end.wait(); }); // with a single thread nothing is awaited
+    int refused = 0;
+    for (const long n : {1000L, 0L, 1L, 2L, 3L}) { // the first one leaves a block for the others
+        auto context = std::make_shared<asio::io_context>();
+        const std::weak_ptr<asio::io_context> there = context;
+        pawl::steady_timer timer(*context, 1h);
+        counted_new::fuse = n;
+        try {
+            timer.async_wait([owner = std::move(context)](error_code) {});
+        } catch (const std::bad_alloc&) {
+            ++refused;
+        }
+        counted_new::fuse = counted_new::never;
+        if (const auto started = there.lock()) {
+            BOOST_TEST(timer.cancel() == 1u);
+            started->run();
+        }
+        BOOST_TEST(there.expired());
+    }
+    BOOST_TEST(refused >= 2); // one for the wheel, one for Asio's timer
+    end.count_down();
+    beside.join();
 }
 
 BOOST_AUTO_TEST_CASE(C26_a_wait_on_a_strand_starts_or_leaves_the_timer_as_it_was) {

@@ -9,6 +9,7 @@
 
 #include "../support/archetypes.hpp"
 #include "../support/io_uring.hpp"
+#include "../support/meeting.hpp"
 #include "../support/system_timer.hpp"
 #include "watch_support.hpp"
 
@@ -766,6 +767,34 @@ BOOST_AUTO_TEST_CASE(a_deferred_read_of_a_reader_that_has_gone_is_aborted) {
     BOOST_TEST(read.pending());
     w.context.run_for(patience);
     BOOST_TEST(read.aborted());
+}
+
+// It waited for itself: its end is an event, for which a unit has to be queued on the context that goes with it.
+BOOST_AUTO_TEST_CASE(P10_a_handler_that_goes_with_its_executor_may_own_a_context_that_is_watched) {
+    pawl_test::latch end(1);
+    std::thread beside([&end] { end.wait(); }); // with a single thread nothing is awaited
+    asio::io_context mine;
+    std::optional<asio::io_context> other(std::in_place);
+    auto context = std::make_shared<asio::io_context>();
+    const std::weak_ptr<asio::io_context> there = context;
+    pawl::steady_timer timer(*context, 0s);
+    timer.async_wait(asio::bind_executor(*other, [context](error_code) {}));
+    context->run(); // hands the wait over
+    event_feed::reader reader = event_feed(*context).join(mine.get_executor());
+    a_read read;
+    read.start(reader);
+    mine.poll();
+    BOOST_TEST(read.pending());
+    context.reset();
+    BOOST_TEST(!there.expired());
+
+    other.reset();
+
+    BOOST_TEST(there.expired());
+    mine.run_for(patience);
+    BOOST_TEST(read.kinds() == kinds{kind::shut_down}, per_element());
+    end.count_down();
+    beside.join();
 }
 
 BOOST_AUTO_TEST_CASE(a_reader_in_another_context_is_told_that_the_first_is_gone) {
