@@ -1,4 +1,4 @@
-// expect: pawl: before Boost 1.82, redirect_error needs another token than deferred
+// expect: pawl: before Boost 1.82, redirect_error, bind_allocator and bind_cancellation_slot need another token
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 

@@ -63,6 +63,22 @@ template <class Adapter>
         return a.get();
 }
 
+/// Before Boost 1.82, some adapters need a return_type of the token's async_result.
+template <class Token, class Adapt>
+[[nodiscard]] constexpr auto adapt_unless_deferred(Token&& token, Adapt adapt) {
+#if BOOST_VERSION < 108200
+    constexpr bool is_deferred = std::is_same_v<Token, boost::asio::deferred_t>;
+    static_assert(!is_deferred,
+                  "pawl: before Boost 1.82, redirect_error, bind_allocator and "
+                  "bind_cancellation_slot need another token than deferred, such as in "
+                  "redirect_error(timeout(5s, use_awaitable), ec)");
+    if constexpr (is_deferred)
+        return std::move(token);
+    else
+#endif
+        return adapt(std::move(token));
+}
+
 /// Puts an adapter around another token.
 template <class T, class Token>
 [[nodiscard]] constexpr auto adapt_as(boost::asio::as_tuple_t<T>&, Token&& token) {
@@ -70,15 +86,9 @@ template <class T, class Token>
 }
 template <class T, class Token>
 [[nodiscard]] constexpr auto adapt_as(boost::asio::redirect_error_t<T>& a, Token&& token) {
-#if BOOST_VERSION < 108200
-    constexpr bool is_deferred = std::is_same_v<Token, boost::asio::deferred_t>;
-    static_assert(!is_deferred, "pawl: before Boost 1.82, redirect_error needs another token than "
-                                "deferred: redirect_error(timeout(5s, use_awaitable), ec)");
-    if constexpr (is_deferred)
-        return std::move(token);
-    else
-#endif
-        return boost::asio::redirect_error_t<Token>(std::move(token), a.ec_);
+    return adapt_unless_deferred(std::move(token), [&a](Token&& t) {
+        return boost::asio::redirect_error_t<Token>(std::move(t), a.ec_);
+    });
 }
 template <template <class...> class Adapter, class T, class... Values, class Token>
     requires requires(Adapter<T, Values...>& a) { a.values_; }
@@ -94,11 +104,15 @@ template <class T, class Executor, class Token>
 }
 template <class T, class Allocator, class Token>
 [[nodiscard]] auto adapt_as(boost::asio::allocator_binder<T, Allocator>& a, Token&& token) {
-    return boost::asio::bind_allocator(a.get_allocator(), std::move(token));
+    return adapt_unless_deferred(std::move(token), [&a](Token&& t) {
+        return boost::asio::bind_allocator(a.get_allocator(), std::move(t));
+    });
 }
 template <class T, class Slot, class Token>
 [[nodiscard]] auto adapt_as(boost::asio::cancellation_slot_binder<T, Slot>& a, Token&& token) {
-    return boost::asio::bind_cancellation_slot(a.get_cancellation_slot(), std::move(token));
+    return adapt_unless_deferred(std::move(token), [&a](Token&& t) {
+        return boost::asio::bind_cancellation_slot(a.get_cancellation_slot(), std::move(t));
+    });
 }
 
 /// The limit in a token, with the adapters around it moved inside.
