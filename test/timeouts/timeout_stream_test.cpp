@@ -626,6 +626,18 @@ BOOST_AUTO_TEST_CASE(an_idle_limit_that_is_changed_counts_from_the_last_byte) {
     BOOST_TEST(c.stream.socket().is_open());
     pass(1ns);
     BOOST_TEST(!c.stream.socket().is_open());
+
+    connection later(context); // without a limit no byte is noted
+    later.feed(1);
+    outcome read;
+    later.read(read.record());
+    run_until_over(context, read);
+    pass(8s);
+    later.stream.set_limits({.idle = 10s});
+    pass(10s - 1ns);
+    BOOST_TEST(later.stream.socket().is_open());
+    pass(1ns);
+    BOOST_TEST(!later.stream.socket().is_open());
 }
 
 /// The meaning of a stream's limits, without a timer: all of them are checked after each step.

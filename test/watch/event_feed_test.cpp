@@ -774,7 +774,9 @@ BOOST_AUTO_TEST_CASE(a_slow_reader_is_told_how_many_it_missed) {
         timer.async_wait(ignore);
         timer.cancel();
     }
-    const seen s = read_all(slow);
+    auto moved = feed.join();
+    moved = std::move(slow);
+    const seen s = read_all(moved);
     BOOST_TEST(s.missed + s.all.size() == 2000U);
     BOOST_TEST(s.missed + s.all.size() == feed.published());
     BOOST_TEST(s.all.size() <= 128U); // the ring, and unpublished events
