@@ -161,8 +161,14 @@ def what_is_missing_is_named(dev: Copy) -> None:
     tools.mkdir()
     for name in "bash", "env", "dirname", "readlink", "cat":
         (tools / name).symlink_to(shutil.which(name))
-    status, said = dev.run("dev", "top", "--once", PATH=str(tools))
-    expect("top names python3", status != 0 and "Debian names): python3" in said, said)
+    for command, package in (
+        ("top --once", "python3"), ("demo", "wrk"), ("test", "cmake"), ("headers", "ninja-build"), ("page", "chromium"),
+        ("fuzz", "clang"), ("simulate", "cmake"), ("mutate", "python3"), ("bench", "cmake"), ("install", "cmake"),
+        ("package", "pipx"), ("format", "clang-format-16"),
+    ):
+        status, said = dev.run("dev", *command.split(), PATH=str(tools))
+        named = " ".join(re.findall(r"Debian names\): (.*)", said)).split()
+        expect(f"{command} names {package}", status != 0 and any(package in name for name in named), said)
 
 
 def a_seed_gives_the_same_run(dev: Copy) -> None:
