@@ -338,6 +338,8 @@ class Names(MigrateTest):
                     )
                     self.becomes(INCLUDE + text.format(f"lib::{names}n"), MIGRATED + text.format("pawl"))
 
+        self.stays("namespace w::inline v1::x { namespace n = boost::asio; }\nw::n::steady_timer* t;\n")
+
     def test_a_name_from_the_global_namespace_is_looked_up_there(self) -> None:
         self.becomes(
             INCLUDE + "template <class T> ::boost::asio::steady_timer* f(T);\n::net::steady_timer* t;\n",
@@ -716,6 +718,7 @@ class LentTimers(MigrateTest):
             "pawl::timeout(t); t.cancel();",
             "pawl::timeout(t, 5s); t.rearm_after(1s); u.cancel();",
             "pawl::timeout(t(), 5s); t.cancel();",
+            "pawl::timeout(t, 5s); f(t, cancel);",
             "pawl::timeout; t, t.cancel();",
             "pawl::cancel_after(t, 5s); t.cancel();",
             "timeout(t, 5s); t.cancel();",
