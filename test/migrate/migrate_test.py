@@ -874,6 +874,9 @@ class Includes(MigrateTest):
         self.becomes(text.format("", "net"), text.format("  " + MIGRATED, "pawl"))
         text = "#ifdef A\n#include <a.hpp>\n{}#if B\n{}::steady_timer* t;\n#endif\n{}::steady_timer* u;\n#endif\n"
         self.becomes(text.format("", "net", "net"), text.format(MIGRATED, "pawl", "pawl"))
+        # One that is always compiled does, too.
+        text = "#include <a.hpp>\n{}#if X\n#include <b.hpp>\n{}::steady_timer* t;\n#endif\n"
+        self.becomes(text.format("", "net"), text.format(MIGRATED, "pawl"))
 
     def test_an_include_within_an_if_that_is_replaced_is_not_enough_outside(self) -> None:
         text = "#include <boost/asio.hpp>\n{}#if X\n#include <{}/steady_timer.hpp>\n#endif\n{}::steady_timer* t;\n"
