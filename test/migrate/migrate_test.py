@@ -312,6 +312,8 @@ class Names(MigrateTest):
     def test_a_type_that_is_made_of_the_name_does_not_hide_it(self) -> None:
         text = "using timer = {0}::steady_timer;\nusing namespace boost::asio;\n{1}steady_timer* t;\n"
         self.becomes(INCLUDE + text.format("net", ""), MIGRATED + text.format("pawl", "pawl::"))
+        text = "using namespace boost::asio;\nclass {0}basic_waitable_timer<C>* t;\n{0}basic_waitable_timer<C>* u;\n"
+        self.becomes(INCLUDE + text.format(""), MIGRATED + text.format("pawl::"))
 
     def test_members_of_types_and_names_of_other_libraries_of_boost_stay(self) -> None:
         self.stays(
@@ -880,7 +882,8 @@ class Includes(MigrateTest):
 
     def test_an_include_within_an_if_that_is_replaced_is_not_enough_outside(self) -> None:
         text = "#include <boost/asio.hpp>\n{}#if X\n#include <{}/steady_timer.hpp>\n#endif\n{}::steady_timer* t;\n"
-        self.becomes(text.format("", "boost/asio", "net"), text.format(MIGRATED, "pawl", "pawl"))
+        for header in ("boost/asio", "pawl"):
+            self.becomes(text.format("", header, "net"), text.format(MIGRATED, "pawl", "pawl"))
 
     def test_an_include_stays_within_the_if_that_selects_boost_asio(self) -> None:
         text = (
@@ -894,6 +897,7 @@ class Includes(MigrateTest):
         use = "net::steady_timer* t;\n"
         for text, line in (
             ("#if X\n#include <a.hpp>\n#endif\n" + use, 4),
+            ("#if X\n#include <asio/io_context.hpp>\n#endif\n" + use, 4),
             ("#if X\n#include <a.hpp>\n#else\n" + use + "#endif\n", 4),
             ("#if X\n#include <a.hpp>\n#elif Y\n" + use + "#endif\n", 4),
             ("#if X\n#if Y\n#else\n#include <a.hpp>\n#endif\n#endif\n#if !Y\n" + use + "#endif\n", 8),
