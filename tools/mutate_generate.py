@@ -225,6 +225,8 @@ class Maker:
         if kind == "call_expression":
             if self.called(node) == "PAWL_ASSERT":
                 return self.within("a check", node.children)
+            if re.split(r"::|\.|->", self.called(node))[-1] in HINTS:
+                return self.within("a hint", node.children)
             self.swaps(node)
         elif kind in ("if_statement", "while_statement", "do_statement", "for_statement", "conditional_expression"):
             return self.conditional(node)
