@@ -213,6 +213,20 @@ PAWL_TYPED_CASE(a_runner_that_is_not_queued_is_overtaken_by_none, Backend, backe
     BOOST_CHECK_EQUAL(b.run_unit(), 1u);
 }
 
+// Otherwise the units that it queues would come after its handler.
+BOOST_AUTO_TEST_CASE(
+    a_wake_up_in_a_context_that_handlers_may_run_is_a_runner_for_a_lone_wait_only) {
+    pawl::detail::runner_pool pool(1, nullptr);
+    BOOST_CHECK(!pool.claim_lone(2, false));
+    BOOST_CHECK(!pool.claim_lone(0, false));
+    BOOST_CHECK(pool.claim_lone(1, false));
+    BOOST_CHECK(!pool.claim_lone(2, false)); // a unit can be queued for the second
+    pool.retire(nullptr);
+    BOOST_CHECK(pool.claim_lone(0, true)); // an expiry goes on
+    pool.retire(nullptr);
+    BOOST_CHECK_EQUAL(pool.count(), 0u);
+}
+
 // When the second segment is filled, only one entry is left in the first.
 PAWL_TYPED_CASE(there_is_room_for_each_wait_when_a_part_of_the_due_queue_is_used_up, Backend,
                 backends) {
