@@ -96,6 +96,32 @@ BOOST_AUTO_TEST_CASE(P9_the_end_of_a_context_gives_back_what_was_counted) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(P10_a_context_and_its_thread_leave_no_memory_behind) {
+    for (const auto delay : {0h, 1h}) {
+        for (const bool timer_first : {true, false}) {
+            const auto use = [&] {
+                std::thread([&] { // what it has cached ends with it
+                    std::optional<asio::io_context> context(std::in_place);
+                    std::optional<pawl::steady_timer> timer(std::in_place, *context, delay);
+                    outcome o;
+                    timer->async_wait(record(o));
+                    poll(*context);
+                    if (timer_first)
+                        timer.reset();
+                    context.reset();
+                })
+                    .join();
+            };
+            use();
+            const std::size_t before = counted_new::live;
+
+            use();
+
+            BOOST_CHECK_EQUAL(counted_new::live, before);
+        }
+    }
+}
+
 // ---- expire_all ---------------------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_SUITE(expire_all)
