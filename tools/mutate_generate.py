@@ -293,6 +293,8 @@ class Maker:
             self.within("evaluated by the compiler", body)
         elif name == "invariant":
             self.within("a check", body)
+        elif name in HINTS:
+            self.within("a hint", body)
         else:
             if re.search(r"\)[^()]*\bnoexcept\b(?!\s*\()", text) and re.search(r"\bvoid\s+\w+\s*\(", text):
                 self.early_returns(body)
