@@ -635,6 +635,37 @@ BOOST_AUTO_TEST_CASE(P8_a_wait_makes_one_allocation_and_it_is_through_its_own_al
     BOOST_CHECK_EQUAL(memory.live(), 0u);
 }
 
+// A wait keeps an executor only if its handler must be handed over to it.
+BOOST_AUTO_TEST_CASE(P8_a_wait_takes_less_memory_on_the_executor_of_its_own_context) {
+    asio::io_context context;
+    asio::io_context other;
+    allocation_log memory;
+    const auto bytes = [&](const asio::any_io_executor& ex, const auto&... of_handler) {
+        manual_timer timer(ex, 1h);
+        outcome o;
+        auto handler = asio::bind_allocator(counting_allocator<void>(memory), record(o));
+        const std::size_t before = counted_new::asked;
+        if constexpr (sizeof...(of_handler) == 0)
+            timer.async_wait(std::move(handler));
+        else
+            timer.async_wait(asio::bind_executor(of_handler..., std::move(handler)));
+        const std::size_t asked = counted_new::asked - before;
+        timer.cancel();
+        poll(context);
+        poll(other);
+        BOOST_CHECK(o.aborted());
+        return asked;
+    };
+    const auto own = context.get_executor();
+    const auto foreign = other.get_executor();
+    const auto strand = asio::make_strand(context);
+    (void)bytes(own); // makes room in the shard
+
+    BOOST_CHECK_LT(bytes(own), bytes(strand));
+    BOOST_CHECK_LT(bytes(own, own), bytes(own, foreign));
+    BOOST_CHECK_LT(bytes(own, foreign), bytes(strand, foreign));
+}
+
 BOOST_AUTO_TEST_CASE(P8_inside_the_context_a_wait_reuses_the_block_of_the_one_before) {
     asio::io_context context;
     pawl::steady_timer timer(context);
