@@ -79,13 +79,13 @@ BOOST_AUTO_TEST_CASE(P9_the_end_of_a_context_gives_back_what_was_counted) {
         timer.async_wait(record(o));
         if (!set)
             run_to_end(*context);
-        last.at_shutdown = [&] {
-            auto executor = context->get_executor();
-            context->restart();
+        last.at_shutdown = [set, &over, &ends = *context] { // the optional is empty by then
+            const auto executor = ends.get_executor();
+            ends.restart();
             if (!set)
                 executor.on_work_started();
             executor.on_work_finished();
-            over = context->stopped();
+            over = ends.stopped();
             if (set)
                 executor.on_work_started();
         };
