@@ -225,6 +225,8 @@ class Maker:
         if kind == "call_expression":
             if self.called(node) == "PAWL_ASSERT":
                 return self.within("a check", node.children)
+            if re.split(r"::|\.|->", self.called(node))[-1] in HINTS:
+                return self.within("a hint", node.children)
             self.swaps(node)
         elif kind in ("if_statement", "while_statement", "do_statement", "for_statement", "conditional_expression"):
             return self.conditional(node)
@@ -291,6 +293,8 @@ class Maker:
             self.within("evaluated by the compiler", body)
         elif name == "invariant":
             self.within("a check", body)
+        elif name in HINTS:
+            self.within("a hint", body)
         else:
             if re.search(r"\)[^()]*\bnoexcept\b(?!\s*\()", text) and re.search(r"\bvoid\s+\w+\s*\(", text):
                 self.early_returns(body)

@@ -40,13 +40,11 @@ public:
     }
     /// The exclusive upper bound of bucket `i`; max() for the last bucket.
     [[nodiscard]] static constexpr std::chrono::nanoseconds end_of(std::size_t i) noexcept {
-        if (i == 0)
-            return std::chrono::nanoseconds(std::int64_t{1} << least_power);
         if (i >= size - 1)
             return std::chrono::nanoseconds::max();
-        const auto power = least_power + (i - 1) / 4;
-        return std::chrono::nanoseconds(static_cast<std::int64_t>(4 + (i - 1) % 4 + 1)
-                                        << (power - 2));
+        // As if bucket 0 were the last quarter before 2^least_power.
+        return std::chrono::nanoseconds(static_cast<std::int64_t>(5 + (i + 3) % 4)
+                                        << (least_power - 3 + (i + 3) / 4));
     }
 
     /// Adds one duration.

@@ -16,7 +16,11 @@
 #include <boost/test/unit_test.hpp>
 
 #include <chrono>
+#include <cstddef>
+#include <memory>
+#include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -78,6 +82,53 @@ BOOST_AUTO_TEST_CASE(expire_all_reaches_every_backend) {
     BOOST_TEST(pawl::expire_all(context) == 2U);
     context.run();
     BOOST_TEST(calls == 2);
+}
+
+/// Like a timer service, for the registry.
+struct listed final : pawl::detail::registered_service {
+    std::size_t expire_all(const error_code&, pawl::detail::wait_ending) override { return 0; }
+    std::size_t clock_moved() override { return 0; }
+#ifdef PAWL_VIRTUAL_TIME
+    void time_goes_on() override {}
+#endif
+    void watch(const std::shared_ptr<pawl::detail::context_watcher>&) override {}
+    description describe() const noexcept override { return {"", "", 0}; }
+    std::vector<pawl::detail::observed_shard*> observed_shards() const override { return {}; }
+    const void* clock() const noexcept override { return this; }
+};
+
+// Asio may make two at once, and destroys one of them, which was never added.
+BOOST_AUTO_TEST_CASE(a_service_that_is_gone_is_not_reached_and_all_others_are) {
+    asio::io_context context;
+    auto& registry = asio::use_service<pawl::detail::service_registry>(context);
+    listed first, second, third, never_added;
+    const auto reached = [&] {
+        std::vector<pawl::detail::registered_service*> all;
+        registry.for_each([&](pawl::detail::registered_service& s) { all.push_back(&s); });
+        return all;
+    };
+    using these = std::vector<pawl::detail::registered_service*>;
+    for (listed* s : {&first, &second, &third, &second}) // once is enough
+        registry.add(*s);
+
+    BOOST_CHECK((reached() == these{&third, &second, &first}));
+    registry.remove(never_added);
+    BOOST_CHECK((reached() == these{&third, &second, &first}));
+    registry.remove(second);
+    BOOST_CHECK((reached() == these{&third, &first}));
+    registry.remove(first);
+    BOOST_CHECK((reached() == these{&third}));
+    registry.remove(third);
+    BOOST_CHECK(reached().empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_program_that_has_begun_with_virtual_time_gets_no_other_timers) {
+    const auto before = pawl::detail::time_of_program.exchange(
+        pawl::detail::time_kind::virtual_time); // as another translation unit does
+    asio::io_context context;
+    BOOST_CHECK_THROW(pawl::steady_timer{context}, std::logic_error);
+    pawl::detail::time_of_program = before;
+    BOOST_CHECK_NO_THROW(pawl::steady_timer{context});
 }
 
 template <class Timer>

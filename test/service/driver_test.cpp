@@ -19,7 +19,9 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 namespace {
@@ -118,6 +120,16 @@ struct short_sleep {
     static test_clock::duration to_wait_duration(const test_clock::time_point& t) {
         return to_wait_duration(t - test_clock::now());
     }
+};
+
+/// Says what the test tells it to.
+struct noting_sleep {
+    static std::chrono::nanoseconds to_wait_duration(std::chrono::nanoseconds left) {
+        asked = left;
+        return say;
+    }
+    static inline std::optional<std::chrono::nanoseconds> asked;
+    static inline std::chrono::nanoseconds say{0};
 };
 
 } // namespace
@@ -283,6 +295,17 @@ BOOST_AUTO_TEST_CASE(rest_leaves_a_driver_that_is_off) {
     BOOST_CHECK_EQUAL(b.wakes(), 0);
 }
 
+BOOST_AUTO_TEST_CASE(rest_leaves_a_driver_that_has_woken) {
+    steady b;
+    b.driver.arm(tick{5}, std::chrono::steady_clock::now());
+    BOOST_CHECK_EQUAL(b.wakes(), 1);
+    b.target.busy = false;
+    b.driver.rest();
+    b.target.busy = true;
+    b.driver.arm(tick{6}, std::chrono::steady_clock::now());
+    BOOST_CHECK_EQUAL(b.wakes(), 1);
+}
+
 BOOST_AUTO_TEST_CASE(rest_leaves_a_wait_that_is_not_counted_and_has_it_relied_on_no_more) {
     test_clock::set(1000h);
     scripted b;
@@ -306,6 +329,38 @@ BOOST_AUTO_TEST_CASE(rest_ends_a_wait_that_looks_at_the_clock_often_unless_a_sha
     b.target.busy = false;
     b.driver.rest();
     BOOST_CHECK_EQUAL(b.wakes(), 1);
+}
+
+// ---- how long it sleeps -------------------------------------------------------------------------
+
+// Wait traits are asked for a time that is left, and only for that.
+BOOST_AUTO_TEST_CASE(the_driver_sleeps_as_long_as_the_traits_say_but_not_longer_than_it_may) {
+    const auto check = [](auto clock, auto longest) {
+        using tested = typename decltype(clock)::type;
+        using traits = pawl::detail::driver_wait_traits<tested, noting_sleep>;
+        using duration = typename traits::duration;
+        const auto sleep = [](duration left, std::chrono::nanoseconds say) {
+            noting_sleep::asked.reset();
+            noting_sleep::say = say;
+            return traits::to_wait_duration(left);
+        };
+        BOOST_CHECK(sleep(5ms, 3ms) == 3ms);
+        BOOST_CHECK(noting_sleep::asked == 5ms);
+        BOOST_CHECK(sleep(5ms, 0ms) == 0ms);
+        BOOST_CHECK(sleep(5ms, -3ms) == 0ms);
+        for (const auto more : {longest, longest + 1ns, std::chrono::nanoseconds::max()})
+            BOOST_CHECK(sleep(duration::max(), more) == longest);
+        BOOST_CHECK(noting_sleep::asked == tested::duration::max());
+        BOOST_CHECK(traits::look_seldom());
+        BOOST_CHECK(sleep(duration::max(), longest - 1ns) == longest - 1ns);
+        BOOST_CHECK(!traits::look_seldom());
+        for (const duration over : {duration(0), duration(-1), duration::min()}) {
+            BOOST_CHECK(sleep(over, 3ms) == 0ms);
+            BOOST_CHECK(!noting_sleep::asked);
+        }
+    };
+    check(std::type_identity<test_clock>(), std::chrono::nanoseconds(1h));
+    check(std::type_identity<pawl_test::scripted_clock<2>>(), std::chrono::nanoseconds(1s));
 }
 
 // ---- the context's count -----------------------------------------------------------------------

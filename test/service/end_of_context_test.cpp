@@ -56,6 +56,72 @@ void with_small_stack(std::function<void()> f) {
 
 } // namespace
 
+/// Shuts down after the services of timers, which are newer, and before that of Asio's units.
+class last_service final : public asio::execution_context::service {
+public:
+    static inline asio::execution_context::id id;
+    explicit last_service(asio::execution_context& context) : service(context) {}
+    std::function<void()> at_shutdown;
+
+private:
+    void shutdown() override { at_shutdown(); }
+};
+
+// Windows destroys what is queued until no work is counted. What is left here is Asio's wait for the
+// driver, if that is set.
+BOOST_AUTO_TEST_CASE(P9_the_end_of_a_context_gives_back_what_was_counted) {
+    for (const bool set : {true, false}) {
+        bool over = false;
+        std::optional<asio::io_context> context(std::in_place);
+        auto& last = asio::use_service<last_service>(*context);
+        pawl::steady_timer timer(*context, set ? 1h : 0h);
+        outcome o;
+        timer.async_wait(record(o));
+        if (!set)
+            run_to_end(*context);
+        last.at_shutdown = [set, &over, &ends = *context] { // the optional is empty by then
+            const auto executor = ends.get_executor();
+            ends.restart();
+            if (!set)
+                executor.on_work_started();
+            executor.on_work_finished();
+            over = ends.stopped();
+            if (set)
+                executor.on_work_started();
+        };
+
+        context.reset();
+
+        BOOST_CHECK(over);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(P10_a_context_and_its_thread_leave_no_memory_behind) {
+    for (const auto delay : {0h, 1h}) {
+        for (const bool timer_first : {true, false}) {
+            const auto use = [&] {
+                std::thread([&] { // what it has cached ends with it
+                    std::optional<asio::io_context> context(std::in_place);
+                    std::optional<pawl::steady_timer> timer(std::in_place, *context, delay);
+                    outcome o;
+                    timer->async_wait(record(o));
+                    poll(*context);
+                    if (timer_first)
+                        timer.reset();
+                    context.reset();
+                })
+                    .join();
+            };
+            use();
+            const std::size_t before = counted_new::live;
+
+            use();
+
+            BOOST_CHECK_EQUAL(counted_new::live, before);
+        }
+    }
+}
+
 // ---- expire_all ---------------------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_SUITE(expire_all)

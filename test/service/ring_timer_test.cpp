@@ -690,14 +690,66 @@ BOOST_AUTO_TEST_CASE(bad_options_are_refused_by_name) {
     refused(with({{.delay = 24h * 365 * 11}}), "rings.delays[].delay");
     refused(with({{.delay = 1s, .capacity = 0}}), "rings.delays[].capacity is 0");
     refused(with({{.delay = 1s}, {.delay = 2s}, {.delay = 1000ms}}), "has the delay 1 s twice");
+    refused(with({{.delay = std::chrono::years(10) + 1ns}}), "between 1 ns and 315569520 s");
+    refused(with({{.delay = 1s, .capacity = (1UL << 31) + 1}}), "between 1 and 2147483648");
+    refused(with(std::vector<pawl::ring_options::ring>(1001)), "between 0 and 1000");
     auto o = with({{.delay = 1s}});
     o.rings.marks = 0;
-    refused(o, "rings.marks is 0");
+    refused(o, "rings.marks is 0; it must be between 1 and 1024");
     o.rings.marks = 1025;
     refused(o, "rings.marks is 1025");
-    o = with({{.delay = 1s}}, static_cast<ring_overflow>(7));
-    refused(o, "rings.when_full");
+    for (const int outside : {-1, 4})
+        refused(with({{.delay = 1s}}, static_cast<ring_overflow>(outside)), "rings.when_full");
     pawl::make_timer_service<timer>(context, with({{.delay = 1s}})); // nothing was made before
+}
+
+BOOST_AUTO_TEST_CASE(the_ends_of_the_ranges_of_rings_are_accepted) {
+    pawl::options o = with({{1ns, 1}, {std::chrono::years(10), 1UL << 31}});
+    for (const unsigned marks : {1U, 1024U}) {
+        o.rings.marks = marks;
+        BOOST_CHECK_NO_THROW(pawl::detail::validated(o));
+    }
+    for (const auto w : {ring_overflow::grow, ring_overflow::flush_oldest}) {
+        o.rings.when_full = w;
+        BOOST_CHECK_NO_THROW(pawl::detail::validated(o));
+    }
+    for (int i = 1; o.rings.delays.size() != 1000; ++i)
+        o.rings.delays.push_back({std::chrono::seconds(i)});
+    BOOST_CHECK_NO_THROW(pawl::detail::validated(o));
+    o.rings.delays.clear();
+    BOOST_CHECK_NO_THROW(pawl::detail::validated(o));
+}
+
+BOOST_AUTO_TEST_CASE(a_range_has_the_longest_ring_that_is_in_it) {
+    auto o = with({{.delay = 10s}, {.delay = 1s}, {.delay = 3s}});
+    const pawl::detail::ring_table exact(o);
+    o.rings.round_up = true;
+    const pawl::detail::ring_table rounded(o);
+    for (const auto* rings : {&exact, &rounded}) {
+        BOOST_CHECK(rings->within(1s, 2s) == 1s); // `min` is in it, and so is `max`
+        BOOST_CHECK(rings->within(2s, 3s) == 3s);
+        BOOST_CHECK(rings->within(500ms, 9s) == 3s);
+        BOOST_CHECK(rings->within(0s, 500ms) == 0s); // what has passed needs no ring
+        BOOST_CHECK(rings->within(-1s, 500ms) == 0s);
+        BOOST_CHECK(rings->within(-2s, -1s) == -1s);
+        BOOST_CHECK(rings->within(-2s, 0s) == 0s);
+        BOOST_CHECK_THROW((void)rings->within(11s, 12s), std::invalid_argument);
+    }
+    using range = std::pair<clock_duration, clock_duration>;
+    for (const auto& [min, max] : {range(1ns, 999ms), range(4ns, 4ns), range(4s, 9s)}) {
+        BOOST_CHECK_THROW((void)exact.within(min, max), std::invalid_argument);
+        BOOST_CHECK(rounded.within(min, max) == max); // as a delay of `max`
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_time_is_refused_that_is_beyond_the_longest_ring) {
+    const pawl::detail::ring_table rings(with({{.delay = 10s}, {.delay = 1s}}));
+    BOOST_CHECK_NO_THROW(rings.require_longest(9s)); // none has this delay
+    BOOST_CHECK_NO_THROW(rings.require_longest(10s));
+    BOOST_CHECK_THROW(rings.require_longest(10s + 1ns), std::invalid_argument);
+    const pawl::detail::ring_table none(with({}));
+    BOOST_CHECK_NO_THROW(none.require_longest(0s)); // it has passed
+    BOOST_CHECK_THROW(none.require_longest(1ns), std::invalid_argument);
 }
 
 // --- full rings -------------------------------------------------------------------------------
@@ -921,6 +973,29 @@ BOOST_AUTO_TEST_CASE(with_several_shards_each_has_the_capacity_to_itself) {
         BOOST_TEST(h[i].success());
         BOOST_TEST(t[i].success());
     }
+}
+
+/// As with 2^31 slots.
+struct rings_at_their_limit : pawl::time::timeout_rings {
+    using pawl::time::timeout_rings::timeout_rings;
+    std::size_t next_room_part(const deadline&) const noexcept { return 0; }
+};
+
+BOOST_AUTO_TEST_CASE(a_full_ring_that_cannot_grow_refuses_one_more) {
+    using limited = pawl::basic_waitable_timer<
+        manual_clock, pawl::on_backend<rings_at_their_limit, asio::wait_traits<manual_clock>>>;
+    asio::io_context context;
+    pawl::make_timer_service<limited>(context, with({{.delay = 8s, .capacity = 2}}));
+    std::deque<limited> timers;
+    std::deque<outcome> outcomes;
+    for (int i = 0; i < 3; ++i)
+        timers.emplace_back(context, 8s).async_wait(outcomes.emplace_back().record());
+
+    context.poll();
+
+    BOOST_TEST(outcomes[0].calls == 0);
+    BOOST_TEST(outcomes[1].calls == 0);
+    BOOST_TEST((outcomes[2].code == asio::error::no_buffer_space));
 }
 
 BOOST_AUTO_TEST_CASE(a_full_ring_grows_and_all_keep_their_window) {

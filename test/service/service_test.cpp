@@ -166,6 +166,21 @@ BOOST_AUTO_TEST_CASE(the_ends_of_the_ranges_are_accepted) {
     BOOST_CHECK(o2.aborted());
 }
 
+BOOST_AUTO_TEST_CASE(the_defaults_are_those_of_the_manual) {
+    const pawl::options o;
+
+    BOOST_CHECK(o.precision == 1ms);
+    BOOST_CHECK_EQUAL(o.shards, 1u);
+    BOOST_CHECK_EQUAL(o.batch_limit, 256u);
+    BOOST_CHECK_EQUAL(o.completions_per_turn, 1u);
+    BOOST_CHECK(o.locking);
+    BOOST_CHECK(o.on_shutdown == pawl::shutdown_policy::destroy);
+    BOOST_CHECK_EQUAL(o.rings.marks, 8u);
+    BOOST_CHECK(o.rings.when_full == pawl::ring_overflow::grow);
+    BOOST_CHECK(!o.rings.round_up);
+    BOOST_CHECK_EQUAL(pawl::ring_options::ring{}.capacity, 1024u);
+}
+
 BOOST_AUTO_TEST_CASE(a_service_is_made_once_and_before_its_first_use) {
     asio::io_context made;
     asio::io_context used;
@@ -620,6 +635,37 @@ BOOST_AUTO_TEST_CASE(P8_a_wait_makes_one_allocation_and_it_is_through_its_own_al
     BOOST_CHECK_EQUAL(memory.live(), 0u);
 }
 
+// A wait keeps an executor only if its handler must be handed over to it.
+BOOST_AUTO_TEST_CASE(P8_a_wait_takes_less_memory_on_the_executor_of_its_own_context) {
+    asio::io_context context;
+    asio::io_context other;
+    allocation_log memory;
+    const auto bytes = [&](const asio::any_io_executor& ex, const auto&... of_handler) {
+        manual_timer timer(ex, 1h);
+        outcome o;
+        auto handler = asio::bind_allocator(counting_allocator<void>(memory), record(o));
+        const std::size_t before = counted_new::asked;
+        if constexpr (sizeof...(of_handler) == 0)
+            timer.async_wait(std::move(handler));
+        else
+            timer.async_wait(asio::bind_executor(of_handler..., std::move(handler)));
+        const std::size_t asked = counted_new::asked - before;
+        timer.cancel();
+        poll(context);
+        poll(other);
+        BOOST_CHECK(o.aborted());
+        return asked;
+    };
+    const auto own = context.get_executor();
+    const auto foreign = other.get_executor();
+    const auto strand = asio::make_strand(context);
+    (void)bytes(own); // makes room in the shard
+
+    BOOST_CHECK_LT(bytes(own), bytes(strand));
+    BOOST_CHECK_LT(bytes(own, own), bytes(own, foreign));
+    BOOST_CHECK_LT(bytes(own, foreign), bytes(strand, foreign));
+}
+
 BOOST_AUTO_TEST_CASE(P8_inside_the_context_a_wait_reuses_the_block_of_the_one_before) {
     asio::io_context context;
     pawl::steady_timer timer(context);
@@ -848,6 +894,20 @@ BOOST_AUTO_TEST_CASE(C30_a_lone_expiry_and_a_last_cancel_are_one_unit) {
     BOOST_CHECK_EQUAL(run_to_end(context), 1u);
 
     BOOST_CHECK_EQUAL(o.calls, 3);
+}
+
+// With nothing to wait for, the driver is not set after a wake-up.
+PAWL_NOT_ON_IO_URING
+BOOST_AUTO_TEST_CASE(C30_each_of_several_lone_expiries_is_one_unit) {
+    asio::io_context context;
+    pawl::steady_timer timer(context);
+    outcome o;
+    for (int n = 1; n <= 3; ++n) {
+        timer.expires_after(1ms);
+        timer.async_wait(record(o));
+        BOOST_CHECK_EQUAL(run_to_end(context), 1u);
+        BOOST_CHECK_EQUAL(o.calls, n);
+    }
 }
 
 PAWL_NOT_ON_IO_URING
@@ -1292,6 +1352,53 @@ BOOST_AUTO_TEST_CASE(without_locks_one_thread_has_all_the_same) {
 }
 
 // --- the threads' cache of services --------------------------------------------------------------
+
+/// Counts how often it is asked for a dispatcher.
+class asked_service final : public asio::execution_context::service {
+public:
+    using key_type = asked_service;
+    struct dispatcher {};
+    static inline asio::execution_context::id id;
+    explicit asked_service(asio::execution_context& context) : service(context) {}
+    ~asked_service() {
+        life_.end();
+        life_.release();
+    }
+
+    pawl::detail::service_life& life() { return life_; }
+    dispatcher& enter() {
+        ++asked;
+        return dispatcher_;
+    }
+    std::size_t asked = 0;
+
+private:
+    void shutdown() override {}
+    dispatcher dispatcher_;
+    pawl::detail::service_life& life_ = pawl::detail::service_life::begin();
+};
+
+BOOST_AUTO_TEST_CASE(P8_a_thread_asks_a_service_once_until_it_uses_another) {
+    asio::io_context a;
+    asio::io_context b;
+    const auto& of_a = asio::use_service<asked_service>(a);
+    const auto& of_b = asio::use_service<asked_service>(b);
+    const auto find = [](asio::io_context& context) {
+        return &pawl::detail::service_cache<asked_service>::find(context);
+    };
+    std::thread([&] {
+        const auto* const home = find(a);
+        BOOST_CHECK(find(a) == home);
+        BOOST_CHECK_EQUAL(of_a.asked, 1u);
+        BOOST_CHECK(find(b) != home);
+        BOOST_CHECK(find(a) == home);
+        BOOST_CHECK(find(a) == home);
+        BOOST_CHECK_EQUAL(of_a.asked, 2u);
+        BOOST_CHECK_EQUAL(of_b.asked, 1u);
+    }).join();
+    find(a);
+    BOOST_CHECK_EQUAL(of_a.asked, 3u); // each thread for itself
+}
 
 /// A context at the address of an earlier one.
 class same_place {

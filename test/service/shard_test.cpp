@@ -197,6 +197,36 @@ BOOST_AUTO_TEST_CASE(a_runner_that_was_overtaken_is_relied_on_again_when_it_come
     }
 }
 
+// The driver comes in its place, where units cannot be queued. Later they can.
+PAWL_TYPED_CASE(a_runner_that_is_not_queued_is_overtaken_by_none, Backend, backends) {
+    bench<Backend> b;
+    crowd<Backend> c(b, 1);
+    c.start(10);
+    b.collect(10);
+    b.hold_up(true);
+    b.state().unclaim(*b.next_unit());
+    b.hold_up(false);
+
+    b.collect(10);
+
+    BOOST_REQUIRE_EQUAL(b.units(), 1u);
+    BOOST_CHECK_EQUAL(b.run_unit(), 1u);
+}
+
+// Otherwise the units that it queues would come after its handler.
+BOOST_AUTO_TEST_CASE(
+    a_wake_up_in_a_context_that_handlers_may_run_is_a_runner_for_a_lone_wait_only) {
+    pawl::detail::runner_pool pool(1, nullptr);
+    BOOST_CHECK(!pool.claim_lone(2, false));
+    BOOST_CHECK(!pool.claim_lone(0, false));
+    BOOST_CHECK(pool.claim_lone(1, false));
+    BOOST_CHECK(!pool.claim_lone(2, false)); // a unit can be queued for the second
+    pool.retire(nullptr);
+    BOOST_CHECK(pool.claim_lone(0, true)); // an expiry goes on
+    pool.retire(nullptr);
+    BOOST_CHECK_EQUAL(pool.count(), 0u);
+}
+
 // When the second segment is filled, only one entry is left in the first.
 PAWL_TYPED_CASE(there_is_room_for_each_wait_when_a_part_of_the_due_queue_is_used_up, Backend,
                 backends) {
@@ -296,6 +326,24 @@ PAWL_TYPED_CASE(a_wait_started_during_a_backlog_is_not_forgotten, Backend, backe
     BOOST_CHECK(*b.driver() <= tick{12});
     b.wake(12);
     BOOST_CHECK_EQUAL(late.completed(), 1u);
+}
+
+PAWL_TYPED_CASE(a_unit_goes_through_a_backlog_of_timers_without_waits, Backend, backends) {
+    for (const unsigned per_turn : {1U, 4U}) {
+        bench<Backend> b(with(1, per_turn));
+        crowd<Backend> c(b, 10);
+        c.start(10);
+        for (std::size_t i = 1; i != 9; ++i)
+            BOOST_CHECK_EQUAL(b.cancel(c.timers[i]), 1u);
+        b.run_all(); // those have ended; their timers stay filed
+
+        b.collect(10);
+        b.run_all();
+
+        BOOST_CHECK_EQUAL(c.completed(), 10u);
+        BOOST_CHECK_EQUAL(b.units(), 0u);
+        BOOST_CHECK_EQUAL(b.state().timers().counts().expired, 2u);
+    }
 }
 
 PAWL_TYPED_CASE(cancelling_the_whole_backlog_completes_all_as_aborted, Backend, backends) {
@@ -735,6 +783,18 @@ PAWL_TYPED_CASE(P1_P7_after_a_set_back_waits_keep_their_deadlines_and_their_orde
     BOOST_REQUIRE_EQUAL(b.log().size(), 50u);
     for (std::size_t i = 0; i < 50; ++i)
         BOOST_CHECK(b.log()[i] == &c.waits[i]);
+}
+
+// It relies on the thread that has followed the clock, which looks afterwards. The next start does not.
+PAWL_TYPED_CASE(P2_a_set_back_that_another_thread_has_followed_is_none, Backend, backends) {
+    bench<Backend> b({}, tick{100});
+    crowd<Backend> c(b, 1);
+
+    b.state().set_back(tick{100});
+
+    c.start(120);
+    BOOST_REQUIRE(b.driver());
+    BOOST_CHECK(*b.driver() == tick{120});
 }
 
 // ---- moves ----------------------------------------------------------------------------------------

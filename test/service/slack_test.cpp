@@ -134,6 +134,15 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_range_is_moved_without_completing_the_wait, Time
     BOOST_TEST(timer.rearm_within(1s, 2s) == 0U); // nothing pending: only the expiry was set
 }
 
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_range_of_one_point_is_that_point, Timer, timers) {
+    asio::io_context context;
+    Timer timer(context);
+    timer.expires_within(2s, 2s);
+    BOOST_TEST((timer.expiry() == manual_clock::now() + 2s));
+    (void)timer.rearm_within(3s, 3s);
+    BOOST_TEST((timer.expiry() == manual_clock::now() + 3s));
+}
+
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_range_that_is_none_is_refused_and_nothing_is_lost, Timer, timers) {
     asio::io_context context;
     Timer timer(context, 5s);

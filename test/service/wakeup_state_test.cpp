@@ -216,6 +216,11 @@ BOOST_AUTO_TEST_CASE(the_driver_is_set_for_what_is_earlier_only) {
     s.will_not_look();
     BOOST_CHECK(s.must_arm(tick{9}));
     BOOST_CHECK(s.must_arm(tick::never()));
+    BOOST_CHECK(!s.passed(tick{8}));
+    commitment later;
+    s.begin();
+    s.arm_pinned(tick{9}, later);
+    BOOST_CHECK(later.wake == tick{9}); // what it was set for before does not count
 }
 
 BOOST_AUTO_TEST_CASE(a_wait_for_ever_is_looked_at_too) {

@@ -446,6 +446,7 @@ BOOST_AUTO_TEST_CASE(the_error_is_no_cancellation_and_compares_equal_to_the_gene
     BOOST_TEST(timed_out != error_code(asio::error::timed_out)); // the network's error
     BOOST_TEST((timed_out == boost::system::errc::timed_out));
     BOOST_TEST((std::error_code(timed_out) == std::errc::timed_out));
+    BOOST_TEST((error_code(pawl::error::shutting_down) != boost::system::errc::timed_out));
     BOOST_TEST(timed_out.message() == "The operation timed out");
     BOOST_TEST(error_code(pawl::error::shutting_down).message() == "The server is shutting down");
     BOOST_TEST(timed_out.category().name() == std::string("pawl"));

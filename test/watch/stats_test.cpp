@@ -464,6 +464,22 @@ BOOST_AUTO_TEST_CASE(the_bounds_of_buckets_are_four_for_each_power_of_two) {
     BOOST_TEST(duration_histogram::bucket_of(1h) == duration_histogram::size - 1);
 }
 
+BOOST_AUTO_TEST_CASE(durations_are_written_in_seconds_exactly) {
+    const auto text = [](nanoseconds d) {
+        std::string out;
+        pawl::detail::stats_writer(out) << d;
+        return out;
+    };
+    BOOST_TEST(text(-1ns) == "0");
+    BOOST_TEST(text(1ns) == "0.000000001");
+    BOOST_TEST(text(999'999'999ns) == "0.999999999");
+    BOOST_TEST(text(1s) == "1");
+    BOOST_TEST(text(1s + 1ns) == "1.000000001");
+    BOOST_TEST(text(1500ms) == "1.5");
+    BOOST_TEST(text(100'000'000s) == "100000000");
+    BOOST_TEST(text(nanoseconds::max()) == "9223372036.854775807");
+}
+
 BOOST_AUTO_TEST_CASE(histograms_add_up) {
     duration_histogram a, b;
     a.add(1ms);

@@ -131,8 +131,7 @@ public:
         registered_service** link = &newest_;
         while (*link && *link != &s)
             link = &(*link)->next_;
-        if (*link)
-            *link = s.next_;
+        *link = s.next_; // null if it was never added
     }
 
     /// Calls `f` for every service, without a lock: services live as long as the context.
