@@ -256,7 +256,8 @@ public:
     /// Blocks until there is an event, or until `until`.
     /// @return whether there is an event.
     /// @throws boost::system::system_error if the queue is destroyed.
-    bool wait(const std::optional<real_time>& until) {
+    /// Not inlined: g++ warns of the time that an empty `until` does not have.
+    PAWL_DETAIL_NOINLINE bool wait(const std::optional<real_time>& until) {
         if (!buffer_.has_function() && buffer_.idle())
             pause(until);
         if (buffer_.has_function())
