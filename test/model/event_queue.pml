@@ -80,7 +80,7 @@ inline stop_wait() {
     unlock_wait()
 }
 
-/* timer_events::emit() */
+/* event_buffer::emit() */
 inline emit() {
     if
     :: emitted == TICKS                 /* no tick is due any more */
@@ -286,7 +286,7 @@ inline function_ends_its_timer() {
     fi
 }
 
-/* process(), take(), run_end */
+/* process(), take() */
 active proctype host() {
     mtype what;
     bool taken;

@@ -22,16 +22,93 @@
 #ifndef PAWL_DETAIL_QUEUE_FUNCTION_QUEUE_HPP
 #define PAWL_DETAIL_QUEUE_FUNCTION_QUEUE_HPP
 
-#include <pawl/detail/queue/queued_function.hpp>
-
 #include <pawl/config.hpp>
+
+#include <pawl/detail/wait/allocated.hpp>
+#include <pawl/detail/wait/wait_allocator.hpp>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <new>
+#include <type_traits>
 #include <utility>
 
 namespace pawl::detail {
+
+/// Any callable that can be moved, to be invoked once or destroyed. A trivially copyable one of at
+/// most 40 bytes, such as a lambda with a few references, is stored inline. Any other one takes a
+/// block, from the threads' cache (wait/wait_allocator.hpp) if it is small enough. So moving the
+/// object calls nothing of the function, and is allowed under a lock.
+class queued_function {
+public:
+    /// An empty object, as after a move.
+    queued_function() noexcept = default;
+    /// @throws std::bad_alloc, and what the function's own constructor throws.
+    template <class F>
+        requires(!std::is_same_v<std::decay_t<F>, queued_function>)
+    explicit queued_function(F&& f) {
+        using function = std::decay_t<F>;
+        if constexpr (is_small<function>) {
+            ::new (static_cast<void*>(room_)) function(std::forward<F>(f));
+            does_ = &here<function>;
+        } else {
+            allocated_block<function, wait_allocator<function>> memory{wait_allocator<function>()};
+            ::new (static_cast<void*>(room_)) function*(memory.make(std::forward<F>(f)));
+            does_ = &elsewhere<function>;
+        }
+    }
+
+    queued_function(queued_function&& other) noexcept : does_(std::exchange(other.does_, nullptr)) {
+        std::memcpy(room_, other.room_, room_bytes);
+    }
+    /// @pre this object is empty.
+    queued_function& operator=(queued_function&& other) noexcept {
+        PAWL_ASSERT(!does_);
+        does_ = std::exchange(other.does_, nullptr);
+        std::memcpy(room_, other.room_, room_bytes);
+        return *this;
+    }
+    ~queued_function() {
+        if (does_)
+            does_->destroy(room_);
+    }
+
+    /// @pre it was not moved from.
+    void operator()() {
+        PAWL_ASSERT(does_);
+        does_->invoke(room_);
+    }
+
+private:
+    static constexpr std::size_t room_bytes = 40; ///< makes a slot of a queue one cache line
+
+    struct operations {
+        void (*invoke)(void*);
+        void (*destroy)(void*) noexcept;
+    };
+
+    template <class F>
+    static constexpr bool is_small =
+        sizeof(F) <= room_bytes && alignof(F) <= alignof(void*) && std::is_trivially_copyable_v<F>;
+
+    template <class F>
+    static constexpr operations here{[](void* room) { std::move (*static_cast<F*>(room))(); },
+                                     [](void*) noexcept {}};
+
+    /// The storage has a pointer to the function.
+    template <class F>
+    static constexpr operations elsewhere{
+        [](void* room) { std::move (**static_cast<F**>(room))(); },
+        [](void* room) noexcept {
+            const allocated_object<F, wait_allocator<F>> last(wait_allocator<F>(),
+                                                              **static_cast<F**>(room));
+        }};
+
+    const operations* does_ = nullptr;
+    alignas(void*) std::byte room_[room_bytes];
+};
 
 /// @tparam BlockLength functions per block; small in tests.
 template <std::size_t BlockLength = 64>
@@ -47,17 +124,8 @@ public:
 
     /// @throws std::bad_alloc, with `f` unchanged.
     void push(queued_function&& f) {
-        if (!back_) {
-            front_ = back_ = new block;
-        } else if (back_at_ == BlockLength) {
-            // acquire: its former reader has finished with it.
-            block* added = spare_.exchange(nullptr, std::memory_order_acquire);
-            if (!added)
-                added = new block;
-            back_->next = added;
-            back_ = added;
-            back_at_ = 0;
-        }
+        if (back_at_ == BlockLength)
+            grow();
         back_->functions[back_at_++] = std::move(f);
         // release: for take(), which reads the function.
         pushed_.store(pushed_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
@@ -113,9 +181,19 @@ private:
         block* next = nullptr;
     };
 
+    PAWL_DETAIL_NOINLINE void grow() {
+        // acquire: its former reader has finished with it.
+        block* added = spare_.exchange(nullptr, std::memory_order_acquire);
+        if (!added)
+            added = new block;
+        (back_ ? back_->next : front_) = added;
+        back_ = added;
+        back_at_ = 0;
+    }
+
     // Written by push().
     block* back_ = nullptr;
-    std::size_t back_at_ = 0;
+    std::size_t back_at_ = BlockLength; ///< also while there is no block
     std::atomic<std::uint64_t> pushed_{0};
 
     // Written by take(). On a cache line of its own; otherwise each push would wait for it.

@@ -3,27 +3,21 @@
 
 /// @file
 /// Purpose
-///   The events of a queue and the timers that make them. It outlives the queue while the handle of
-///   a timer, or the wait of a timer, refers to it.
+///   The timers that make the events of a queue, and the thread that handles events. It outlives
+///   the queue while the handle of a timer, or the wait of a timer, refers to it.
 ///
 /// Model
-///   executor --push--> functions_ --.
-///                                   +--take, by the host, in the order of the pushes--> invoke
-///   timers ----emit--> events_ -----'
+///   executor --push--> event_buffer --take, by the host, in the order of the pushes--> invoke
+///   timers ----emit-->      |
+///                      queue_waker: who must be told? --> threads in wait(): queue_leader
+///                                                         descriptor, async_wait()
 ///
-///   A function is taken without the lock (function_queue.hpp explains why this is safe). The event
-///   of a timer is taken under the lock, because destroy() must know whether the timer's function
-///   runs.
-///
-///   If the queue was given a context, the program runs it. Otherwise the queue has its own
-///   context. A thread that calls the queue then runs it as the leader; there is at most one
-///   leader.
+///   If the queue has its own context, the leader runs it: a thread in wait(), or one that calls the
+///   queue. Otherwise the program does.
 ///
 /// Invariants
 ///   - No foreign code runs under the lock: no function is invoked, moved or destroyed, and no
 ///     clock is read.
-///   - A thread that finds the queue empty under the lock, and wants to learn of the next event,
-///     clears filled_. The push that finds it cleared sets it and wakes all sleepers.
 ///   - One-wait invariant: a timer has at most one wait, whose memory is in the timer. The thread
 ///     that makes the timer starts its first wait; the handler of a wait starts the next one. If it
 ///     has no memory, the host does. Nothing else starts a wait: the host moves that of a timer
@@ -42,12 +36,10 @@
 #include <pawl/config.hpp>
 #include <pawl/event_queue_options.hpp>
 
-#include <pawl/detail/queue/function_queue.hpp>
+#include <pawl/detail/queue/event_buffer.hpp>
+#include <pawl/detail/queue/queue_leader.hpp>
 #include <pawl/detail/queue/queue_timer.hpp>
-#include <pawl/detail/queue/queued_function.hpp>
-#include <pawl/detail/queue/ready_descriptor.hpp>
-#include <pawl/detail/queue/ready_waits.hpp>
-#include <pawl/detail/queue/timer_events.hpp>
+#include <pawl/detail/queue/queue_waker.hpp>
 
 #include <pawl/detail/service/timer_service.hpp>
 
@@ -55,8 +47,6 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/error.hpp>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
 #include <boost/system/error_code.hpp>
 #include <boost/system/system_error.hpp>
 
@@ -83,7 +73,6 @@ class queue_core : public std::enable_shared_from_this<queue_core<Clock, WaitTra
 public:
     using timer_type = queue_timer<Clock, WaitTraits>;
     using timer_ptr = std::shared_ptr<timer_type>;
-    using event_type = basic_timer_event<Clock>;
     using time_point = typename Clock::time_point;
     using duration = typename Clock::duration;
     using real_time = std::chrono::steady_clock::time_point;
@@ -91,12 +80,11 @@ public:
 
     /// A queue that keeps its own timers.
     explicit queue_core(const event_queue_options& o)
-        : options_(checked(o)), own_(std::make_unique<boost::asio::io_context>(1)),
-          work_(std::in_place, own_->get_executor()), executor_(own_->get_executor()) {}
+        : options_(checked(o)), leader_(true), executor_(leader_.context()->get_executor()) {}
 
     /// A queue with its timers in the context of `ex`.
     queue_core(const boost::asio::any_io_executor& ex, const event_queue_options& o)
-        : options_(checked(o)), executor_(ex) {}
+        : options_(checked(o)), leader_(false), executor_(ex) {}
 
     queue_core& operator=(queue_core&&) = delete;
 
@@ -108,26 +96,22 @@ public:
     /// The queue is destroyed. Waiting threads leave with an exception.
     void close() noexcept {
         {
-            std::unique_lock lock(mutex_);
+            std::unique_lock lock(mutex());
             closed_ = true;
-            wake_leader();
-            there_.notify_all();
+            leader_.wake();
             // A function of this queue may destroy it. No other thread may while a function runs.
             left_.wait(lock, [this] {
                 const std::thread::id processor = processor_;
                 return inside_ == 0 &&
                        (processor == std::thread::id() || processor == std::this_thread::get_id());
             });
-            events_.kill_all();
-            descriptor_.reset();
+            buffer_.kill_all();
         }
         bury();
-        functions_.clear(); // no more pushes
-        waits_.clear();
-        watched_ = false;
-        if (leader_ == leading::nobody)
-            close_own();
-        // otherwise a handler run by this thread has destroyed the queue
+        buffer_.clear_functions(); // no more pushes
+        waker_.close();
+        if (leader_.is_free()) // otherwise collect() does it: a handler has destroyed the queue
+            leader_.close();
     }
 
     // --- for the executor ----------------------------------------------------------------------
@@ -137,20 +121,23 @@ public:
     void execute(F&& f) {
         queued_function function(std::forward<F>(f));
         std::shared_ptr<queue_core> keep; // the function may destroy the queue before this returns
-        change([&]() -> wakes {
+        news n = 0;
+        {
+            const std::scoped_lock lock(mutex());
             if (closed_)
-                return 0; // as an execution context after its shutdown
-            functions_.push(std::move(function));
-            const wakes wake = count_up();
-            if (wake != 0)
+                return; // as an execution context after its shutdown
+            buffer_.push(std::move(function));
+            n = waker_.look_for_more();
+            if (n != 0)
                 keep = this->shared_from_this();
-            return wake;
-        });
+        }
+        waker_.tell(n);
     }
 
     // --- for timers ----------------------------------------------------------------------------
 
-    /// @throws std::bad_alloc, with nothing left behind.
+    // If these throw, they leave nothing behind.
+
     template <class F>
     timer_ptr once(const time_point& due, F&& f) {
         const timer_ptr t = make(std::forward<F>(f));
@@ -158,8 +145,6 @@ public:
         start(t, due);
         return t;
     }
-    /// @throws std::bad_alloc; std::invalid_argument if the period is not positive. Nothing is left
-    ///     behind.
     template <class F>
     timer_ptr every(const time_point& first, const duration& period, missed_tick_policy policy,
                     F&& f) {
@@ -172,11 +157,7 @@ public:
     /// Makes `t` emit its last event now, and nothing after it.
     /// @return whether it was armed.
     bool disarm(timer_type& t) {
-        bool armed = false;
-        change([&] {
-            armed = t.phase == phase::armed;
-            return armed ? push_last(t) : 0;
-        });
+        const bool armed = push_last(t);
         if (armed)
             stop_wait(t);
         return armed;
@@ -188,29 +169,15 @@ public:
     bool destroy(timer_type& t, const std::optional<real_time>& until) {
         const auto self = std::this_thread::get_id();
         bool drops = false;
-        bool done = true;
-        wakes wake = 0;
-        {
-            std::unique_lock lock(mutex_);
-            if (t.phase != phase::ended) {
-                events_.kill(t);
-                wake = counted_down();
-                drops = t.runner == std::thread::id();
-                if (drops)
-                    t.runner = self;
-            }
-            if (t.runner != std::thread::id() && t.runner != self) {
-                const auto rests = [&t] { return t.runner == std::thread::id(); };
-                ++inside_;
-                if (until)
-                    done = left_.wait_until(lock, *until, rests);
-                else
-                    left_.wait(lock, rests);
-                leave_inside();
-            }
-            events_.unlist_if_over(t);
-        }
-        wake_up(wake);
+        waker_.change([&] {
+            if (t.phase == phase::ended)
+                return;
+            buffer_.kill(t);
+            drops = t.runner == std::thread::id();
+            if (drops)
+                t.runner = self;
+        });
+        const bool done = drops || leaves(t, until);
         if (drops)
             end_run(t);
         stop_wait(t);
@@ -223,184 +190,134 @@ public:
         const auto now = see_clock<Clock>();
         std::optional<time_point> next;
         bool crowded = false;
-        change([&]() -> wakes {
+        waker_.change([&] {
             if (t.phase != phase::armed)
-                return 0;
-            if (ec)
-                return push_last(t); // the program cancelled all timers of the context
-            events_.unpark(t);       // by expire_all(), which also ends waits for room
-            next = events_.emit(t, functions_.pushed(), now, true);
+                return;
+            if (ec) // the program cancelled all timers of the context
+                return buffer_.push_last(t);
+            buffer_.unpark(t); // by expire_all(), which also ends waits for room
+            next = buffer_.emit(t, now, true);
             crowded = t.crowded;
-            return count_up();
         });
-        if (crowded)
-            (void)arm_or_park(t, std::nullopt);
-        else if (next)
-            (void)arm_or_park(t, next);
+        if (crowded || next)
+            (void)arm_or_park(t, crowded ? std::nullopt : next);
     }
 
     /// The wait of `t` was destroyed with its context.
-    void wait_destroyed(timer_type& t) noexcept {
-        change([&] { return t.phase == phase::armed ? push_last(t) : 0; });
-    }
+    void wait_destroyed(timer_type& t) noexcept { (void)push_last(t); }
 
     // --- for the host --------------------------------------------------------------------------
 
     /// Handles at most `most` of the present events.
     /// @return the number of handled events.
+    /// @pre the caller keeps this object: a function may destroy the queue.
     /// @throws std::logic_error if events are being processed; and what a function throws.
     std::size_t process(std::size_t most) {
-        const auto keep = this->shared_from_this(); // a function may destroy the queue
         if (processor_.load() == std::thread::id())
             collect(); // runs handlers of async_wait(), which may process events
         const processing entered(*this);
         // In this order, so that an event before one of those functions is seen, too.
-        marks end{0, functions_.pushed()};
-        if (!events_.idle())
+        marks end{0, buffer_.functions()};
+        if (!buffer_.idle())
             end = unpark();
         std::size_t count = 0;
         while (count != most && !closed_.load(std::memory_order_relaxed)) {
-            const std::uint64_t taken = functions_.taken();
-            if (taken < end.functions && taken < events_.functions_before()) {
+            if (buffer_.function_is_next(end)) {
                 ++count;
                 run_function();
-            } else if (!take(end, count)) {
+            } else if (end.events == 0 || !take(end, count)) {
                 break;
             }
         }
         return count;
     }
 
-    /// Number of events that will be handled.
+    // Numbers of event_buffer; of events, as of now.
+
     [[nodiscard]] std::size_t pending() {
         collect();
-        const std::scoped_lock lock(mutex_);
-        return events_.pending() + functions_.size();
+        const std::scoped_lock lock(mutex());
+        return buffer_.pending();
     }
-    /// Number of all events.
     [[nodiscard]] std::size_t inqueue() {
         collect();
-        const std::scoped_lock lock(mutex_);
-        return there();
+        const std::scoped_lock lock(mutex());
+        return buffer_.size();
     }
-    /// Number of ticks dropped because the queue was full.
     [[nodiscard]] std::uint64_t dropped() const {
-        const std::scoped_lock lock(mutex_);
-        return events_.dropped();
+        const std::scoped_lock lock(mutex());
+        return buffer_.dropped();
     }
-    /// Number of timers that have not ended.
     [[nodiscard]] std::size_t timers() const {
-        const std::scoped_lock lock(mutex_);
-        return events_.timers();
+        const std::scoped_lock lock(mutex());
+        return buffer_.timers();
     }
 
     /// Blocks until there is an event, or until `until`.
     /// @return whether there is an event.
     /// @throws boost::system::system_error if the queue is destroyed.
-    bool wait(const std::optional<real_time>& until) {
-        const auto keep = this->shared_from_this();
-        if (functions_.size() == 0 && events_.idle())
+    /// Not inlined: g++ warns of the time that an empty `until` does not have.
+    PAWL_DETAIL_NOINLINE bool wait(const std::optional<real_time>& until) {
+        if (!buffer_.has_function() && buffer_.idle())
             pause(until);
-        if (functions_.size() != 0)
+        if (buffer_.has_function())
             return true;
-        std::unique_lock lock(mutex_);
-        ++inside_;
-        const inside guard{*this, lock};
+        inside entered(*this);
+        lock_type& lock = entered.lock;
         bool looked = false;
         for (;;) {
-            if (events_.has_room_for_parked()) {
-                lock.unlock();
-                (void)unpark();
-                lock.lock();
-            }
+            if (buffer_.has_room_for_parked())
+                without(lock, [this] { (void)unpark(); });
             if (closed_)
                 throw boost::system::system_error(boost::asio::error::operation_aborted,
                                                   "pawl: the event queue was destroyed in wait()");
-            if (there() != 0)
+            if (buffer_.size() != 0)
                 return true;
-            if (leader_ != leading::nobody && leader_thread_ == std::this_thread::get_id())
+            if (leader_.leads())
                 throw std::logic_error(
                     "pawl: wait() on an event queue, called in a handler that this "
                     "queue runs itself: return from the handler first");
             if (until && std::chrono::steady_clock::now() >= *until) {
-                if (!own_ || std::exchange(looked, true))
+                if (!leader_.context() || std::exchange(looked, true))
                     return false;
-                lock.unlock();
-                collect();
-                lock.lock();
+                without(lock, [this] { collect(); });
                 continue;
             }
-            filled_ = false;
-            if (events_.has_room_for_parked()) // lack of memory parked a timer
-                there_.wait_for(lock, std::chrono::milliseconds(10));
-            else if (own_ && leader_ == leading::nobody)
-                lead(lock, until);
-            else if (until)
-                there_.wait_until(lock, *until);
-            else
-                there_.wait(lock);
+            waker_.expect();
+            if (buffer_.has_room_for_parked()) // lack of memory parked a timer
+                leader_.rest(lock, real_time::clock::now() + std::chrono::milliseconds(10));
+            else if (leader_.sleep(lock, until))
+                without(lock, [this] { watch_deadline(); });
         }
     }
 
     /// The descriptor to poll.
     /// @throws boost::system::system_error
     [[nodiscard]] int descriptor() {
-        if (own_ && !follows_real_time())
+        const bool own = leader_.context() != nullptr;
+        if (own && !follows_real_time())
             throw boost::system::system_error(
                 boost::asio::error::operation_not_supported,
                 "pawl: a descriptor follows real time, and the clock of this event queue does not: "
                 "give the queue a context that another thread runs");
-        int fd = 0;
-        {
-            const std::scoped_lock lock(mutex_);
-            if (!descriptor_) {
-                descriptor_.emplace(own_ != nullptr);
-                functions_.watch();
-                filled_ = there() != 0;
-                if (filled_)
-                    descriptor_->set();
-            }
-            fd = descriptor_->get();
-        }
-        if (own_) {
-            watched_ = true;
-            watch_deadline();
-        }
+        const int fd = waker_.descriptor(own);
+        watch_deadline();
         return fd;
     }
 
     /// Starts a wait that ends when there is an event.
     template <class Handler>
     void async_wait(Handler&& handler) {
-        waits_.start(executor_, std::forward<Handler>(handler), [this] {
-            const std::scoped_lock lock(mutex_);
-            notifies_ = true;
-            functions_.watch();
-            return filled_ = there() != 0;
-        });
+        waker_.start_wait(executor_, std::forward<Handler>(handler));
     }
 
 private:
     using phase = typename timer_type::phase_type;
-    using events_type = timer_events<Clock, WaitTraits>;
-    using taken_event = typename events_type::taken_event;
-
-    /// The numbers of functions and slots pushed by some moment.
-    struct marks {
-        std::uint64_t events;
-        std::uint64_t functions;
-    };
-
-    /// Bits: which waiters to notify after the lock is released.
-    using wakes = unsigned;
-    static constexpr wakes sleepers = 1;
-    static constexpr wakes waits = 2; ///< of async_wait()
-
-    enum class leading : unsigned char {
-        nobody,
-        sleeps,  ///< until there is an event, or a timer is due
-        collects ///< runs what is due
-    };
+    using buffer_type = event_buffer<Clock, WaitTraits>;
+    using waker_type = queue_waker<buffer_type>;
+    using marks = typename buffer_type::marks;
+    using news = typename waker_type::news;
+    using lock_type = std::unique_lock<std::mutex>;
 
     static const event_queue_options& checked(const event_queue_options& o) {
         if (o.capacity == 0)
@@ -414,38 +331,27 @@ private:
         return o;
     }
 
-    // --- under the lock ------------------------------------------------------------------------
+    [[nodiscard]] std::mutex& mutex() const noexcept { return waker_.mutex(); }
+    /// A thread in wait() or destroy(). close() waits for it.
+    struct inside {
+        explicit inside(queue_core& c) : core(c), lock(c.mutex()) { ++core.inside_; }
+        inside& operator=(inside&&) = delete;
+        ~inside() {
+            if (!lock.owns_lock())
+                lock.lock();
+            if (--core.inside_ == 0)
+                core.left_.notify_all();
+        }
 
-    [[nodiscard]] std::size_t there() const noexcept { return events_.size() + functions_.size(); }
-
-    /// There may be more events. @return the waiters to notify.
-    [[nodiscard]] wakes count_up() noexcept {
-        if (filled_ || there() == 0)
-            return 0;
-        filled_ = true;
-        if (descriptor_)
-            descriptor_->set();
-        wake_leader();
-        return (inside_ != 0 ? sleepers : 0) | (notifies_ ? waits : 0);
-    }
-    /// Under the lock: later it might stop the next leader, who is not asleep.
-    void wake_leader() noexcept {
-        if (leader_ == leading::sleeps)
-            own_->stop();
-    }
-    /// There may be fewer events. @return the waiters to notify.
-    [[nodiscard]] wakes counted_down() noexcept {
-        if (!functions_.watched() || there() != 0)
-            return 0;
-        filled_ = false;
-        if (descriptor_)
-            descriptor_->clear();
-        return notifies_ ? waits : 0;
-    }
-
-    [[nodiscard]] wakes push_last(timer_type& t) noexcept {
-        events_.push_last(t, functions_.pushed());
-        return count_up();
+        queue_core& core;
+        lock_type lock;
+    };
+    /// Calls `f` without the lock.
+    template <class F>
+    static void without(lock_type& lock, F f) {
+        lock.unlock();
+        f();
+        lock.lock();
     }
 
     // --- making timers ------------------------------------------------------------------------
@@ -460,21 +366,26 @@ private:
             this->shared_from_this(), executor_, std::forward<F>(f));
     }
 
+    /// @return whether it was armed.
+    bool push_last(timer_type& t) noexcept {
+        bool armed = false;
+        waker_.change([&] {
+            armed = t.phase == phase::armed;
+            if (armed)
+                buffer_.push_last(t);
+        });
+        return armed;
+    }
+
     void start(const timer_ptr& t, const time_point& due) {
         {
-            const std::scoped_lock lock(mutex_);
-            events_.add(t);
+            const std::scoped_lock lock(mutex());
+            buffer_.add(t);
         }
         try {
             arm(*t, due);
         } catch (...) {
-            change([&] {
-                if (t->phase != phase::ended)
-                    events_.kill(*t);
-                events_.unlist_if_over(*t);
-                return counted_down();
-            });
-            bury();
+            destroy(*t, {});
             throw;
         }
     }
@@ -491,16 +402,10 @@ private:
                 return;
             [[maybe_unused]] const std::size_t moved = t.wait.rearm_at(due ? *due : due_now(t));
             PAWL_ASSERT(moved == 0);
-            struct start_mark {
-                timer_type& t;
-                ~start_mark() { t.starting = false; }
-            };
             t.refused = false;
-            t.starting = true;
-            {
-                const start_mark mark{t};
-                t.wait.async_wait(queue_wait_handler<Clock, WaitTraits>(t));
-            }
+            t.starting = true; // if the start throws, until the next one
+            t.wait.async_wait(queue_wait_handler<Clock, WaitTraits>(t));
+            t.starting = false;
             refused = t.refused;
         }
         if (refused)
@@ -513,11 +418,11 @@ private:
             arm(t, due);
             return true;
         } catch (const std::bad_alloc&) {
-            const std::scoped_lock lock(mutex_);
+            const std::scoped_lock lock(mutex());
             if (t.phase == phase::armed) {
-                events_.park(t);
+                buffer_.park(t);
                 t.adrift = true;
-                there_.notify_all(); // the host may already sleep
+                leader_.wake(); // the host may already sleep
             }
             return false;
         }
@@ -537,7 +442,7 @@ private:
     /// A timer that waits for room waits until the end of time. So it counts as work of its context
     /// (P9 of doc/guarantees.md), and learns of the context's end.
     [[nodiscard]] time_point due_now(timer_type& t) {
-        const std::scoped_lock lock(mutex_);
+        const std::scoped_lock lock(mutex());
         if (t.parked.is_linked())
             return time_point::max();
         return t.grid ? t.grid->scheduled().due : t.due;
@@ -554,36 +459,26 @@ private:
     /// Resumes timers that wait for room, if there is some.
     /// @return the counts at that moment.
     marks unpark() {
-        for (;;) {
+        for (bool goes_on = true;;) {
             {
-                const std::scoped_lock lock(mutex_);
-                if (!events_.has_room_for_parked())
-                    return marks_now();
+                const std::scoped_lock lock(mutex());
+                if (!goes_on || !buffer_.has_room_for_parked())
+                    return buffer_.now();
             }
             const auto now = see_clock<Clock>();
             timer_ptr t;
             bool starts = false;
-            wakes wake = 0;
-            {
-                const std::scoped_lock lock(mutex_);
-                t = events_.take_parked();
+            waker_.change([&] {
+                t = buffer_.take_parked();
                 if (!t)
-                    return marks_now();
+                    return;
                 starts = std::exchange(t->adrift, false);
-                (void)events_.emit(*t, functions_.pushed(), now, false); // due_now() asks again
-                wake = count_up();
-            }
-            wake_up(wake);
-            if (!starts) {
+                (void)buffer_.emit(*t, now, false); // due_now() asks again
+            });
+            goes_on = t && (!starts || arm_or_park(*t, std::nullopt));
+            if (goes_on && !starts)
                 move_wait(*t);
-            } else if (!arm_or_park(*t, std::nullopt)) {
-                const std::scoped_lock lock(mutex_);
-                return marks_now();
-            }
         }
-    }
-    [[nodiscard]] marks marks_now() const noexcept {
-        return {events_.pushed(), functions_.pushed()};
     }
     /// Called after events were taken, or a timer was destroyed.
     void clean_up() {
@@ -594,17 +489,20 @@ private:
     /// Releases ended timers. Destroying a function may release further ones, which close() has
     /// ended.
     void bury() noexcept {
-        while (const timer_ptr t = next_over()) {
+        for (;;) {
+            timer_ptr t;
+            {
+                const std::scoped_lock lock(mutex());
+                t = buffer_.take_over();
+            }
+            if (!t)
+                return;
             if (!closed_)
                 continue;
             stop_wait(*t);
             if (t->runner == std::thread::id()) // otherwise destroyed when it returns
                 t->drop();
         }
-    }
-    [[nodiscard]] timer_ptr next_over() noexcept {
-        const std::scoped_lock lock(mutex_);
-        return events_.take_over();
     }
 
     // --- processing ---------------------------------------------------------------------------
@@ -627,7 +525,7 @@ private:
             core_.processor_ = std::thread::id();
             if (!core_.closed_)
                 return;
-            const std::scoped_lock lock(core_.mutex_);
+            const std::scoped_lock lock(core_.mutex());
             core_.left_.notify_all();
         }
 
@@ -639,53 +537,42 @@ private:
     /// handles functions without it.
     /// @return whether there may be more.
     PAWL_DETAIL_NOINLINE bool take(const marks& end, std::size_t& handled) {
-        std::optional<taken_event> taken;
-        change([&] {
-            taken = events_.take(end.events, functions_.taken());
-            leftovers_ = events_.has_leftovers();
-            return counted_down();
+        typename buffer_type::taken_event taken;
+        bool leftovers = false; // a timer may be parked or over
+        waker_.change([&] {
+            taken = buffer_.take(end);
+            leftovers = buffer_.has_leftovers();
         });
+        const auto has_run = [&] {
+            if (taken.timer && !goes_on(*taken.timer, leftovers))
+                end_run(*taken.timer);
+            if (leftovers)
+                clean_up();
+        };
+        handled += taken.handled;
         try {
-            if (taken)
-                run(*taken, handled);
+            if (taken.handled)
+                taken.timer->invoke(taken.event);
         } catch (...) {
-            clean_up_leftovers();
+            has_run();
             throw;
         }
-        clean_up_leftovers();
-        return taken || functions_.taken() < end.functions;
-    }
-
-    void run(const taken_event& taken, std::size_t& handled) {
-        const run_end end_of_run{*this, *taken.timer};
-        if (taken.event) {
-            ++handled;
-            taken.timer->invoke(*taken.event);
-        }
+        has_run();
+        return taken.timer || buffer_.function_is_next(end);
     }
 
     /// Runs the next function.
     void run_function() {
-        queued_function f = functions_.take();
-        if (functions_.watched() && functions_.size() == 0)
-            change([this] { return counted_down(); });
+        queued_function f = buffer_.take_function();
+        if (buffer_.drained())
+            waker_.change([] {});
         f();
     }
 
-    /// The function of a timer has returned or thrown.
-    struct run_end {
-        queue_core& core;
-        timer_type& timer;
-
-        ~run_end() {
-            if (!core.goes_on(timer))
-                core.end_run(timer);
-            core.look_for_leftovers();
-        }
-    };
     /// If the timer has not ended, its function no longer runs.
-    [[nodiscard]] bool goes_on(timer_type& t) noexcept {
-        const std::scoped_lock lock(mutex_);
+    [[nodiscard]] bool goes_on(timer_type& t, bool& leftovers) noexcept {
+        const std::scoped_lock lock(mutex());
+        leftovers = t.phase == phase::ended || buffer_.has_leftovers();
         if (t.phase == phase::ended)
             return false;
         t.runner = {}; // no thread waits for it: destroy() ends the timer first
@@ -695,33 +582,29 @@ private:
     /// `t`.
     void end_run(timer_type& t) noexcept {
         t.drop();
-        const std::scoped_lock lock(mutex_);
+        const std::scoped_lock lock(mutex());
         t.runner = {};
-        events_.unlist_if_over(t);
+        buffer_.unlist_if_over(t);
         left_.notify_all();
     }
-    void look_for_leftovers() noexcept {
-        const std::scoped_lock lock(mutex_);
-        leftovers_ = events_.has_leftovers();
-    }
-    void clean_up_leftovers() {
-        if (std::exchange(leftovers_, false))
-            clean_up();
+    /// Waits until no other thread runs or destroys the function of `t`.
+    /// @return whether that was before `until`.
+    [[nodiscard]] bool leaves(timer_type& t, const std::optional<real_time>& until) {
+        const auto over = [&t] {
+            return t.runner == std::thread::id() || t.runner == std::this_thread::get_id();
+        };
+        inside entered(*this);
+        bool done = true;
+        if (until)
+            done = left_.wait_until(entered.lock, *until, over);
+        else
+            left_.wait(entered.lock, over);
+        buffer_.unlist_if_over(t);
+        return done;
     }
 
     // --- waiting ------------------------------------------------------------------------------
 
-    /// A thread in wait(), holding the lock.
-    struct inside {
-        queue_core& core;
-        std::unique_lock<std::mutex>& lock;
-
-        ~inside() {
-            if (!lock.owns_lock())
-                lock.lock();
-            core.leave_inside();
-        }
-    };
     /// Sleeping and waking would cost both threads more than this pause. A host that is faster than
     /// its producers then finds several events, and sleeps less often.
     static void pause(const std::optional<real_time>& until) noexcept {
@@ -731,93 +614,21 @@ private:
         while (std::chrono::steady_clock::now() < end)
             ;
     }
-    void leave_inside() noexcept {
-        if (--inside_ == 0)
-            left_.notify_all();
-    }
-
-    /// This thread runs the timers' context; no other thread does.
-    class leadership {
-    public:
-        /// @pre the lock is held, and there is no leader. This object does not hold the lock.
-        leadership(queue_core& core, leading how) noexcept : core_(core) {
-            core.leader_ = how;
-            core.leader_thread_ = std::this_thread::get_id();
-            core.own_->restart();
-        }
-        leadership& operator=(leadership&&) = delete;
-        ~leadership() {
-            const std::scoped_lock lock(core_.mutex_);
-            core_.leader_ = leading::nobody;
-            core_.leader_thread_ = {};
-            if (core_.inside_ != 0)
-                core_.there_.notify_all(); // one of them may lead
-        }
-
-    private:
-        queue_core& core_;
-    };
-
-    void lead(std::unique_lock<std::mutex>& lock, const std::optional<real_time>& until) {
-        {
-            const leadership mine(*this, leading::sleeps);
-            lock.unlock();
-            if (until)
-                own_->run_one_until(*until);
-            else
-                own_->run_one();
-        }
-        watch_deadline();
-        lock.lock();
-    }
-
     /// Makes the queue's own timers read their clock.
     void collect() {
-        if (!own_)
+        if (!leader_.context())
             return;
-        std::size_t most = 0;
-        std::optional<leadership> mine;
+        bool more = false;
         {
-            const std::scoped_lock lock(mutex_);
-            if (leader_ != leading::nobody || closed_)
+            lock_type lock(mutex());
+            if (!leader_.is_free() || closed_)
                 return; // another thread does it, or this one already is
-            mine.emplace(*this, leading::collects);
-            most = 64 + 2 * events_.timers(); // one unit per timer, plus some
+            more = leader_.collect(lock, 64 + 2 * buffer_.timers()); // a unit per timer, and some
         }
-        while (most != 0 && own_->poll_one() != 0)
-            --most;
-        mine.reset();
         if (closed_)
-            close_own(); // a handler has destroyed the queue
+            leader_.close(); // a handler has destroyed the queue
         else
-            watch_deadline(most == 0);
-    }
-    /// Destroys the own context with the waits of timers, which refer to this object.
-    void close_own() noexcept {
-        work_.reset();
-        own_.reset();
-    }
-
-    /// Changes the queue under the lock, then wakes the waiters that `f` returns.
-    template <class F>
-    void change(F f) {
-        wakes wake = 0;
-        {
-            const std::scoped_lock lock(mutex_);
-            wake = f();
-        }
-        wake_up(wake);
-    }
-
-    void wake_up(wakes w) {
-        if (w & sleepers)
-            there_.notify_all();
-        if (w & waits) {
-            waits_.tell([this] {
-                const std::scoped_lock lock(mutex_);
-                return there() != 0;
-            });
-        }
+            watch_deadline(more);
     }
 
     // --- the descriptor -----------------------------------------------------------------------
@@ -832,46 +643,30 @@ private:
     /// Makes the descriptor readable when the queue's own timers must read their clock.
     /// @param now they must do so already.
     void watch_deadline(bool now = false) {
-        if (!watched_)
-            return;
-        const std::scoped_lock order(watch_mutex_);
-        const auto next =
-            boost::asio::use_service<timer_service<Clock, WaitTraits>>(*own_).next_wake();
-        auto sleep = std::chrono::nanoseconds::max();
-        if (now)
-            sleep = std::chrono::nanoseconds::zero();
-        else if (next != time_point::max())
-            sleep = std::chrono::ceil<std::chrono::nanoseconds>(std::min<duration>(
+        using service = timer_service<Clock, WaitTraits>;
+        using sleep = std::chrono::nanoseconds;
+        waker_.set_alarm([this, now]() -> sleep {
+            if (now)
+                return sleep::zero();
+            const auto next = boost::asio::use_service<service>(*leader_.context()).next_wake();
+            if (next == time_point::max())
+                return sleep::max();
+            return std::chrono::ceil<sleep>(std::min<duration>(
                 WaitTraits::to_wait_duration(saturating_difference(next, Clock::now())),
                 std::chrono::hours(1)));
-        const std::scoped_lock lock(mutex_);
-        if (descriptor_)
-            descriptor_->alarm_after(sleep);
+        });
     }
 
     const event_queue_options options_;
-    std::unique_ptr<boost::asio::io_context> own_; ///< none if the program runs a context
-    std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> work_;
+    queue_leader leader_;
     boost::asio::any_io_executor executor_; ///< executor of the timers
+    buffer_type buffer_{options_};
+    waker_type waker_{buffer_, leader_};
 
-    mutable std::mutex mutex_;
-    std::condition_variable there_; ///< there is an event
-    std::condition_variable left_;  ///< a function has returned, or a thread has left
-    function_queue<> functions_;
-    events_type events_{options_};
-    bool filled_ = false; ///< see the second invariant
-    std::optional<ready_descriptor> descriptor_;
-    std::size_t inside_ = 0; ///< threads in wait()
-    leading leader_ = leading::nobody;
-    std::thread::id leader_thread_;
-    bool notifies_ = false;  ///< async_wait() was called
-    bool leftovers_ = false; ///< for the processing thread: a timer may be parked or over
+    std::condition_variable left_;             ///< a function has returned, or a thread has left
+    std::size_t inside_ = 0;                   ///< threads in wait(), or in destroy()
     std::atomic<std::thread::id> processor_{}; ///< the processing thread
     std::atomic<bool> closed_{false};
-    std::atomic<bool> watched_{false}; ///< descriptor_ exists, and the queue keeps its own timers
-
-    ready_waits waits_;
-    std::mutex watch_mutex_; ///< locked before mutex_
 };
 
 } // namespace pawl::detail

@@ -33,7 +33,9 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace pawl::detail {
 
@@ -42,71 +44,7 @@ public:
     /// @param with_alarm whether alarm_after() will be called.
     /// @throws boost::system::system_error if the system has no more descriptors, or no suitable
     ///     kind.
-    explicit ready_descriptor(bool with_alarm) {
-        try {
-            open(with_alarm);
-        } catch (...) {
-            close();
-            throw;
-        }
-    }
-    ready_descriptor& operator=(ready_descriptor&&) = delete;
-    ~ready_descriptor() { close(); }
-
-    /// The descriptor to poll. This object owns it.
-    [[nodiscard]] int get() const noexcept { return outer_ != none ? outer_ : reading_; }
-
-    /// There is an event.
-    void set() noexcept {
-        if (is_set_)
-            return;
-        is_set_ = true;
-#if PAWL_DETAIL_POSIX
-        const std::uint64_t one = 1;
-        while (::write(writing_, &one, reading_ == writing_ ? sizeof(one) : 1) < 0 &&
-               errno == EINTR)
-            ;
-#endif
-    }
-    /// There is no event.
-    void clear() noexcept {
-        if (!is_set_)
-            return;
-        is_set_ = false;
-#if PAWL_DETAIL_POSIX
-        std::uint64_t count = 0;
-        while (::read(reading_, &count, sizeof(count)) < 0 && errno == EINTR)
-            ;
-#endif
-    }
-
-    /// Makes the descriptor readable after `d`, at once if `d` is not positive, and never for the
-    /// longest duration. Replaces the last call.
-    /// @pre constructed with an alarm.
-    void alarm_after([[maybe_unused]] std::chrono::nanoseconds d) noexcept {
-#if defined(__linux__)
-        constexpr std::int64_t second = 1'000'000'000;
-        std::int64_t ns = d.count() < 1 ? 1 : d.count();
-        if (d == std::chrono::nanoseconds::max())
-            ns = 0; // disarms
-        ::itimerspec when{};
-        when.it_value.tv_sec = static_cast<::time_t>(ns / second);
-        when.it_value.tv_nsec = static_cast<long>(ns % second);
-        ::timerfd_settime(alarm_, 0, &when, nullptr);
-#endif
-    }
-
-private:
-    static constexpr int none = -1;
-
-    static int valid(int fd) {
-        if (fd < 0)
-            throw boost::system::system_error(errno, boost::system::system_category(),
-                                              "pawl: a descriptor for an event queue");
-        return fd;
-    }
-
-    void open(bool with_alarm) {
+    explicit ready_descriptor(bool with_alarm) : ready_descriptor() {
 #if defined(__linux__)
         reading_ = writing_ = valid(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
         if (!with_alarm)
@@ -137,14 +75,58 @@ private:
                                           "pawl: a descriptor for an event queue");
 #endif
     }
-
-    void close() noexcept {
+    ready_descriptor& operator=(ready_descriptor&&) = delete;
+    ~ready_descriptor() {
 #if PAWL_DETAIL_POSIX
         for (const int fd : {outer_, alarm_, reading_, writing_ != reading_ ? writing_ : none})
             if (fd != none)
                 ::close(fd);
 #endif
     }
+
+    /// The descriptor to poll. This object owns it.
+    [[nodiscard]] int get() const noexcept { return outer_ != none ? outer_ : reading_; }
+
+    /// There is an event, or there no longer is one.
+    void set(bool something) noexcept {
+        if (std::exchange(is_set_, something) == something)
+            return;
+#if PAWL_DETAIL_POSIX
+        std::uint64_t one = 1;
+        const std::size_t bytes = reading_ == writing_ ? sizeof(one) : 1;
+        while ((something ? ::write(writing_, &one, bytes) : ::read(reading_, &one, bytes)) < 0 &&
+               errno == EINTR)
+            ;
+#endif
+    }
+
+    /// Makes the descriptor readable after `d`, at once if `d` is not positive, and never for the
+    /// longest duration. Replaces the last call.
+    /// @pre constructed with an alarm.
+    void alarm_after([[maybe_unused]] std::chrono::nanoseconds d) noexcept {
+#if defined(__linux__)
+        constexpr std::int64_t second = 1'000'000'000;
+        std::int64_t ns = d.count() < 1 ? 1 : d.count();
+        if (d == std::chrono::nanoseconds::max())
+            ns = 0; // disarms
+        ::itimerspec when{};
+        when.it_value.tv_sec = static_cast<::time_t>(ns / second);
+        when.it_value.tv_nsec = static_cast<long>(ns % second);
+        ::timerfd_settime(alarm_, 0, &when, nullptr);
+#endif
+    }
+
+private:
+    static constexpr int none = -1;
+
+    static int valid(int fd) {
+        if (fd < 0)
+            throw boost::system::system_error(errno, boost::system::system_category(),
+                                              "pawl: a descriptor for an event queue");
+        return fd;
+    }
+
+    ready_descriptor() noexcept = default; // what follows it may throw: the destructor runs
 
     int reading_ = none;
     int writing_ = none;

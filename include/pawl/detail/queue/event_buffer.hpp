@@ -3,29 +3,32 @@
 
 /// @file
 /// Purpose
-///   The timers of an event queue, and their events in it.
+///   The events of a queue in their order: functions, and the events of timers. And the timers.
 ///
 /// Model
-///   Slots are in the order in which they were pushed. A slot is dead if its timer was destroyed or
-///   its event dropped. A dead slot does not count, and is removed when it reaches the front, or by
-///   sweep(). A slot stores how many functions were submitted before it, which gives its place
-///   among them.
+///   Functions are in function_queue, events of timers in slots, each in the order in which they
+///   were pushed. A slot stores how many functions were pushed before it. A slot is dead if its
+///   timer was destroyed or its event dropped. A dead slot does not count, and is removed when it
+///   reaches the front, or by sweep().
 ///
 /// Invariants
 ///   - There is room for the last event of each live timer: reserved_ slots beyond those in use.
 ///   - A timer is listed while it has not ended, its function runs, or a slot points at it.
 ///
 /// Threads
-///   The owner's lock guards everything except functions_before() and idle().
+///   The owner's lock guards everything except what says "From any thread". One thread at a time
+///   takes functions, without the lock (function_queue.hpp explains why this is safe). The event of
+///   a timer is taken under it, because destroy() must know whether the timer's function runs.
 ///
 /// Cost
 ///   O(1) each, amortised over growth, which doubles, and over sweeps. A sweep looks at n slots
 ///   after n of them have died.
-#ifndef PAWL_DETAIL_QUEUE_TIMER_EVENTS_HPP
-#define PAWL_DETAIL_QUEUE_TIMER_EVENTS_HPP
+#ifndef PAWL_DETAIL_QUEUE_EVENT_BUFFER_HPP
+#define PAWL_DETAIL_QUEUE_EVENT_BUFFER_HPP
 
 #include <pawl/event_queue_options.hpp>
 
+#include <pawl/detail/queue/function_queue.hpp>
 #include <pawl/detail/queue/queue_timer.hpp>
 
 #include <boost/circular_buffer.hpp>
@@ -41,45 +44,65 @@
 #include <optional>
 #include <thread>
 #include <utility>
-#include <variant>
 
 namespace pawl::detail {
 
 template <class Clock, class WaitTraits>
-class timer_events {
+class event_buffer {
 public:
     using timer_type = queue_timer<Clock, WaitTraits>;
     using timer_ptr = std::shared_ptr<timer_type>;
     using event_type = basic_timer_event<Clock>;
     using time_point = typename Clock::time_point;
 
-    /// A taken event; without a timer if `timer` is null.
+    /// Numbers of functions and slots pushed by some moment.
+    struct marks {
+        std::uint64_t events;
+        std::uint64_t functions;
+    };
+    /// The event of a timer that was taken, if there is a timer.
     struct taken_event {
         timer_ptr timer;
-        std::optional<event_type> event; ///< for events to be handled
+        event_type event;
+        bool handled; ///< otherwise the last event of a disarmed timer
     };
 
     /// @param o must outlive this object.
-    explicit timer_events(const event_queue_options& o) noexcept : options_(o) {}
+    explicit event_buffer(const event_queue_options& o) noexcept : options_(o) {}
 
     // --- counts --------------------------------------------------------------------------------
 
     /// Number of events.
-    [[nodiscard]] std::size_t size() const noexcept { return live_; }
+    [[nodiscard]] std::size_t size() const noexcept { return live_ + functions_.size(); }
     /// Number of events that will be handled.
-    [[nodiscard]] std::size_t pending() const noexcept { return live_ - skipped_; }
+    [[nodiscard]] std::size_t pending() const noexcept { return size() - skipped_; }
     /// Number of timers that have not ended.
     [[nodiscard]] std::size_t timers() const noexcept { return reserved_ + last_events_; }
+    /// Number of ticks dropped because the queue was full.
     [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_; }
-    /// Number of slots pushed so far.
-    [[nodiscard]] std::uint64_t pushed() const noexcept { return pushed_; }
+    [[nodiscard]] marks now() const noexcept { return {pushed_, functions_.pushed()}; }
     /// Whether there is no slot and no timer that waits for room. From any thread.
     [[nodiscard]] bool idle() const noexcept { return idle_.load(std::memory_order_relaxed); }
-    /// Number of functions before the first slot; the largest number if there is no slot. From any
-    /// thread.
-    [[nodiscard]] std::uint64_t functions_before() const noexcept {
-        return functions_before_.load(std::memory_order_relaxed);
+
+    // --- functions -----------------------------------------------------------------------------
+
+    void push(queued_function&& f) { functions_.push(std::move(f)); }
+    /// From any thread.
+    [[nodiscard]] bool has_function() const noexcept { return functions_.size() != 0; }
+    [[nodiscard]] std::uint64_t functions() const noexcept { return functions_.pushed(); }
+    /// Whether the next event is a function, and was pushed before `end`. For the thread that takes.
+    [[nodiscard]] bool function_is_next(const marks& end) const noexcept {
+        const std::uint64_t taken = functions_.taken();
+        return taken < end.functions && taken < functions_before_.load(std::memory_order_relaxed);
     }
+    [[nodiscard]] queued_function take_function() noexcept { return functions_.take(); }
+    /// From now on, the thread that takes asks for drained().
+    void watch() noexcept { functions_.watch(); }
+    [[nodiscard]] bool watched() const noexcept { return functions_.watched(); }
+    /// Whether the last function was taken, and somebody wants to know.
+    [[nodiscard]] bool drained() const noexcept { return watched() && !has_function(); }
+    /// Destroys the functions. @pre no thread pushes or takes.
+    void clear_functions() noexcept { functions_.clear(); }
 
     // --- the life of a timer -------------------------------------------------------------------
 
@@ -92,28 +115,27 @@ public:
         t->self = t;
     }
 
-    /// Pushes the last event of `t`. @pre it is armed.
-    void push_last(timer_type& t, std::uint64_t functions,
-                   const std::optional<event_type>& event = {}) noexcept {
-        skipped_ += !event;
+    /// Pushes the last event of `t`, which is handled if `event` is given. @pre it is armed.
+    void push_last(timer_type& t, const event_type* event = nullptr) noexcept {
+        t.last_counts = event != nullptr;
+        skipped_ += !t.last_counts;
         t.phase = phase::ending;
         --reserved_;
         ++last_events_;
-        t.last_counts = event.has_value();
         unpark(t);
-        push(t, functions, last{&t, event});
+        push(t, event ? *event : event_type{}, true);
     }
 
     /// Pushes the due ticks of `t`.
     /// @pre `t` is armed.
-    /// @param functions number of functions submitted so far.
     /// @param woken whether the timer's wait has ended, and the clock was not set back since.
     /// @return the due time of the next tick, if the timer must wait for it.
-    [[nodiscard]] std::optional<time_point> emit(timer_type& t, std::uint64_t functions,
-                                                 const clock_sight<Clock>& seen, bool woken) {
+    [[nodiscard]] std::optional<time_point> emit(timer_type& t, const clock_sight<Clock>& seen,
+                                                 bool woken) {
         const time_point& now = seen.now;
         if (!t.grid) {
-            push_last(t, functions, event_type{t.due, now, 0});
+            const event_type event{t.due, now, 0};
+            push_last(t, &event);
             return {};
         }
         for (unsigned n = 0; n != ticks_at_a_time; ++n) {
@@ -136,7 +158,7 @@ public:
                 drop_oldest();
             ++ticks_;
             ++t.ticks;
-            push(t, functions, tick{&t, {due, now, missed}});
+            push(t, {due, now, missed}, false);
         }
         return t.grid->scheduled().due;
     }
@@ -221,35 +243,32 @@ public:
 
     // --- processing ----------------------------------------------------------------------------
 
-    /// Takes the first event, if its slot was pushed before slot number `end` and no function
-    /// precedes it. This thread becomes the runner of its timer.
-    /// @param functions number of functions taken so far.
-    /// @return empty if there is no such event.
-    [[nodiscard]] std::optional<taken_event> take(std::uint64_t end,
-                                                  std::uint64_t functions) noexcept {
+    /// Takes the first event of a timer, if it was pushed before `end` and no function precedes it.
+    /// This thread becomes the runner of the timer.
+    [[nodiscard]] taken_event take(const marks& end) noexcept {
         while (!slots_.empty() && is_dead(slots_.front())) {
             forget(slots_.front());
             pop_front();
         }
-        if (slots_.empty() || slots_.front().number >= end || slots_.front().functions > functions)
+        if (slots_.empty() || slots_.front().number >= end.events ||
+            slots_.front().functions > functions_.taken())
             return {};
-        slot& front = slots_.front();
-        taken_event result{timer_of(front)->self, {}};
-        timer_type& t = *result.timer;
+        const slot& front = slots_.front();
+        timer_type& t = *front.timer;
+        taken_event result{t.self, front.event, true};
         --live_;
         --t.slots;
-        if (const tick* const x = std::get_if<tick>(&front.what)) {
-            result.event = x->event;
-            --ticks_;
-            --t.ticks;
-        } else {
-            result.event = std::get<last>(front.what).event;
+        if (front.is_last) {
             t.phase = phase::ended;
             --last_events_;
-            skipped_ -= !result.event;
+            result.handled = t.last_counts;
+            skipped_ -= !result.handled;
+        } else {
+            --ticks_;
+            --t.ticks;
         }
-        if (result.event)
-            result.event->overruns += std::exchange(t.owed, 0);
+        if (result.handled)
+            result.event.overruns += std::exchange(t.owed, 0);
         t.runner = std::this_thread::get_id();
         pop_front();
         return result;
@@ -260,21 +279,13 @@ private:
     /// Maximum number of ticks that one wait pushes. If more are due, the timer waits again, so
     /// that other timers get their turn.
     static constexpr unsigned ticks_at_a_time = 64;
-    struct tick {
-        timer_type* timer;
-        event_type event;
-    };
-    /// The last event of a timer. Handled for a one-off; only taken for an interval.
-    struct last {
-        timer_type* timer;
-        std::optional<event_type> event;
-    };
-    /// A dropped tick.
-    struct dead {};
+    static constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
     struct slot {
         std::uint64_t number;
-        std::uint64_t functions; ///< submitted before it
-        std::variant<tick, last, dead> what;
+        std::uint64_t functions; ///< pushed before it
+        timer_type* timer;       ///< null: the tick was dropped
+        event_type event;
+        bool is_last; ///< otherwise a tick of an interval
     };
 
     static_assert(sizeof(void*) != 8 || sizeof(typename Clock::duration) > 8 || sizeof(slot) <= 64);
@@ -301,11 +312,10 @@ private:
         return true;
     }
 
-    template <class What>
-    void push(timer_type& t, std::uint64_t functions, What&& what) noexcept {
+    void push(timer_type& t, const event_type& event, bool is_last) noexcept {
         ++live_;
         ++t.slots;
-        slots_.push_back(slot{pushed_++, functions, std::forward<What>(what)});
+        slots_.push_back(slot{pushed_++, functions_.pushed(), &t, event, is_last});
         note_first();
     }
     void pop_front() noexcept {
@@ -314,42 +324,28 @@ private:
         note_first();
     }
     void note_first() noexcept {
-        functions_before_.store(slots_.empty() ? std::numeric_limits<std::uint64_t>::max()
-                                               : slots_.front().functions,
+        functions_before_.store(slots_.empty() ? none : slots_.front().functions,
                                 std::memory_order_relaxed);
         idle_.store(slots_.empty() && parked_.empty(), std::memory_order_relaxed);
     }
     /// @pre ticks_ != 0
     void drop_oldest() noexcept {
-        while (!is_live_tick(slots_[oldest_]))
+        while (is_dead(slots_[oldest_]) || slots_[oldest_].is_last)
             ++oldest_;
-        const tick& oldest = std::get<tick>(slots_[oldest_].what);
-        timer_type& t = *oldest.timer;
+        slot& oldest = slots_[oldest_];
+        timer_type& t = *std::exchange(oldest.timer, nullptr);
         t.owed += 1 + oldest.event.overruns;
         --t.ticks;
         --t.slots;
         --ticks_;
         --live_;
         ++dropped_;
-        slots_[oldest_].what.template emplace<dead>();
         ++dead_;
         sweep_if_many();
     }
 
-    [[nodiscard]] static bool is_live_tick(const slot& s) noexcept {
-        const tick* const x = std::get_if<tick>(&s.what);
-        return x && x->timer->phase != phase::ended;
-    }
-    /// The timer of an event, unless the event was dropped.
-    [[nodiscard]] static timer_type* timer_of(const slot& s) noexcept {
-        if (const tick* const x = std::get_if<tick>(&s.what))
-            return x->timer;
-        const last* const x = std::get_if<last>(&s.what);
-        return x ? x->timer : nullptr;
-    }
     [[nodiscard]] static bool is_dead(const slot& s) noexcept {
-        const timer_type* const t = timer_of(s);
-        return !t || t->phase == phase::ended;
+        return !s.timer || s.timer->phase == phase::ended;
     }
 
     /// Removes the dead slots if they are the majority, so that each costs O(1).
@@ -372,9 +368,9 @@ private:
     /// Removes a dead slot.
     void forget(const slot& s) noexcept {
         --dead_;
-        if (timer_type* const t = timer_of(s)) {
-            --t->slots;
-            unlist_if_over(*t);
+        if (s.timer) {
+            --s.timer->slots;
+            unlist_if_over(*s.timer);
         }
     }
 
@@ -385,11 +381,12 @@ private:
         boost::intrusive::constant_time_size<false>>;
 
     const event_queue_options& options_;
+    function_queue<> functions_;
     boost::circular_buffer<slot> slots_;
     std::uint64_t pushed_ = 0;
     std::atomic<bool> idle_{true};
-    std::atomic<std::uint64_t> functions_before_{std::numeric_limits<std::uint64_t>::max()};
-    std::size_t live_ = 0;        ///< slots that are not dead
+    std::atomic<std::uint64_t> functions_before_{none}; ///< the first slot
+    std::size_t live_ = 0;                              ///< slots that are not dead
     std::size_t skipped_ = 0;     ///< of these, last events that are not handled
     std::size_t dead_ = 0;        ///< dead slots
     std::size_t ticks_ = 0;       ///< live ticks
@@ -404,4 +401,4 @@ private:
 
 } // namespace pawl::detail
 
-#endif // PAWL_DETAIL_QUEUE_TIMER_EVENTS_HPP
+#endif // PAWL_DETAIL_QUEUE_EVENT_BUFFER_HPP
