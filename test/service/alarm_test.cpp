@@ -724,6 +724,33 @@ BOOST_AUTO_TEST_CASE(P10_the_shutdown_calls_those_that_take_a_code_if_it_deliver
     }
 }
 
+// The shutdown takes all waits, then calls the functions: one of them was called although a function
+// before it had destroyed its alarm.
+BOOST_AUTO_TEST_CASE(an_alarm_that_is_destroyed_by_a_function_of_the_shutdown_is_not_called) {
+    std::optional<asio::io_context> context(std::in_place);
+    pawl::options o;
+    o.on_shutdown = pawl::shutdown_policy::deliver;
+    pawl::make_timer_service<manual_clock>(*context, o);
+    int calls = 0;
+    std::optional<pawl::manual_alarm<told>> a, b;
+    const auto ends = [&calls](auto& other) {
+        return [&calls, &other](error_code) {
+            ++calls;
+            other.reset();
+        };
+    };
+    a.emplace(*context, ends(b));
+    b.emplace(*context, ends(a));
+    a->arm_after(1s);
+    b->arm_after(1s);
+    manual_clock::advance(*context, 1s);
+
+    context.reset();
+
+    BOOST_TEST(calls == 1); // of either: the shutdown has no order
+    BOOST_TEST(a.has_value() != b.has_value());
+}
+
 // --- bad input ----------------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(any_duration_saturates) {

@@ -111,9 +111,8 @@ public:
     /// The alarm goes.
     void condemn(alarm_wait& op) noexcept {
         (void)disarm(op);
-        if (!op.state.carried())
+        if (!op.state.condemn())
             return;
-        op.state.condemn();
         op.set_result(aborted());
         op.condemned = true;
     }

@@ -36,6 +36,8 @@
 ///                 cancelled
 ///     disarm      armed, due      idle       disarm()                 the same
 ///     condemn     idle, cancelled cancelled  the end of the alarm     the same one
+///     condemn     idle, started   idle       the same                 - (one that has arrived calls
+///                                                                     nothing)
 ///     arrive      idle            idle       the carrier              pinned until park
 ///     park        idle            idle       the carrier              consumed
 ///     begin       started         idle       the carrier, about to    -
@@ -66,7 +68,8 @@
 ///     wait without a carrier is `armed`, and reachable from its timer or, if its cancel is noted,
 ///     from that entry only.
 ///   - Finality invariant: `started` is entered in arrive() only, and final, except for an alarm,
-///     which goes on to `idle`. If it is armed between the two, that carrier calls nothing.
+///     which goes on to `idle`. If it is armed, or goes, between the two, that carrier calls
+///     nothing.
 ///
 /// Threads
 ///   A plain word: every transition happens under the lock of the wait's shard. An atomic word
@@ -142,10 +145,12 @@ public:
         phase_ = wait_phase::idle;
     }
 
-    /// The alarm goes; its carrier comes, and frees the memory.
-    void condemn() noexcept {
-        PAWL_ASSERT(!pending() && carried_);
-        phase_ = wait_phase::cancelled;
+    /// The alarm goes. A carrier that has arrived, and not begun, calls nothing.
+    /// @return whether a carrier is on its way: it comes, and frees the memory.
+    [[nodiscard]] bool condemn() noexcept {
+        PAWL_ASSERT(!pending());
+        phase_ = carried_ ? wait_phase::cancelled : wait_phase::idle;
+        return carried_;
     }
 
     /// The function of an alarm is about to be called.
