@@ -51,9 +51,8 @@ class alarm_block final : public alarm_wait {
 
 public:
     template <class F>
-    [[nodiscard]] static alarm_block& make(const Executor& ex, F&& function) {
-        alarm_block& made =
-            *memory(get_handler_allocator(function)).make(ex, std::forward<F>(function));
+    [[nodiscard]] static alarm_block& make(const Executor& ex, F&& f) {
+        alarm_block& made = *memory(get_handler_allocator(f)).make(ex, std::forward<F>(f));
         try {
             made.handle_.enroll(made);
         } catch (...) {
@@ -75,15 +74,15 @@ public:
 
 private:
     template <class F>
-    alarm_block(const Executor& ex, F&& function)
-        : alarm_block(ex, std::forward<F>(function), timer_handle<Clock, WaitTraits>(ex)) {}
+    alarm_block(const Executor& ex, F&& f)
+        : alarm_block(ex, std::forward<F>(f), timer_handle<Clock, WaitTraits>(ex)) {}
     template <class F>
-    alarm_block(const Executor& ex, F&& function, timer_handle<Clock, WaitTraits>&& handle)
-        : alarm_wait(&alarm_block::perform,
-                     runs_natively(boost::asio::get_associated_executor(function, ex),
-                                   handle.home().context()),
-                     takes_code),
-          handle_(std::move(handle)), executor_(ex), function_(std::forward<F>(function)) {}
+    alarm_block(const Executor& ex, F&& f, timer_handle<Clock, WaitTraits>&& handle)
+        : alarm_wait(
+              &alarm_block::perform,
+              runs_natively(boost::asio::get_associated_executor(f, ex), handle.home().context()),
+              takes_code),
+          handle_(std::move(handle)), executor_(ex), function_(std::forward<F>(f)) {}
     ~alarm_block() = default;
 
     static void perform(wait_operation& op, action what, wait_host* host) {
@@ -113,10 +112,10 @@ private:
             unsigned holds = 1;
         } hold{*this};
         boost::system::error_code ec;
-        bool condemned = false;
-        const bool begun = handle_.begin(*this, ec, condemned);
-        hold.holds += condemned;
-        if (!begun || condemned || !calls)
+        bool last = false;
+        const bool begun = handle_.begin(*this, ec, last);
+        hold.holds += last;
+        if (!begun || last || !calls)
             return;
         if constexpr (takes_code)
             function_(ec);
@@ -131,7 +130,7 @@ private:
     void free() noexcept {
         // The function may own the memory resource of its allocator: it goes last.
         [[maybe_unused]] const Function last = [this] {
-            const allocated_object memory(get_handler_allocator(function_), *this);
+            const allocated_object freed(get_handler_allocator(function_), *this);
             return Function(std::move(function_));
         }();
     }
