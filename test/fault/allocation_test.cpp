@@ -26,6 +26,7 @@
 #include <chrono>
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <new>
 #include <optional>
@@ -250,6 +251,54 @@ BOOST_AUTO_TEST_CASE(a_timer_is_made_or_its_context_is_as_it_was) {
             context.run();
             BOOST_TEST(called);
         });
+}
+
+struct alarms {
+    explicit alarms(asio::io_context& c) : context(c) {}
+
+    asio::io_context& context;
+    int calls = 0;
+    std::deque<pawl::alarm<std::function<void()>>> all;
+};
+
+BOOST_AUTO_TEST_CASE(an_alarm_is_made_and_armed_or_all_is_as_it_was) {
+    with_failing_allocations(
+        [](asio::io_context& context) { return std::make_unique<alarms>(context); },
+        [](alarms& a) {
+            for (int i = 0; i < 70; ++i)
+                a.all.emplace_back(a.context, [&a] { ++a.calls; }).arm_after(1ms);
+        },
+        [](alarms& a, asio::io_context& context, bool) {
+            const auto armed =
+                std::count_if(a.all.begin(), a.all.end(), [](auto& each) { return each.armed(); });
+            context.run();
+            BOOST_TEST(a.calls == armed);
+        });
+}
+
+// More than a segment of the due queue, and all tokens; waits of timers take no room from them.
+BOOST_AUTO_TEST_CASE(P8_any_number_of_alarms_is_called_without_memory) {
+    for (const std::size_t n : {1U, 17U, 65U, 600U}) {
+        asio::io_context context;
+        std::size_t calls = 0;
+        const auto count = [&] { ++calls; };
+        std::deque<pawl::alarm<decltype(count)>> alarms;
+        std::deque<pawl::steady_timer> timers;
+        for (std::size_t i = 0; i < n; ++i) {
+            alarms.emplace_back(context, count);
+            timers.emplace_back(context, 1ms).async_wait([&](error_code) { ++calls; });
+        }
+        counted_new::fuse = 0;
+        for (auto& a : alarms)
+            a.arm_after(1ms);
+        counted_new::fuse = counted_new::never;
+        std::this_thread::sleep_for(5ms);
+        counted_new::fuse = 0;
+        context.run();
+        const long left = counted_new::fuse.exchange(counted_new::never);
+        BOOST_TEST(left == 0); // no memory was requested
+        BOOST_TEST(calls == 2 * n);
+    }
 }
 
 PAWL_TYPED_CASE(P10_expire_all_happens_or_not_and_can_be_repeated, Timer, wheels) {

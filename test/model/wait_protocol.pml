@@ -17,6 +17,11 @@
  *   another number, so that any use of a stale pointer is caught.
  *   Time: a wake-up makes the timer due if it is filed; a re-arm or a new wait makes it wait again.
  *
+ *   check.sh also explores the variant ALARM: one alarm (alarm.hpp), whose wait is number 0. Its owner arms it some
+ *   times, may disarm it, and ends it at any time, also after the context; so may its function. Another thread disarms
+ *   it, another one calls expire_all(). Two threads run carriers, in the context or elsewhere, so that one may have
+ *   arrived and not begun while the alarm is armed again and falls due again.
+ *
  * Properties
  *   exactly once          outcome() and the end of init: each wait that was started has one
  *   cancel's answer       outcome(): aborted if and only if a cancel has counted the wait;
@@ -24,10 +29,13 @@
  *   never early           arrive()
  *   no freed memory       touch(), of waits; the assertions on timer_alive and shard_alive
  *   never stuck           no process is blocked at the end
+ *   of an alarm           carrier_begins(): the function is called at most once for an arming, not after a disarm that
+ *                         has counted, not after the end of the alarm, not early, and is told why it is called;
+ *                         owns_context(): it is called; free_alarm() and the end of init: its block is freed once
  *
  * Left out
  *   The driver is assumed to wake up while a wait is armed: wakeup.pml shows that. More than one wait per turn,
- *   backlogs, set-backs, expire_all(), rings, and the driver's lack of memory (withdraw).
+ *   backlogs, set-backs, expire_all() of timers, rings, and the driver's lack of memory (withdraw).
  */
 
 #define WAITS 2
@@ -88,6 +96,28 @@ byte answers;                           /* the sum of the cancels' results, minu
 hidden byte i;
 hidden byte n;
 hidden byte flag;
+
+#ifdef ALARM
+#define ARMINGS 2
+
+/* alarm_wait */
+byte holds = 1;
+bool condemned;
+bool takes_code;
+
+/* knowledge of the users */
+byte armings;
+bool ended;                             /* the alarm has gone, or is about to */
+bool delivers;                          /* shutdown_policy::deliver */
+
+/* ghosts: the promises */
+bool promised;                          /* the function is to be called */
+bool told;                              /* with a code */
+
+#define OBSERVED(w) true                /* wait_operation::observed */
+#else
+#define OBSERVED(w) linked[w]
+#endif
 
 inline touch(w) { assert(memory[w] == alive) }
 
@@ -187,23 +217,29 @@ inline arrive(w, own) {                 /* wait_ledger::arrive */
     touch(w);
     assert(carried[w]);
     if
-    :: phase[w] == armed -> own = false
+    :: phase[w] == armed || phase[w] == idle -> own = false
     :: else ->
         assert(phase[w] == due || phase[w] == cancelled);
         assert(phase[w] == cancelled || !left);  /* never early (P1) */
         phase[w] = started;
+#ifndef MUTANT_ALARM_ARRIVAL_LEAVES_CARRIED
+        carried[w] = false;
+#endif
         unlink_slot(w);
         if
         :: owned[w] -> detach(w)
         :: else
         fi;
         live--;
+#if defined ALARM && !defined MUTANT_ALARM_ARRIVAL_WITHOUT_HOLD  /* the end of the alarm frees it meanwhile */
+        holds++;
+#endif
         own = true
     fi
 }
 
 inline park(w) {                        /* wait_state::park */
-    assert(carried[w] && phase[w] == armed);
+    assert(carried[w] && (phase[w] == armed || phase[w] == idle));
     carried[w] = false
 }
 
@@ -223,9 +259,118 @@ inline next(w) {                        /* wait_ledger::next */
 inline arrive_or_park(w, own) {         /* wait_ledger::arrive_or_park */
     arrive(w, own);
     if
+    :: own
+#ifndef MUTANT_ALARM_PARKED_STAYS_LIVE
+    :: !own && phase[w] == idle -> live--; park(w)
+    :: !own && phase[w] != idle -> park(w)
+#else
     :: !own -> park(w)
+#endif
+    fi
+}
+
+inline ledger_start(w) {                /* wait_ledger::start */
+    assert(phase[w] != armed && phase[w] != due);
+    phase[w] = armed;
+    flag = !listed[0] && !listed[1];    /* alone */
+    listed[w] = true;
+    owned[w] = true;
+    one_armed = flag;
+    unobserved = flag && !OBSERVED(w);
+    if
+#ifndef MUTANT_ALARM_CARRIED_COUNTS_TWICE
+    :: carried[w]                       /* the entry of an alarm */
+#endif
+    :: !carried[w] -> live++
+    fi;
+    armed_count++;
+    filed = true
+}
+
+#ifdef ALARM
+inline disarm_wait(w, done) {           /* wait_ledger::disarm */
+    touch(w);
+    done = phase[w] == armed || phase[w] == due;
+    if
+    :: done ->
+        if
+        :: phase[w] == armed -> armed_count--
+        :: else
+        fi;
+        if
+#ifndef MUTANT_ALARM_DISARM_FORGETS_ENTRY   /* its entry still takes room */
+        :: carried[w]
+        :: !carried[w] -> live--
+#else
+        :: live--
+#endif
+        fi;
+#ifdef MUTANT_ALARM_DISARM_TAKES_CARRIER    /* as if its entry were gone */
+        carried[w] = false;
+#endif
+        phase[w] = idle;
+        detach(w);
+        promised = false
     :: else
     fi
+}
+
+inline condemn(w) {                     /* wait_ledger::condemn, wait_state::condemn */
+    disarm_wait(w, flag);
+    if
+#ifndef MUTANT_ALARM_CONDEMN_FREES_CARRIED
+    :: carried[w] ->
+        phase[w] = cancelled;
+        set_result(w);
+        condemned = true
+    :: !carried[w] ->
+#else
+    :: true ->
+#endif
+#ifndef MUTANT_ALARM_CONDEMN_LEAVES_STARTED /* a thread has arrived, and calls the function of an alarm that has gone */
+        phase[w] = idle
+#endif
+    fi;
+    promised = false
+}
+
+inline carrier_begins(w, calls, leaves) { /* shard::begin, wait_ledger::begin, wait_state::begin */
+    touch(w);
+    if
+#ifndef MUTANT_ALARM_BEGINS_UNSEEN      /* the alarm may be armed again, or another thread has begun */
+    :: phase[w] == started ->
+#else
+    :: true ->
+#endif
+#ifndef MUTANT_ALARM_BEGUN_STAYS_STARTED
+        phase[w] = idle;
+#endif
+        if
+#ifndef MUTANT_ALARM_CONDEMNED_IS_CALLED
+        :: condemned -> leaves++; calls = false
+        :: !condemned ->
+#else
+        :: true ->
+#endif
+            assert(promised);           /* once, and neither disarmed nor gone */
+            promised = false;
+            assert(has_result[w] == told && (told || !left))
+        fi
+    :: else -> calls = false
+    fi
+}
+#endif
+
+inline finish(w, disarms) {             /* wait_ledger::finish */
+#ifdef ALARM
+    if
+    :: disarms || !takes_code -> disarm_wait(w, flag)
+    :: else -> cancel_wait(w); told = true
+    fi
+#else
+    cancel_wait(w);
+    shut_down[w] = true
+#endif
 }
 
 /* --- shard: under the lock --------------------------------------------------------------------- */
@@ -258,15 +403,7 @@ inline shard_start(w, ok) {             /* shard::start */
         :: linked[w] -> users++         /* the link */
         :: else
         fi;
-        phase[w] = armed;
-        flag = !listed[0] && !listed[1];    /* alone */
-        listed[w] = true;
-        owned[w] = true;
-        one_armed = flag;
-        unobserved = flag && !linked[w];
-        live++;
-        armed_count++;
-        filed = true;
+        ledger_start(w);
         left = left || flag;      /* the waits of a timer share its expiry */
         ok = true
     fi
@@ -467,13 +604,62 @@ inline shard_drain() {                  /* shard::drain, wait_ledger::take_over,
         filed = false;
         n = 0;
         do
-        :: n < WAITS && listed[n] && phase[n] == armed -> cancel_wait(n); shut_down[n] = true; n++
+        :: n < WAITS && listed[n] && phase[n] == armed -> finish(n, false); n++
         :: n < WAITS && !(listed[n] && phase[n] == armed) -> n++
         :: n == WAITS -> break
         od
     :: empty(due_queue) && !filed -> break
     od
 }
+
+#ifdef ALARM
+inline shard_arm(w) {                   /* shard::arm */
+    lock();
+    if
+    :: closed
+    :: !closed && listed[w] -> shard_rearm(); promised = true
+    :: !closed && !listed[w] ->
+#ifndef MUTANT_ALARM_KEEPS_RESULT       /* of an expire_all() before */
+        has_result[w] = false;
+#endif
+        ledger_start(w);
+        left = true;
+        told = false;
+        promised = true
+    fi
+}
+
+inline shard_disarm(w, count) {         /* shard::disarm */
+    lock();
+    disarm_wait(w, flag);
+    claim_runners(count);
+    announce(count)
+}
+
+inline shard_condemn(w, leaves, count) { /* shard::condemn */
+    lock();
+    condemn(w);
+    leaves = (condemned -> 0 : 1);
+    claim_runners(count);
+    announce(count)
+}
+
+inline shard_expire_all(disarms, count) { /* shard::expire_all */
+    lock();
+    count = 0;
+    if
+    :: filed ->
+        filed = false;
+        if
+        :: listed[0] && phase[0] == armed -> finish(0, disarms)
+        :: else
+        fi;
+        claim_runners(count);
+        announce(count)
+    :: else
+    fi
+}
+#endif
 
 /* --- dispatcher: outside of the lock ------------------------------------------------------------ */
 
@@ -497,6 +683,47 @@ inline tell_and_leave(count) {          /* the same, and the timer is no longer 
     fi
 }
 
+#ifdef ALARM
+inline free_alarm(w, leaves) {          /* alarm_block::leave, free */
+    if
+    :: atomic { leaves > 0 ->
+            touch(w);
+            assert(holds >= leaves);
+            holds = holds - leaves;
+            leaves = (holds == 0 -> 1 : 0)
+        }
+        if
+        :: atomic { leaves > 0 -> leaves = 0; touch(w); memory[w] = freed; shard_release_timer() }
+        :: else
+        fi
+    :: else
+    fi
+}
+
+inline end_alarm(w, leaves, count) {    /* ~basic_alarm */
+    tell(count);
+    free_alarm(w, leaves)
+}
+
+inline outcome(w, called) {             /* alarm_block::carrier_ends */
+    atomic { lock(); leaves = 1; calls = called; carrier_begins(w, calls, leaves) }
+    if
+    :: calls ->
+        calls = false;
+        begun[w] = false;               /* reduces the number of states */
+        touch(w);                       /* the function */
+        if
+        :: atomic { !ended && armings < ARMINGS -> armings++; shard_arm(w) }
+        :: atomic { !ended && at_timer == 0 -> ended = true; shard_condemn(w, gone, count) }
+            end_alarm(w, gone, count);
+            touch(w)                    /* it goes on */
+        :: true
+        fi
+    :: else
+    fi;
+    free_alarm(w, leaves)
+}
+#else
 inline outcome(w, called) {             /* wait_handler::perform: frees, then invokes if `called` */
     atomic {
         touch(w);                       /* exactly once: its memory has no other end */
@@ -512,14 +739,23 @@ inline outcome(w, called) {             /* wait_handler::perform: frees, then in
         begun[w] = false
     }
 }
+#endif
+
+#ifdef ALARM
+#define DELIVERS delivers
+#define CHAIN bool again; bool chain[WAITS]; byte leaves; byte gone; bool calls
+#else
+#define DELIVERS false
+#define CHAIN bool again; bool chain[WAITS]
+#endif
 
 inline destroy_chain() {                /* dispatcher::end_all */
     if
-    :: chain[0] -> chain[0] = false; outcome(0, false)
+    :: chain[0] -> chain[0] = false; outcome(0, DELIVERS)
     :: else
     fi;
     if
-    :: chain[1] -> chain[1] = false; outcome(1, false)
+    :: chain[1] -> chain[1] = false; outcome(1, DELIVERS)
     :: else
     fi
 }
@@ -574,7 +810,9 @@ inline start_second() {                 /* by a user, with the timer in use unti
 }
 
 inline complete(w, count) {             /* wait_operation::complete, and a user's handler */
-    outcome(w, true);
+    outcome(w, true)
+#ifndef ALARM
+    ;
     if
     :: atomic { w == 0 && !second && !leaving -> second = true; at_timer++ }
         start_second()
@@ -582,6 +820,7 @@ inline complete(w, count) {             /* wait_operation::complete, and a user'
         destroy_timer(count)
     :: true
     fi
+#endif
 }
 
 /* --- the threads -------------------------------------------------------------------------------- */
@@ -592,8 +831,7 @@ proctype runs_context() {
     bool claimed;
     bool got;
     bool ok;
-    bool again;
-    bool chain[WAITS];
+    CHAIN;
 
     do
     :: atomic { !stopping && armed_count > 0 -> shard_collect(claimed, count) }  /* wakeup::wake */
@@ -627,8 +865,7 @@ proctype runs_elsewhere() {             /* wait_carrier */
     byte count;
     bool own;
     bool ok;
-    bool again;
-    bool chain[WAITS];
+    CHAIN;
 
     do
     :: users == 0 -> break
@@ -678,8 +915,7 @@ proctype rearms() {
 proctype owns_timer() {
     byte count;
     bool ok;
-    bool again;
-    bool chain[WAITS];
+    CHAIN;
 
     if
     :: atomic { !leaving -> at_timer++; shard_cancel(ALL, count) }  /* expires_after() */
@@ -699,11 +935,15 @@ proctype owns_timer() {
 }
 
 proctype owns_context() {               /* ~execution_context */
-    bool again;
-    bool chain[WAITS];
+    byte count;
+    CHAIN;
 
     if
+#ifdef ALARM
+    :: orderly -> !promised
+#else
     :: orderly -> memory[0] == freed && memory[1] != alive
+#endif
     :: !orderly
     fi;
     stopping = true;
@@ -715,6 +955,78 @@ proctype owns_context() {               /* ~execution_context */
     atomic { context_alive = false; lock(); drop_user() }   /* dispatcher::leave */
 }
 
+#ifdef ALARM
+proctype owns_alarm() {
+    byte count;
+    byte gone;
+
+    do
+    :: atomic { !ended && armings < ARMINGS -> armings++; shard_arm(0) }
+    :: break
+    od;
+    if
+    :: true
+    :: !context_alive
+    fi;
+    if
+    :: atomic { !ended && at_timer == 0 -> ended = true; shard_condemn(0, gone, count) }
+        end_alarm(0, gone, count)
+    :: ended
+    fi
+}
+
+proctype disarms() {
+    byte count;
+
+    if
+    :: atomic { shard_disarm(0, count) }
+        tell_and_leave(count)
+    :: at_timer--
+    fi
+}
+
+proctype expires_all() {
+    byte count;
+
+    if
+    :: atomic { !stopping -> shard_expire_all(false, count) }
+        tell(count)
+    :: atomic { !stopping -> shard_expire_all(true, count) }
+        tell(count)
+    :: true
+    fi
+}
+
+init {
+    atomic {
+        if
+        :: orderly = true
+        :: delivers = true
+        fi;
+        if
+        :: direct[0] = true; run runs_context(); running++
+        :: run runs_elsewhere()
+        fi;
+        if
+        :: takes_code = true
+        :: true
+        fi;
+        users++;
+        memory[0] = alive;
+        run runs_context();
+        run runs_elsewhere();
+        run owns_alarm();
+        run disarms();
+        run expires_all();
+        run owns_context()
+    }
+    atomic {
+        _nr_pr == 1;
+        assert(!shard_alive && !timer_alive && live == 0 && armed_count == 0);
+        assert(memory[0] == freed)
+    }
+}
+#else
 init {
     atomic {
         if
@@ -745,3 +1057,4 @@ init {
         assert(memory[0] == freed && memory[1] != alive && answers == 0)
     }
 }
+#endif

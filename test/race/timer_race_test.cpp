@@ -527,6 +527,131 @@ BOOST_AUTO_TEST_CASE(P9_run_does_not_return_before_a_wait_that_was_pulled_back) 
     run_returns_after([](auto& timer, auto&, auto&) { timer.rearm_after(50us); });
 }
 
+// --- alarms -------------------------------------------------------------------------------------
+
+// The function runs in any thread. Two other threads disarm, too.
+BOOST_DATA_TEST_CASE(P3_P4_each_arming_ends_by_a_call_or_by_one_disarm, shards* per_turn, s, p) {
+    arena a(with(s, p));
+    std::atomic<int> calls{0};
+    std::atomic<int> disarmed{0};
+    pawl::alarm alarm(a.context, [&] { calls.fetch_add(1, std::memory_order_relaxed); });
+    std::atomic<bool> over{false};
+    race_support::in_threads(3, [&](int me) {
+        std::mt19937_64 random(pawl_test::seed() + static_cast<std::uint64_t>(me));
+        if (me != 0) {
+            for (clock_type::time_point last; !over.load(std::memory_order_relaxed);) {
+                disarmed += alarm.disarm();
+                last = std::max(last, alarm.expiry());
+                spin(upto(random, 100));
+            }
+            return;
+        }
+        for (int i = 1; i <= rounds; ++i) {
+            alarm.arm_after(upto(random, 200));
+            spin(upto(random, 100));
+            // Allowed: the call and the disarms add up to the armings, sooner or later, and never
+            // to more.
+            for (;;) {
+                const int ended = calls + disarmed;
+                if (ended == i)
+                    break;
+                BOOST_REQUIRE_EQUAL(ended, i - 1);
+                if (random() % 8 == 0)
+                    disarmed += alarm.disarm();
+            }
+        }
+        over = true;
+    });
+    a.finish();
+    BOOST_TEST(calls + disarmed == rounds);
+    BOOST_TEST_MESSAGE(disarmed << " of " << rounds << " armings were disarmed");
+}
+
+/// A session on a strand, with an alarm that is bound to it. All that it does follows a model.
+class session {
+public:
+    session(asio::io_context& context, std::uint64_t seed)
+        : strand_(asio::make_strand(context)), random_(seed) {
+        make();
+    }
+
+    /// Each step posts the next one.
+    void go_on(int steps) {
+        asio::post(strand_, [this, steps] {
+            step();
+            if (steps != 0)
+                return go_on(steps - 1);
+            alarm_.reset();
+            generation_ = 0;
+        });
+    }
+
+    int called = 0;
+    bool right = true;
+
+private:
+    void make() {
+        alarm_.emplace(strand_, function(++generation_));
+        armed_ = false;
+    }
+    std::function<void()> function(int of) {
+        // Allowed: it is armed, by the model, and is the alarm that exists.
+        return [this, of] {
+            right = right && armed_ && of == generation_ && !alarm_->armed() &&
+                    clock_type::now() >= alarm_->expiry();
+            armed_ = false;
+            ++called;
+            if (random_() % 4 == 0)
+                arm();
+        };
+    }
+    void arm() {
+        alarm_->arm_after(upto(random_, 200));
+        armed_ = true;
+    }
+    void step() {
+        switch (random_() % 8) {
+        case 0:
+            right = right && alarm_->armed() == armed_;
+            break;
+        case 1:
+        case 2:
+            right = right && alarm_->disarm() == armed_;
+            armed_ = false;
+            break;
+        case 3: {
+            auto moved = std::move(*alarm_);
+            alarm_.emplace(std::move(moved));
+            break;
+        }
+        case 4:
+            make();
+            break;
+        default:
+            arm();
+        }
+        spin(upto(random_, 40));
+    }
+
+    asio::strand<asio::io_context::executor_type> strand_;
+    std::mt19937_64 random_;
+    std::optional<pawl::alarm<std::function<void()>, decltype(strand_)>> alarm_;
+    int generation_ = 0;
+    bool armed_ = false;
+};
+
+BOOST_DATA_TEST_CASE(P4_on_its_strand_an_alarm_does_as_its_model, shards* per_turn, s, p) {
+    arena a(with(s, p));
+    std::deque<session> sessions;
+    for (unsigned i = 0; i < 16; ++i)
+        sessions.emplace_back(a.context, pawl_test::seed() + i).go_on(rounds);
+    a.finish();
+    for (const session& each : sessions) {
+        BOOST_TEST(each.right);
+        BOOST_TEST(each.called != 0);
+    }
+}
+
 // P10: the last thread of a context destroys it while others still hold its timers.
 BOOST_AUTO_TEST_CASE(C9_timers_outlive_their_context_in_other_threads) {
     for (int round = 0; round < 50; ++round) {

@@ -55,6 +55,9 @@ private:
         intervals_ = random_.one_in(4);
         if (intervals_ && random_.one_in(2))
             b.types.push_back(kind::set); // they tick on it, and it is set
+        alarms_ = random_.one_in(3);
+        if (alarms_ && random_.one_in(2))
+            b.types.push_back(kind::set);
         streams_ = random_.one_in(4);
         longest_ = 1;
         for (const context_setup& c : b.contexts)
@@ -162,8 +165,26 @@ private:
             s.object = random_.below(operation_slots);
             break;
         case op::set:
-            if (intervals_ && random_.one_in(2))
+            if ((intervals_ || alarms_) && random_.one_in(2))
                 s.type = kind::set;
+            break;
+        case op::make_alarm:
+            if (random_.one_in(2))
+                s.type = kind::set;
+            s.bound = random_.one_in(2);
+            s.object = random_.below(alarm_slots);
+            add_handler(s, depth);
+            break;
+        case op::arm_alarm_within:
+            s.more = random_.one_in(20) ? s.time - 1 : saturating_add(s.time, duration());
+            [[fallthrough]];
+        case op::destroy_alarm:
+        case op::move_alarm:
+        case op::arm_alarm_after:
+        case op::arm_alarm_at:
+        case op::disarm_alarm:
+            s.object = random_.below(alarm_slots);
+            s.other = random_.below(alarm_slots);
             break;
         case op::make_interval:
             if (random_.one_in(2))
@@ -240,6 +261,11 @@ private:
                                    op::wait_interval, op::destroy_interval, op::cancel_interval,
                                    op::reset_interval, op::reset_interval_after, op::set_period,
                                    op::set});
+        if (alarms_ && random_.one_in(4))
+            return random_.one_of({op::make_alarm, op::make_alarm, op::destroy_alarm,
+                                   op::move_alarm, op::arm_alarm_after, op::arm_alarm_after,
+                                   op::arm_alarm_after, op::arm_alarm_at, op::arm_alarm_within,
+                                   op::disarm_alarm, op::set});
         if (streams_ && random_.one_in(5))
             return random_.one_of({op::make_stream, op::read, op::read, op::write, op::feed,
                                    op::drain, op::limit_stream, op::expire_stream, op::close_stream,
@@ -324,6 +350,7 @@ private:
     std::int64_t longest_ = 1;
     bool limits_ = false; ///< whether there are any operations under limits
     bool intervals_ = false;
+    bool alarms_ = false;
     bool streams_ = false;
 };
 

@@ -115,9 +115,7 @@ std::string attempt(const scenario& s, bool quiet) {
         run(s);
         _exit(0);
     }
-    std::string v = verdict(wait_for(
-                                process, [] { return 0; }, 5),
-                            *board);
+    std::string v = verdict(wait_for(process, [] { return 0; }, 5), *board);
     return v == std::string("crash: ") + strsignal(SIGKILL) ? "hang: it was killed" : v;
 }
 
@@ -137,7 +135,8 @@ int report(std::uint64_t seed, const std::string& what, const std::string& file,
         "Seed " + std::to_string(seed) + ", shrunk to " + std::to_string(small.steps.size()) +
         " steps: " + attempt(small, true) + "\n\n    g++ -std=c++20 -Iinclude -Itest " + file +
         " \\\n        "
-        "test/simulation/{world,limits,intervals,streams,timers_?,print,report,virtual_time}.cpp "
+        "test/simulation/"
+        "{world,alarms,limits,intervals,streams,timers_?,print,report,virtual_time}.cpp "
         "-o failure";
     std::ofstream(file) << program(small, text);
     std::printf("simulation: %s is the program:\n\n%s\n", file.c_str(),
@@ -227,8 +226,7 @@ int main(int argc, char** argv) {
     std::string what;
     for (unsigned j = 0; j < jobs; ++j) {
         const slate& s = slates[j];
-        const int status = wait_for(
-            processes[j], [&] { return s.seed.load(); }, 30);
+        const int status = wait_for(processes[j], [&] { return s.seed.load(); }, 30);
         if (const std::string v = verdict(status, s); !v.empty() && what.empty()) {
             what = v;
             failed = s.seed;

@@ -50,6 +50,14 @@ enum class op : std::uint8_t {
     reset_interval,
     reset_interval_after, ///< `time`
     set_period,           ///< `time`
+    // alarms
+    make_alarm, ///< `object`, whose function takes a code if `bound`, and makes the steps `then`
+    destroy_alarm,
+    move_alarm,      ///< `other` to `object`, which is destroyed first if it is there
+    arm_alarm_after, ///< `time`
+    arm_alarm_at,    ///< now and `time`
+    arm_alarm_within,
+    disarm_alarm,
     // streams
     make_stream, ///< `object` in `context`
     destroy_stream,
@@ -170,6 +178,7 @@ inline constexpr int timer_slots = 6;
 inline constexpr int signal_slots = 4;
 inline constexpr int operation_slots = 3;
 inline constexpr int interval_slots = 2;
+inline constexpr int alarm_slots = 3;
 inline constexpr int stream_slots = 2;
 inline constexpr int threads = 8;
 

@@ -141,6 +141,14 @@ void world::perform_one(const step& s) {
     case op::reset_interval_after:
     case op::set_period:
         return intervals_.perform(s);
+    case op::make_alarm:
+    case op::destroy_alarm:
+    case op::move_alarm:
+    case op::arm_alarm_after:
+    case op::arm_alarm_at:
+    case op::arm_alarm_within:
+    case op::disarm_alarm:
+        return alarms_.perform(s);
     case op::make_stream:
     case op::destroy_stream:
     case op::limit_stream:
@@ -441,8 +449,10 @@ void world::clock_step(const step& s) {
     case op::set_to:
         if (!is_set(s.type))
             return;
-        if (s.type == kind::set || s.type == kind::set_binary)
+        if (s.type == kind::set || s.type == kind::set_binary) {
             intervals_.clock_is_set();
+            alarms_.clock_is_set();
+        }
         set_clock_of(s.type,
                      s.what == op::set_to ? s.time : saturating_add(now_of(s.type), s.time));
         model_.clock_set(s.type);
@@ -572,6 +582,7 @@ void world::shut_down(int index) {
     }
     limits_.leave(index);
     intervals_.leave(index);
+    alarms_.leave(index);
     streams_.leave(index);
     model_.shutdown_begins(index);
     // The implementation of its strand and the executors of timers no longer use it.
@@ -579,6 +590,7 @@ void world::shut_down(int index) {
     const int calls = std::exchange(calls_, 0);
     c.io.reset();
     calls_ = calls;
+    alarms_.left(index);
     model_.shutdown_ends(index);
 }
 
@@ -600,7 +612,9 @@ void world::context_step(const step& s) {
         const std::size_t n = call(
             [&] { return some ? expire_all_of(s.type, *c.io, ec) : pawl::expire_all(*c.io, ec); });
         model_.expired_all(s.context, some ? &s.type : nullptr, s.time != 0, n,
-                           limits_.count() + intervals_.count() + streams_.count());
+                           limits_.count() + intervals_.count() + alarms_.count() +
+                               streams_.count());
+        alarms_.hurried(s.context, some ? &s.type : nullptr, ec);
         ++c.hurried;
         intervals_.hurry(s.context);
         streams_.hurry(s.context);
@@ -646,8 +660,8 @@ void world::run(const step& s) {
     model_.run_begins(s.context);
     const int calls = std::exchange(calls_, 0);
     const std::uint64_t handlers = handlers_;
-    const std::size_t pending =
-        model_.pending() + limits_.count() + intervals_.count() + streams_.count();
+    const std::size_t pending = model_.pending() + limits_.count() + intervals_.count() +
+                                alarms_.count() + streams_.count();
     const std::size_t started = limits_.started();
     std::size_t units = 0;
     bool threw = false;
@@ -745,7 +759,8 @@ std::uint64_t world::most_units(int index, std::uint64_t handlers, std::size_t p
 
 void world::settled(int index) {
     const business s = streams_.settled(index), l = limits_.settled(index);
-    const bool work = intervals_.settled(index) != 0 || s.work || l.work;
+    const int armed = alarms_.settled(index);
+    const bool work = intervals_.settled(index) != 0 || armed != 0 || s.work || l.work;
     model_.settled(index, contexts_[at(index)].io->stopped(), work, s.perhaps || l.perhaps);
 }
 
@@ -788,6 +803,7 @@ totals world::end() {
     model_.finished();
     limits_.finished();
     intervals_.finished();
+    alarms_.finished();
     streams_.finished();
     totals_.waits = model_.begun();
     return totals_;

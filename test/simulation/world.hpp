@@ -11,6 +11,7 @@
 #ifndef PAWL_TEST_SIMULATION_WORLD_HPP
 #define PAWL_TEST_SIMULATION_WORLD_HPP
 
+#include "simulation/alarms.hpp"
 #include "simulation/intervals.hpp"
 #include "simulation/limits.hpp"
 #include "simulation/model.hpp"
@@ -117,6 +118,7 @@ private:
     std::map<int, const step*> steps_; ///< the steps that started the waits, by id
     limits limits_{*this};
     intervals intervals_{*this};
+    alarms alarms_{*this};
     streams streams_{*this};
     int calls_ = 0; ///< calls of the library during which no handler may run
     int depth_ = 0;

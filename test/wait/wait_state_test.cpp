@@ -76,7 +76,7 @@ struct place {
 
 std::ostream& operator<<(std::ostream& out, const place& p) { return out << p.name; }
 
-const std::array<place, 8> places{{
+const std::array<place, 9> places{{
     {"idle", wait_phase::idle, false, [](wait_state&) {}},
     {"armed", wait_phase::armed, false, [](wait_state& s) { s.arm(); }},
     {"due", wait_phase::due, true,
@@ -110,11 +110,17 @@ const std::array<place, 8> places{{
          s.arm();
          (void)s.cancel();
      }},
-    {"started", wait_phase::started, true,
+    {"started", wait_phase::started, false,
      [](wait_state& s) {
          s.arm();
          (void)s.fall_due();
          (void)s.arrive();
+     }},
+    {"disarmed when due", wait_phase::idle, true,
+     [](wait_state& s) {
+         s.arm();
+         (void)s.fall_due();
+         s.disarm();
      }},
 }};
 
@@ -146,13 +152,34 @@ BOOST_DATA_TEST_CASE(no_move_but_those_in_the_table_is_possible_from, places, fr
     const bool due = from.phase == wait_phase::due;
     const bool cancelled = from.phase == wait_phase::cancelled;
 
-    BOOST_CHECK_EQUAL(legal(from, [](wait_state& s) { s.arm(); }), from.phase == wait_phase::idle);
+    const bool idle = from.phase == wait_phase::idle;
+
+    BOOST_CHECK_EQUAL(legal(from, [](wait_state& s) { s.arm(); }), !armed && !due);
     BOOST_CHECK_EQUAL(legal(from, [](wait_state& s) { (void)s.fall_due(); }), armed);
     BOOST_CHECK_EQUAL(legal(from, [](wait_state& s) { s.pull_back(); }), due);
     BOOST_CHECK_EQUAL(legal(from, [](wait_state& s) { (void)s.cancel(); }), armed || due);
     BOOST_CHECK_EQUAL(legal(from, [](wait_state& s) { (void)s.arrive(); }),
-                      due || cancelled || (armed && from.carried));
-    BOOST_CHECK_EQUAL(legal(from, [](wait_state& s) { s.park(); }), armed && from.carried);
+                      due || cancelled || ((armed || idle) && from.carried));
+    BOOST_CHECK_EQUAL(legal(from, [](wait_state& s) { s.park(); }),
+                      (armed || idle) && from.carried);
+    BOOST_CHECK_EQUAL(legal(from, [](wait_state& s) { s.disarm(); }), armed || due);
+    BOOST_CHECK_EQUAL(legal(from, [](wait_state& s) { (void)s.condemn(); }), !armed && !due);
+}
+
+// The wait of an alarm: what was started begins once, unless the alarm was armed again or has gone.
+BOOST_DATA_TEST_CASE(only_a_started_wait_begins_and_it_does_so_once, places, from) {
+    wait_state s = at(from);
+    wait_state gone = s;
+    const bool started = from.phase == wait_phase::started;
+
+    BOOST_CHECK_EQUAL(s.begin(), started);
+    BOOST_CHECK(!s.begin());
+    BOOST_CHECK_EQUAL(s.phase(), started ? wait_phase::idle : from.phase);
+    if (gone.pending())
+        gone.disarm();
+    BOOST_CHECK_EQUAL(gone.condemn(), from.carried);
+    BOOST_CHECK_EQUAL(gone.phase(), from.carried ? wait_phase::cancelled : wait_phase::idle);
+    BOOST_CHECK(!gone.begin());
 }
 
 // One-carrier invariant: a wait has at most one carrier, so falling due or being cancelled requests

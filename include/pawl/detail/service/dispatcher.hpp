@@ -194,6 +194,41 @@ public:
         return count;
     }
 
+    // --- alarms -------------------------------------------------------------------------------
+
+    void enroll(timer_core& timer, alarm_wait& op) { shard_.enroll(timer, op); }
+
+    /// Starts the wait of an alarm, or moves its deadline. On failure restores `old()`, or disarms.
+    /// @return false if the context has shut down.
+    template <class Old>
+    bool arm(timer_core& timer, alarm_wait& op, deadline due, Old old) {
+        follow_clock();
+        const auto [done, todo] = shard_.arm(timer, op, due);
+        if (todo.empty()) [[likely]]
+            return done != shard::arming::nothing;
+        carry_out(todo, [&, was = done] {
+            if (was == shard::arming::started) {
+                (void)disarm(op);
+            } else {
+                carry_out(shard_.rearm(timer, old()).todo);
+                (void)collect(current_tick(), looker::covered);
+            }
+            return true;
+        });
+        return true;
+    }
+
+    /// Ends the wait of an alarm.
+    bool disarm(alarm_wait& op) { return carry_out(shard_.disarm(op)); }
+
+    /// The alarm goes. It stays a user until leave().
+    bool condemn(alarm_wait& op) { return carry_out(shard_.condemn(op)); }
+
+    [[nodiscard]] bool begin(alarm_wait& op, boost::system::error_code& ec,
+                             bool& condemned) noexcept {
+        return shard_.begin(op, ec, condemned);
+    }
+
     void move(timer_core& from, timer_core& to) noexcept { shard_.move(from, to); }
 
     /// The timer is going away.

@@ -130,6 +130,21 @@ public:
         return count;
     }
 
+    /// Ends the wait of an alarm.
+    /// @return false if it is not armed.
+    [[nodiscard]] bool disarm(wait_operation& op) noexcept {
+        if (observers_.needed() && op.state.pending()) [[unlikely]]
+            observers_.note({timer_event_kind::cancelled, &op.timer(), op.timer().due});
+        return ledger_.disarm(op);
+    }
+
+    /// An alarm goes.
+    void condemn(alarm_wait& op) noexcept {
+        if (observers_.needed() && op.state.pending()) [[unlikely]]
+            observers_.note({timer_event_kind::cancelled, &op.timer(), op.timer().due});
+        ledger_.condemn(op);
+    }
+
     /// Cancels the wait of a cancellation slot.
     /// @return whether it still existed.
     [[nodiscard]] bool cancel(slot_link& link) noexcept {
@@ -196,7 +211,8 @@ public:
     std::size_t finish(timer_event_kind what, time::timer_node& node,
                        const boost::system::error_code& ec, wait_ending how) noexcept {
         auto& timer = static_cast<timer_core&>(node);
-        const std::size_t count = ledger_.finish(timer, ec, how);
+        const bool disarms = how == wait_ending::cancelled && what != timer_event_kind::shut_down;
+        const std::size_t count = ledger_.finish(timer, ec, how, disarms);
         if (observers_.needed()) [[unlikely]]
             observers_.note({what, &timer, timer.due, count});
         return count;

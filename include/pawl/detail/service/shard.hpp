@@ -27,8 +27,8 @@
 ///   - Wake-up invariants: the busy invariant and the driver-set invariant of wakeup_state.hpp.
 ///   - Foreign-code invariant: nothing that is called under the lock is foreign code (P5).
 ///   - User invariant: the shard lives while users_ > 0. Users are its service, every timer that
-///     ever waited, every carrier, every cancellation slot, and every limit on a timer of the
-///     caller. So at most users_ timers are filed, and the time structure has room for as many as
+///     ever waited, every alarm, every carrier, every cancellation slot, and every limit on a timer
+///     of the caller. So at most users_ timers are filed, and the time structure has room for as many as
 ///     there were users at the last start.
 ///
 /// Threads
@@ -198,6 +198,74 @@ public:
     void move(timer_core& from, timer_core& to) noexcept {
         const locked lock(mutex_);
         roster_.move(from, to);
+    }
+
+    // --- alarms -------------------------------------------------------------------------------
+
+    /// Counts an alarm as a user, and makes room for it: to arm it needs no memory.
+    /// @throws std::bad_alloc with nothing changed.
+    void enroll(timer_core& timer, alarm_wait&) {
+        const std::scoped_lock lock(mutex_);
+        ++users_;
+        ++alarms_;
+        try {
+            while (!has_room(timer, deadline{}))
+                add_room(deadline{});
+        } catch (...) {
+            --users_; // not the last one: the service is there
+            --alarms_;
+            throw;
+        }
+    }
+
+    /// What arm() has done.
+    enum class arming {
+        nothing, ///< the shard is closed
+        started, ///< a wait
+        moved,   ///< its deadline
+    };
+
+    /// Starts the wait of an alarm, or moves its deadline.
+    template <class Deadline = deadline>
+    [[nodiscard]] result<arming> arm(timer_core& timer, alarm_wait& op, Deadline due) noexcept {
+        result<arming> out;
+        const locked lock(mutex_);
+        if (observers().needed()) [[unlikely]]
+            out.value = arm_observed(timer, op, due, out.todo);
+        else
+            out.value = arm_locked<false>(timer, op, due, out.todo);
+        return out;
+    }
+
+    /// Ends the wait of an alarm.
+    /// @return whether it had not begun.
+    [[nodiscard]] result<bool> disarm(alarm_wait& op) noexcept {
+        result<bool> out;
+        const locked lock(mutex_);
+        out.value = roster_.disarm(op);
+        settle<cause::outside>(out.todo);
+        return out;
+    }
+
+    /// The alarm goes.
+    /// @return whether it keeps its hold of `op`; false if that passes to a carrier.
+    [[nodiscard]] result<bool> condemn(alarm_wait& op) noexcept {
+        result<bool> out;
+        const locked lock(mutex_);
+        --alarms_;
+        roster_.condemn(op);
+        out.value = !op.condemned;
+        settle<cause::outside>(out.todo);
+        return out;
+    }
+
+    /// See wait_ledger::begin().
+    [[nodiscard]] bool begin(alarm_wait& op, boost::system::error_code& ec,
+                             bool& condemned) noexcept {
+        const locked lock(mutex_);
+        const bool begun = wait_ledger::begin(op, ec);
+        condemned = begun && op.condemned;
+        return begun;
     }
 
     // --- users --------------------------------------------------------------------------------
@@ -677,7 +745,7 @@ private:
     /// Whether another wait fits, of `timer`. A closed shard needs no room.
     template <class Deadline>
     [[nodiscard]] bool has_room(timer_core& timer, const Deadline& due) {
-        const std::size_t n = waits().live() + 1;
+        const std::size_t n = waits().live() + alarms_ + 1;
         return (waits().has_room_for(n) && runners_.has_room_for(n) &&
                 ((timer.filed() && timer.newest()) || files().has_room_for(users_, timer, due))) ||
                closed();
@@ -687,7 +755,7 @@ private:
     /// same time, there is more than needed.
     template <class Deadline>
     PAWL_DETAIL_NOINLINE void add_room(const Deadline& due) {
-        const std::size_t n = waits().live() + 1;
+        const std::size_t n = waits().live() + alarms_ + 1;
         if (!waits().has_room_for(n))
             waits().add_room(*unlocked_new<due_queue::segment>());
         else if (!runners_.has_room_for(n))
@@ -727,6 +795,30 @@ private:
         if (observers().must_tell())
             settle<cause::outside>(out);
         return true;
+    }
+
+    template <bool Observed, class Deadline>
+    PAWL_DETAIL_ALWAYS_INLINE arming arm_locked(timer_core& timer, alarm_wait& op,
+                                                const Deadline& due, commitment& out) noexcept {
+        wakeup_.begin();
+        if (roster_.pending(timer)) {
+            was_filed(roster_.template rearm<Observed>(timer, due).place, out);
+            return arming::moved;
+        }
+        op.clear_result();
+        was_filed(roster_.start(timer, op, due), out);
+        return arming::started;
+    }
+
+    template <class Deadline>
+    PAWL_DETAIL_COLD arming arm_observed(timer_core& timer, alarm_wait& op, const Deadline& due,
+                                         commitment& out) noexcept {
+        if (closed())
+            return arming::nothing;
+        const arming done = arm_locked<true>(timer, op, due, out);
+        if (observers().must_tell())
+            settle<cause::outside>(out);
+        return done;
     }
 
     /// @pre roster::pending(timer)
@@ -799,8 +891,9 @@ private:
     roster<Backend> roster_;
     runner_pool runners_; ///< units that drain the due queue
     wakeup_state wakeup_;
-    std::size_t users_ = 1; ///< see the user invariant; the service is the first
-    bool backlog_ = false;  ///< expire() stopped at its limit
+    std::size_t users_ = 1;  ///< see the user invariant; the service is the first
+    std::size_t alarms_ = 0; ///< room for so many entries is never given to waits of timers
+    bool backlog_ = false;   ///< expire() stopped at its limit
     bool draining_ = false;
     wait_operation* late_ = nullptr; ///< started after close()
 };

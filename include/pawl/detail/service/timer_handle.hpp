@@ -181,6 +181,34 @@ public:
         return home_.get().template withdraw<parting::timer>(&core_, op);
     }
 
+    // --- for an alarm ---------------------------------------------------------------------------
+
+    [[nodiscard]] bool armed() const noexcept { return core_.waited_on(); }
+
+    /// Registers the alarm. The other calls need that.
+    /// @throws std::bad_alloc
+    void enroll(alarm_wait& op) {
+        home_.get().enroll(core_, op);
+        home_.set_used(true);
+    }
+
+    void arm_at(alarm_wait& op, const time_point& t) { arm(op, at(t)); }
+    void arm_after(alarm_wait& op, const duration& d) { arm(op, after(d)); }
+    void arm_within(alarm_wait& op, const duration& min, const duration& max) {
+        arm(op, within(min, max));
+    }
+
+    /// These may be called from any thread.
+    bool disarm(alarm_wait& op) { return armed() && home_.get_if_used()->disarm(op); }
+
+    [[nodiscard]] bool begin(alarm_wait& op, boost::system::error_code& ec,
+                             bool& condemned) noexcept {
+        return home_.get_if_used()->begin(op, ec, condemned);
+    }
+
+    /// The last call but the destructor, which leaves the shard.
+    bool condemn(alarm_wait& op) { return home_.get().condemn(op); }
+
 private:
     static constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
 
@@ -356,6 +384,12 @@ private:
                                       : 0;
         set(c);
         return count;
+    }
+
+    void arm(alarm_wait& op, const choice& c) {
+        if (home_.get().arm(core_, op, due(c.expiry, c.overdue(), c.left),
+                            [this] { return due(); }))
+            set(c);
     }
 
     void set(const choice& c) noexcept {

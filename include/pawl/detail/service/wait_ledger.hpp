@@ -58,7 +58,8 @@ public:
     [[nodiscard]] std::size_t ready() const noexcept {
         std::size_t count = 0;
         due_.for_each([&](due_entry e) {
-            count += e.cancelled() || e.operation().state.phase() != wait_phase::armed;
+            const wait_phase phase = e.operation().state.phase();
+            count += e.cancelled() || (phase != wait_phase::armed && phase != wait_phase::idle);
         });
         return count;
     }
@@ -73,11 +74,11 @@ public:
     /// @pre there is room.
     /// @return true if `op` is the only wait of `timer`.
     bool start(timer_core& timer, wait_operation& op) noexcept {
+        live_ += !op.state.carried(); // the entry of an alarm may still be on its way
         op.state.arm();
         const bool alone = !timer.newest();
         timer.append(op);
         timer.set_user(!alone ? 0 : op.observed() ? one_armed : one_armed | unobserved, known);
-        ++live_;
         ++started_;
         add_armed(1);
         return alone;
@@ -93,6 +94,37 @@ public:
         --live_;
         take_armed(1);
         return true;
+    }
+
+    /// Ends the wait of an alarm. Its carrier, if it has one, stays on its way.
+    /// @return false if it is not armed.
+    bool disarm(wait_operation& op) noexcept {
+        if (!op.state.pending())
+            return false;
+        take_armed(op.state.phase() == wait_phase::armed);
+        live_ -= !op.state.carried();
+        op.state.disarm();
+        detach(op);
+        return true;
+    }
+
+    /// The alarm goes.
+    void condemn(alarm_wait& op) noexcept {
+        (void)disarm(op);
+        if (!op.state.condemn())
+            return;
+        op.set_result(aborted());
+        op.condemned = true;
+    }
+
+    /// The function of an alarm is about to be called.
+    /// @param ec set to what it is called with.
+    /// @return false if it must not be called.
+    [[nodiscard]] static bool begin(alarm_wait& op, boost::system::error_code& ec) noexcept {
+        const bool begun = op.state.begin();
+        if (begun)
+            ec = op.result();
+        return begun;
     }
 
     /// Cancels up to `limit` waits of `timer` that have not begun, the oldest first.
@@ -122,13 +154,17 @@ public:
     }
 
     /// Ends the armed waits of a timer with `ec`.
+    /// @param disarms whether that disarms an alarm, whatever its function takes.
     /// @return how many.
-    std::size_t finish(timer_core& timer, const boost::system::error_code& ec,
-                       wait_ending how) noexcept {
+    std::size_t finish(timer_core& timer, const boost::system::error_code& ec, wait_ending how,
+                       bool disarms) noexcept {
         std::size_t count = 0;
         timer.for_each_wait([&](wait_operation& op) {
             if (op.state.phase() == wait_phase::armed) {
-                cancel(op, ec, how);
+                if (op.is_alarm() && (disarms || !static_cast<alarm_wait&>(op).takes_code()))
+                    disarm(op);
+                else
+                    cancel(op, ec, how);
                 ++count;
             }
         });
@@ -193,6 +229,8 @@ public:
         }
         PAWL_ASSERT(live_ > armed());
         --live_;
+        if (op.is_alarm()) [[unlikely]]
+            static_cast<alarm_wait&>(op).hold();
         return true;
     }
 
@@ -201,7 +239,8 @@ public:
     [[nodiscard]] wait_operation* arrive_or_park(wait_operation& op) noexcept {
         if (arrive(op))
             return &op;
-        op.state.park(); // its timer is filed
+        live_ -= op.state.phase() == wait_phase::idle; // an alarm that was disarmed
+        op.state.park();                               // any other is filed
         return nullptr;
     }
 

@@ -20,6 +20,8 @@
 
 #include <boost/system/error_code.hpp>
 
+#include <atomic>
+
 namespace pawl::detail {
 
 class slot_link;
@@ -58,6 +60,9 @@ public:
     /// object.
     [[nodiscard]] bool observed() const noexcept { return held_ || slot() != nullptr; }
 
+    /// This is an alarm_wait.
+    [[nodiscard]] bool is_alarm() const noexcept { return alarm_; }
+
     /// The timer; nullptr once the wait has a result.
     [[nodiscard]] timer_core* owner() const noexcept {
         return has_result() ? nullptr : owner_or_category_.owner;
@@ -69,6 +74,8 @@ public:
         return *owner_or_category_.owner;
     }
     void set_owner(timer_core* timer) noexcept { owner_or_category_.owner = timer; }
+    /// The wait of an alarm starts again: it has no result any more.
+    void clear_result() noexcept { ending_ = wait_ending::none; }
 
     /// Sets the result to `ec`. The wait no longer has a timer.
     void set_result(const boost::system::error_code& ec,
@@ -98,10 +105,12 @@ protected:
         slotless,
         slotted, ///< a slotted_wait
         held,    ///< part of an object that may withdraw it
+        alarm,   ///< an alarm_wait
     };
 
     wait_operation(function f, bool direct, kind k = kind::slotless) noexcept
-        : direct_(direct), has_slot_(k == kind::slotted), held_(k == kind::held), function_(f) {}
+        : direct_(direct), has_slot_(k == kind::slotted),
+          held_(k == kind::held || k == kind::alarm), alarm_(k == kind::alarm), function_(f) {}
     ~wait_operation() = default;
 
 private:
@@ -111,6 +120,7 @@ private:
     const bool direct_ : 1;
     const bool has_slot_ : 1; ///< this is a slotted_wait
     const bool held_ : 1;
+    const bool alarm_ : 1;
     wait_ending ending_ = wait_ending::none;
     int value_ = 0;
     union {
@@ -130,6 +140,35 @@ private:
     friend class wait_operation;
 
     slot_link* slot_ = nullptr;
+};
+
+/// The wait of an alarm, which is started any number of times.
+///
+/// Model
+///   The alarm holds the object, and so does each thread that is about to call its function: the
+///   last one frees it. If the alarm goes while a carrier is on its way, the hold of the alarm is
+///   left to the carrier.
+class alarm_wait : public wait_operation {
+public:
+    /// A function without a parameter cannot be told of an early end, so that disarms the alarm.
+    [[nodiscard]] bool takes_code() const noexcept { return takes_code_; }
+
+    void hold() noexcept { holds_.fetch_add(1, std::memory_order_relaxed); }
+    /// @return whether the caller must free the object. acq_rel: after all that others did with it.
+    [[nodiscard]] bool release(unsigned holds = 1) noexcept {
+        return holds_.fetch_sub(holds, std::memory_order_acq_rel) == holds;
+    }
+
+    bool condemned = false; ///< the alarm has left its hold to the carrier
+
+protected:
+    alarm_wait(function f, bool direct, bool takes_code) noexcept
+        : wait_operation(f, direct, kind::alarm), takes_code_(takes_code) {}
+    ~alarm_wait() = default;
+
+private:
+    const bool takes_code_;
+    std::atomic<unsigned> holds_{1};
 };
 
 inline slot_link* wait_operation::slot() const noexcept {

@@ -30,6 +30,19 @@
 ///     arrive      armed           armed      the carrier              pinned until park
 ///     park        armed           armed      the carrier              consumed
 ///
+///   The wait of an alarm is used again, so it also goes back to idle:
+///
+///     arm         idle, started,  armed      an alarm is armed        stays on its way, if there is one
+///                 cancelled
+///     disarm      armed, due      idle       disarm()                 the same
+///     condemn     idle, cancelled cancelled  the end of the alarm     the same one
+///     condemn     idle, started   idle       the same                 - (one that has arrived calls
+///                                                                     nothing)
+///     arrive      idle            idle       the carrier              pinned until park
+///     park        idle            idle       the carrier              consumed
+///     begin       started         idle       the carrier, about to    -
+///                                            call the function
+///
 ///   Who else decides a race of a wait, and under which lock:
 ///
 ///     race                            decided in              by
@@ -54,7 +67,9 @@
 ///   - Carrier-ownership invariant: while a wait has a carrier, only the carrier may free it. A
 ///     wait without a carrier is `armed`, and reachable from its timer or, if its cancel is noted,
 ///     from that entry only.
-///   - Finality invariant: `started` is final, and entered in arrive() only.
+///   - Finality invariant: `started` is entered in arrive() only, and final, except for an alarm,
+///     which goes on to `idle`. If it is armed, or goes, between the two, that carrier calls
+///     nothing.
 ///
 /// Threads
 ///   A plain word: every transition happens under the lock of the wait's shard. An atomic word
@@ -75,7 +90,7 @@ enum class wait_phase : std::uint8_t {
     armed,     ///< waiting for its deadline
     due,       ///< its deadline has passed; the handler has not begun, and cancel still wins
     cancelled, ///< ended with a result; no longer in the list of its timer
-    started,   ///< the handler is being invoked; final
+    started,   ///< the handler is being invoked
 };
 
 /// The state of one wait. Guarded by the lock of its shard.
@@ -92,7 +107,7 @@ public:
     }
 
     void arm() noexcept {
-        PAWL_ASSERT(phase_ == wait_phase::idle);
+        PAWL_ASSERT(!pending());
         phase_ = wait_phase::armed;
     }
 
@@ -124,21 +139,45 @@ public:
         return true;
     }
 
+    /// Ends the wait of an alarm silently. A carrier that is on its way finds nothing.
+    void disarm() noexcept {
+        PAWL_ASSERT(pending());
+        phase_ = wait_phase::idle;
+    }
+
+    /// The alarm goes. A carrier that has arrived, and not begun, calls nothing.
+    /// @return whether a carrier is on its way: it comes, and frees the memory.
+    [[nodiscard]] bool condemn() noexcept {
+        PAWL_ASSERT(!pending());
+        phase_ = carried_ ? wait_phase::cancelled : wait_phase::idle;
+        return carried_;
+    }
+
+    /// The function of an alarm is about to be called.
+    /// @return false if the alarm was armed again, or another carrier has begun.
+    [[nodiscard]] bool begin() noexcept {
+        if (phase_ != wait_phase::started)
+            return false;
+        phase_ = wait_phase::idle;
+        return true;
+    }
+
     /// Here P4 is decided: the carrier has arrived where the handler can be invoked.
     /// @return true if the carrier now owns the wait and must complete it; false if the wait was
     ///         pulled back: it stays pinned in memory until the carrier calls park().
     [[nodiscard]] bool arrive() noexcept {
         PAWL_ASSERT(carried_);
-        if (phase_ == wait_phase::armed)
+        if (phase_ == wait_phase::armed || phase_ == wait_phase::idle)
             return false;
         PAWL_ASSERT(phase_ == wait_phase::due || phase_ == wait_phase::cancelled);
         phase_ = wait_phase::started;
+        carried_ = false;
         return true;
     }
 
-    /// Ends the carrier of a wait that was pulled back.
+    /// Ends the carrier of a wait that was pulled back, or of an alarm that was disarmed.
     void park() noexcept {
-        PAWL_ASSERT(carried_ && phase_ == wait_phase::armed);
+        PAWL_ASSERT(carried_ && (phase_ == wait_phase::armed || phase_ == wait_phase::idle));
         carried_ = false;
     }
 

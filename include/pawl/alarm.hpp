@@ -1,0 +1,348 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// pawl::alarm: a function that is set once, then armed and disarmed any number of times.
+#ifndef PAWL_ALARM_HPP
+#define PAWL_ALARM_HPP
+
+#include <pawl/coarse_clock.hpp>
+#include <pawl/config.hpp>
+#include <pawl/manual_clock.hpp>
+
+#include <pawl/detail/service/native_executor.hpp>
+#include <pawl/detail/service/steady_clock.hpp>
+#include <pawl/detail/service/timer_handle.hpp>
+
+#include <pawl/detail/time/saturating.hpp>
+#include <pawl/detail/wait/allocated.hpp>
+#include <pawl/detail/wait/wait_allocator.hpp>
+#include <pawl/detail/wait/wait_carrier.hpp>
+#include <pawl/detail/wait/wait_operation.hpp>
+
+#include <pawl/time/backend.hpp>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/associated_executor.hpp>
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/execution_context.hpp>
+#include <boost/asio/wait_traits.hpp>
+#include <boost/system/error_code.hpp>
+
+#include <chrono>
+#include <concepts>
+#include <type_traits>
+#include <utility>
+
+namespace pawl {
+
+namespace detail {
+
+template <class T>
+concept execution_context_type = std::is_convertible_v<T&, boost::asio::execution_context&>;
+
+/// The block of an alarm: the function, and a wait that is used again. See alarm_wait.
+template <class Function, class Clock, class WaitTraits, class Executor>
+class alarm_block final : public alarm_wait {
+    using memory = allocated_block<alarm_block, handler_allocator<Function>>;
+    friend memory;
+    friend class allocated_object<alarm_block, handler_allocator<Function>>;
+    static constexpr bool takes_code = std::is_invocable_v<Function&, boost::system::error_code>;
+
+public:
+    template <class F>
+    [[nodiscard]] static alarm_block& make(const Executor& ex, F&& f) {
+        alarm_block& made = *memory(get_handler_allocator(f)).make(ex, std::forward<F>(f));
+        try {
+            made.handle_.enroll(made);
+        } catch (...) {
+            made.free();
+            throw;
+        }
+        return made;
+    }
+
+    /// The alarm goes.
+    void leave() noexcept {
+        if (handle_.condemn(*this))
+            leave(1);
+    }
+
+    timer_handle<Clock, WaitTraits>& handle() noexcept { return handle_; }
+    const timer_handle<Clock, WaitTraits>& handle() const noexcept { return handle_; }
+    const Executor& executor() const noexcept { return executor_; }
+
+private:
+    template <class F>
+    alarm_block(const Executor& ex, F&& f)
+        : alarm_block(ex, std::forward<F>(f), timer_handle<Clock, WaitTraits>(ex)) {}
+    template <class F>
+    alarm_block(const Executor& ex, F&& f, timer_handle<Clock, WaitTraits>&& handle)
+        : alarm_wait(
+              &alarm_block::perform,
+              runs_natively(boost::asio::get_associated_executor(f, ex), handle.home().context()),
+              takes_code),
+          handle_(std::move(handle)), executor_(ex), function_(std::forward<F>(f)) {}
+    ~alarm_block() = default;
+
+    static void perform(wait_operation& op, action what, wait_host* host) {
+        auto& self = static_cast<alarm_block&>(op);
+        switch (what) {
+        case action::hand_over: {
+            // Fetched first: the block may be gone before dispatch() returns.
+            const auto ex = boost::asio::get_associated_executor(self.function_, self.executor_);
+            boost::asio::dispatch(ex,
+                                  wait_carrier(*host, op, get_handler_allocator(self.function_)));
+            break;
+        }
+        case action::regain_work: // the shard counts the work
+            break;
+        case action::complete:
+        case action::destroy:
+            self.carrier_ends(what == action::complete);
+            break;
+        }
+    }
+
+    /// @param calls the carrier has come to call the function.
+    void carrier_ends(bool calls) {
+        struct holder {
+            ~holder() { block.leave(holds); }
+            alarm_block& block;
+            unsigned holds = 1;
+        } hold{*this};
+        boost::system::error_code ec;
+        bool last = false;
+        const bool begun = handle_.begin(*this, ec, last);
+        hold.holds += last;
+        if (!begun || last || !calls)
+            return;
+        if constexpr (takes_code)
+            function_(ec);
+        else
+            function_();
+    }
+
+    void leave(unsigned holds) noexcept {
+        if (this->release(holds))
+            free();
+    }
+    void free() noexcept {
+        // The function may own the memory resource of its allocator: it goes last.
+        [[maybe_unused]] const Function last = [this] {
+            const allocated_object freed(get_handler_allocator(function_), *this);
+            return Function(std::move(function_));
+        }();
+    }
+
+    timer_handle<Clock, WaitTraits> handle_;
+    Executor executor_;
+    Function function_;
+};
+
+} // namespace detail
+
+/// A function that is set once, and called when a deadline passes that was not moved or withdrawn
+/// before. For timeouts that are nearly always beaten.
+///
+/// @code
+/// pawl::alarm idle(socket.get_executor(), [&] { socket.close(); });
+/// idle.arm_after(30s);      // and again for each request: the deadline moves
+/// if (idle.disarm()) ...    // the function will not be called
+/// @endcode
+///
+/// Use pawl::alarm, pawl::coarse_alarm or pawl::manual_alarm, which deduce their arguments.
+///
+/// To arm, move, disarm and expire allocates nothing, and a disarmed alarm posts nothing. A timer
+/// allocates for each wait, and completes each cancelled one; use it to wait in a coroutine.
+/// pawl::timeout limits one operation.
+///
+/// The function is called once for each arming, on its associated executor, never before expiry().
+/// It takes nothing, or a `boost::system::error_code`. In it, the alarm may be armed, disarmed and
+/// destroyed, and it may throw, as a handler. It stays where it is: an alarm that is moved, or
+/// destroyed in its own function, leaves the function alone until it has returned.
+///
+/// An armed alarm is outstanding work of the context of its executor, as a pending wait. It is not
+/// one of another context to which the function is bound.
+///
+/// The function that takes an `error_code` receives success when the deadline has passed;
+/// the code of pawl::expire_all(); and `operation_aborted` with shutdown_policy::deliver. These
+/// disarm any other alarm, and so does pawl::cancel_all().
+///
+/// An alarm may outlive its context. To arm it then has no effect. Its function is not destroyed
+/// with the context: it should not own, by a `shared_ptr`, what owns the alarm.
+///
+/// A moved-from alarm may be destroyed and assigned to, and is not armed.
+///
+/// @tparam Function a function object, movable. Its associated allocator provides the one block.
+/// @tparam Clock, WaitTraits as with basic_waitable_timer, but not for rings.
+/// @tparam Executor the type of I/O executor.
+///
+/// @par Thread safety
+/// @e Distinct @e objects: Safe.@n @e Shared @e objects: disarm(), armed() and expiry() may be
+/// called from any thread, also while another thread uses the alarm, but not during its
+/// destruction, move or assignment. All other members need one thread at a time. If several threads
+/// run the context, the function may be running while disarm() returns false, or the alarm is
+/// destroyed. With a function that is bound to a strand, that does not happen to those who call on
+/// that strand.
+///
+/// @par Cost
+/// The constructor allocates one block for the alarm and its function. After that, a function on
+/// another executor than the context's own, such as a strand, allocates when it is queued there.
+template <class Function, class Clock, class Executor = boost::asio::any_io_executor,
+          class WaitTraits = boost::asio::wait_traits<Clock>>
+class basic_alarm {
+    static_assert(std::is_invocable_v<Function&, boost::system::error_code> ||
+                      std::is_invocable_v<Function&>,
+                  "pawl: the function of an alarm takes nothing, or an error_code");
+    static_assert(!time::bounded_backend<typename detail::backend_choice<WaitTraits>::backend>,
+                  "pawl: an alarm cannot be in a ring");
+    using block = detail::alarm_block<Function, Clock, WaitTraits, Executor>;
+
+public:
+    using executor_type = Executor;                     ///< The type of the executor.
+    using function_type = Function;                     ///< The type of the function.
+    using clock_type = Clock;                           ///< The clock.
+    using duration = typename clock_type::duration;     ///< Duration of the clock.
+    using time_point = typename clock_type::time_point; ///< Time point of the clock.
+    using traits_type = WaitTraits;                     ///< How waits use the clock.
+
+    /// Makes an alarm that is not armed.
+    /// @throws std::bad_alloc, or what the move of the function throws.
+    basic_alarm(const executor_type& ex, Function function)
+        : block_(&block::make(ex, std::move(function))) {}
+
+    /// As above, with the executor of an execution context.
+    template <detail::execution_context_type ExecutionContext>
+    basic_alarm(ExecutionContext& context, Function function)
+        : basic_alarm(executor_type(context.get_executor()), std::move(function)) {}
+
+    /// Takes over the alarm, armed or not.
+    basic_alarm(basic_alarm&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
+
+    /// Disarms this alarm, then takes over the other.
+    basic_alarm& operator=(basic_alarm&& other) noexcept {
+        if (this != &other) {
+            leave();
+            block_ = std::exchange(other.block_, nullptr);
+        }
+        return *this;
+    }
+
+    /// Disarms the alarm. May be called in its function.
+    ~basic_alarm() { leave(); }
+
+    /// The executor of the alarm.
+    /// @pre not moved from
+    const executor_type& get_executor() const noexcept { return used().executor(); }
+
+    /// Sets the deadline to `d` from now, saturating. If the alarm is armed already, the deadline
+    /// moves; so it does if the deadline has passed and the function has not begun.
+    /// @throws what the clock throws; std::bad_alloc if Asio cannot set its timer for the context,
+    ///     with the alarm as it was.
+    /// @pre not moved from
+    /// @par Complexity
+    /// O(1). Does not allocate.
+    template <class Rep, class Period>
+    void arm_after(const std::chrono::duration<Rep, Period>& d) {
+        used().handle().arm_after(*block_, detail::saturating_cast<duration>(d));
+    }
+
+    /// As arm_after(), with a deadline at `t`.
+    void arm_at(const time_point& t) { used().handle().arm_at(*block_, t); }
+
+    /// As arm_after(), with a deadline between `min` and `max` from now, both included, that it
+    /// shares with others, as basic_waitable_timer::expires_within() chooses it.
+    /// @throws std::invalid_argument if `max < min`, with nothing changed.
+    void arm_within(const duration& min, const duration& max) {
+        used().handle().arm_within(*block_, min, max);
+    }
+
+    /// @cond
+    template <class T>
+        requires std::is_arithmetic_v<T>
+    void arm_after(T) {
+        static_assert(!std::is_arithmetic_v<T>, "pawl: a deadline is a duration with a unit, "
+                                                "such as 10s");
+    }
+    /// @endcond
+
+    /// Withdraws the deadline.
+    /// @return true if the alarm was armed: the function will not be called for that arming. false
+    ///     if it was not, or the call has begun, or is about to.
+    /// @par Thread safety
+    /// May be called from any thread: see the class.
+    /// @par Complexity
+    /// O(1). Does not allocate. Takes no lock if the alarm is not armed.
+    bool disarm() noexcept { return block_ && block_->handle().disarm(*block_); }
+
+    /// Whether the function is to be called, and has not begun.
+    /// @par Thread safety
+    /// May be called from any thread: see the class.
+    [[nodiscard]] bool armed() const noexcept { return block_ && block_->handle().armed(); }
+
+    /// The deadline that was set last, whether or not it has passed; `time_point()` at first.
+    /// @pre not moved from
+    /// @par Thread safety
+    /// May be called from any thread: see the class.
+    [[nodiscard]] time_point expiry() const noexcept { return used().handle().expiry(); }
+
+private:
+    [[nodiscard]] block& used() const noexcept {
+        PAWL_ASSERT(block_); // moved from
+        return *block_;
+    }
+
+    void leave() noexcept {
+        if (block* const b = std::exchange(block_, nullptr))
+            b->leave();
+    }
+
+    block* block_;
+};
+
+/// An alarm on `std::chrono::steady_clock`. See basic_alarm.
+template <class Function, class Executor = boost::asio::any_io_executor>
+class alarm : public basic_alarm<Function, detail::steady_clock, Executor> {
+public:
+    using basic_alarm<Function, detail::steady_clock, Executor>::basic_alarm;
+};
+
+/// An alarm on coarse_clock: the cheapest, and up to some milliseconds late. See basic_alarm and
+/// coarse_timer.
+template <class Function, class Executor = boost::asio::any_io_executor>
+class coarse_alarm : public basic_alarm<Function, coarse_clock, Executor> {
+public:
+    using basic_alarm<Function, coarse_clock, Executor>::basic_alarm;
+};
+
+/// An alarm on manual_clock. See basic_alarm.
+template <class Function, class Executor = boost::asio::any_io_executor>
+class manual_alarm : public basic_alarm<Function, manual_clock, Executor> {
+public:
+    using basic_alarm<Function, manual_clock, Executor>::basic_alarm;
+};
+
+/// @cond
+template <class Executor, class Function>
+    requires(!detail::execution_context_type<Executor>)
+alarm(Executor, Function) -> alarm<Function, Executor>;
+template <detail::execution_context_type Context, class Function>
+alarm(Context&, Function) -> alarm<Function>;
+
+template <class Executor, class Function>
+    requires(!detail::execution_context_type<Executor>)
+coarse_alarm(Executor, Function) -> coarse_alarm<Function, Executor>;
+template <detail::execution_context_type Context, class Function>
+coarse_alarm(Context&, Function) -> coarse_alarm<Function>;
+
+template <class Executor, class Function>
+    requires(!detail::execution_context_type<Executor>)
+manual_alarm(Executor, Function) -> manual_alarm<Function, Executor>;
+template <detail::execution_context_type Context, class Function>
+manual_alarm(Context&, Function) -> manual_alarm<Function>;
+/// @endcond
+
+} // namespace pawl
+
+#endif // PAWL_ALARM_HPP
