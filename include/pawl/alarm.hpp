@@ -41,9 +41,18 @@ namespace detail {
 template <class T>
 concept execution_context_type = std::is_convertible_v<T&, boost::asio::execution_context&>;
 
-/// The block of an alarm: the function, and a wait that is used again. See alarm_wait.
+/// The first part of the block of an alarm.
+template <class Handle>
+struct alarm_handle {
+    Handle handle_;
+};
+
+/// The block of an alarm: the function, and a wait that is used again. See alarm_wait. To arm and to
+/// disarm uses the first 72 bytes.
 template <class Function, class Clock, class WaitTraits, class Executor>
-class alarm_block final : public alarm_wait {
+class alarm_block final : private alarm_handle<timer_handle<Clock, WaitTraits>>, public alarm_wait {
+    using first = alarm_handle<timer_handle<Clock, WaitTraits>>;
+    using first::handle_;
     using memory = allocated_block<alarm_block, handler_allocator<Function>>;
     friend memory;
     friend class allocated_object<alarm_block, handler_allocator<Function>>;
@@ -76,14 +85,12 @@ public:
 private:
     template <class F>
     alarm_block(const Executor& ex, F&& function)
-        : alarm_block(ex, std::forward<F>(function), timer_handle<Clock, WaitTraits>(ex)) {}
-    template <class F>
-    alarm_block(const Executor& ex, F&& function, timer_handle<Clock, WaitTraits>&& handle)
-        : alarm_wait(&alarm_block::perform,
+        : first{timer_handle<Clock, WaitTraits>(ex)},
+          alarm_wait(&alarm_block::perform,
                      runs_natively(boost::asio::get_associated_executor(function, ex),
-                                   handle.home().context()),
-                     takes_code),
-          handle_(std::move(handle)), executor_(ex), function_(std::forward<F>(function)) {}
+                                   handle_.home().context()),
+                     takes_code, handle_.core()),
+          executor_(ex), function_(std::forward<F>(function)) {}
     ~alarm_block() = default;
 
     static void perform(wait_operation& op, action what, wait_host* host) {
@@ -136,7 +143,6 @@ private:
         }();
     }
 
-    timer_handle<Clock, WaitTraits> handle_;
     Executor executor_;
     Function function_;
 };

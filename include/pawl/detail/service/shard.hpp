@@ -239,21 +239,22 @@ public:
 
     /// Ends the wait of an alarm.
     /// @return whether it had not begun.
-    [[nodiscard]] result<bool> disarm(alarm_wait& op) noexcept {
+    [[nodiscard]] result<bool> disarm(timer_core& timer, alarm_wait& op) noexcept {
         result<bool> out;
         const locked lock(mutex_);
-        out.value = roster_.disarm(op);
-        settle<cause::outside>(out.todo);
+        out.value = roster_.disarm(timer, op);
+        if (observers().needed() || !active()) [[unlikely]] // nothing was queued
+            settle_now<cause::outside>(out.todo);
         return out;
     }
 
     /// The alarm goes.
     /// @return whether it keeps its hold of `op`; false if that passes to a carrier.
-    [[nodiscard]] result<bool> condemn(alarm_wait& op) noexcept {
+    [[nodiscard]] result<bool> condemn(timer_core& timer, alarm_wait& op) noexcept {
         result<bool> out;
         const locked lock(mutex_);
         --alarms_;
-        roster_.condemn(op);
+        roster_.condemn(timer, op);
         out.value = !op.condemned;
         settle<cause::outside>(out.todo);
         return out;
@@ -805,7 +806,6 @@ private:
             was_filed(roster_.template rearm<Observed>(timer, due).place, out);
             return arming::moved;
         }
-        op.clear_result();
         was_filed(roster_.start(timer, op, due), out);
         return arming::started;
     }

@@ -160,6 +160,7 @@ public:
 
     [[nodiscard]] dispatcher& home() const noexcept { return home_.get(); }
     [[nodiscard]] const timer_core& core() const noexcept { return core_; }
+    [[nodiscard]] timer_core& core() noexcept { return core_; }
 
     /// Registers the timer with the shard before its first wait.
     void enroll() noexcept {
@@ -199,7 +200,10 @@ public:
     }
 
     /// These may be called from any thread.
-    bool disarm(alarm_wait& op) { return armed() && home_.get_if_used()->disarm(op); }
+    bool disarm(alarm_wait& op) {
+        prefetch_to_write(&op);
+        return armed() && home_.get_if_used()->disarm(core_, op);
+    }
 
     [[nodiscard]] bool begin(alarm_wait& op, boost::system::error_code& ec,
                              bool& condemned) noexcept {
@@ -207,7 +211,7 @@ public:
     }
 
     /// The last call but the destructor, which leaves the shard.
-    bool condemn(alarm_wait& op) { return home_.get().condemn(op); }
+    bool condemn(alarm_wait& op) { return home_.get().condemn(core_, op); }
 
 private:
     static constexpr std::size_t all = std::numeric_limits<std::size_t>::max();

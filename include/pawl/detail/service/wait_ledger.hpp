@@ -74,14 +74,26 @@ public:
     /// @pre there is room.
     /// @return true if `op` is the only wait of `timer`.
     bool start(timer_core& timer, wait_operation& op) noexcept {
-        live_ += !op.state.carried(); // the entry of an alarm may still be on its way
         op.state.arm();
         const bool alone = !timer.newest();
         timer.append(op);
         timer.set_user(!alone ? 0 : op.observed() ? one_armed : one_armed | unobserved, known);
+        ++live_;
         ++started_;
         add_armed(1);
         return alone;
+    }
+
+    /// The same for an alarm, idle, started or cancelled -> armed.
+    bool start(timer_core& timer, alarm_wait& op) noexcept {
+        live_ += !op.state.carried(); // otherwise its entry is still on its way
+        op.state.arm();
+        op.clear_result(timer);
+        timer.set_newest(&op); // the list of one wait is ready
+        timer.set_user(one_armed, known);
+        ++started_;
+        add_armed(1);
+        return true;
     }
 
     /// Ends an armed wait without a carrier.
@@ -98,19 +110,20 @@ public:
 
     /// Ends the wait of an alarm. Its carrier, if it has one, stays on its way.
     /// @return false if it is not armed.
-    bool disarm(wait_operation& op) noexcept {
+    bool disarm(timer_core& timer, wait_operation& op) noexcept {
         if (!op.state.pending())
             return false;
         take_armed(op.state.phase() == wait_phase::armed);
         live_ -= !op.state.carried();
         op.state.disarm();
-        detach(op);
+        timer.set_newest(nullptr);
+        timer.set_user(0, known);
         return true;
     }
 
     /// The alarm goes.
-    void condemn(alarm_wait& op) noexcept {
-        (void)disarm(op);
+    void condemn(timer_core& timer, alarm_wait& op) noexcept {
+        (void)disarm(timer, op);
         if (!op.state.carried())
             return;
         op.state.condemn();
@@ -163,7 +176,7 @@ public:
         timer.for_each_wait([&](wait_operation& op) {
             if (op.state.phase() == wait_phase::armed) {
                 if (op.is_alarm() && (disarms || !static_cast<alarm_wait&>(op).takes_code()))
-                    disarm(op);
+                    disarm(timer, op);
                 else
                     cancel(op, ec, how);
                 ++count;
