@@ -169,7 +169,8 @@ private:
 /// destroyed, and it may throw, as a handler. It stays where it is: an alarm that is moved, or
 /// destroyed in its own function, leaves the function alone until it has returned.
 ///
-/// An armed alarm is outstanding work of the context of its executor, as a pending wait. It is not
+/// An armed alarm is outstanding work of the context of its executor, as a pending wait, unless
+/// keep_running() says otherwise. It is not
 /// one of another context to which the function is bound.
 ///
 /// The function that takes an `error_code` receives success when the deadline has passed;
@@ -273,6 +274,16 @@ public:
                                                 "such as 10s");
     }
     /// @endcond
+
+    /// Whether the alarm, while it is armed, keeps `run()` of its context from returning. It does at
+    /// first. With false it is called only if something else keeps the context running until then.
+    /// For housekeeping, as `uv_unref` and Node's `unref()`.
+    ///
+    /// Works on a steady clock with the wait traits of Asio, and in a context that can be told of work:
+    /// `io_context`, `thread_pool`. Elsewhere, and in builds with virtual time, an armed alarm always
+    /// keeps the context running.
+    /// @pre not moved from
+    void keep_running(bool on) { used().handle().keep_running(*block_, on); }
 
     /// Withdraws the deadline.
     /// @return true if the alarm was armed: the function will not be called for that arming. false

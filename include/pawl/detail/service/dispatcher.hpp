@@ -221,6 +221,8 @@ public:
     /// Ends the wait of an alarm.
     bool disarm(timer_core& timer, alarm_wait& op) { return carry_out(shard_.disarm(timer, op)); }
 
+    void keep_running(alarm_wait& op, bool on) { carry_out(shard_.keep_running(op, on)); }
+
     /// The alarm goes. It stays a user until leave().
     bool condemn(timer_core& timer, alarm_wait& op) { return carry_out(shard_.condemn(timer, op)); }
 

@@ -132,7 +132,7 @@ public:
 
     /// Ends the wait of an alarm.
     /// @return false if it is not armed.
-    [[nodiscard]] bool disarm(timer_core& timer, wait_operation& op) noexcept {
+    [[nodiscard]] bool disarm(timer_core& timer, alarm_wait& op) noexcept {
         if (observers_.needed() && op.state.pending()) [[unlikely]]
             observers_.note({timer_event_kind::cancelled, &timer, timer.due});
         return ledger_.disarm(timer, op);

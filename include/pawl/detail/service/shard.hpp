@@ -248,6 +248,20 @@ public:
         return out;
     }
 
+    /// Whether the alarm keeps the context at work while it is armed. If the context cannot be told
+    /// of work, or its driver rests with it, it always does.
+    commitment keep_running(alarm_wait& op, bool on) noexcept {
+        commitment out;
+        const locked lock(mutex_);
+        const bool rests = !on && wakeup_.driver_stays();
+        waits().set_rests(op, rests);
+        if (rests)
+            settle_now<cause::outside>(out);
+        else if (op.state.phase() == wait_phase::armed && !closed())
+            wakeup_.begin();
+        return out;
+    }
+
     /// The alarm goes.
     /// @return whether it keeps its hold of `op`; false if that passes to a carrier.
     [[nodiscard]] result<bool> condemn(timer_core& timer, alarm_wait& op) noexcept {
@@ -676,7 +690,7 @@ private:
     // --- settling -----------------------------------------------------------------------------
 
     [[nodiscard]] bool active() const noexcept {
-        return waits().armed() != 0 || runners_.count() != 0;
+        return waits().keeping() != 0 || runners_.count() != 0;
     }
 
     /// Why a call settles.
@@ -801,7 +815,8 @@ private:
     template <bool Observed, class Deadline>
     PAWL_DETAIL_ALWAYS_INLINE arming arm_locked(timer_core& timer, alarm_wait& op,
                                                 const Deadline& due, commitment& out) noexcept {
-        wakeup_.begin();
+        if (!op.rests)
+            wakeup_.begin();
         if (roster_.pending(timer)) {
             was_filed(roster_.template rearm<Observed>(timer, due).place, out);
             return arming::moved;
@@ -850,7 +865,7 @@ private:
     /// or made another one fall due.
     PAWL_DETAIL_ALWAYS_INLINE void was_filed(const filed& place, commitment& out) noexcept {
         if (place.done && wakeup_.must_arm(place.wake)) {
-            if (mutex_.held())
+            if (mutex_.held() || !wakeup_.busy())
                 wakeup_.arm_pinned(place.wake, out);
             else
                 wakeup_.arm(place.wake, out); // there is no other thread

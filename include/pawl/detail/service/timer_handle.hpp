@@ -199,6 +199,8 @@ public:
         arm(op, within(min, max));
     }
 
+    void keep_running(alarm_wait& op, bool on) { home_.get().keep_running(op, on); }
+
     /// These may be called from any thread.
     bool disarm(alarm_wait& op) {
         prefetch_to_write(&op);

@@ -164,6 +164,7 @@ public:
     }
 
     bool condemned = false; ///< the alarm has left its hold to the carrier
+    bool rests = false;     ///< while it is armed it does not keep the context at work
 
 protected:
     /// @param timer has no other wait.
