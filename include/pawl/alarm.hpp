@@ -306,6 +306,8 @@ public:
     [[nodiscard]] time_point expiry() const noexcept { return used().handle().expiry(); }
 
 private:
+    friend struct detail::timer_access;
+
     [[nodiscard]] block& used() const noexcept {
         PAWL_ASSERT(block_); // moved from
         return *block_;

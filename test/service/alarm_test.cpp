@@ -23,9 +23,11 @@
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <limits>
@@ -924,6 +926,39 @@ BOOST_AUTO_TEST_CASE(statistics_count_alarms_as_waits) {
     BOOST_TEST(s.expired == 1U);
     BOOST_TEST(s.cancelled == 2U);
     BOOST_TEST(s.pending == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(an_alarm_has_a_name_as_a_timer_has) {
+    asio::io_context context;
+    std::optional<counted> c(std::in_place, context);
+    pawl::set_name(c->alarm, "idle");
+    BOOST_REQUIRE(pawl::named_timers(context).size() == one);
+    BOOST_TEST(pawl::named_timers(context)[0].name.view() == "idle");
+    c.reset();
+    BOOST_TEST(pawl::named_timers(context).empty());
+}
+
+BOOST_AUTO_TEST_CASE(an_event_feed_tells_what_happens_to_an_alarm) {
+    asio::io_context context;
+    counted c(context);
+    auto reader = pawl::event_feed(context).join();
+    const std::uint64_t id = pawl::timer_id(c.alarm);
+    c.alarm.arm_after(1s);
+    c.alarm.arm_after(2s);
+    BOOST_TEST(c.alarm.disarm());
+    c.alarm.arm_after(1s);
+    c.advance(1s);
+    poll(context);
+    std::vector<pawl::timer_event_kind> kinds;
+    std::array<pawl::timer_event, 16> events;
+    const std::size_t read = reader.try_read(events).count;
+    for (std::size_t i = 0; i != read; ++i) {
+        BOOST_TEST(events.at(i).timer == id);
+        kinds.push_back(events.at(i).kind);
+    }
+    using kind = pawl::timer_event_kind;
+    BOOST_TEST((kinds == std::vector{kind::armed, kind::moved, kind::cancelled, kind::armed,
+                                     kind::due, kind::started}));
 }
 
 } // namespace alarm_test

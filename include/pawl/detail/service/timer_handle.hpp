@@ -433,7 +433,10 @@ private:
 struct timer_access {
     template <class Timer>
     [[nodiscard]] static auto& handle(Timer& timer) noexcept {
-        return timer.handle_;
+        if constexpr (requires { timer.block_; })
+            return timer.block_->handle(); // of an alarm
+        else
+            return timer.handle_;
     }
 };
 
