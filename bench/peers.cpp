@@ -30,6 +30,8 @@ namespace {
 namespace peers = bench::peers;
 
 using pawl_loop = peers::asio_loop<bench::pawl_default>;
+using alarm_loop = peers::alarm_loop<pawl::alarm<peers::expiry_noter>>;
+using coarse_alarm_loop = peers::alarm_loop<pawl::coarse_alarm<peers::expiry_noter>>;
 using pawl64_loop = peers::asio_loop<bench::pawl_64>;
 using coarse_loop = peers::asio_loop<bench::pawl_coarse>;
 using asio_loop = peers::asio_loop<bench::asio_steady>;
@@ -68,6 +70,22 @@ std::vector<entry> all_workloads(const settings& s) {
                      {"libev", requests<libev>}}},
                    {}});
 
+    for (const bool coarse : {false, true})
+        all.push_back({{coarse ? "beaten_coarse" : "beaten",
+                        std::string(coarse ? "coarse alarms" : "alarms") +
+                            ": the workload requests_const; +update: reads the clock each time",
+                        "ns CPU per disarm and arm",
+                        {coarse ? bench::variant{"coarse_alarm", requests_const<coarse_alarm_loop>}
+                                : bench::variant{"alarm", requests_const<alarm_loop>},
+                         {"pawl", requests_const<pawl_loop>},
+                         {"asio", requests_const<asio_loop>},
+                         {"libuv", requests_const<libuv>},
+                         {"libevent", requests_const<libevent>},
+                         {"libevent_common", requests_const<libevent_common>},
+                         {"libev", requests_const<libev>},
+                         {"libev+update", requests_const<with_fresh_clock<libev>>}}},
+                       {}});
+
     all.push_back({{"requests_const",
                     "request timeouts, the same 30 s for every request",
                     "ns CPU per cancel and start",
@@ -84,6 +102,7 @@ std::vector<entry> all_workloads(const settings& s) {
                     "idle timeouts: every read moves its connection's deadline to now + 30 s",
                     "ns CPU per moved deadline",
                     {{"pawl", idle<pawl_loop>},
+                     {"alarm", idle<alarm_loop>},
                      {"pawl64", idle<pawl64_loop>},
                      {"coarse", idle<coarse_loop>},
                      {"asio", idle<asio_loop>},
@@ -100,6 +119,7 @@ std::vector<entry> all_workloads(const settings& s) {
                     "pacing: every timer expires, at random times within one second",
                     "ns CPU per expiry, wake-ups included",
                     {{"pawl", expiry<pawl_loop>},
+                     {"alarm", expiry<alarm_loop>},
                      {"pawl64", expiry<pawl64_loop>},
                      {"asio", expiry<asio_loop>},
                      {"libuv", expiry<libuv>},
@@ -113,6 +133,7 @@ std::vector<entry> all_workloads(const settings& s) {
                     "after a stall: all timers are due at once and their handlers must run",
                     "ns CPU per expiry",
                     {{"pawl", jump<pawl_loop>},
+                     {"alarm", jump<alarm_loop>},
                      {"pawl64", jump<pawl64_loop>},
                      {"asio", jump<asio_loop>},
                      {"libuv", jump<libuv>},
@@ -126,6 +147,7 @@ std::vector<entry> all_workloads(const settings& s) {
                     "bytes for each timer that is pending: itself and its share of the loop's",
                     "bytes per timer",
                     {{"pawl", memory<pawl_loop>},
+                     {"alarm", memory<alarm_loop>},
                      {"compact", memory<peers::asio_loop<bench::pawl_compact>>},
                      {"asio", memory<asio_loop>},
                      {"libuv", memory<libuv>},
@@ -187,7 +209,7 @@ bench::facts about(const settings& s) {
     all.emplace_back("libevent", event_get_version());
     all.emplace_back("libev",
                      std::to_string(ev_version_major()) + '.' + std::to_string(ev_version_minor()));
-    all.push_back(bench::paired("pawl"));
+    all.push_back(bench::paired("first column"));
     return all;
 }
 

@@ -9,6 +9,8 @@
 
 #include "loop.hpp"
 
+#include <pawl/alarm.hpp>
+
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 
@@ -68,6 +70,52 @@ public:
 private:
     asio::io_context io_;
     std::vector<timer> timers_;
+};
+
+struct expiry_noter {
+    index id;
+    void operator()() const { note_expiry(id); }
+};
+
+/// Pawl's alarms.
+template <class Alarm>
+class alarm_loop {
+public:
+    static constexpr std::size_t timer_bytes = sizeof(Alarm);
+
+    explicit alarm_loop(std::size_t n) {
+        alarms_.reserve(n);
+        for (std::size_t i = 0; i < n; ++i)
+            alarms_.emplace_back(io_.get_executor(), expiry_noter{static_cast<index>(i)});
+    }
+
+    void start(index i, clock::duration delay) { alarms_[i].arm_after(delay); }
+
+    void move(index i, clock::duration delay) {
+        note_cut_short(i);
+        alarms_[i].arm_after(delay);
+    }
+
+    void cancel(index i) {
+        if (alarms_[i].disarm())
+            note_cut_short(i);
+    }
+
+    template <class F>
+    void turn(F f) {
+        io_.restart();
+        asio::post(io_, std::ref(f));
+        io_.poll();
+    }
+
+    void run() {
+        io_.restart();
+        io_.run();
+    }
+
+private:
+    asio::io_context io_;
+    std::vector<Alarm> alarms_;
 };
 
 } // namespace bench::peers

@@ -166,11 +166,15 @@ sample idle(const plan& what) {
     return detail::beaten<L>(what, constant_timeout_for(what.size), detail::push_back);
 }
 
-/// A loop that reads its clock for each deadline that moves, so that none is early by the age of
+/// A loop that reads its clock for each deadline that is set, so that none is early by the age of
 /// the loop's time.
 template <loop L>
 struct with_fresh_clock : L {
     using L::L;
+    void start(index i, clock::duration delay) {
+        this->update_now();
+        L::start(i, delay);
+    }
     void move(index i, clock::duration delay) {
         this->update_now();
         L::move(i, delay);

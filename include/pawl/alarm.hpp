@@ -41,9 +41,18 @@ namespace detail {
 template <class T>
 concept execution_context_type = std::is_convertible_v<T&, boost::asio::execution_context&>;
 
-/// The block of an alarm: the function, and a wait that is used again. See alarm_wait.
+/// The first part of the block of an alarm.
+template <class Handle>
+struct alarm_handle {
+    Handle handle_;
+};
+
+/// The block of an alarm: the function, and a wait that is used again. See alarm_wait. To arm and to
+/// disarm uses the first 72 bytes.
 template <class Function, class Clock, class WaitTraits, class Executor>
-class alarm_block final : public alarm_wait {
+class alarm_block final : private alarm_handle<timer_handle<Clock, WaitTraits>>, public alarm_wait {
+    using first = alarm_handle<timer_handle<Clock, WaitTraits>>;
+    using first::handle_;
     using memory = allocated_block<alarm_block, handler_allocator<Function>>;
     friend memory;
     friend class allocated_object<alarm_block, handler_allocator<Function>>;
@@ -75,14 +84,12 @@ public:
 private:
     template <class F>
     alarm_block(const Executor& ex, F&& f)
-        : alarm_block(ex, std::forward<F>(f), timer_handle<Clock, WaitTraits>(ex)) {}
-    template <class F>
-    alarm_block(const Executor& ex, F&& f, timer_handle<Clock, WaitTraits>&& handle)
-        : alarm_wait(
-              &alarm_block::perform,
-              runs_natively(boost::asio::get_associated_executor(f, ex), handle.home().context()),
-              takes_code),
-          handle_(std::move(handle)), executor_(ex), function_(std::forward<F>(f)) {}
+        : first{timer_handle<Clock, WaitTraits>(ex)},
+          alarm_wait(&alarm_block::perform,
+                     runs_natively(boost::asio::get_associated_executor(f, ex),
+                                   handle_.home().context()),
+                     takes_code, handle_.core()),
+          executor_(ex), function_(std::forward<F>(f)) {}
     ~alarm_block() = default;
 
     static void perform(wait_operation& op, action what, wait_host* host) {
@@ -135,7 +142,6 @@ private:
         }();
     }
 
-    timer_handle<Clock, WaitTraits> handle_;
     Executor executor_;
     Function function_;
 };
@@ -162,7 +168,8 @@ private:
 /// destroyed, and it may throw, as a handler. It stays where it is: an alarm that is moved, or
 /// destroyed in its own function, leaves the function alone until it has returned.
 ///
-/// An armed alarm is outstanding work of the context of its executor, as a pending wait. It is not
+/// An armed alarm is outstanding work of the context of its executor, as a pending wait, unless
+/// keep_running() says otherwise. It is not
 /// one of another context to which the function is bound.
 ///
 /// The function that takes an `error_code` receives success when the deadline has passed;
@@ -267,6 +274,16 @@ public:
     }
     /// @endcond
 
+    /// Whether the alarm, while it is armed, keeps `run()` of its context from returning. It does at
+    /// first. With false it is called only if something else keeps the context running until then.
+    /// For housekeeping, as `uv_unref` and Node's `unref()`.
+    ///
+    /// Works on a steady clock with the wait traits of Asio, and in a context that can be told of work:
+    /// `io_context`, `thread_pool`. Elsewhere, and in builds with virtual time, an armed alarm always
+    /// keeps the context running.
+    /// @pre not moved from
+    void keep_running(bool on) { used().handle().keep_running(*block_, on); }
+
     /// Withdraws the deadline.
     /// @return true if the alarm was armed: the function will not be called for that arming. false
     ///     if it was not, or the call has begun, or is about to.
@@ -288,6 +305,8 @@ public:
     [[nodiscard]] time_point expiry() const noexcept { return used().handle().expiry(); }
 
 private:
+    friend struct detail::timer_access;
+
     [[nodiscard]] block& used() const noexcept {
         PAWL_ASSERT(block_); // moved from
         return *block_;

@@ -15,12 +15,13 @@
  *
  *   The context counts the busy shards and not the driver; or it cannot be told of work, and counts the driver; or a
  *   thread finds out at run time which of these holds. Units are queued natively, or by waking the driver. The driver's
- *   first wait may lack memory. An expiry may stop at its limit, and leave the rest to a unit. Time passes when the
+ *   first wait may lack memory. One wait may be that of an alarm that does not keep the context running. An expiry may stop at its limit, and leave the rest to a unit. Time passes when the
  *   wait of the driver expires: it stands still while no wait needs it, unless the driver's wait is no work. init
  *   chooses among these; a `small` model has one wait, which one thread starts and both end.
  *
  * Properties
- *   P9                    finish(): no wait whose start has returned is left when the work is done
+ *   P9                    finish(): no wait whose start has returned is left when the work is done, except an armed
+ *                         one that does not keep the context running
  *   never the last        work_finished(): work that Pawl gives back is not the last work of the context
  *   one handler           schedule(): the driver has at most one in flight (one-handler invariant)
  *   exactly once          shard_take(): a taken wait has not started
@@ -47,6 +48,7 @@ mtype phase[WAITS] = idle;
 bool queued[WAITS];                     /* it has an entry in the due queue */
 byte older;                             /* if both have one: whose entry is the first */
 byte due_at[WAITS];
+byte resting = WAITS;                   /* the wait that does not keep the context running, if any */
 
 /* shards */
 bool two;
@@ -92,10 +94,11 @@ byte seen_to[2];                        /* units, or a thread that is pinned els
 
 #define here(w, s) ((two -> w : 0) == s)
 #define armed_in(s) ((phase[0] == armed && here(0, s)) + (phase[1] == armed && here(1, s)))
+#define keeps_in(s) (armed_in(s) - (resting < WAITS && phase[resting] == armed && here(resting, s)))
 #define entries(s) ((queued[0] && here(0, s)) + (queued[1] && here(1, s)))
 #define due_of(w, s) (phase[w] == armed && here(w, s) -> due_at[w] : NEVER)
 #define next_wake(s) (due_of(0, s) <= due_of(1, s) -> due_of(0, s) : due_of(1, s))
-#define active(s) (armed_in(s) > 0 || runners[s] > 0)
+#define active(s) (keeps_in(s) > 0 || runners[s] > 0)
 #define errands_done(s) (pins[s] == 0 && on_way[s] == 0)
 
 /* --- the context ------------------------------------------------------------------------------------------- */
@@ -106,8 +109,8 @@ inline finish() {                       /* a unit ends, or the other work of the
     if
     :: work == 0 && !stopped ->
         stopped = true;
-        assert(!started[0] || phase[0] == done);
-        assert(!started[1] || phase[1] == done)
+        assert(!started[0] || phase[0] == done || (resting == 0 && phase[0] == armed));
+        assert(!started[1] || phase[1] == done || (resting == 1 && phase[1] == armed))
     :: else
     fi
 }
@@ -130,6 +133,9 @@ inline begin(s) {                       /* wakeup_state::begin, dispatcher::work
 }
 
 inline arm_pinned(s, t) {               /* wakeup_state::arm_pinned */
+#ifndef MUTANT_PIN_OF_THE_RESTING_IS_NO_WORK
+    begin(s);
+#endif
     wake[s] = (t < wake[s] -> t : wake[s]);
     out_arm = true;
     out_wake = wake[s];
@@ -210,8 +216,19 @@ inline arm_for(s, t) {                  /* shard::was_filed, wakeup_state::must_
     fi
 }
 
-inline shard_start(s, w, t) {           /* shard::start */
-    begin(s);
+inline begin_for(s, w) {
+    if
+#ifndef MUTANT_RESTING_IS_WORK
+    :: w != resting -> begin(s)
+#else
+    :: true -> begin(s)
+#endif
+    :: else
+    fi
+}
+
+inline shard_start(s, w, t) {           /* shard::start, shard::arm */
+    begin_for(s, w);
     phase[w] = armed;
     due_at[w] = t;
     arm_for(s, t)
@@ -234,7 +251,7 @@ inline shard_cancel(s, w) {             /* shard::cancel */
 
 inline shard_rearm(s, w, t) {           /* shard::rearm */
     if
-    :: phase[w] == armed || phase[w] == due -> begin(s); phase[w] = armed; due_at[w] = t; arm_for(s, t)
+    :: phase[w] == armed || phase[w] == due -> begin_for(s, w); phase[w] = armed; due_at[w] = t; arm_for(s, t)
     :: else
     fi
 }
@@ -280,7 +297,11 @@ inline shard_collect(s, offers_to_take) {          /* shard::collect */
     fi;
     if
     :: backlog[s] -> wake[s] = 0
+#ifndef MUTANT_NOBODY_LOOKS_FOR_THE_RESTING
     :: !backlog[s] && armed_in(s) > 0 ->                            /* shard::look_at */
+#else
+    :: !backlog[s] && keeps_in(s) > 0 ->
+#endif
         wake[s] = next_wake(s);
         out_arm = true;
         out_wake = wake[s]
@@ -747,11 +768,13 @@ init {
         :: attached(); small = true; stays = false; seldom = false
         :: tells = false; attached(); small = true
         :: small = true
+        :: attached(); small = true; resting = 0
         :: attaches = true; small = true; stays = false
 #ifndef FAIR                            /* fairness is expensive */
         :: small = true; two = true
         :: attached()
         :: attached(); has_memory = false
+        :: attached(); resting = 1
         :: attaches = true
         :: late = true
 #endif

@@ -18,13 +18,16 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/bind_executor.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <limits>
@@ -451,6 +454,107 @@ BOOST_AUTO_TEST_CASE(P9_a_disarm_in_another_thread_lets_run_return) {
     BOOST_TEST(context.stopped());
 }
 
+template <template <class, class> class Alarm>
+void check_keep_running() {
+    using alarm_type = Alarm<function, asio::any_io_executor>;
+    asio::io_context context;
+    int calls = 0;
+    alarm_type housekeeping(context, [&] { ++calls; });
+    housekeeping.keep_running(false);
+    housekeeping.arm_after(1h);
+    context.run(); // returns
+    BOOST_TEST(housekeeping.armed());
+    context.restart();
+
+    // It is called while something else keeps the context running.
+    std::optional<alarm_type> again;
+    again.emplace(context, [&] {
+        if (++calls < 3)
+            again->arm_after(1ms);
+    });
+    again->keep_running(false);
+    again->arm_after(1ms);
+    pawl::steady_timer other(context, 1h);
+    other.async_wait([](error_code) {});
+    alarm_type stops(context, [&] { other.cancel(); });
+    while (calls < 3)
+        context.run_one();
+    stops.arm_after(0s);
+    context.run();
+    BOOST_TEST(context.stopped());
+    BOOST_TEST(calls == 3);
+    context.restart();
+
+    // A change while it is armed counts at once.
+    again->arm_after(1h);
+    context.run();
+    BOOST_TEST(again->armed());
+    context.restart();
+    again->keep_running(true);
+    again->arm_after(1ms);
+    context.run();
+    BOOST_TEST(calls == 4);
+    context.restart();
+    again->arm_after(1h);
+    asio::post(context, [&] { again->keep_running(false); });
+    context.run();
+    BOOST_TEST(again->armed());
+    again.reset();
+    BOOST_TEST(housekeeping.disarm());
+    context.restart();
+    context.run();
+}
+
+BOOST_AUTO_TEST_CASE(P9_an_alarm_need_not_keep_its_context_running) {
+    check_keep_running<pawl::alarm>();
+    check_keep_running<pawl::coarse_alarm>();
+}
+
+BOOST_AUTO_TEST_CASE(
+    P9_an_alarm_that_does_not_keep_its_context_running_becomes_work_when_it_is_due) {
+    asio::io_context context;
+    bool called = false;
+    pawl::alarm alarm(context, [&] { asio::post(context, [&] { called = true; }); });
+    alarm.keep_running(false);
+    alarm.arm_after(1ms);
+    const auto guard = asio::make_work_guard(context);
+    while (!called)
+        context.run_one();
+    BOOST_TEST(!alarm.armed());
+}
+
+// A crowd of both kinds, moved, disarmed and expired in every order of two.
+BOOST_AUTO_TEST_CASE(P9_the_last_alarm_that_keeps_the_context_running_lets_run_return) {
+    asio::io_context context;
+    std::deque<pawl::alarm<function>> alarms;
+    int calls = 0;
+    for (int i = 0; i < 60; ++i) {
+        alarms.emplace_back(context, [&] { ++calls; });
+        alarms.back().keep_running(i % 2 == 0);
+        alarms.back().arm_after(i % 3 == 0 ? std::chrono::nanoseconds(1ms) : 1h);
+    }
+    for (std::size_t i = 0; i < alarms.size(); i += 2) {
+        if (i % 3 != 0)
+            BOOST_TEST(alarms[i].disarm());
+    }
+    context.run(); // until all ten that keep it running have been called
+    BOOST_TEST(calls >= 10);
+    for (std::size_t i = 1; i < alarms.size(); i += 2)
+        BOOST_TEST((i % 3 == 0 || alarms[i].armed()));
+}
+
+BOOST_AUTO_TEST_CASE(an_alarm_elsewhere_always_keeps_its_context_running) {
+    asio::io_context context;
+    int calls = 0;
+    pawl::manual_alarm alarm(context, [&] { ++calls; });
+    alarm.keep_running(false);
+    alarm.arm_after(1s);
+    std::thread other([&] { manual_clock::advance(context, 1s); });
+    context.run();
+    other.join();
+    BOOST_TEST(calls == 1);
+}
+
 BOOST_AUTO_TEST_CASE(a_beaten_alarm_posts_nothing) {
     asio::io_context context;
     counted c(context);
@@ -849,6 +953,39 @@ BOOST_AUTO_TEST_CASE(statistics_count_alarms_as_waits) {
     BOOST_TEST(s.expired == 1U);
     BOOST_TEST(s.cancelled == 2U);
     BOOST_TEST(s.pending == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(an_alarm_has_a_name_as_a_timer_has) {
+    asio::io_context context;
+    std::optional<counted> c(std::in_place, context);
+    pawl::set_name(c->alarm, "idle");
+    BOOST_REQUIRE(pawl::named_timers(context).size() == one);
+    BOOST_TEST(pawl::named_timers(context)[0].name.view() == "idle");
+    c.reset();
+    BOOST_TEST(pawl::named_timers(context).empty());
+}
+
+BOOST_AUTO_TEST_CASE(an_event_feed_tells_what_happens_to_an_alarm) {
+    asio::io_context context;
+    counted c(context);
+    auto reader = pawl::event_feed(context).join();
+    const std::uint64_t id = pawl::timer_id(c.alarm);
+    c.alarm.arm_after(1s);
+    c.alarm.arm_after(2s);
+    BOOST_TEST(c.alarm.disarm());
+    c.alarm.arm_after(1s);
+    c.advance(1s);
+    poll(context);
+    std::vector<pawl::timer_event_kind> kinds;
+    std::array<pawl::timer_event, 16> events;
+    const std::size_t read = reader.try_read(events).count;
+    for (std::size_t i = 0; i != read; ++i) {
+        BOOST_TEST(events.at(i).timer == id);
+        kinds.push_back(events.at(i).kind);
+    }
+    using kind = pawl::timer_event_kind;
+    BOOST_TEST((kinds == std::vector{kind::armed, kind::moved, kind::cancelled, kind::armed,
+                                     kind::due, kind::started}));
 }
 
 } // namespace alarm_test

@@ -208,7 +208,7 @@ public:
             return done != shard::arming::nothing;
         carry_out(todo, [&, was = done] {
             if (was == shard::arming::started) {
-                (void)disarm(op);
+                (void)disarm(timer, op);
             } else {
                 carry_out(shard_.rearm(timer, old()).todo);
                 (void)collect(current_tick(), looker::covered);
@@ -219,10 +219,12 @@ public:
     }
 
     /// Ends the wait of an alarm.
-    bool disarm(alarm_wait& op) { return carry_out(shard_.disarm(op)); }
+    bool disarm(timer_core& timer, alarm_wait& op) { return carry_out(shard_.disarm(timer, op)); }
+
+    void keep_running(alarm_wait& op, bool on) { carry_out(shard_.keep_running(op, on)); }
 
     /// The alarm goes. It stays a user until leave().
-    bool condemn(alarm_wait& op) { return carry_out(shard_.condemn(op)); }
+    bool condemn(timer_core& timer, alarm_wait& op) { return carry_out(shard_.condemn(timer, op)); }
 
     [[nodiscard]] bool begin(alarm_wait& op, boost::system::error_code& ec,
                              bool& condemned) noexcept {

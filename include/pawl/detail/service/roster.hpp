@@ -60,8 +60,8 @@ public:
 
     /// Starts a wait. With a full ring it may be over at once.
     /// @pre there is room.
-    template <class Deadline>
-    PAWL_DETAIL_ALWAYS_INLINE filed start(timer_core& timer, wait_operation& op,
+    template <class Wait, class Deadline>
+    PAWL_DETAIL_ALWAYS_INLINE filed start(timer_core& timer, Wait& op,
                                           const Deadline& due) noexcept {
         if (observers_.needed()) [[unlikely]]
             observers_.note({timer_event_kind::armed, &timer, due_of(due)});
@@ -132,17 +132,17 @@ public:
 
     /// Ends the wait of an alarm.
     /// @return false if it is not armed.
-    [[nodiscard]] bool disarm(wait_operation& op) noexcept {
+    [[nodiscard]] bool disarm(timer_core& timer, alarm_wait& op) noexcept {
         if (observers_.needed() && op.state.pending()) [[unlikely]]
-            observers_.note({timer_event_kind::cancelled, &op.timer(), op.timer().due});
-        return ledger_.disarm(op);
+            observers_.note({timer_event_kind::cancelled, &timer, timer.due});
+        return ledger_.disarm(timer, op);
     }
 
     /// An alarm goes.
-    void condemn(alarm_wait& op) noexcept {
+    void condemn(timer_core& timer, alarm_wait& op) noexcept {
         if (observers_.needed() && op.state.pending()) [[unlikely]]
-            observers_.note({timer_event_kind::cancelled, &op.timer(), op.timer().due});
-        ledger_.condemn(op);
+            observers_.note({timer_event_kind::cancelled, &timer, timer.due});
+        ledger_.condemn(timer, op);
     }
 
     /// Cancels the wait of a cancellation slot.

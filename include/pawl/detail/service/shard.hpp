@@ -239,21 +239,36 @@ public:
 
     /// Ends the wait of an alarm.
     /// @return whether it had not begun.
-    [[nodiscard]] result<bool> disarm(alarm_wait& op) noexcept {
+    [[nodiscard]] result<bool> disarm(timer_core& timer, alarm_wait& op) noexcept {
         result<bool> out;
         const locked lock(mutex_);
-        out.value = roster_.disarm(op);
-        settle<cause::outside>(out.todo);
+        out.value = roster_.disarm(timer, op);
+        if (observers().needed() || !active()) [[unlikely]] // nothing was queued
+            settle_now<cause::outside>(out.todo);
+        return out;
+    }
+
+    /// Whether the alarm keeps the context at work while it is armed. If the context cannot be told
+    /// of work, or its driver rests with it, it always does.
+    commitment keep_running(alarm_wait& op, bool on) noexcept {
+        commitment out;
+        const locked lock(mutex_);
+        const bool rests = !on && wakeup_.driver_stays();
+        waits().set_rests(op, rests);
+        if (rests)
+            settle_now<cause::outside>(out);
+        else if (op.state.phase() == wait_phase::armed && !closed())
+            wakeup_.begin();
         return out;
     }
 
     /// The alarm goes.
     /// @return whether it keeps its hold of `op`; false if that passes to a carrier.
-    [[nodiscard]] result<bool> condemn(alarm_wait& op) noexcept {
+    [[nodiscard]] result<bool> condemn(timer_core& timer, alarm_wait& op) noexcept {
         result<bool> out;
         const locked lock(mutex_);
         --alarms_;
-        roster_.condemn(op);
+        roster_.condemn(timer, op);
         out.value = !op.condemned;
         settle<cause::outside>(out.todo);
         return out;
@@ -675,7 +690,7 @@ private:
     // --- settling -----------------------------------------------------------------------------
 
     [[nodiscard]] bool active() const noexcept {
-        return waits().armed() != 0 || runners_.count() != 0;
+        return waits().keeping() != 0 || runners_.count() != 0;
     }
 
     /// Why a call settles.
@@ -800,12 +815,12 @@ private:
     template <bool Observed, class Deadline>
     PAWL_DETAIL_ALWAYS_INLINE arming arm_locked(timer_core& timer, alarm_wait& op,
                                                 const Deadline& due, commitment& out) noexcept {
-        wakeup_.begin();
+        if (!op.rests)
+            wakeup_.begin();
         if (roster_.pending(timer)) {
             was_filed(roster_.template rearm<Observed>(timer, due).place, out);
             return arming::moved;
         }
-        op.clear_result();
         was_filed(roster_.start(timer, op, due), out);
         return arming::started;
     }
@@ -850,7 +865,7 @@ private:
     /// or made another one fall due.
     PAWL_DETAIL_ALWAYS_INLINE void was_filed(const filed& place, commitment& out) noexcept {
         if (place.done && wakeup_.must_arm(place.wake)) {
-            if (mutex_.held())
+            if (mutex_.held() || !wakeup_.busy())
                 wakeup_.arm_pinned(place.wake, out);
             else
                 wakeup_.arm(place.wake, out); // there is no other thread

@@ -160,6 +160,7 @@ public:
 
     [[nodiscard]] dispatcher& home() const noexcept { return home_.get(); }
     [[nodiscard]] const timer_core& core() const noexcept { return core_; }
+    [[nodiscard]] timer_core& core() noexcept { return core_; }
 
     /// Registers the timer with the shard before its first wait.
     void enroll() noexcept {
@@ -198,8 +199,13 @@ public:
         arm(op, within(min, max));
     }
 
+    void keep_running(alarm_wait& op, bool on) { home_.get().keep_running(op, on); }
+
     /// These may be called from any thread.
-    bool disarm(alarm_wait& op) { return armed() && home_.get_if_used()->disarm(op); }
+    bool disarm(alarm_wait& op) {
+        prefetch_to_write(&op);
+        return armed() && home_.get_if_used()->disarm(core_, op);
+    }
 
     [[nodiscard]] bool begin(alarm_wait& op, boost::system::error_code& ec,
                              bool& condemned) noexcept {
@@ -207,7 +213,7 @@ public:
     }
 
     /// The last call but the destructor, which leaves the shard.
-    bool condemn(alarm_wait& op) { return home_.get().condemn(op); }
+    bool condemn(alarm_wait& op) { return home_.get().condemn(core_, op); }
 
 private:
     static constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
@@ -427,7 +433,10 @@ private:
 struct timer_access {
     template <class Timer>
     [[nodiscard]] static auto& handle(Timer& timer) noexcept {
-        return timer.handle_;
+        if constexpr (requires { timer.block_; })
+            return timer.block_->handle(); // of an alarm
+        else
+            return timer.handle_;
     }
 };
 

@@ -46,6 +46,8 @@ public:
     [[nodiscard]] std::size_t armed() const noexcept {
         return armed_.load(std::memory_order_relaxed); // relaxed: a count only
     }
+    /// How many of the armed ones keep the context at work.
+    [[nodiscard]] std::size_t keeping() const noexcept { return armed() - resting_; }
     /// Waits ever started. Each is live, has expired, or has ended otherwise.
     [[nodiscard]] std::uint64_t started() const noexcept { return started_; }
     /// Waits that have begun with success.
@@ -74,14 +76,34 @@ public:
     /// @pre there is room.
     /// @return true if `op` is the only wait of `timer`.
     bool start(timer_core& timer, wait_operation& op) noexcept {
-        live_ += !op.state.carried(); // the entry of an alarm may still be on its way
         op.state.arm();
         const bool alone = !timer.newest();
         timer.append(op);
         timer.set_user(!alone ? 0 : op.observed() ? one_armed : one_armed | unobserved, known);
+        ++live_;
         ++started_;
         add_armed(1);
         return alone;
+    }
+
+    /// The same for an alarm, idle, started or cancelled -> armed.
+    bool start(timer_core& timer, alarm_wait& op) noexcept {
+        live_ += !op.state.carried(); // otherwise its entry is still on its way
+        op.state.arm();
+        op.clear_result(timer);
+        timer.set_newest(&op); // the list of one wait is ready
+        timer.set_user(one_armed, known);
+        ++started_;
+        add_armed(1);
+        resting_ += op.rests;
+        return true;
+    }
+
+    /// Whether an alarm keeps the context at work while it is armed.
+    void set_rests(alarm_wait& op, bool on) noexcept {
+        if (op.state.phase() == wait_phase::armed)
+            resting_ += std::size_t{on} - std::size_t{op.rests};
+        op.rests = on;
     }
 
     /// Ends an armed wait without a carrier.
@@ -98,19 +120,22 @@ public:
 
     /// Ends the wait of an alarm. Its carrier, if it has one, stays on its way.
     /// @return false if it is not armed.
-    bool disarm(wait_operation& op) noexcept {
+    bool disarm(timer_core& timer, alarm_wait& op) noexcept {
         if (!op.state.pending())
             return false;
-        take_armed(op.state.phase() == wait_phase::armed);
+        const bool armed = op.state.phase() == wait_phase::armed;
+        take_armed(armed);
+        resting_ -= armed && op.rests;
         live_ -= !op.state.carried();
         op.state.disarm();
-        detach(op);
+        timer.set_newest(nullptr);
+        timer.set_user(0, known);
         return true;
     }
 
     /// The alarm goes.
-    void condemn(alarm_wait& op) noexcept {
-        (void)disarm(op);
+    void condemn(timer_core& timer, alarm_wait& op) noexcept {
+        (void)disarm(timer, op);
         if (!op.state.condemn())
             return;
         op.set_result(aborted());
@@ -161,11 +186,16 @@ public:
         std::size_t count = 0;
         timer.for_each_wait([&](wait_operation& op) {
             if (op.state.phase() == wait_phase::armed) {
-                if (op.is_alarm() && (disarms || !static_cast<alarm_wait&>(op).takes_code()))
-                    disarm(op);
-                else
-                    cancel(op, ec, how);
                 ++count;
+                if (op.is_alarm()) {
+                    auto& alarm = static_cast<alarm_wait&>(op);
+                    if (disarms || !alarm.takes_code()) {
+                        disarm(timer, alarm);
+                        return;
+                    }
+                    resting_ -= alarm.rests;
+                }
+                cancel(op, ec, how);
             }
         });
         return count;
@@ -187,6 +217,7 @@ public:
             if (op.state.phase() == wait_phase::due) {
                 op.state.pull_back();
                 add_armed(1);
+                resting_ += rests(op);
             }
         });
         timer.set_user(count == 1 ? one_armed : 0, known);
@@ -202,6 +233,7 @@ public:
             if (op.state.fall_due())
                 due_.push(due_entry(op));
             take_armed(1);
+            resting_ -= rests(op);
         });
     }
 
@@ -262,6 +294,10 @@ private:
     static constexpr unsigned unobserved = 2; ///< only the timer points at that wait
     static constexpr unsigned known = 3;      ///< both bits; the filing uses another
 
+    [[nodiscard]] static bool rests(const wait_operation& op) noexcept {
+        return op.is_alarm() && static_cast<const alarm_wait&>(op).rests;
+    }
+
     static void detach(wait_operation& op) noexcept {
         timer_core& timer = op.timer();
         timer.remove(op);
@@ -293,6 +329,7 @@ private:
     due_queue due_;
     std::size_t live_ = 0;
     std::atomic<std::size_t> armed_{0};
+    std::size_t resting_ = 0; ///< of these
     std::uint64_t started_ = 0;
     std::uint64_t expired_ = 0;
 };

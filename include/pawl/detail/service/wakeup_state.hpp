@@ -26,12 +26,16 @@
 ///   become zero there, which would stop the context for good, even if another wait is started
 ///   before run() is called. In any other thread it could, so a unit is queued to do it.
 ///
+///   An armed alarm that does not keep the context running is no reason to be busy: the driver
+///   stays set for it, uncounted. The shard is busy while the driver is being set, and once the
+///   alarm is due.
+///
 ///   Between unlocking and queueing a runner, or setting the driver, the claimed runner or the pin
 ///   keeps the shard busy.
 ///
 /// Invariants
 ///   - Busy invariant: whenever the lock is free, the shard is busy if and only if it has armed
-///     waits, claimed runners or pins.
+///     waits that keep the context running, claimed runners or pins.
 ///   - Driver-set invariant: the driver is set for wake_ or earlier, or hurries; or a pinned thread
 ///     is about to set it; or a unit that is queued or running will collect. This holds for a quiet
 ///     shard, too, if the driver stays set (work_host::driver_stays): a start that is not earlier
@@ -144,8 +148,10 @@ public:
         out.wake = t;
     }
 
-    /// The same, for a thread that may be anywhere: it is pinned.
+    /// The same, for a thread that may be anywhere: it is pinned. That is work, so that setting the
+    /// driver, which is none, does not give back the last work of the context.
     void arm_pinned(time::tick t, commitment& out) noexcept {
+        begin();
         arm(t < wake_ ? t : wake_, out);
         if (out.after == commitment::sequel::unpin)
             return;
@@ -154,13 +160,16 @@ public:
         out.after = commitment::sequel::unpin;
     }
 
+    /// Whether the driver stays set while the shard is quiet, and the context can be told of work.
+    [[nodiscard]] bool driver_stays() const noexcept { return host_ && host_->driver_stays(true); }
+
     void unpin() noexcept {
         PAWL_ASSERT(pins_ != 0);
         --pins_;
     }
 
     /// Something may have ended.
-    /// @param active waits are armed, or runners claimed.
+    /// @param active waits are armed that keep the context at work, or runners claimed.
     /// @return true if the caller must claim a runner.
     [[nodiscard]] PAWL_DETAIL_ALWAYS_INLINE bool settle(bool active, commitment& out) noexcept {
         if (!active) [[unlikely]]

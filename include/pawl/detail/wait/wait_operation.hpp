@@ -21,6 +21,7 @@
 #include <boost/system/error_code.hpp>
 
 #include <atomic>
+#include <utility>
 
 namespace pawl::detail {
 
@@ -75,7 +76,10 @@ public:
     }
     void set_owner(timer_core* timer) noexcept { owner_or_category_.owner = timer; }
     /// The wait of an alarm starts again: it has no result any more.
-    void clear_result() noexcept { ending_ = wait_ending::none; }
+    void clear_result(timer_core& timer) noexcept {
+        if (std::exchange(ending_, wait_ending::none) != wait_ending::none)
+            set_owner(&timer);
+    }
 
     /// Sets the result to `ec`. The wait no longer has a timer.
     void set_result(const boost::system::error_code& ec,
@@ -160,10 +164,15 @@ public:
     }
 
     bool condemned = false; ///< the alarm has left its hold to the carrier
+    bool rests = false;     ///< while it is armed it does not keep the context at work
 
 protected:
-    alarm_wait(function f, bool direct, bool takes_code) noexcept
-        : wait_operation(f, direct, kind::alarm), takes_code_(takes_code) {}
+    /// @param timer has no other wait.
+    alarm_wait(function f, bool direct, bool takes_code, timer_core& timer) noexcept
+        : wait_operation(f, direct, kind::alarm), takes_code_(takes_code) {
+        next = this;
+        set_owner(&timer);
+    }
     ~alarm_wait() = default;
 
 private:
