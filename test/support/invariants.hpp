@@ -241,7 +241,7 @@ struct invariant_of<time::hierarchical_wheel> {
                 if (!slots.occupied(slot))
                     continue;
                 ++occupied_slots;
-                const striped_list& list = slots.list(wheel.pool_, slot);
+                const striped_list& list = slots[slot];
                 std::uint32_t count = 0;
                 list.for_each([&](const timer_node& node, timer_node* const&) {
                     ++count;

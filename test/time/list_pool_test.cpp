@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-#include <pawl/detail/time/list_pool.hpp>
+#include <pawl/detail/time/digit_slots.hpp>
 
 #define BOOST_TEST_MODULE list_pool
 #include <boost/test/unit_test.hpp>
@@ -111,26 +111,26 @@ BOOST_AUTO_TEST_CASE(a_part_that_does_not_fit_any_more_is_left_to_who_made_it) {
 BOOST_AUTO_TEST_CASE(a_slot_has_a_list_while_it_has_a_node) {
     list_pool pool;
     grow(pool);
-    slot_lists slots(100);
+    slot_lists slots(100, &pool);
     std::vector<timer_node> nodes(5);
     BOOST_TEST(slots.first() == slot_lists::none);
 
-    slots.push(pool, 70, nodes[0], 1);
-    slots.push(pool, 70, nodes[1], 2);
-    slots.push(pool, 30, nodes[2], 3);
+    slots.push(70, nodes[0], 1);
+    slots.push(70, nodes[1], 2);
+    slots.push(30, nodes[2], 3);
     BOOST_TEST(pool.lent() == 2U);
     BOOST_TEST(slots.first() == 30U);
     BOOST_TEST(slots.after(30) == 70U);
-    BOOST_TEST(slots.list(pool, 70).count() == 2U);
+    BOOST_TEST(slots[70].count() == 2U);
 
-    slots.erase(pool, 70, nodes[0]);
+    slots.erase(70, nodes[0]);
     BOOST_TEST(slots.occupied(70));
-    slots.erase(pool, 70, nodes[1]);
+    slots.erase(70, nodes[1]);
     BOOST_TEST(!slots.occupied(70));
     BOOST_TEST(pool.lent() == 1U);
 
-    BOOST_TEST(slots.pop(pool) == &nodes[2]);
-    BOOST_TEST(slots.pop(pool) == nullptr);
+    BOOST_TEST(slots.pop() == &nodes[2]);
+    BOOST_TEST(slots.pop() == nullptr);
     BOOST_TEST(slots.first() == slot_lists::none);
     BOOST_TEST(pool.lent() == 0U);
 }
@@ -138,16 +138,16 @@ BOOST_AUTO_TEST_CASE(a_slot_has_a_list_while_it_has_a_node) {
 BOOST_AUTO_TEST_CASE(a_slot_that_is_walked_in_part_keeps_its_list) {
     list_pool pool;
     grow(pool);
-    slot_lists slots(100);
+    slot_lists slots(100, &pool);
     std::vector<timer_node> nodes(5);
     for (std::size_t i = 0; i != nodes.size(); ++i)
-        slots.push(pool, 7, nodes[i], i);
+        slots.push(7, nodes[i], i);
     std::vector<const timer_node*> walked;
     const auto note = [&](timer_node& node) { walked.push_back(&node); };
 
-    slots.walk(pool, 7, 3, note);
-    BOOST_TEST(slots.list(pool, 7).count() == 2U);
-    slots.walk(pool, 7, 2, note);
+    slots.walk(7, 3, note);
+    BOOST_TEST(slots[7].count() == 2U);
+    slots.walk(7, 2, note);
 
     BOOST_TEST(pool.lent() == 0U);
     BOOST_TEST(!slots.occupied(7));

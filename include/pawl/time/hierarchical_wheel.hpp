@@ -66,7 +66,6 @@
 
 #include <pawl/detail/time/detached_sets.hpp>
 #include <pawl/detail/time/digit_slots.hpp>
-#include <pawl/detail/time/due_batch.hpp>
 #include <pawl/detail/time/list_pool.hpp>
 #include <pawl/detail/time/node_list.hpp>
 #include <pawl/detail/time/striped_list.hpp>
@@ -76,11 +75,10 @@
 #include <pawl/time/timer_node.hpp>
 
 #include <algorithm>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <iterator>
+#include <span>
 
 namespace pawl::time {
 
@@ -196,18 +194,13 @@ public:
     /// @pre `!to.filed()`
     void move_node(timer_node& from, timer_node& to) noexcept { detail::move_node(from, to); }
 
-    /// Moves the position towards `now`, and writes the due nodes, unfiled, to the front of `out`, a
-    /// contiguous range. Handles at most as many nodes as `out` has room for, including those that it
-    /// only moves.
+    /// Moves the position towards `now`, and writes the due nodes, unfiled, to the front of
+    /// `out`. Handles at most as many nodes as `out` has room for, including those that it only moves.
     // A template, as are the functions that sort: unused, they cost no compile time.
-    template <class Nodes>
-        requires requires(Nodes& out) {
-            { std::data(out) } -> std::convertible_to<timer_node**>;
-            std::size(out);
-        }
-    expire_result expire(tick now, Nodes&& out) noexcept {
+    template <class = void>
+    expire_result expire(tick now, std::span<timer_node*> out) noexcept {
         const tick target = std::clamp(now, this->now(), detail::last_tick);
-        detail::due_batch work(std::data(out), std::size(out));
+        detail::due_batch work(out);
         for (;; work.turn()) {
             if (const slot_type entered = cascade(); entered != none) {
                 if (work.left == 0)
@@ -530,8 +523,7 @@ private:
 inline void hierarchical_wheel::detach_all(detached& set) noexcept {
     sets_.take(set, time_, stage_, parked_);
     size_ = 0;
-    stage_.close();
-    stage_.restart(0);
+    rewind(now());
 }
 
 } // namespace pawl::time

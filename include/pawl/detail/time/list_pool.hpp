@@ -23,8 +23,6 @@
 #ifndef PAWL_DETAIL_TIME_LIST_POOL_HPP
 #define PAWL_DETAIL_TIME_LIST_POOL_HPP
 
-#include <pawl/detail/time/fixed_array.hpp>
-#include <pawl/detail/time/occupancy.hpp>
 #include <pawl/detail/time/striped_list.hpp>
 
 #include <pawl/config.hpp>
@@ -105,8 +103,10 @@ public:
         free_ = which;
     }
 
-    [[nodiscard]] striped_list& operator[](index which) noexcept { return at(which); }
-    [[nodiscard]] const striped_list& operator[](index which) const noexcept { return at(which); }
+    [[nodiscard]] striped_list& operator[](index which) const noexcept {
+        const std::uint32_t number = which;
+        return parts_[part_of(number)][number & ((std::uint32_t{1} << low_bits(number)) - 1)];
+    }
 
     /// How many are lent. O(size())
     [[nodiscard]] std::uint32_t lent() const noexcept {
@@ -125,101 +125,11 @@ private:
         const unsigned low = low_bits(number);
         return (number >> low) + 4 * low - 12; // 0 for `begin`
     }
-    [[nodiscard]] striped_list& at(std::uint32_t number) const noexcept {
-        const std::uint32_t mask = (std::uint32_t{1} << low_bits(number)) - 1;
-        return parts_[part_of(number)][number & mask];
-    }
 
     striped_list* parts_[48]{};
     std::uint32_t end_ = begin;    ///< end of the numbers of lists
     std::uint32_t unused_ = begin; ///< from here on lists were never lent
     index free_ = none;            ///< the list returned last; its mark is the one before
-};
-
-/// The slots of a wheel or of a detached set, each with its list if it is occupied. The pool is
-/// always that of the wheel.
-class slot_lists {
-public:
-    using slot_type = std::uint32_t;
-    static constexpr slot_type none = occupancy::none;
-
-    explicit slot_lists(std::uint32_t slots) : occupied_(slots), lists_(slots) {}
-
-    [[nodiscard]] std::uint32_t size() const noexcept {
-        return static_cast<std::uint32_t>(lists_.size());
-    }
-    [[nodiscard]] bool occupied(slot_type slot) const noexcept {
-        return lists_[slot] != list_pool::none;
-    }
-    /// The lowest occupied slot; none.
-    [[nodiscard]] slot_type first() const noexcept { return occupied_.first(); }
-    /// The lowest occupied slot above another one; none.
-    [[nodiscard]] slot_type after(slot_type slot) const noexcept { return occupied_.after(slot); }
-
-    /// The list of an occupied slot.
-    [[nodiscard]] const striped_list& list(const list_pool& pool, slot_type slot) const noexcept {
-        PAWL_ASSERT(occupied(slot));
-        return pool[lists_[slot]];
-    }
-
-    void push(list_pool& pool, slot_type slot, timer_node& node, std::uint64_t sequence) noexcept {
-        list_pool::index& which = lists_[slot];
-        if (which == list_pool::none) [[unlikely]]
-            occupy(pool, slot);
-        pool[which].push(node, sequence);
-    }
-
-    void erase(list_pool& pool, slot_type slot, timer_node& node) noexcept {
-        PAWL_ASSERT(occupied(slot));
-        striped_list& list = pool[lists_[slot]];
-        list.erase(node);
-        if (list.empty())
-            give_back(pool, slot);
-    }
-
-    /// striped_list::walk() for one slot. The sink may push to any other slot, which may take one
-    /// list more than there are nodes.
-    template <class Sink>
-    void walk(list_pool& pool, slot_type slot, std::size_t limit, Sink&& sink) noexcept {
-        striped_list& list = pool[lists_[slot]];
-        list.walk(limit, std::forward<Sink>(sink));
-        if (list.empty())
-            give_back(pool, slot);
-    }
-
-    /// Unlinks a node of the lowest occupied slot; nullptr if there is none.
-    [[nodiscard]] timer_node* pop(list_pool& pool) noexcept {
-        const slot_type slot = first();
-        if (slot == none)
-            return nullptr;
-        striped_list& list = pool[lists_[slot]];
-        timer_node* const node = list.pop();
-        if (list.empty())
-            give_back(pool, slot);
-        return node;
-    }
-
-    /// O(1): the lists do not move.
-    /// @pre same size
-    void swap(slot_lists& other) noexcept {
-        PAWL_ASSERT(size() == other.size());
-        occupied_.swap(other.occupied_);
-        lists_.swap(other.lists_);
-    }
-
-private:
-    // Out of line, as is give_back(): that keeps push() and erase() short.
-    PAWL_DETAIL_NOINLINE void occupy(list_pool& pool, slot_type slot) noexcept {
-        lists_[slot] = pool.take();
-        occupied_.set(slot);
-    }
-    PAWL_DETAIL_NOINLINE void give_back(list_pool& pool, slot_type slot) noexcept {
-        pool.put(std::exchange(lists_[slot], list_pool::none));
-        occupied_.reset(slot);
-    }
-
-    occupancy occupied_;
-    fixed_array<list_pool::index> lists_;
 };
 
 } // namespace pawl::time::detail
