@@ -15,7 +15,6 @@
 
 #include <pawl/config.hpp>
 
-#include <pawl/detail/wait/allocated.hpp>
 #include <pawl/detail/wait/wait_allocator.hpp>
 
 #include <cstddef>
