@@ -47,7 +47,7 @@
 ///   - Cascade-order invariant: all nodes on level 0 were pushed there after the last cascade
 ///     began, because the entered slot was the first, and those of level 0 come before it. So a
 ///     node there that is older than the cascade has the sequence with which it was pushed, and the
-///     ascending invariant of striped_list.hpp holds for it.
+///     ascending invariant of list_pool.hpp holds for it.
 ///   - Lent-list invariant: the lent lists are those of the occupied slots, each of which has a
 ///     node; during walk() there is one more.
 ///
@@ -68,7 +68,6 @@
 #include <pawl/detail/time/digit_slots.hpp>
 #include <pawl/detail/time/list_pool.hpp>
 #include <pawl/detail/time/node_list.hpp>
-#include <pawl/detail/time/striped_list.hpp>
 #include <pawl/time/backend.hpp>
 #include <pawl/time/geometry.hpp>
 #include <pawl/time/tick.hpp>
@@ -317,11 +316,11 @@ private:
     // Out of line, which keeps file() short.
     PAWL_DETAIL_NOINLINE void file_elsewhere(timer_node& node, std::uint64_t number) noexcept {
         if (node.due > now()) {
-            name(node, sets_.parked_slot(), number);
+            name(node, sets_.parked_slot, number);
             parked_.push(node, number);
         } else if (stage_.is_open()) {
             const slot_type slot = stage_.slot_of(stage_.key(number));
-            name(node, sets_.parked_slot() + 1 + slot, number);
+            name(node, sets_.parked_slot + 1 + slot, number);
             stage_.push(slot, node, number);
         } else {
             file_in_time(node, time_.position(), number);
@@ -336,12 +335,12 @@ private:
 
     void unfile(timer_node& node) noexcept {
         const std::uint32_t slot = node.slot() - sets_.base(); // wraps around for earlier epochs
-        if (slot < sets_.parked_slot())
+        if (slot < sets_.parked_slot)
             time_.erase(slot, node);
-        else if (slot == sets_.parked_slot())
+        else if (slot == sets_.parked_slot)
             parked_.erase(node);
-        else if (slot < sets_.slots())
-            stage_.erase(slot - sets_.parked_slot() - 1, node);
+        else if (slot < sets_.slots)
+            stage_.erase(slot - sets_.parked_slot - 1, node);
         else {
             sets_.erase(node);
             return; // not counted here
@@ -352,13 +351,13 @@ private:
     /// Whether a filed node may stay in its slot with a new due tick (slot-begin invariant).
     [[nodiscard]] bool may_stay(const timer_node& node, tick due) const noexcept {
         const std::uint32_t slot = node.slot() - sets_.base();
-        if (slot >= sets_.slots())
+        if (slot >= sets_.slots)
             return false;
         if (due >= node.due)
             return true;
         // Staged nodes are examined before the position moves.
-        if (slot >= sets_.parked_slot())
-            return slot != sets_.parked_slot();
+        if (slot >= sets_.parked_slot)
+            return slot != sets_.parked_slot;
         return time_.begin(slot) <= std::max(due, now()).count();
     }
 
@@ -507,14 +506,10 @@ class hierarchical_wheel::detached : detail::detached_sets::set {
 public:
     /// Allocates room for all nodes that `wheel` will ever hold: 2 KB by default.
     /// @throws std::bad_alloc
-    explicit detached(const hierarchical_wheel& wheel) : detached(wheel.time_.shape()) {}
+    explicit detached(const hierarchical_wheel& wheel) : set(wheel.time_.shape()) {}
 
-    /// Allocates room for all nodes that a wheel of this shape will ever hold.
-    /// @throws std::bad_alloc
-    explicit detached(const geometry& shape) : set(shape.slots()) {}
-
-    /// Unfiles a node and returns it; nullptr if none is left.
-    [[nodiscard]] timer_node* pop() noexcept { return set::pop(); }
+    using set::pop;
+    using set::set; // takes a geometry
 
 private:
     friend class hierarchical_wheel;

@@ -20,7 +20,6 @@
 #include <pawl/detail/time/digit_slots.hpp>
 #include <pawl/detail/time/list_pool.hpp>
 #include <pawl/detail/time/node_list.hpp>
-#include <pawl/detail/time/striped_list.hpp>
 #include <pawl/time/timer_node.hpp>
 
 #include <pawl/config.hpp>
@@ -39,23 +38,20 @@ public:
     /// @param time_slots the number of slots of time
     /// @param pool       has the lists of all slots
     detached_sets(std::uint32_t time_slots, list_pool& pool)
-        : pool_(pool), parked_slot_(time_slots),
-          slots_(time_slots + 1 + tick_sorter::every_shape.slots()),
-          most_(std::min(epochs::most, list_pool::most / slots_)) {
+        : parked_slot(time_slots), slots(time_slots + 1 + tick_sorter::every_shape.slots()),
+          most(std::min(epochs::most, list_pool::most / slots)), pool_(pool) {
         // 12 bits on each level, the maximum, make 20673 slots.
-        PAWL_ASSERT(most_ >= 2);
+        PAWL_ASSERT(most >= 2);
     }
 
     detached_sets& operator=(detached_sets&&) = delete;
 
+    const std::uint32_t parked_slot; ///< the number of the parked nodes, and of the slots of time
+    const std::uint32_t slots;       ///< how many numbers the wheel has, as does each set
+    const std::uint32_t most;        ///< how many epochs there are
+
     /// The number of the wheel's first slot.
     [[nodiscard]] std::uint32_t base() const noexcept { return base_; }
-    /// The number of the parked nodes, counted from base().
-    [[nodiscard]] std::uint32_t parked_slot() const noexcept { return parked_slot_; }
-    /// How many numbers the wheel has, as does each set.
-    [[nodiscard]] std::uint32_t slots() const noexcept { return slots_; }
-    /// How many epochs there are.
-    [[nodiscard]] std::uint32_t most() const noexcept { return most_; }
     /// How many epochs the wheel and its sets use.
     [[nodiscard]] std::uint32_t used() const noexcept { return epochs_.used(); }
 
@@ -66,8 +62,8 @@ public:
     [[nodiscard]] std::size_t room_with(std::uint32_t more) const noexcept {
         const std::uint32_t lists = pool_.size();
         // The parked nodes are a list of their own.
-        const std::uint32_t most = (slots_ - 1) * std::min(used() + more, most_);
-        return most <= lists ? ~std::size_t{0} : lists;
+        const std::uint32_t needed = (slots - 1) * std::min(used() + more, most);
+        return needed <= lists ? ~std::size_t{0} : lists;
     }
     /// The pool has grown.
     // Kept, since each start asks for it.
@@ -88,10 +84,7 @@ private:
     void give_epoch_back(set& drained) noexcept;
 
     list_pool& pool_;
-    std::uint32_t parked_slot_; ///< also the number of slots of time
-    std::uint32_t slots_;
-    std::uint32_t most_;
-    std::uint32_t base_ = 0; ///< epochs_.present() * slots_
+    std::uint32_t base_ = 0; ///< epochs_.present() * slots
     std::size_t room_ = 0;
     epochs epochs_;
     set* sets_ = nullptr; ///< those with an epoch
@@ -99,10 +92,10 @@ private:
 
 class detached_sets::set {
 public:
-    /// Allocates room for all nodes that a wheel with that many slots of time will ever hold.
+    /// Allocates room for all nodes that a wheel of this shape will ever hold.
     /// @throws std::bad_alloc
-    explicit set(std::uint32_t time_slots)
-        : time_(time_slots), stage_(tick_sorter::every_shape.slots()) {}
+    explicit set(const geometry& shape)
+        : time_(shape.slots()), stage_(tick_sorter::every_shape.slots()) {}
 
     set& operator=(set&&) = delete;
 
@@ -148,11 +141,11 @@ inline void detached_sets::take(set& to, slot_lists& time, slot_lists& stage,
     PAWL_ASSERT(!to.home_);
     to.home_ = this;
     to.parked_.take(parked);
-    to.epoch_ = epochs_.move_on(most_);
+    to.epoch_ = epochs_.move_on(most);
     if (to.epoch_ != 0) {
         time.move_to(to.time_);
         stage.move_to(to.stage_);
-        to.base_ = std::exchange(base_, epochs_.present() * slots_);
+        to.base_ = std::exchange(base_, epochs_.present() * slots);
         to.next_ = std::exchange(sets_, &to);
         count_room();
         return;
@@ -174,10 +167,10 @@ inline void detached_sets::take(set& to, slot_lists& time, slot_lists& stage,
 inline void detached_sets::erase(timer_node& node) noexcept {
     for (set* each = sets_; each; each = each->next_) {
         const std::uint32_t slot = node.slot() - each->base_; // wraps around for earlier epochs
-        if (slot < parked_slot_)
+        if (slot < parked_slot)
             return each->time_.erase(slot, node);
-        if (slot > parked_slot_ && slot < slots_)
-            return each->stage_.erase(slot - parked_slot_ - 1, node);
+        if (slot > parked_slot && slot < slots)
+            return each->stage_.erase(slot - parked_slot - 1, node);
     }
     unlink(node); // in the set's own list
 }

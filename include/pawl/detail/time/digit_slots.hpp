@@ -27,7 +27,6 @@
 #define PAWL_DETAIL_TIME_DIGIT_SLOTS_HPP
 
 #include <pawl/detail/time/list_pool.hpp>
-#include <pawl/detail/time/striped_list.hpp>
 #include <pawl/time/geometry.hpp>
 #include <pawl/time/timer_node.hpp>
 
