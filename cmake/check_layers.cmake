@@ -13,7 +13,7 @@ cmake_minimum_required(VERSION 3.23)
 # What each folder may include; "." is include/pawl itself. A folder without a row is an error.
 set(may_include_time time config.hpp version.hpp)
 set(may_include_wait ${may_include_time} wait error.hpp)
-set(may_include_feed config.hpp version.hpp broadcast_error.hpp broadcast_ring_options.hpp feed wait/atomic_wait.hpp)
+set(may_include_feed config.hpp version.hpp broadcast_error.hpp broadcast_ring_options.hpp feed)
 set(may_include_service ${may_include_wait} service options.hpp on_backend.hpp timer_event_kind.hpp
     virtual_clock.hpp)
 set(may_include_interval ${may_include_service} interval missed_tick_policy.hpp)

@@ -18,7 +18,7 @@
 #include "../harness.hpp"
 #include "../memory_workload.hpp"
 
-#include <pawl/detail/time/striped_list.hpp>
+#include <pawl/detail/time/list_pool.hpp>
 
 #include <algorithm>
 #include <array>

@@ -15,9 +15,8 @@
 #include <pawl/detail/service/timer_handle.hpp>
 
 #include <pawl/detail/time/saturating.hpp>
-#include <pawl/detail/wait/allocated.hpp>
 #include <pawl/detail/wait/wait_allocator.hpp>
-#include <pawl/detail/wait/wait_carrier.hpp>
+#include <pawl/detail/wait/wait_handler.hpp>
 #include <pawl/detail/wait/wait_operation.hpp>
 
 #include <pawl/time/backend.hpp>
@@ -85,10 +84,10 @@ private:
     template <class F>
     alarm_block(const Executor& ex, F&& f)
         : first{timer_handle<Clock, WaitTraits>(ex)},
-          alarm_wait(&alarm_block::perform,
-                     runs_natively(boost::asio::get_associated_executor(f, ex),
-                                   handle_.home().context()),
-                     takes_code, handle_.core()),
+          alarm_wait(
+              &alarm_block::perform,
+              runs_natively(boost::asio::get_associated_executor(f, ex), handle_.home().context()),
+              takes_code, handle_.core()),
           executor_(ex), function_(std::forward<F>(f)) {}
     ~alarm_block() = default;
 

@@ -14,7 +14,7 @@
 
 #include <pawl/detail/service/latest_now.hpp>
 
-#include <pawl/detail/wait/handler_wrapper.hpp>
+#include <pawl/detail/wait/wait_handler.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/async_result.hpp>

@@ -79,6 +79,21 @@
 
 #include <cstddef>
 
+// libstdc++ without futexes (MinGW-w64, version 12) loses wake-ups of std::atomic::wait(): the waiter
+// reads the value before it takes the lock on which it sleeps, and the notifier does not take that
+// lock.
+#if defined(__GLIBCXX__) && !defined(_GLIBCXX_HAVE_LINUX_FUTEX)
+#include <atomic> // may define the macro below
+#include <chrono>
+#include <thread>
+#endif
+#if defined(__GLIBCXX__) && !defined(_GLIBCXX_HAVE_LINUX_FUTEX) &&                                 \
+    !defined(_GLIBCXX_HAVE_PLATFORM_WAIT)
+#define PAWL_DETAIL_ATOMIC_WAIT_LOSES_WAKEUPS 1
+#else
+#define PAWL_DETAIL_ATOMIC_WAIT_LOSES_WAKEUPS 0
+#endif
+
 namespace pawl::detail {
 
 /// Checks the invariants of a structure: test/support/invariants.hpp.
@@ -109,6 +124,21 @@ inline void prefetch_to_write([[maybe_unused]] const void* p) noexcept {
     __builtin_prefetch(p, 1);
 #else
     prefetch(p);
+#endif
+}
+
+/// `a.wait(seen, order)`. Ended by `a.notify_all()`. It polls where the standard library loses wake-ups.
+template <class Atomic, class T, class Order>
+void atomic_wait(const Atomic& a, T seen, Order order) noexcept {
+#if PAWL_DETAIL_ATOMIC_WAIT_LOSES_WAKEUPS
+    for (int looks = 0; a.load(order) == seen; ++looks) {
+        if (looks < 16)
+            std::this_thread::yield();
+        else
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+#else
+    a.wait(seen, order);
 #endif
 }
 

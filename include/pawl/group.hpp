@@ -16,8 +16,8 @@
 #include <pawl/detail/limit/limited_token.hpp>
 #include <pawl/detail/limit/outer_adapter.hpp>
 
-#include <pawl/detail/wait/handler_wrapper.hpp>
 #include <pawl/detail/wait/wait_allocator.hpp>
+#include <pawl/detail/wait/wait_handler.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/associated_cancellation_slot.hpp>

@@ -9,7 +9,6 @@
 #include <pawl/config.hpp>
 
 #include <pawl/basic_waitable_timer.hpp>
-#include <pawl/detail/wait/atomic_wait.hpp>
 #include <pawl/expire_all.hpp>
 
 #include <boost/asio/execution_context.hpp>

@@ -3,7 +3,7 @@
  *
  * Purpose
  *   The protocol of one wait, from its start to its handler: include/pawl/detail/wait/wait_state.hpp,
- *   wait/wait_carrier.hpp, service/wait_ledger.hpp, service/shard.hpp and
+ *   wait/wait_handler.hpp, service/wait_ledger.hpp, service/shard.hpp and
  *   service/dispatcher.hpp (turn, empty). Each inline names the function that it models.
  *
  * Model

@@ -6,7 +6,6 @@
 //   again, and a holder of lower priority on the same processor makes progress.
 
 #include <pawl/detail/service/spin_mutex.hpp>
-#include <pawl/detail/wait/atomic_wait.hpp>
 
 #define BOOST_TEST_MODULE spin_mutex_race
 #include <boost/test/unit_test.hpp>

@@ -51,6 +51,35 @@ public:
 private:
     const char* structure_;
 };
+
+template <>
+struct invariant_of<time::detail::striped_list> {
+    /// Calls `visit(const timer_node& node)` for every node, in the order of walk().
+    template <class Visitor>
+    static void for_each_in_order(const time::detail::striped_list& list, Visitor&& visit) {
+        time::detail::striped_list rest = list; // only its heads are used
+        for (std::uint32_t left = list.count(); left != 0;) {
+            rest.next_ = (rest.next_ == 0 ? rest.stripes : rest.next_) - 1;
+            if (const time::timer_node* const node = rest.heads_[rest.next_]) {
+                rest.heads_[rest.next_] = node->next;
+                --left;
+                visit(*node);
+            }
+        }
+    }
+};
+
+template <>
+struct invariant_of<time::detail::list_pool> {
+    /// How many lists are lent.
+    static std::uint32_t lent(const time::detail::list_pool& pool) {
+        std::uint32_t count = pool.unused_ - pool.begin;
+        for (auto i = pool.free_; i != pool.none; i = static_cast<decltype(i)>(pool[i].mark()))
+            --count;
+        return count;
+    }
+};
+
 template <>
 struct invariant_of<time::binary_wheel> {
     static void check(const time::binary_wheel& wheel) {
@@ -138,7 +167,7 @@ struct invariant_of<time::hierarchical_wheel> {
         using slot_type = slot_lists::slot_type;
         const invariant_check require{"hierarchical_wheel"};
         const std::uint32_t base = wheel.sets_.base();
-        const std::uint32_t parked = wheel.sets_.parked_slot();
+        const std::uint32_t parked = wheel.sets_.parked_slot;
         const tick now = wheel.now();
         std::size_t total = 0;
 
@@ -212,14 +241,15 @@ struct invariant_of<time::hierarchical_wheel> {
             if (!wheel.time_.occupied(slot) || !wheel.time_[slot].ascends())
                 continue;
             std::uint64_t last = 0;
-            wheel.time_[slot].for_each_in_order([&](const timer_node& node) {
+            const auto check_order = [&](const timer_node& node) {
                 if (wheel.starts_.of(node) >= wheel.cascaded_at_)
                     return;
                 require(wheel.starts_.of(node) > last,
                         "cascade-order invariant: a slot says that it is in order, and is not",
                         {{"slot", slot}, {"sequence", wheel.starts_.of(node)}, {"behind", last}});
                 last = wheel.starts_.of(node);
-            });
+            };
+            invariant_of<striped_list>::for_each_in_order(wheel.time_[slot], check_order);
         }
         check_list(wheel.parked_, parked, [&](const timer_node& node) {
             require(node.due == tick::never(), "slot-name invariant: a parked node has a due tick",
@@ -241,7 +271,7 @@ struct invariant_of<time::hierarchical_wheel> {
                 if (!slots.occupied(slot))
                     continue;
                 ++occupied_slots;
-                const striped_list& list = slots.list(wheel.pool_, slot);
+                const striped_list& list = slots[slot];
                 std::uint32_t count = 0;
                 list.for_each([&](const timer_node& node, timer_node* const&) {
                     ++count;
@@ -258,9 +288,9 @@ struct invariant_of<time::hierarchical_wheel> {
             check_set(*set, set->time_, 0);
             check_set(*set, set->stage_, parked + 1);
         }
-        require(occupied_slots == wheel.pool_.lent(),
-                "lent-list invariant: a list is lent to no slot, or to two",
-                {{"slots", occupied_slots}, {"lent", wheel.pool_.lent()}});
+        const std::uint32_t lent = invariant_of<list_pool>::lent(wheel.pool_);
+        require(occupied_slots == lent, "lent-list invariant: a list is lent to no slot, or to two",
+                {{"slots", occupied_slots}, {"lent", lent}});
         require(total == wheel.size_, "slot-name invariant: the size is not the number of nodes",
                 {{"nodes", total}, {"size", wheel.size_}});
     }

@@ -8,7 +8,7 @@
 #ifndef PAWL_TEST_SUPPORT_MEETING_HPP
 #define PAWL_TEST_SUPPORT_MEETING_HPP
 
-#include <pawl/detail/wait/atomic_wait.hpp>
+#include <pawl/config.hpp>
 
 #if PAWL_DETAIL_ATOMIC_WAIT_LOSES_WAKEUPS
 #include <atomic>

@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-#include <pawl/detail/time/bit_bins.hpp>
+#include <pawl/time/binary_wheel.hpp>
 
 #define BOOST_TEST_MODULE bit_bins
 #include <boost/test/unit_test.hpp>

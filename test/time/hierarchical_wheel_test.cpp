@@ -30,11 +30,11 @@ struct hierarchical_wheel_probe {
     static void set_next_sequence(hierarchical_wheel& wheel, std::uint64_t sequence) {
         wheel.starts_.next = sequence;
     }
-    static std::uint32_t epochs(const hierarchical_wheel& wheel) { return wheel.sets_.most(); }
+    static std::uint32_t epochs(const hierarchical_wheel& wheel) { return wheel.sets_.most; }
     static std::uint32_t used(const hierarchical_wheel& wheel) { return wheel.sets_.used(); }
     static bool staging(const hierarchical_wheel& wheel) { return wheel.stage_.is_open(); }
     static std::uint32_t lists(const hierarchical_wheel& wheel) { return wheel.pool_.size(); }
-    static std::uint32_t slots(const hierarchical_wheel& wheel) { return wheel.sets_.slots() - 1; }
+    static std::uint32_t slots(const hierarchical_wheel& wheel) { return wheel.sets_.slots - 1; }
 };
 
 } // namespace pawl::time

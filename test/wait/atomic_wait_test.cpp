@@ -4,7 +4,7 @@
 // Each change of an atomic object wakes a thread that waits for it. std::atomic::wait() of some
 // standard libraries sometimes hangs here.
 
-#include <pawl/detail/wait/atomic_wait.hpp>
+#include <pawl/config.hpp>
 
 #include "../support/seed.hpp"
 

@@ -403,7 +403,7 @@ class HierarchicalWheel(Wheel):
             shape = member(self.value, f"{digits}.shape_")
             firsts = innermost(member(shape, "first_"))
             level = 0
-            for i, which in enumerate(fixed_array(member(self.value, f"{digits}.slots_.lists_"))):
+            for i, which in enumerate(fixed_array(member(self.value, f"{digits}.lists_"))):
                 while level < 63 and i >= int(firsts[level + 1]):
                     level += 1
                 if int(which):

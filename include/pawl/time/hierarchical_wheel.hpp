@@ -47,7 +47,7 @@
 ///   - Cascade-order invariant: all nodes on level 0 were pushed there after the last cascade
 ///     began, because the entered slot was the first, and those of level 0 come before it. So a
 ///     node there that is older than the cascade has the sequence with which it was pushed, and the
-///     ascending invariant of striped_list.hpp holds for it.
+///     ascending invariant of list_pool.hpp holds for it.
 ///   - Lent-list invariant: the lent lists are those of the occupied slots, each of which has a
 ///     node; during walk() there is one more.
 ///
@@ -66,21 +66,18 @@
 
 #include <pawl/detail/time/detached_sets.hpp>
 #include <pawl/detail/time/digit_slots.hpp>
-#include <pawl/detail/time/due_batch.hpp>
 #include <pawl/detail/time/list_pool.hpp>
 #include <pawl/detail/time/node_list.hpp>
-#include <pawl/detail/time/striped_list.hpp>
 #include <pawl/time/backend.hpp>
 #include <pawl/time/geometry.hpp>
 #include <pawl/time/tick.hpp>
 #include <pawl/time/timer_node.hpp>
 
 #include <algorithm>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <iterator>
+#include <span>
 
 namespace pawl::time {
 
@@ -196,18 +193,13 @@ public:
     /// @pre `!to.filed()`
     void move_node(timer_node& from, timer_node& to) noexcept { detail::move_node(from, to); }
 
-    /// Moves the position towards `now`, and writes the due nodes, unfiled, to the front of `out`, a
-    /// contiguous range. Handles at most as many nodes as `out` has room for, including those that it
-    /// only moves.
+    /// Moves the position towards `now`, and writes the due nodes, unfiled, to the front of
+    /// `out`. Handles at most as many nodes as `out` has room for, including those that it only moves.
     // A template, as are the functions that sort: unused, they cost no compile time.
-    template <class Nodes>
-        requires requires(Nodes& out) {
-            { std::data(out) } -> std::convertible_to<timer_node**>;
-            std::size(out);
-        }
-    expire_result expire(tick now, Nodes&& out) noexcept {
+    template <class = void>
+    expire_result expire(tick now, std::span<timer_node*> out) noexcept {
         const tick target = std::clamp(now, this->now(), detail::last_tick);
-        detail::due_batch work(std::data(out), std::size(out));
+        detail::due_batch work(out);
         for (;; work.turn()) {
             if (const slot_type entered = cascade(); entered != none) {
                 if (work.left == 0)
@@ -324,11 +316,11 @@ private:
     // Out of line, which keeps file() short.
     PAWL_DETAIL_NOINLINE void file_elsewhere(timer_node& node, std::uint64_t number) noexcept {
         if (node.due > now()) {
-            name(node, sets_.parked_slot(), number);
+            name(node, sets_.parked_slot, number);
             parked_.push(node, number);
         } else if (stage_.is_open()) {
             const slot_type slot = stage_.slot_of(stage_.key(number));
-            name(node, sets_.parked_slot() + 1 + slot, number);
+            name(node, sets_.parked_slot + 1 + slot, number);
             stage_.push(slot, node, number);
         } else {
             file_in_time(node, time_.position(), number);
@@ -343,12 +335,12 @@ private:
 
     void unfile(timer_node& node) noexcept {
         const std::uint32_t slot = node.slot() - sets_.base(); // wraps around for earlier epochs
-        if (slot < sets_.parked_slot())
+        if (slot < sets_.parked_slot)
             time_.erase(slot, node);
-        else if (slot == sets_.parked_slot())
+        else if (slot == sets_.parked_slot)
             parked_.erase(node);
-        else if (slot < sets_.slots())
-            stage_.erase(slot - sets_.parked_slot() - 1, node);
+        else if (slot < sets_.slots)
+            stage_.erase(slot - sets_.parked_slot - 1, node);
         else {
             sets_.erase(node);
             return; // not counted here
@@ -359,13 +351,13 @@ private:
     /// Whether a filed node may stay in its slot with a new due tick (slot-begin invariant).
     [[nodiscard]] bool may_stay(const timer_node& node, tick due) const noexcept {
         const std::uint32_t slot = node.slot() - sets_.base();
-        if (slot >= sets_.slots())
+        if (slot >= sets_.slots)
             return false;
         if (due >= node.due)
             return true;
         // Staged nodes are examined before the position moves.
-        if (slot >= sets_.parked_slot())
-            return slot != sets_.parked_slot();
+        if (slot >= sets_.parked_slot)
+            return slot != sets_.parked_slot;
         return time_.begin(slot) <= std::max(due, now()).count();
     }
 
@@ -514,14 +506,10 @@ class hierarchical_wheel::detached : detail::detached_sets::set {
 public:
     /// Allocates room for all nodes that `wheel` will ever hold: 2 KB by default.
     /// @throws std::bad_alloc
-    explicit detached(const hierarchical_wheel& wheel) : detached(wheel.time_.shape()) {}
+    explicit detached(const hierarchical_wheel& wheel) : set(wheel.time_.shape()) {}
 
-    /// Allocates room for all nodes that a wheel of this shape will ever hold.
-    /// @throws std::bad_alloc
-    explicit detached(const geometry& shape) : set(shape.slots()) {}
-
-    /// Unfiles a node and returns it; nullptr if none is left.
-    [[nodiscard]] timer_node* pop() noexcept { return set::pop(); }
+    using set::pop;
+    using set::set; // takes a geometry
 
 private:
     friend class hierarchical_wheel;
@@ -530,8 +518,7 @@ private:
 inline void hierarchical_wheel::detach_all(detached& set) noexcept {
     sets_.take(set, time_, stage_, parked_);
     size_ = 0;
-    stage_.close();
-    stage_.restart(0);
+    rewind(now());
 }
 
 } // namespace pawl::time

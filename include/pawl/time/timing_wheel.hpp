@@ -19,7 +19,7 @@
 ///             |-------|-------|--a----|-------|      a fires when the clock reaches the start of 3
 ///           start
 ///
-///   alarm_queue.hpp holds the alarms in the order of their keys. A due alarm stays there until it
+///   timing_wheel_alarm.hpp holds the alarms in the order of their keys. A due alarm stays there until it
 ///   fires, so it is accessible as before: to a handler, and after a handler has thrown.
 ///
 /// Differences from the original
@@ -31,7 +31,7 @@
 ///   - max_allowed_key() is min_allowed_key() + 2^num_bits - 1, or the last key; the original
 ///     rounds it up to its slots. clear() forgets the minimum.
 ///
-/// Invariants: see alarm_queue.hpp and timing_wheel_alarm.hpp
+/// Invariants: see timing_wheel_alarm.hpp
 ///
 /// Threads
 ///   None. The owner serialises all calls, including those of const members, some of which move
@@ -46,9 +46,7 @@
 
 #include <pawl/config.hpp>
 
-#include <pawl/detail/time/alarm_queue.hpp>
 #include <pawl/detail/time/timing_wheel_alarm.hpp>
-#include <pawl/detail/time/timing_wheel_error.hpp>
 #include <pawl/time/geometry.hpp>
 #include <pawl/time/tick.hpp>
 #include <pawl/time/timing_wheel_config.hpp>
@@ -433,6 +431,7 @@ private:
 
     using pool = detail::alarm_pool<T, TimePoint>;
     using slot = typename pool::slot;
+    using error = detail::timing_wheel_error;
 
     static constexpr const char* advice = "; more level_bits or a coarser alarm_precision reach "
                                           "further";
@@ -442,7 +441,9 @@ private:
     public:
         firing(timing_wheel& wheel, const char* function) : wheel_(wheel) {
             if (wheel.firing_)
-                detail::timing_wheel_error::called_by_handler(function);
+                throw std::logic_error(error::call(function) +
+                                       "called by a handler of the same wheel; call it after the "
+                                       "outer call has returned");
             wheel.firing_ = true;
         }
         firing& operator=(firing&&) = delete;
@@ -457,11 +458,11 @@ private:
 
     static time_point checked(time_point start) {
         if (start == time_point::max())
-            throw std::invalid_argument(detail::timing_wheel_error::outside<time_point>(
-                                            "timing_wheel", "start", start,
-                                            {time_point::min(), "TimePoint::min()"},
-                                            {time_point::max(), "TimePoint::max(), not included"}) +
-                                        "; after it there is no time for alarms");
+            throw std::invalid_argument(
+                error::outside<time_point>("timing_wheel", "start", start,
+                                           {time_point::min(), "TimePoint::min()"},
+                                           {time_point::max(), "TimePoint::max(), not included"}) +
+                "; after it there is no time for alarms");
         return start;
     }
 
@@ -490,16 +491,14 @@ private:
 
     void check_started(const char* function, time_point time) const {
         if (time < start())
-            detail::timing_wheel_error::out_of_range<time_point>(
-                function, "time", time, {start(), "start()"},
-                {time_point::max(), "TimePoint::max()"});
+            error::out_of_range<time_point>(function, "time", time, {start(), "start()"},
+                                            {time_point::max(), "TimePoint::max()"});
     }
 
     void check_representable(const char* function, const char* argument, key_type key) const {
         if (key > intervals_.last())
-            detail::timing_wheel_error::out_of_range<key_type>(
-                function, argument, key, {0, "interval_num(start())"},
-                {intervals_.last(), "max_representable_key()"});
+            error::out_of_range<key_type>(function, argument, key, {0, "interval_num(start())"},
+                                          {intervals_.last(), "max_representable_key()"});
     }
 
     void check_alarm_time(const char* function, time_point at) const {
@@ -512,13 +511,11 @@ private:
     /// the bounds are empty.
     template <class Value>
     [[noreturn]] void refuse(const char* function, const char* argument, Value value,
-                             detail::timing_wheel_error::bound<Value> least,
-                             detail::timing_wheel_error::bound<Value> most) const {
+                             error::bound<Value> least, error::bound<Value> most) const {
         if (now_ == time_point::max())
-            detail::timing_wheel_error::time_is_over(function, argument, value, now_);
+            error::time_is_over(function, argument, value, now_);
         const bool helps = value > least.value && upper_bound_ != time_point::max();
-        detail::timing_wheel_error::out_of_range(function, argument, value, least, most,
-                                                 helps ? advice : "");
+        error::out_of_range(function, argument, value, least, most, helps ? advice : "");
     }
 
     /// Files a new alarm.

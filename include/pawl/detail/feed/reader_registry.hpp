@@ -37,6 +37,8 @@
 #ifndef PAWL_DETAIL_FEED_READER_REGISTRY_HPP
 #define PAWL_DETAIL_FEED_READER_REGISTRY_HPP
 
+#include <pawl/config.hpp>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -51,7 +53,7 @@ public:
     /// The claim of a reader that needs no messages.
     static constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
 
-    struct alignas(64) place {
+    struct alignas(cache_line) place {
         std::atomic<std::uint64_t> key{0};
         std::atomic<std::uint64_t> claim{none};
         std::atomic<std::uint64_t> position{0};

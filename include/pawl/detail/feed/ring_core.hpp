@@ -99,7 +99,6 @@
 
 #include <pawl/detail/feed/reader_registry.hpp>
 #include <pawl/detail/feed/ring_slot.hpp>
-#include <pawl/detail/wait/atomic_wait.hpp>
 
 #include <pawl/broadcast_error.hpp>
 #include <pawl/broadcast_ring_options.hpp>

@@ -39,7 +39,6 @@
 #include <pawl/detail/service/spin_mutex.hpp>
 
 #include <pawl/detail/wait/timer_core.hpp>
-#include <pawl/detail/wait/wait_host.hpp>
 #include <pawl/detail/wait/wait_operation.hpp>
 
 #include <pawl/config.hpp>

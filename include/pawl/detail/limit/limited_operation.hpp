@@ -35,11 +35,8 @@
 
 #include <pawl/detail/service/native_executor.hpp>
 
-#include <pawl/detail/wait/allocated.hpp>
 #include <pawl/detail/wait/claim.hpp>
-#include <pawl/detail/wait/handler_wrapper.hpp>
 #include <pawl/detail/wait/wait_allocator.hpp>
-#include <pawl/detail/wait/wait_carrier.hpp>
 #include <pawl/detail/wait/wait_handler.hpp>
 #include <pawl/detail/wait/wait_operation.hpp>
 

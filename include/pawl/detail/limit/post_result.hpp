@@ -10,7 +10,6 @@
 #ifndef PAWL_DETAIL_LIMIT_POST_RESULT_HPP
 #define PAWL_DETAIL_LIMIT_POST_RESULT_HPP
 
-#include <pawl/detail/wait/allocated.hpp>
 #include <pawl/detail/wait/claim.hpp>
 #include <pawl/detail/wait/wait_allocator.hpp>
 #include <pawl/detail/wait/wait_handler.hpp>

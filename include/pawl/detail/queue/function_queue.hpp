@@ -24,7 +24,6 @@
 
 #include <pawl/config.hpp>
 
-#include <pawl/detail/wait/allocated.hpp>
 #include <pawl/detail/wait/wait_allocator.hpp>
 
 #include <atomic>

@@ -60,6 +60,7 @@
 #include <pawl/detail/service/driver_clock.hpp>
 #include <pawl/detail/service/native_executor.hpp>
 #include <pawl/detail/service/optional_mutex.hpp>
+#include <pawl/detail/service/own_block.hpp>
 
 #include <pawl/time/tick.hpp>
 
@@ -70,7 +71,6 @@
 #include <boost/asio/execution_context.hpp>
 
 #include <chrono>
-#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <type_traits>
@@ -228,10 +228,8 @@ private:
     /// the handler, which sets the state to off under the lock; only then does schedule() use the
     /// block again. Debug builds assert it. A service made while its context shuts down dies before
     /// the scheduler, which still holds the wait: the last of driver and wait deletes the block.
-    struct block {
-        bool owned = true; ///< by the driver
-        bool used = false; ///< by the wait
-        alignas(std::max_align_t) std::byte memory[192];
+    struct block : own_block<193> {
+        bool owned = true;
     };
 
     struct leave_block {
@@ -242,45 +240,9 @@ private:
         }
     };
 
-    template <class T>
-    class block_allocator {
-    public:
-        using value_type = T;
-
-        explicit block_allocator(block& b) noexcept : block_(&b) {}
-        template <class U>
-        block_allocator(const block_allocator<U>& other) noexcept : block_(other.block_) {}
-
-        [[nodiscard]] T* allocate(std::size_t n) {
-            static_assert(sizeof(T) <= sizeof(block::memory) &&
-                          alignof(T) <= alignof(std::max_align_t));
-            PAWL_ASSERT(n == 1 && !block_->used);
-            (void)n;
-            block_->used = true;
-            return reinterpret_cast<T*>(block_->memory);
-        }
-        void deallocate(T*, std::size_t) noexcept {
-            PAWL_ASSERT(block_->used);
-            block_->used = false;
-            if (!block_->owned)
-                delete block_;
-        }
-
-        template <class U>
-        bool operator==(const block_allocator<U>& other) const noexcept {
-            return block_ == other.block_;
-        }
-
-    private:
-        template <class>
-        friend class block_allocator;
-
-        block* block_;
-    };
-
     template <bool Cancels>
     struct basic_handler {
-        using allocator_type = block_allocator<void>;
+        using allocator_type = own_block_allocator<void, block>;
 
         allocator_type get_allocator() const noexcept { return allocator_type(*memory); }
         void operator()(const boost::system::error_code&) const {

@@ -3,7 +3,8 @@
 
 /// @file
 /// Purpose
-///   A block of memory inside an object, for Asio's allocations on its behalf, one at a time.
+///   A block of memory inside an object, for Asio's allocations on its behalf, one at a time. A block with a member `owned`
+///   is on the heap: once that is false, whoever frees the memory deletes the block.
 ///
 /// Threads
 ///   The block has no count and no lock. The owner starts a new use only after the last one has
@@ -38,6 +39,7 @@ public:
         : block_(other.block_) {}
 
     [[nodiscard]] T* allocate(std::size_t n) {
+        static_assert(!outlives_owner || sizeof(T) <= sizeof(Block::bytes)); // P8: cannot fail
         if (n * sizeof(T) <= sizeof(Block::bytes) && alignof(T) <= alignof(std::max_align_t)) {
             PAWL_ASSERT(!block_->used);
             block_->used = true;
@@ -52,6 +54,10 @@ public:
         }
         PAWL_ASSERT(block_->used);
         block_->used = false;
+        if constexpr (outlives_owner) {
+            if (!block_->owned)
+                delete block_;
+        }
     }
     template <class U>
     bool operator==(const own_block_allocator<U, Block>& other) const noexcept {
@@ -61,6 +67,8 @@ public:
 private:
     template <class, class>
     friend class own_block_allocator;
+
+    static constexpr bool outlives_owner = requires(Block& b) { b.owned; };
 
     Block* block_;
 };

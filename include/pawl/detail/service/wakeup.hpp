@@ -27,7 +27,6 @@
 #include <pawl/detail/service/native_executor.hpp>
 #include <pawl/detail/service/observer.hpp>
 
-#include <pawl/detail/time/fixed_array.hpp>
 #include <pawl/time/tick.hpp>
 
 #include <pawl/config.hpp>
@@ -321,7 +320,7 @@ private:
     /// A list that other threads may walk while it grows.
     class shard_list {
     public:
-        explicit shard_list(std::size_t most) : shards_(most) {}
+        explicit shard_list(std::size_t most) : shards_(new dispatcher*[most]), most_(most) {}
         ~shard_list() {
             for (dispatcher* s : *this)
                 s->leave();
@@ -333,17 +332,18 @@ private:
             size_.store(n + 1, std::memory_order_release);
         }
 
-        [[nodiscard]] std::size_t most() const noexcept { return shards_.size(); }
+        [[nodiscard]] std::size_t most() const noexcept { return most_; }
         /// acquire: pairs with push_back().
         [[nodiscard]] std::size_t size() const noexcept {
             return size_.load(std::memory_order_acquire);
         }
         [[nodiscard]] dispatcher* operator[](std::size_t i) const noexcept { return shards_[i]; }
-        [[nodiscard]] dispatcher* const* begin() const noexcept { return &shards_[0]; }
+        [[nodiscard]] dispatcher* const* begin() const noexcept { return shards_.get(); }
         [[nodiscard]] dispatcher* const* end() const noexcept { return begin() + size(); }
 
     private:
-        time::detail::fixed_array<dispatcher*> shards_;
+        const std::unique_ptr<dispatcher*[]> shards_;
+        const std::size_t most_;
         std::atomic<std::size_t> size_{0};
     };
 

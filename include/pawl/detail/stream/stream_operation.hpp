@@ -22,7 +22,7 @@
 #include <pawl/detail/limit/post_result.hpp>
 
 #include <pawl/detail/wait/claim.hpp>
-#include <pawl/detail/wait/handler_wrapper.hpp>
+#include <pawl/detail/wait/wait_handler.hpp>
 
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/buffer.hpp>

@@ -8,7 +8,7 @@
 ///
 /// Model
 ///   `slot` of a node counts from base(): the slots of time, parked, the slots of the stage. Its 16
-///   bits hold several times that number; each such range is an epoch (epochs.hpp). A detached node
+///   bits hold several times that number; each such range is an epoch (node_list.hpp). A detached node
 ///   is recognised by its slot without having been visited. If all epochs are in use, the nodes of
 ///   one more set are visited, and moved to one list.
 ///
@@ -18,10 +18,8 @@
 #define PAWL_DETAIL_TIME_DETACHED_SETS_HPP
 
 #include <pawl/detail/time/digit_slots.hpp>
-#include <pawl/detail/time/epochs.hpp>
 #include <pawl/detail/time/list_pool.hpp>
 #include <pawl/detail/time/node_list.hpp>
-#include <pawl/detail/time/striped_list.hpp>
 #include <pawl/time/timer_node.hpp>
 
 #include <pawl/config.hpp>
@@ -33,58 +31,6 @@
 
 namespace pawl::time::detail {
 
-// The stage of a hierarchical_wheel: sorts a crowd that is due at one tick by start sequence, in
-// bounded steps. Only the wheel moves nodes, and knows whether they are still due.
-//
-// Model
-//   digit_slots keyed by start sequence. The stage is opened for a crowd, whose oldest node has
-//   key 0, and closed once it is empty.
-//
-// Cost
-//   176 slots, two bytes each, in all wheels. A node is moved at most once per level, of which
-//   there are 11.
-
-class tick_sorter : public digit_slots<const geometry&> {
-public:
-    /// Few slots, since it is rarely used. All wheels share it.
-    static constexpr geometry every_shape = geometry({4}, timer_node::order_bits);
-
-    explicit tick_sorter(list_pool& pool) : digit_slots(every_shape, 0, pool) {}
-
-    [[nodiscard]] bool is_open() const noexcept { return open_; }
-
-    /// @param oldest the least sequence of the crowd
-    /// @pre first() == none
-    void open(std::uint64_t oldest) noexcept {
-        open_ = true;
-        base_ = oldest;
-        restart(0);
-    }
-    /// @pre first() == none
-    void close() noexcept { open_ = false; }
-
-    /// The key of a sequence. A node older than those handed out is next.
-    [[nodiscard]] key_type key(std::uint64_t sequence) const noexcept {
-        const key_type distance = sequence > base_ ? sequence - base_ : 0;
-        return std::clamp(distance, position(), start_sequence::order_mask);
-    }
-
-    /// The entered slot; if there is none, enters the lowest one.
-    /// @pre first() != none
-    slot_type enter_lowest() noexcept {
-        if (const slot_type slot = entered(); slot != none)
-            return slot;
-        // Entered at the oldest node, not at the first key, which spreads the rest more widely.
-        const slot_type slot = first();
-        enter(slot, std::clamp(key((*this)[slot].least()), begin(slot), last(slot)));
-        return slot;
-    }
-
-private:
-    std::uint64_t base_ = 0; ///< the sequence whose key is 0
-    bool open_ = false;
-};
-
 class detached_sets {
 public:
     class set;
@@ -92,23 +38,20 @@ public:
     /// @param time_slots the number of slots of time
     /// @param pool       has the lists of all slots
     detached_sets(std::uint32_t time_slots, list_pool& pool)
-        : pool_(pool), parked_slot_(time_slots),
-          slots_(time_slots + 1 + tick_sorter::every_shape.slots()),
-          most_(std::min(epochs::most, list_pool::most / slots_)) {
+        : parked_slot(time_slots), slots(time_slots + 1 + tick_sorter::every_shape.slots()),
+          most(std::min(epochs::most, list_pool::most / slots)), pool_(pool) {
         // 12 bits on each level, the maximum, make 20673 slots.
-        PAWL_ASSERT(most_ >= 2);
+        PAWL_ASSERT(most >= 2);
     }
 
     detached_sets& operator=(detached_sets&&) = delete;
 
+    const std::uint32_t parked_slot; ///< the number of the parked nodes, and of the slots of time
+    const std::uint32_t slots;       ///< how many numbers the wheel has, as does each set
+    const std::uint32_t most;        ///< how many epochs there are
+
     /// The number of the wheel's first slot.
     [[nodiscard]] std::uint32_t base() const noexcept { return base_; }
-    /// The number of the parked nodes, counted from base().
-    [[nodiscard]] std::uint32_t parked_slot() const noexcept { return parked_slot_; }
-    /// How many numbers the wheel has, as does each set.
-    [[nodiscard]] std::uint32_t slots() const noexcept { return slots_; }
-    /// How many epochs there are.
-    [[nodiscard]] std::uint32_t most() const noexcept { return most_; }
     /// How many epochs the wheel and its sets use.
     [[nodiscard]] std::uint32_t used() const noexcept { return epochs_.used(); }
 
@@ -119,15 +62,15 @@ public:
     [[nodiscard]] std::size_t room_with(std::uint32_t more) const noexcept {
         const std::uint32_t lists = pool_.size();
         // The parked nodes are a list of their own.
-        const std::uint32_t most = (slots_ - 1) * std::min(used() + more, most_);
-        return most <= lists ? ~std::size_t{0} : lists;
+        const std::uint32_t needed = (slots - 1) * std::min(used() + more, most);
+        return needed <= lists ? ~std::size_t{0} : lists;
     }
     /// The pool has grown.
     // Kept, since each start asks for it.
     void count_room() noexcept { room_ = room_with(0); }
 
     /// Moves all nodes of a wheel to an empty set.
-    void take(set& to, digit_slots<>& time, tick_sorter& stage, striped_list& parked) noexcept;
+    void take(set& to, slot_lists& time, slot_lists& stage, striped_list& parked) noexcept;
 
     /// Unlinks a node of a set.
     void erase(timer_node& node) noexcept;
@@ -141,10 +84,7 @@ private:
     void give_epoch_back(set& drained) noexcept;
 
     list_pool& pool_;
-    std::uint32_t parked_slot_; ///< also the number of slots of time
-    std::uint32_t slots_;
-    std::uint32_t most_;
-    std::uint32_t base_ = 0; ///< epochs_.present() * slots_
+    std::uint32_t base_ = 0; ///< epochs_.present() * slots
     std::size_t room_ = 0;
     epochs epochs_;
     set* sets_ = nullptr; ///< those with an epoch
@@ -152,10 +92,10 @@ private:
 
 class detached_sets::set {
 public:
-    /// Allocates room for all nodes that a wheel with that many slots of time will ever hold.
+    /// Allocates room for all nodes that a wheel of this shape will ever hold.
     /// @throws std::bad_alloc
-    explicit set(std::uint32_t time_slots)
-        : time_(time_slots), stage_(tick_sorter::every_shape.slots()) {}
+    explicit set(const geometry& shape)
+        : time_(shape.slots()), stage_(tick_sorter::every_shape.slots()) {}
 
     set& operator=(set&&) = delete;
 
@@ -170,9 +110,9 @@ public:
         if (!home_)
             return nullptr;
         // Staged nodes are due at now(), parked ones never.
-        if (timer_node* const node = stage_.pop(home_->pool_))
+        if (timer_node* const node = stage_.pop())
             return node;
-        if (timer_node* const node = time_.pop(home_->pool_))
+        if (timer_node* const node = time_.pop())
             return node;
         if (timer_node* const node = parked_.pop())
             return node;
@@ -196,37 +136,41 @@ private:
     set* next_ = nullptr;           ///< another set with an epoch
 };
 
-inline void detached_sets::take(set& to, digit_slots<>& time, tick_sorter& stage,
+inline void detached_sets::take(set& to, slot_lists& time, slot_lists& stage,
                                 striped_list& parked) noexcept {
     PAWL_ASSERT(!to.home_);
     to.home_ = this;
     to.parked_.take(parked);
-    to.epoch_ = epochs_.move_on(most_);
+    to.epoch_ = epochs_.move_on(most);
     if (to.epoch_ != 0) {
-        time.swap_slots(to.time_);
-        stage.swap_slots(to.stage_);
-        to.base_ = std::exchange(base_, epochs_.present() * slots_);
+        time.move_to(to.time_);
+        stage.move_to(to.stage_);
+        to.base_ = std::exchange(base_, epochs_.present() * slots);
         to.next_ = std::exchange(sets_, &to);
         count_room();
         return;
     }
     to.parked_.for_each(
         [](const timer_node&, timer_node* const& node) { node->set_slot(loose_slot); });
-    const auto mark = [&to](timer_node& node) {
-        node.set_slot(loose_slot);
-        to.parked_.push(node, 0);
-    };
-    time.walk_all(mark);
-    stage.walk_all(mark);
+    for (slot_lists* const from : {&time, &stage}) {
+        for (std::uint32_t slot = from->size(); slot-- != 0;) {
+            if (!from->occupied(slot))
+                continue;
+            from->walk(slot, (*from)[slot].count(), [&to](timer_node& node) {
+                node.set_slot(loose_slot);
+                to.parked_.push(node, 0);
+            });
+        }
+    }
 }
 
 inline void detached_sets::erase(timer_node& node) noexcept {
     for (set* each = sets_; each; each = each->next_) {
         const std::uint32_t slot = node.slot() - each->base_; // wraps around for earlier epochs
-        if (slot < parked_slot_)
-            return each->time_.erase(pool_, slot, node);
-        if (slot > parked_slot_ && slot < slots_)
-            return each->stage_.erase(pool_, slot - parked_slot_ - 1, node);
+        if (slot < parked_slot)
+            return each->time_.erase(slot, node);
+        if (slot > parked_slot && slot < slots)
+            return each->stage_.erase(slot - parked_slot - 1, node);
     }
     unlink(node); // in the set's own list
 }

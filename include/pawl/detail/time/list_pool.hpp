@@ -23,9 +23,8 @@
 #ifndef PAWL_DETAIL_TIME_LIST_POOL_HPP
 #define PAWL_DETAIL_TIME_LIST_POOL_HPP
 
-#include <pawl/detail/time/fixed_array.hpp>
-#include <pawl/detail/time/occupancy.hpp>
-#include <pawl/detail/time/striped_list.hpp>
+#include <pawl/detail/time/node_list.hpp>
+#include <pawl/time/timer_node.hpp>
 
 #include <pawl/config.hpp>
 
@@ -36,6 +35,167 @@
 
 namespace pawl::time::detail {
 
+// One slot of a wheel: an unordered collection of nodes. Nodes can be added, erased anywhere,
+// and removed step by step, without a cache miss per removed node.
+//
+// Model
+//   A million timers do not fit into the cache. Walking one list costs one miss per node, because
+//   each address is known only once its predecessor has arrived. So a slot is several lists, the
+//   stripes. Nodes are pushed round robin and popped in the reverse rotation; a pop prefetches the
+//   next node of its stripe, one rotation before it is needed. Without erasures, nodes come out
+//   exactly in the reverse order of pushing; with erasures, nearly: ascends() tells.
+//
+// Invariants
+//   - Count invariant: count() is the number of nodes in all stripes.
+//   - Head-link invariant: heads_[i] != nullptr implies heads_[i]->link == &heads_[i]. walk()
+//     suspends this for its own slot, so that popping does not write to a node before it has
+//     arrived.
+//   - Least-sequence invariant: no node's sequence is less than least() (sequences of filed nodes
+//     only grow).
+//   - Ascending invariant: while ascends(), each node was pushed with a smaller sequence than the
+//     nodes before it, and none was erased since the list was last empty.
+//
+// Cost
+//   192 bytes, three cache lines, hence 22 stripes and not 24. That many cache misses overlap;
+//   doc/design.md has the cost of more and fewer.
+
+class alignas(64) striped_list {
+public:
+    static constexpr std::uint32_t stripes = 22;
+
+    [[nodiscard]] std::uint32_t count() const noexcept { return count_and_order_ / 2; }
+    [[nodiscard]] bool empty() const noexcept { return count() == 0; }
+
+    /// A lower bound of the sequences of the nodes.
+    /// @pre !empty()
+    [[nodiscard]] std::uint64_t least() const noexcept { return least_; }
+
+    /// A number that the owner keeps in an empty list.
+    [[nodiscard]] std::uint64_t mark() const noexcept { return least_; }
+    void set_mark(std::uint64_t number) noexcept {
+        PAWL_ASSERT(empty());
+        least_ = number;
+    }
+
+    /// Whether walk() visits the nodes in ascending order of the sequences with which they were
+    /// pushed. May return false negatives.
+    [[nodiscard]] bool ascends() const noexcept { return count_and_order_ % 2 != 0; }
+
+    /// Links an unfiled node.
+    /// @pre count() < 2^31 - 1
+    void push(timer_node& node, std::uint64_t sequence) noexcept {
+        PAWL_ASSERT(count() < ~std::uint32_t{0} / 2);
+        if (empty()) {
+            least_ = sequence;
+            count_and_order_ = 3;
+        } else if (sequence < least_) {
+            least_ = sequence;
+            count_and_order_ += 2;
+        } else {
+            count_and_order_ = (count_and_order_ | 1) + 1;
+        }
+        link_front(heads_[next_], node);
+        next_ = next_ + 1 == stripes ? 0 : next_ + 1;
+    }
+
+    /// Unlinks a node that is here.
+    void erase(timer_node& node) noexcept {
+        unlink(node);
+        count_and_order_ = (count_and_order_ | 1) - 3;
+    }
+
+    /// Pops up to `limit` nodes, newest first, and passes each to `sink(timer_node&)`. Its `link`
+    /// is stale: the sink must file the node elsewhere or clear `link`, and must not access this
+    /// slot.
+    template <class Sink>
+    void walk(std::size_t limit, Sink&& sink) noexcept {
+        const std::uint32_t taken = limit < count() ? static_cast<std::uint32_t>(limit) : count();
+        if (taken > 1) {
+            for (timer_node* head : heads_)
+                prefetch(head);
+        }
+        std::uint32_t at = next_;
+        for (std::uint32_t left = taken; left != 0;) {
+            at = at == 0 ? stripes - 1 : at - 1;
+            timer_node* const node = heads_[at];
+            if (!node)
+                continue;
+            heads_[at] = node->next;
+            prefetch(node->next);
+            --left;
+            sink(*node);
+        }
+        next_ = at;
+        count_and_order_ -= 2 * taken;
+        PAWL_ASSERT(empty() == !any());
+        if (!empty())
+            adopt();
+    }
+
+    /// Unlinks a node, newest first; nullptr if there is none.
+    ///
+    /// If nodes were removed without erase(), as from detached lists, count() is too high until
+    /// this returns nullptr.
+    [[nodiscard]] timer_node* pop() noexcept {
+        for (std::uint32_t tried = 0; !empty() && tried != stripes; ++tried) {
+            next_ = next_ == 0 ? stripes - 1 : next_ - 1;
+            if (timer_node* const node = heads_[next_]) {
+                prefetch(node->next);
+                unlink(*node);
+                count_and_order_ -= 2;
+                return node;
+            }
+        }
+        count_and_order_ = 0;
+        return nullptr;
+    }
+
+    /// Takes over all nodes of `other`.
+    /// @pre empty()
+    void take(striped_list& other) noexcept {
+        *this = other;
+        other = striped_list{};
+        adopt();
+    }
+
+    /// Some node; nullptr if there is none.
+    [[nodiscard]] timer_node* any() const noexcept {
+        for (timer_node* const head : heads_) {
+            if (head)
+                return head;
+        }
+        return nullptr;
+    }
+
+    /// Calls `visit(const timer_node& node, timer_node* const& pointer_to_it)` for every node.
+    template <class Visitor>
+    void for_each(Visitor&& visit) const {
+        for (timer_node* const& head : heads_) {
+            for (timer_node* const* at = &head; *at; at = &(*at)->next)
+                visit(**at, *at);
+        }
+    }
+
+private:
+    template <class>
+    friend struct pawl::detail::invariant_of;
+
+    void adopt() noexcept {
+        for (timer_node*& head : heads_) {
+            if (head)
+                head->link = &head;
+        }
+    }
+
+    std::uint64_t least_ = 0;
+    // Twice the count, plus 1 while ascends(). One word, because a store is expensive: see
+    // timer_node.hpp.
+    std::uint32_t count_and_order_ = 0;
+    std::uint32_t next_ = 0; ///< the stripe that the next push goes to
+    timer_node* heads_[stripes]{};
+};
+
+/// Lends the lists. See above.
 class list_pool {
     // The first number; smaller ones have no part. There are four parts of 4 lists, four of 8, and
     // so on: the three highest bits of a number select its part.
@@ -105,18 +265,15 @@ public:
         free_ = which;
     }
 
-    [[nodiscard]] striped_list& operator[](index which) noexcept { return at(which); }
-    [[nodiscard]] const striped_list& operator[](index which) const noexcept { return at(which); }
-
-    /// How many are lent. O(size())
-    [[nodiscard]] std::uint32_t lent() const noexcept {
-        std::uint32_t count = unused_ - begin;
-        for (index i = free_; i != none; i = static_cast<index>((*this)[i].mark()))
-            --count;
-        return count;
+    [[nodiscard]] striped_list& operator[](index which) const noexcept {
+        const std::uint32_t number = which;
+        return parts_[part_of(number)][number & ((std::uint32_t{1} << low_bits(number)) - 1)];
     }
 
 private:
+    template <class>
+    friend struct pawl::detail::invariant_of;
+
     /// How many low bits of a number are the index within its part.
     static unsigned low_bits(std::uint32_t number) noexcept {
         return static_cast<unsigned>(std::bit_width(number)) - 3;
@@ -125,101 +282,11 @@ private:
         const unsigned low = low_bits(number);
         return (number >> low) + 4 * low - 12; // 0 for `begin`
     }
-    [[nodiscard]] striped_list& at(std::uint32_t number) const noexcept {
-        const std::uint32_t mask = (std::uint32_t{1} << low_bits(number)) - 1;
-        return parts_[part_of(number)][number & mask];
-    }
 
     striped_list* parts_[48]{};
     std::uint32_t end_ = begin;    ///< end of the numbers of lists
     std::uint32_t unused_ = begin; ///< from here on lists were never lent
     index free_ = none;            ///< the list returned last; its mark is the one before
-};
-
-/// The slots of a wheel or of a detached set, each with its list if it is occupied. The pool is
-/// always that of the wheel.
-class slot_lists {
-public:
-    using slot_type = std::uint32_t;
-    static constexpr slot_type none = occupancy::none;
-
-    explicit slot_lists(std::uint32_t slots) : occupied_(slots), lists_(slots) {}
-
-    [[nodiscard]] std::uint32_t size() const noexcept {
-        return static_cast<std::uint32_t>(lists_.size());
-    }
-    [[nodiscard]] bool occupied(slot_type slot) const noexcept {
-        return lists_[slot] != list_pool::none;
-    }
-    /// The lowest occupied slot; none.
-    [[nodiscard]] slot_type first() const noexcept { return occupied_.first(); }
-    /// The lowest occupied slot above another one; none.
-    [[nodiscard]] slot_type after(slot_type slot) const noexcept { return occupied_.after(slot); }
-
-    /// The list of an occupied slot.
-    [[nodiscard]] const striped_list& list(const list_pool& pool, slot_type slot) const noexcept {
-        PAWL_ASSERT(occupied(slot));
-        return pool[lists_[slot]];
-    }
-
-    void push(list_pool& pool, slot_type slot, timer_node& node, std::uint64_t sequence) noexcept {
-        list_pool::index& which = lists_[slot];
-        if (which == list_pool::none) [[unlikely]]
-            occupy(pool, slot);
-        pool[which].push(node, sequence);
-    }
-
-    void erase(list_pool& pool, slot_type slot, timer_node& node) noexcept {
-        PAWL_ASSERT(occupied(slot));
-        striped_list& list = pool[lists_[slot]];
-        list.erase(node);
-        if (list.empty())
-            give_back(pool, slot);
-    }
-
-    /// striped_list::walk() for one slot. The sink may push to any other slot, which may take one
-    /// list more than there are nodes.
-    template <class Sink>
-    void walk(list_pool& pool, slot_type slot, std::size_t limit, Sink&& sink) noexcept {
-        striped_list& list = pool[lists_[slot]];
-        list.walk(limit, std::forward<Sink>(sink));
-        if (list.empty())
-            give_back(pool, slot);
-    }
-
-    /// Unlinks a node of the lowest occupied slot; nullptr if there is none.
-    [[nodiscard]] timer_node* pop(list_pool& pool) noexcept {
-        const slot_type slot = first();
-        if (slot == none)
-            return nullptr;
-        striped_list& list = pool[lists_[slot]];
-        timer_node* const node = list.pop();
-        if (list.empty())
-            give_back(pool, slot);
-        return node;
-    }
-
-    /// O(1): the lists do not move.
-    /// @pre same size
-    void swap(slot_lists& other) noexcept {
-        PAWL_ASSERT(size() == other.size());
-        occupied_.swap(other.occupied_);
-        lists_.swap(other.lists_);
-    }
-
-private:
-    // Out of line, as is give_back(): that keeps push() and erase() short.
-    PAWL_DETAIL_NOINLINE void occupy(list_pool& pool, slot_type slot) noexcept {
-        lists_[slot] = pool.take();
-        occupied_.set(slot);
-    }
-    PAWL_DETAIL_NOINLINE void give_back(list_pool& pool, slot_type slot) noexcept {
-        pool.put(std::exchange(lists_[slot], list_pool::none));
-        occupied_.reset(slot);
-    }
-
-    occupancy occupied_;
-    fixed_array<list_pool::index> lists_;
 };
 
 } // namespace pawl::time::detail

@@ -13,7 +13,6 @@
 #ifndef PAWL_DETAIL_WAIT_SLOT_LINK_HPP
 #define PAWL_DETAIL_WAIT_SLOT_LINK_HPP
 
-#include <pawl/detail/wait/wait_host.hpp>
 #include <pawl/detail/wait/wait_operation.hpp>
 
 #include <pawl/config.hpp>

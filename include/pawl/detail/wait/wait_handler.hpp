@@ -20,14 +20,14 @@
 #ifndef PAWL_DETAIL_WAIT_WAIT_HANDLER_HPP
 #define PAWL_DETAIL_WAIT_WAIT_HANDLER_HPP
 
-#include <pawl/detail/wait/allocated.hpp>
+#include <pawl/detail/wait/claim.hpp>
 #include <pawl/detail/wait/slot_link.hpp>
 #include <pawl/detail/wait/wait_allocator.hpp>
-#include <pawl/detail/wait/wait_carrier.hpp>
 #include <pawl/detail/wait/wait_operation.hpp>
 
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/associated_executor.hpp>
+#include <boost/asio/associator.hpp>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/execution/executor.hpp>
 #include <boost/asio/execution/outstanding_work.hpp>
@@ -135,6 +135,64 @@ template <class Handler>
 inline constexpr bool has_no_executor =
     std::is_same_v<boost::asio::associated_executor_t<Handler, no_executor>, no_executor>;
 
+/// The function object that takes a due or cancelled wait to its executor, if that is not the native one. It does not depend
+/// on the handler type: Asio instantiates its code once per executor and allocator.
+///
+/// All copies together are one carrier. The first copy that is invoked acts; later ones do nothing. If none is invoked, the
+/// last one to be destroyed abandons the wait. The carrier belongs to one thread; the host synchronises. Copies: see
+/// claim.hpp.
+template <class Allocator>
+class wait_carrier {
+public:
+    using allocator_type = Allocator;
+
+    wait_carrier(wait_host& host, wait_operation& op, const Allocator& a) noexcept
+        : host_(&host), op_(&op), alloc_(a) {}
+    wait_carrier(wait_carrier&& other) noexcept = default;
+    wait_carrier(const wait_carrier& other) = default;
+    wait_carrier& operator=(wait_carrier&&) = delete;
+    ~wait_carrier() {
+        op_.end([host = host_](wait_operation* op) { host->abandon(*op); });
+    }
+
+    allocator_type get_allocator() const noexcept { return alloc_; }
+
+    void operator()() const {
+        if (wait_operation* const op = op_.take())
+            arrive(*host_, *op);
+    }
+
+private:
+    static void arrive(wait_host& host, wait_operation& op) {
+        bool owned = host.arrive(op);
+        if (!owned) {
+            // A re-arm has pulled the wait back. The wait needs outstanding work again; no lock is
+            // held here. If that throws, the wait continues without.
+            try {
+                op.regain_work();
+            } catch (...) {
+                host.abandon(op);
+                throw;
+            }
+            owned = !host.park(op);
+        }
+        if (owned)
+            op.complete();
+    }
+
+    wait_host* host_;
+    claim<wait_operation> op_;
+    [[no_unique_address]] Allocator alloc_;
+};
+
+/// A function object around a caller's handler, whose associations it has, but for those that it defines itself.
+/// `handler()` returns the handler inside; `pawl_wrapped_handler` is its type.
+template <class T>
+concept handler_wrapper = requires(const T& wrapper) {
+    typename T::pawl_wrapped_handler;
+    wrapper.handler();
+};
+
 template <class Handler, class Executor>
 class wait_handler final
     : public std::conditional_t<may_have_slot<Handler>, slotted_wait, wait_operation> {
@@ -197,5 +255,20 @@ private:
 };
 
 } // namespace pawl::detail
+
+template <template <class, class> class Associator, pawl::detail::handler_wrapper Wrapper,
+          class Default>
+struct boost::asio::associator<Associator, Wrapper, Default>
+    : Associator<typename Wrapper::pawl_wrapped_handler, Default> {
+    using of_handler = Associator<typename Wrapper::pawl_wrapped_handler, Default>;
+
+    static typename of_handler::type get(const Wrapper& w) noexcept {
+        return of_handler::get(w.handler());
+    }
+    static auto get(const Wrapper& w, const Default& d) noexcept
+        -> decltype(of_handler::get(w.handler(), d)) {
+        return of_handler::get(w.handler(), d);
+    }
+};
 
 #endif // PAWL_DETAIL_WAIT_WAIT_HANDLER_HPP

@@ -3,7 +3,8 @@
 
 /// @file
 /// Purpose
-///   One asynchronous wait. The type of its handler is behind one function pointer.
+///   One asynchronous wait. The type of its handler is behind one function pointer. And wait_host, the shard
+///   as a wait sees it.
 ///
 /// Threads
 ///   The shard's lock guards every field, except where noted.
@@ -18,6 +19,7 @@
 
 #include <pawl/config.hpp>
 
+#include <boost/asio/execution_context.hpp>
 #include <boost/system/error_code.hpp>
 
 #include <atomic>
@@ -27,7 +29,37 @@ namespace pawl::detail {
 
 class slot_link;
 class timer_core;
-class wait_host;
+class wait_operation;
+
+/// The shard, as seen by a wait. Carriers, cancellation slots and timers may outlive the execution
+/// context: each is counted as a user, which keeps the host alive. The host's lock guards that
+/// count.
+class wait_host {
+public:
+    /// The context of the timers. It may be gone once the service is shut down.
+    [[nodiscard]] virtual const boost::asio::execution_context& context() const noexcept = 0;
+
+    /// A carrier has arrived where the handler can be invoked.
+    /// @return true if it must complete the wait; false if the wait was pulled back: call park().
+    [[nodiscard]] virtual bool arrive(wait_operation& op) noexcept = 0;
+
+    /// Ends a carrier: arrive(), unless the wait was pulled back and has not become due again. In a
+    /// unit of the timers' context arrive() need not be called before.
+    /// @return true if the wait goes on without a carrier; false if the caller must complete it.
+    [[nodiscard]] virtual bool park(wait_operation& op) noexcept = 0;
+
+    /// A carrier was destroyed without being invoked: its executor was shut down.
+    virtual void abandon(wait_operation& op) noexcept = 0;
+
+    /// A cancellation signal was emitted.
+    virtual void cancel(slot_link& link) = 0;
+
+    /// The handler in the slot is destroyed; its wait may continue.
+    virtual void forget(slot_link& link) noexcept = 0;
+
+protected:
+    ~wait_host() = default;
+};
 
 /// Why a wait has a result.
 enum class wait_ending : unsigned char {
