@@ -217,7 +217,8 @@ public:
             if (op.state.phase() == wait_phase::due) {
                 op.state.pull_back();
                 add_armed(1);
-                resting_ += rests(op);
+                if (op.is_alarm()) [[unlikely]]
+                    resting_ += static_cast<alarm_wait&>(op).rests;
             }
         });
         timer.set_user(count == 1 ? one_armed : 0, known);
@@ -233,7 +234,8 @@ public:
             if (op.state.fall_due())
                 due_.push(due_entry(op));
             take_armed(1);
-            resting_ -= rests(op);
+            if (op.is_alarm()) [[unlikely]]
+                resting_ -= static_cast<alarm_wait&>(op).rests;
         });
     }
 
@@ -293,10 +295,6 @@ private:
     static constexpr unsigned one_armed = 1;  ///< exactly one wait, and it is armed
     static constexpr unsigned unobserved = 2; ///< only the timer points at that wait
     static constexpr unsigned known = 3;      ///< both bits; the filing uses another
-
-    [[nodiscard]] static bool rests(const wait_operation& op) noexcept {
-        return op.is_alarm() && static_cast<const alarm_wait&>(op).rests;
-    }
 
     static void detach(wait_operation& op) noexcept {
         timer_core& timer = op.timer();
