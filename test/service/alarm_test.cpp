@@ -802,7 +802,9 @@ BOOST_DATA_TEST_CASE(P6_a_crowd_of_alarms_is_called_each_once, data::make({1U, 3
     pawl::make_timer_service<manual_clock>(context, o);
     std::deque<counted> all;
     for (int i = 0; i < 1000; ++i)
-        all.emplace_back(context).alarm.arm_after(std::chrono::milliseconds(1 + i % 10));
+        all.emplace_back(context);
+    for (std::size_t i = 0; i < all.size(); ++i)
+        all[i].alarm.arm_after(std::chrono::milliseconds(1 + i % 10));
     manual_clock::advance(context, 1s);
     for (std::size_t i = 0; i < all.size(); i += 3)
         BOOST_TEST(all[i].alarm.disarm());
@@ -849,6 +851,11 @@ BOOST_AUTO_TEST_CASE(statistics_count_alarms_as_waits) {
     BOOST_TEST(s.expired == 1U);
     BOOST_TEST(s.cancelled == 2U);
     BOOST_TEST(s.pending == 0U);
+    c.alarm.arm_after(1s);
+    c.advance(1s);
+    BOOST_TEST(c.alarm.disarm());
+    poll(context); // its carrier ends
+    BOOST_TEST(pawl::stats(context).total().pending == 0U);
 }
 
 } // namespace alarm_test

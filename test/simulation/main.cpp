@@ -115,7 +115,9 @@ std::string attempt(const scenario& s, bool quiet) {
         run(s);
         _exit(0);
     }
-    std::string v = verdict(wait_for(process, [] { return 0; }, 5), *board);
+    std::string v = verdict(wait_for(
+                                process, [] { return 0; }, 5),
+                            *board);
     return v == std::string("crash: ") + strsignal(SIGKILL) ? "hang: it was killed" : v;
 }
 
@@ -226,7 +228,8 @@ int main(int argc, char** argv) {
     std::string what;
     for (unsigned j = 0; j < jobs; ++j) {
         const slate& s = slates[j];
-        const int status = wait_for(processes[j], [&] { return s.seed.load(); }, 30);
+        const int status = wait_for(
+            processes[j], [&] { return s.seed.load(); }, 30);
         if (const std::string v = verdict(status, s); !v.empty() && what.empty()) {
             what = v;
             failed = s.seed;
