@@ -659,6 +659,17 @@ BOOST_DATA_TEST_CASE(P4_on_another_executor_a_disarm_wins_until_the_function_beg
     BOOST_TEST(calls == (what == "disarm" || what == "destroy" ? 0 : 1));
 }
 
+BOOST_AUTO_TEST_CASE(an_alarm_that_is_disarmed_when_due_sends_nothing_to_its_executor) {
+    asio::io_context context;
+    asio::io_context there;
+    pawl::manual_alarm alarm(context, asio::bind_executor(there.get_executor(), [] {}));
+    alarm.arm_after(1s);
+    manual_clock::advance(context, 1s);
+    BOOST_TEST(alarm.disarm());
+    poll(context);
+    BOOST_TEST(poll(there) == none);
+}
+
 BOOST_AUTO_TEST_CASE(a_function_may_be_bound_to_another_context) {
     asio::io_context context;
     asio::thread_pool pool(1);
@@ -906,7 +917,9 @@ BOOST_DATA_TEST_CASE(P6_a_crowd_of_alarms_is_called_each_once, data::make({1U, 3
     pawl::make_timer_service<manual_clock>(context, o);
     std::deque<counted> all;
     for (int i = 0; i < 1000; ++i)
-        all.emplace_back(context).alarm.arm_after(std::chrono::milliseconds(1 + i % 10));
+        all.emplace_back(context);
+    for (std::size_t i = 0; i < all.size(); ++i)
+        all[i].alarm.arm_after(std::chrono::milliseconds(1 + i % 10));
     manual_clock::advance(context, 1s);
     for (std::size_t i = 0; i < all.size(); i += 3)
         BOOST_TEST(all[i].alarm.disarm());
@@ -953,6 +966,11 @@ BOOST_AUTO_TEST_CASE(statistics_count_alarms_as_waits) {
     BOOST_TEST(s.expired == 1U);
     BOOST_TEST(s.cancelled == 2U);
     BOOST_TEST(s.pending == 0U);
+    c.alarm.arm_after(1s);
+    c.advance(1s);
+    BOOST_TEST(c.alarm.disarm());
+    poll(context); // its carrier ends
+    BOOST_TEST(pawl::stats(context).total().pending == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(an_alarm_has_a_name_as_a_timer_has) {

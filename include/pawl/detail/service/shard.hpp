@@ -757,10 +757,13 @@ private:
 
     // --- starting -----------------------------------------------------------------------------
 
+    /// The due queue may have so many entries once another wait has started.
+    [[nodiscard]] std::size_t entries() const noexcept { return waits().live() + alarms_ + 1; }
+
     /// Whether another wait fits, of `timer`. A closed shard needs no room.
     template <class Deadline>
     [[nodiscard]] bool has_room(timer_core& timer, const Deadline& due) {
-        const std::size_t n = waits().live() + alarms_ + 1;
+        const std::size_t n = entries();
         return (waits().has_room_for(n) && runners_.has_room_for(n) &&
                 ((timer.filed() && timer.newest()) || files().has_room_for(users_, timer, due))) ||
                closed();
@@ -770,7 +773,7 @@ private:
     /// same time, there is more than needed.
     template <class Deadline>
     PAWL_DETAIL_NOINLINE void add_room(const Deadline& due) {
-        const std::size_t n = waits().live() + alarms_ + 1;
+        const std::size_t n = entries();
         if (!waits().has_room_for(n))
             waits().add_room(*unlocked_new<due_queue::segment>());
         else if (!runners_.has_room_for(n))

@@ -59,10 +59,8 @@ public:
     /// How many of the entries are due or cancelled, not pulled back. O(due())
     [[nodiscard]] std::size_t ready() const noexcept {
         std::size_t count = 0;
-        due_.for_each([&](due_entry e) {
-            const wait_phase phase = e.operation().state.phase();
-            count += e.cancelled() || (phase != wait_phase::armed && phase != wait_phase::idle);
-        });
+        due_.for_each(
+            [&](due_entry e) { count += e.cancelled() || !e.operation().state.finds_nothing(); });
         return count;
     }
 
@@ -244,7 +242,7 @@ public:
     ///         if it was pulled back.
     [[nodiscard]] wait_operation* take() noexcept {
         wait_operation& op = next();
-        return op.direct() || op.state.phase() == wait_phase::armed ? arrive_or_park(op) : &op;
+        return op.direct() || op.state.finds_nothing() ? arrive_or_park(op) : &op;
     }
 
     /// take() without a hand-over: the caller owns the wait.

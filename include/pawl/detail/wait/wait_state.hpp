@@ -106,6 +106,10 @@ public:
         return phase_ == wait_phase::armed || phase_ == wait_phase::due;
     }
 
+    /// Whether a carrier that is on its way has nothing to do: a re-arm has pulled the wait back, or an
+    /// alarm was disarmed.
+    [[nodiscard]] bool finds_nothing() const noexcept { return phase_ <= wait_phase::armed; }
+
     void arm() noexcept {
         PAWL_ASSERT(!pending());
         phase_ = wait_phase::armed;
@@ -167,7 +171,7 @@ public:
     ///         pulled back: it stays pinned in memory until the carrier calls park().
     [[nodiscard]] bool arrive() noexcept {
         PAWL_ASSERT(carried_);
-        if (phase_ == wait_phase::armed || phase_ == wait_phase::idle)
+        if (finds_nothing())
             return false;
         PAWL_ASSERT(phase_ == wait_phase::due || phase_ == wait_phase::cancelled);
         phase_ = wait_phase::started;
@@ -177,7 +181,7 @@ public:
 
     /// Ends the carrier of a wait that was pulled back, or of an alarm that was disarmed.
     void park() noexcept {
-        PAWL_ASSERT(carried_ && (phase_ == wait_phase::armed || phase_ == wait_phase::idle));
+        PAWL_ASSERT(carried_ && finds_nothing());
         carried_ = false;
     }
 
