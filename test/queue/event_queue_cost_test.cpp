@@ -189,6 +189,21 @@ BOOST_AUTO_TEST_CASE(P8_destroyed_timers_whose_events_were_queued_leave_no_memor
     BOOST_TEST(queue.inqueue() == 0U);
 }
 
+BOOST_AUTO_TEST_CASE(P8_a_queue_that_goes_takes_its_own_timers_with_it) {
+    const auto pass = [] {
+        manual_queue own;
+        own.once(1h, [] {});
+        own.every(1h, [] {});
+        own.every(1h, [] {}).disarm();
+    };
+    pass();
+    const std::size_t live = counted_new::live;
+
+    pass();
+
+    BOOST_TEST(counted_new::live <= live);
+}
+
 // The queue keeps its answer: a refused event is not queued, and an accepted one is handled.
 BOOST_AUTO_TEST_CASE(P3_whichever_allocation_fails_nothing_is_lost) {
     long fails_at = 0;

@@ -899,6 +899,20 @@ BOOST_AUTO_TEST_CASE(coalesce_keeps_one_event_of_each_timer_and_counts) {
                             {10ms, 9}, {100ms, 0}, {110ms, 0}}));
 }
 
+BOOST_AUTO_TEST_CASE(coalesce_has_room_for_a_tick_and_the_last_event_of_each_timer) {
+    manual_queue queue({.overflow = overflow_policy::coalesce});
+    std::vector<manual_queue::timer> timers;
+    for (int i = 0; i != 60; ++i) // nearly as many as the queue has room for at first
+        timers.push_back(queue.every(10ms, [] {}));
+    move_on(queue, 10ms);
+    for (auto& t : timers)
+        t.disarm();
+
+    BOOST_TEST(queue.inqueue() == 120U);
+    BOOST_TEST(queue.process_events() == 60U);
+    BOOST_TEST(queue.timers() == 0U);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(waiting)
@@ -1318,9 +1332,19 @@ BOOST_AUTO_TEST_CASE(windows_has_no_descriptor_to_give) {
 
 #endif
 
+/// The context looks at the clock without a pause.
+struct sleepless {
+    using clock = std::chrono::steady_clock;
+    static clock::duration to_wait_duration(const clock::duration&) { return {}; }
+    static clock::duration to_wait_duration(const clock::time_point&) { return {}; }
+};
+
 BOOST_AUTO_TEST_CASE(no_descriptor_follows_a_clock_that_does_not_follow_real_time) {
     manual_queue queue;
     BOOST_TEST(text_of([&] { (void)queue.native_handle(); }).find("give the queue a context") !=
+               std::string::npos);
+    pawl::basic_event_queue<std::chrono::steady_clock, sleepless> busy;
+    BOOST_TEST(text_of([&] { (void)busy.native_handle(); }).find("give the queue a context") !=
                std::string::npos);
     try {
         (void)queue.native_handle();

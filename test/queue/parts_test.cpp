@@ -164,11 +164,16 @@ BOOST_AUTO_TEST_CASE(events_are_taken_in_order_up_to_a_mark_and_a_timer_goes_wit
     buffer events(options);
     const auto first = make_timer(context, [] {});
     const auto second = make_timer(context, [] {});
-    events.add(first);
-    events.add(second);
+    const auto destroyed = make_timer(context, [] {});
+    for (const auto& t : {first, second, destroyed})
+        events.add(t);
     const auto now = pawl::detail::see_clock<manual_clock>();
     BOOST_TEST(events.idle());
 
+    (void)events.emit(*destroyed, now, true);
+    events.kill(*destroyed);
+    events.unlist_if_over(*destroyed);
+    BOOST_TEST(!events.take_over()); // a slot points at it
     (void)events.emit(*first, now, true);
     events.push(queued_function([] {}));
     events.push_last(*second); // not handled
@@ -180,6 +185,7 @@ BOOST_AUTO_TEST_CASE(events_are_taken_in_order_up_to_a_mark_and_a_timer_goes_wit
     BOOST_TEST(!events.function_is_next(end));
     const auto one = events.take(end);
     BOOST_TEST((one.timer == first && one.handled));
+    BOOST_TEST((events.take_over() == destroyed));
     BOOST_TEST((first->phase == buffer::timer_type::phase_type::ended));
     BOOST_TEST(!events.take(end).timer); // a function precedes it
     BOOST_TEST(events.function_is_next(end));
