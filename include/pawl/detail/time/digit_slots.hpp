@@ -194,7 +194,8 @@ public:
     }
 
     /// Unlinks a node of the lowest occupied slot; nullptr if there is none.
-    [[nodiscard]] timer_node* pop() noexcept {
+    // Out of line: what g++ inlines here it does not inline in a start.
+    [[nodiscard]] PAWL_DETAIL_NOINLINE timer_node* pop() noexcept {
         const slot_type slot = first();
         if (slot == none)
             return nullptr;
