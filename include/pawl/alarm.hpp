@@ -163,7 +163,7 @@ private:
 /// pawl::timeout limits one operation.
 ///
 /// The function is called once for each arming, on its associated executor, never before expiry().
-/// It takes nothing, or a `boost::system::error_code`. In it, the alarm may be armed, disarmed and
+/// It takes nothing, or a `boost::system::error_code`, and returns nothing. In it, the alarm may be armed, disarmed and
 /// destroyed, and it may throw, as a handler. It stays where it is: an alarm that is moved, or
 /// destroyed in its own function, leaves the function alone until it has returned.
 ///
@@ -198,11 +198,21 @@ private:
 template <class Function, class Clock, class Executor = boost::asio::any_io_executor,
           class WaitTraits = boost::asio::wait_traits<Clock>>
 class basic_alarm {
+    static consteval bool returns_nothing() {
+        if constexpr (std::is_invocable_v<Function&, boost::system::error_code>)
+            return std::is_void_v<std::invoke_result_t<Function&, boost::system::error_code>>;
+        else if constexpr (std::is_invocable_v<Function&>)
+            return std::is_void_v<std::invoke_result_t<Function&>>;
+        return true; // what cannot be called has another error
+    }
     static_assert(std::is_invocable_v<Function&, boost::system::error_code> ||
                       std::is_invocable_v<Function&>,
                   "pawl: the function of an alarm takes nothing, or an error_code");
+    static_assert(returns_nothing(),
+                  "pawl: the function of an alarm returns nothing; it may start a "
+                  "coroutine with co_spawn");
     static_assert(!time::bounded_backend<typename detail::backend_choice<WaitTraits>::backend>,
-                  "pawl: an alarm cannot be in a ring");
+                  "pawl: an alarm cannot be in a ring; use pawl::alarm or pawl::coarse_alarm");
     using block = detail::alarm_block<Function, Clock, WaitTraits, Executor>;
 
 public:
@@ -266,10 +276,17 @@ public:
 
     /// @cond
     template <class T>
-        requires std::is_arithmetic_v<T>
+        requires(std::is_arithmetic_v<T> || detail::is_time_point<T>)
     void arm_after(T) {
-        static_assert(!std::is_arithmetic_v<T>, "pawl: a deadline is a duration with a unit, "
-                                                "such as 10s");
+        static_assert(!std::is_same_v<T, T>,
+                      "pawl: arm_after() takes a duration with a unit, such as "
+                      "10s; arm_at() takes a point in time");
+    }
+    template <class T>
+        requires(std::is_arithmetic_v<T> || detail::is_duration<T>)
+    void arm_at(T) {
+        static_assert(!std::is_same_v<T, T>, "pawl: arm_at() takes a point in time of the alarm's "
+                                             "clock; arm_after() takes a duration");
     }
     /// @endcond
 
@@ -307,7 +324,7 @@ private:
     friend struct detail::timer_access;
 
     [[nodiscard]] block& used() const noexcept {
-        PAWL_ASSERT(block_); // moved from
+        PAWL_ASSERT(block_ && "the alarm was moved from");
         return *block_;
     }
 
