@@ -134,11 +134,15 @@ private:
             free();
     }
     void free() noexcept {
-        // The function may own the memory resource of its allocator: it goes last.
-        [[maybe_unused]] const Function last = [this] {
-            const allocated_object freed(get_handler_allocator(function_), *this);
-            return Function(std::move(function_));
-        }();
+        const auto allocator = get_handler_allocator(function_);
+        if constexpr (std::is_same_v<handler_allocator<Function>, wait_allocator<void>>) {
+            const allocated_object freed(allocator, *this);
+        } else { // the function may own the memory resource of its allocator: it goes last
+            [[maybe_unused]] const Function last = [&] {
+                const allocated_object freed(allocator, *this);
+                return Function(std::move(function_));
+            }();
+        }
     }
 
     Executor executor_;
@@ -180,7 +184,8 @@ private:
 ///
 /// A moved-from alarm may be destroyed and assigned to, and is not armed.
 ///
-/// @tparam Function a function object, movable. Its associated allocator provides the one block.
+/// @tparam Function a function object, movable. Its associated allocator provides the one block; if it
+/// has one, its move must not throw.
 /// @tparam Clock, WaitTraits as with basic_waitable_timer, but not for rings.
 /// @tparam Executor the type of I/O executor.
 ///

@@ -32,7 +32,8 @@ namespace pawl {
 /// or re-armed, and complete in no particular order. Waits that are already due keep their own
 /// result. Timers keep their expiry, and new waits may be started at any time.
 ///
-/// An alarm whose function takes an `error_code` is called with `ec`; any other is disarmed.
+/// An alarm that is not due yet is called with `ec` if its function takes an `error_code`; otherwise
+/// it is disarmed.
 ///
 /// An operation under a limit is cancelled. pawl::timeout reports `ec`, or pawl::error::timed_out
 /// if `ec` is success. Operations without a timer or limit continue. A timeout_stream reports what
@@ -79,7 +80,8 @@ std::size_t expire_all(boost::asio::execution_context& context,
 /// Pending waits report `operation_aborted`. Limits are lifted: their operations continue without a
 /// limit. A server does this to let its last requests finish. Exceptions: the limits of a
 /// timeout_stream expire, as with expire_all(), and so do those of cancel_after() and cancel_at()
-/// on a timer of yours. Alarms are disarmed.
+/// on a timer of yours. Alarms that are not due yet are
+/// disarmed.
 ///
 /// @return the number of waits and limits that were ended.
 /// @throws std::bad_alloc. Timers that were not yet reached are unchanged.

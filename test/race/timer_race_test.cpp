@@ -567,6 +567,26 @@ BOOST_DATA_TEST_CASE(P3_P4_each_arming_ends_by_a_call_or_by_one_disarm, shards* 
     BOOST_TEST_MESSAGE(disarmed << " of " << rounds << " armings were disarmed");
 }
 
+// The function may run before the arming has returned.
+BOOST_DATA_TEST_CASE(an_alarm_is_armed_and_its_function_destroys_it_or_arms_it_in_another_thread,
+                     shards, s) {
+    arena a(with(s, 1));
+    for (int i = 0; i < rounds; ++i) {
+        std::atomic<int> calls{0};
+        std::unique_ptr<pawl::alarm<std::function<void()>>> alarm;
+        auto* const raw = new pawl::alarm<std::function<void()>>(a.context, [&] {
+            if (++calls == 1 && i % 2 == 0)
+                return alarm->arm_after(0s);
+            alarm.reset();
+            calls = 3;
+        });
+        alarm.reset(raw);
+        raw->arm_after(0s);
+        while (calls != 3)
+            std::this_thread::yield();
+    }
+}
+
 /// A session on a strand, with an alarm that is bound to it. All that it does follows a model.
 class session {
 public:

@@ -33,6 +33,7 @@
 #include <limits>
 #include <memory>
 #include <memory_resource>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -314,6 +315,29 @@ BOOST_AUTO_TEST_CASE(a_function_may_throw_after_it_has_destroyed_its_alarm) {
     BOOST_TEST(watched.use_count() == 1);
 }
 
+struct moves_until {
+    explicit moves_until(const bool& throws) : throws_(throws) {}
+    moves_until(const moves_until& other) : throws_(other.throws_) { // as one that copies a string
+        if (throws_)
+            throw std::bad_alloc();
+    }
+    void operator()() const {}
+
+private:
+    const bool& throws_;
+};
+
+BOOST_AUTO_TEST_CASE(an_alarm_goes_though_the_move_of_its_function_throws) {
+    asio::io_context context;
+    bool throws = false;
+    {
+        pawl::manual_alarm alarm(context, moves_until(throws));
+        throws = true;
+        alarm.arm_after(1s);
+    }
+    BOOST_CHECK_THROW(pawl::manual_alarm(context, moves_until(throws)), std::bad_alloc);
+}
+
 BOOST_AUTO_TEST_CASE(a_function_may_be_movable_only) {
     asio::io_context context;
     int result = 0;
@@ -363,7 +387,11 @@ BOOST_DATA_TEST_CASE(a_destroyed_alarm_calls_nothing, every_state, state) {
             context.reset();
             BOOST_TEST(!alarm->armed());
             BOOST_TEST(!alarm->disarm());
-            alarm->arm_after(0s); // has no effect
+            const auto expiry = alarm->expiry();
+            alarm->arm_after(0s); // has no effect, as these
+            BOOST_TEST((alarm->expiry() == expiry));
+            alarm->keep_running(false);
+            alarm->keep_running(true);
             BOOST_TEST(!alarm->armed());
             alarm.reset();
         } else {

@@ -198,7 +198,8 @@ public:
 
     void enroll(timer_core& timer, alarm_wait& op) { shard_.enroll(timer, op); }
 
-    /// Starts the wait of an alarm, or moves its deadline. On failure restores `old()`, or disarms.
+    /// Starts the wait of an alarm, or moves its deadline. On failure restores `old()`, or disarms. On
+    /// return the alarm may be gone.
     /// @return false if the context has shut down.
     template <class Old>
     bool arm(timer_core& timer, alarm_wait& op, deadline due, Old old) {
@@ -207,10 +208,11 @@ public:
         if (todo.empty()) [[likely]]
             return done != shard::arming::nothing;
         carry_out(todo, [&, was = done] {
+            const deadline before = old();
             if (was == shard::arming::started) {
                 (void)disarm(timer, op);
             } else {
-                carry_out(shard_.rearm(timer, old()).todo);
+                carry_out(shard_.rearm(timer, before).todo);
                 (void)collect(current_tick(), looker::covered);
             }
             return true;

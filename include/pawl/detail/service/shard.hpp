@@ -253,11 +253,13 @@ public:
     commitment keep_running(alarm_wait& op, bool on) noexcept {
         commitment out;
         const locked lock(mutex_);
+        if (closed()) // and its context may be gone
+            return out;
         const bool rests = !on && wakeup_.driver_stays();
         waits().set_rests(op, rests);
         if (rests)
             settle_now<cause::outside>(out);
-        else if (op.state.phase() == wait_phase::armed && !closed())
+        else if (op.state.phase() == wait_phase::armed)
             wakeup_.begin();
         return out;
     }

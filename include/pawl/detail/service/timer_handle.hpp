@@ -393,9 +393,22 @@ private:
     }
 
     void arm(alarm_wait& op, const choice& c) {
-        if (home_.get().arm(core_, op, due(c.expiry, c.overdue(), c.left),
-                            [this] { return due(); }))
-            set(c);
+        const deadline when = due(c.expiry, c.overdue(), c.left);
+        const choice before{expiry_, duration(home_.overdue() ? 0 : 1)};
+        // First: once the alarm is filed, its function may destroy it in another thread.
+        set(c);
+        bool armed = false;
+        try {
+            armed = home_.get().arm(core_, op, when, [&] {
+                set(before);
+                return due();
+            });
+        } catch (...) {
+            set(before);
+            throw;
+        }
+        if (!armed) // nothing can run it
+            set(before);
     }
 
     void set(const choice& c) noexcept {
