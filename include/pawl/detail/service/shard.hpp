@@ -820,7 +820,7 @@ private:
     template <bool Observed, class Deadline>
     PAWL_DETAIL_ALWAYS_INLINE arming arm_locked(timer_core& timer, alarm_wait& op,
                                                 const Deadline& due, commitment& out) noexcept {
-        if (!op.rests)
+        if (!wakeup_.busy() && !op.rests) [[unlikely]] // a move need not fetch the wait
             wakeup_.begin();
         if (roster_.pending(timer)) {
             was_filed(roster_.template rearm<Observed>(timer, due).place, out);

@@ -194,7 +194,10 @@ public:
     }
 
     void arm_at(alarm_wait& op, const time_point& t) { arm(op, at(t)); }
-    void arm_after(alarm_wait& op, const duration& d) { arm(op, after(d)); }
+    void arm_after(alarm_wait& op, const duration& d) {
+        prefetch_to_write(&op); // while the clock is being read
+        arm(op, after(d));
+    }
     void arm_within(alarm_wait& op, const duration& min, const duration& max) {
         arm(op, within(min, max));
     }
