@@ -20,9 +20,28 @@
 
 namespace bench::peers {
 
+/// A context, run in a handler at a time, or to its end.
+class context_loop {
+public:
+    template <class F>
+    void turn(F f) {
+        io_.restart();
+        asio::post(io_, std::ref(f));
+        io_.poll();
+    }
+
+    void run() {
+        io_.restart();
+        io_.run();
+    }
+
+protected:
+    asio::io_context io_;
+};
+
 /// @tparam Library of ../libraries.hpp
 template <class Library>
-class asio_loop {
+class asio_loop : public context_loop {
     using timer = typename Library::timer;
 
 public:
@@ -55,20 +74,7 @@ public:
 
     void cancel(index i) { timers_[i].cancel(); }
 
-    template <class F>
-    void turn(F f) {
-        io_.restart();
-        asio::post(io_, std::ref(f));
-        io_.poll();
-    }
-
-    void run() {
-        io_.restart();
-        io_.run();
-    }
-
 private:
-    asio::io_context io_;
     std::vector<timer> timers_;
 };
 
@@ -79,7 +85,7 @@ struct expiry_noter {
 
 /// Pawl's alarms.
 template <class Alarm>
-class alarm_loop {
+class alarm_loop : public context_loop {
 public:
     static constexpr std::size_t timer_bytes = sizeof(Alarm);
 
@@ -101,20 +107,7 @@ public:
             note_cut_short(i);
     }
 
-    template <class F>
-    void turn(F f) {
-        io_.restart();
-        asio::post(io_, std::ref(f));
-        io_.poll();
-    }
-
-    void run() {
-        io_.restart();
-        io_.run();
-    }
-
 private:
-    asio::io_context io_;
     std::vector<Alarm> alarms_;
 };
 
