@@ -99,7 +99,7 @@ public:
     /// From now on, the thread that takes asks for drained().
     void watch() noexcept { functions_.watch(); }
     [[nodiscard]] bool watched() const noexcept { return functions_.watched(); }
-    /// Whether the last function was taken, and somebody wants to know.
+    /// Whether the last function was taken, while that is watched.
     [[nodiscard]] bool drained() const noexcept { return watched() && !has_function(); }
     /// Destroys the functions. @pre no thread pushes or takes.
     void clear_functions() noexcept { functions_.clear(); }

@@ -46,10 +46,10 @@ public:
     /// The context to run; null if the program runs it.
     [[nodiscard]] boost::asio::io_context* context() const noexcept { return context_.get(); }
     /// Whether a thread may lead.
-    [[nodiscard]] bool is_free() const noexcept { return context_ && how_ == leading::nobody; }
+    [[nodiscard]] bool is_free() const noexcept { return context_ && how_ == leading::none; }
     /// Whether this thread leads: it is in a handler of the context.
     [[nodiscard]] bool leads() const noexcept {
-        return how_ != leading::nobody && thread_ == std::this_thread::get_id();
+        return how_ != leading::none && thread_ == std::this_thread::get_id();
     }
 
     /// Sleeps until wake(), or until `until`; as the leader until a handler has run.
@@ -100,7 +100,7 @@ public:
 
 private:
     enum class leading : unsigned char {
-        nobody,
+        none,
         sleeps,  ///< until there is an event, or a timer is due
         collects ///< runs what is due
     };
@@ -117,7 +117,7 @@ private:
         leadership& operator=(leadership&&) = delete;
         ~leadership() {
             lock_.lock();
-            of_.how_ = leading::nobody;
+            of_.how_ = leading::none;
             of_.wake(); // one of them may lead
         }
 
@@ -130,7 +130,7 @@ private:
     std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> work_;
     std::condition_variable there_;
     std::size_t resting_ = 0; ///< threads that wait for there_
-    leading how_ = leading::nobody;
+    leading how_ = leading::none;
     std::thread::id thread_; ///< the last leader
 };
 
