@@ -571,6 +571,33 @@ BOOST_AUTO_TEST_CASE(P9_the_last_alarm_that_keeps_the_context_running_lets_run_r
         BOOST_TEST((i % 3 == 0 || alarms[i].armed()));
 }
 
+BOOST_AUTO_TEST_CASE(P9_an_alarm_of_another_shard_need_not_keep_the_context_running) {
+    asio::io_context context;
+    pawl::options o;
+    o.shards = 4;
+    pawl::make_timer_service<pawl::steady_timer>(context, o);
+    int calls = 0;
+    pawl::alarm<function> here(context, [&] { ++calls; });
+    std::optional<pawl::alarm<function>> there;
+    std::thread([&] {
+        there.emplace(context, [&] { ++calls; });
+        there->keep_running(false);
+        there->arm_after(1h);
+    }).join();
+    here.arm_after(1ms);
+    context.run(); // returns
+    BOOST_TEST(calls == 1);
+    BOOST_TEST(there->armed());
+    context.restart();
+    there->arm_after(1ms);
+    here.arm_after(1h);
+    while (calls == 1)
+        context.run_one(); // it is called beside the other shard's
+    BOOST_TEST(here.disarm());
+    context.run();
+    BOOST_TEST(calls == 2);
+}
+
 BOOST_AUTO_TEST_CASE(an_alarm_elsewhere_always_keeps_its_context_running) {
     asio::io_context context;
     int calls = 0;
