@@ -595,11 +595,12 @@ public:
         make();
     }
 
-    /// Each step posts the next one.
+    /// Each step posts the next one. They go on until the function has been called: on a machine that
+    /// runs them faster than the alarm, most armings are withdrawn or moved.
     void go_on(int steps) {
         asio::post(strand_, [this, steps] {
             step();
-            if (steps != 0)
+            if (steps > 0 || called == 0)
                 return go_on(steps - 1);
             alarm_.reset();
             generation_ = 0;
@@ -666,10 +667,8 @@ BOOST_DATA_TEST_CASE(P4_on_its_strand_an_alarm_does_as_its_model, shards* per_tu
     for (unsigned i = 0; i < 16; ++i)
         sessions.emplace_back(a.context, pawl_test::seed() + i).go_on(rounds);
     a.finish();
-    for (const session& each : sessions) {
+    for (const session& each : sessions)
         BOOST_TEST(each.right);
-        BOOST_TEST(each.called != 0);
-    }
 }
 
 // P10: the last thread of a context destroys it while others still hold its timers.
