@@ -101,7 +101,7 @@ LIKELY = [
     (r"^queue/|^event_queue|^timer_event", r"^(queue_|fuzz_corpus_event_queue|conformance_event_queue)"),
     (r"^feed/|^broadcast", r"^(feed_|fuzz_corpus_broadcast|conformance_broadcast|race_broadcast)"),
     (r"^watch/|^event_feed|^stats|^duration_histogram", r"^watch_"),
-    (r"^virtual_|virtual_contexts", r"^timeouts_virtual_time"),
+    (r"^virtual_", r"^timeouts_virtual_time"),
     (r"", r"^(service_|contract_(pawl|ring)$|watch_(event_feed|async_read|stats)_test$)"),
 ]
 ALL_PROGRAMS = r"^(?!.*_beside_a_thread$)(.*_test$|contract_|fuzz_corpus_|simulation$)"

@@ -10,11 +10,11 @@
 #include <pawl/config.hpp>
 #include <pawl/manual_clock.hpp>
 
+#include <pawl/detail/service/clocks.hpp>
 #include <pawl/detail/service/native_executor.hpp>
-#include <pawl/detail/service/steady_clock.hpp>
 #include <pawl/detail/service/timer_handle.hpp>
 
-#include <pawl/detail/time/saturating.hpp>
+#include <pawl/detail/time/durations.hpp>
 #include <pawl/detail/wait/wait_allocator.hpp>
 #include <pawl/detail/wait/wait_handler.hpp>
 #include <pawl/detail/wait/wait_operation.hpp>

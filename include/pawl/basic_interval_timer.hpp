@@ -12,7 +12,8 @@
 
 #include <pawl/detail/interval/interval_grid.hpp>
 
-#include <pawl/detail/service/latest_now.hpp>
+#include <pawl/detail/service/clocks.hpp>
+#include <pawl/detail/time/durations.hpp>
 
 #include <pawl/detail/wait/wait_handler.hpp>
 

@@ -10,8 +10,8 @@
 #include <pawl/config.hpp>
 #include <pawl/timer_service.hpp> // its users set options
 
+#include <pawl/detail/service/clocks.hpp>
 #include <pawl/detail/service/spin_mutex.hpp>
-#include <pawl/detail/service/steady_clock.hpp>
 #include <pawl/detail/service/timer_handle.hpp>
 
 #include <boost/asio/any_io_executor.hpp>

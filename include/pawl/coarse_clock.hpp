@@ -8,8 +8,8 @@
 
 #include <pawl/config.hpp>
 
-#include <pawl/detail/service/latest_now.hpp>
-#include <pawl/detail/service/steady_clock.hpp>
+#include <pawl/detail/service/clocks.hpp>
+#include <pawl/detail/time/durations.hpp>
 
 #include <chrono>
 

@@ -9,7 +9,7 @@
 #include <pawl/basic_waitable_timer.hpp>
 #include <pawl/on_backend.hpp>
 
-#include <pawl/detail/service/steady_clock.hpp>
+#include <pawl/detail/service/clocks.hpp>
 
 #include <pawl/time/binary_wheel.hpp>
 

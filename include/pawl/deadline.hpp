@@ -11,10 +11,9 @@
 
 #include <pawl/detail/limit/deadline_executor.hpp>
 
-#include <pawl/detail/service/latest_now.hpp>
-#include <pawl/detail/service/steady_clock.hpp>
+#include <pawl/detail/service/clocks.hpp>
 
-#include <pawl/detail/time/saturating.hpp>
+#include <pawl/detail/time/durations.hpp>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/this_coro.hpp>

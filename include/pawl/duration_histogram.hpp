@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <chrono>
 #include <cmath>
@@ -91,5 +92,28 @@ private:
 };
 
 } // namespace pawl
+
+namespace pawl::detail {
+
+/// A histogram that several threads write while others read it.
+class live_histogram {
+public:
+    // relaxed: the counts are independent of each other.
+    void add(std::chrono::nanoseconds d) noexcept {
+        counts_[duration_histogram::bucket_of(d)].fetch_add(1, std::memory_order_relaxed);
+        sum_.fetch_add(std::max<std::int64_t>(d.count(), 0), std::memory_order_relaxed);
+    }
+    void add_to(duration_histogram& h) const noexcept {
+        for (std::size_t i = 0; i != h.size; ++i)
+            h.counts[i] += counts_[i].load(std::memory_order_relaxed);
+        h.sum += std::chrono::nanoseconds(sum_.load(std::memory_order_relaxed));
+    }
+
+private:
+    std::array<std::atomic<std::uint64_t>, duration_histogram::size> counts_{};
+    std::atomic<std::int64_t> sum_{0};
+};
+
+} // namespace pawl::detail
 
 #endif // PAWL_DURATION_HISTOGRAM_HPP

@@ -10,10 +10,8 @@
 
 #include <pawl/detail/queue/queue_core.hpp>
 
-#include <pawl/detail/service/latest_now.hpp>
-
-#include <pawl/detail/time/duration_text.hpp>
-#include <pawl/detail/time/saturating.hpp>
+#include <pawl/detail/service/clocks.hpp>
+#include <pawl/detail/time/durations.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/async_result.hpp>

@@ -12,9 +12,9 @@
 #include <pawl/steady_timer.hpp>
 
 #include <pawl/detail/limit/group_member.hpp>
-#include <pawl/detail/limit/limited_coroutine.hpp>
 #include <pawl/detail/limit/limited_token.hpp>
 #include <pawl/detail/limit/outer_adapter.hpp>
+#include <pawl/detail/limit/report_timeout.hpp>
 
 #include <pawl/detail/wait/wait_allocator.hpp>
 #include <pawl/detail/wait/wait_handler.hpp>

@@ -10,7 +10,7 @@
 
 #include <pawl/config.hpp>
 
-#include <pawl/detail/time/duration_text.hpp>
+#include <pawl/detail/time/durations.hpp>
 #include <pawl/time/geometry.hpp>
 
 #include <algorithm>

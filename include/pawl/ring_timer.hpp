@@ -9,8 +9,8 @@
 #include <pawl/basic_waitable_timer.hpp>
 #include <pawl/on_backend.hpp>
 
+#include <pawl/detail/service/clocks.hpp>
 #include <pawl/detail/service/ring_filing.hpp>
-#include <pawl/detail/service/steady_clock.hpp>
 
 #include <pawl/detail/time/timeout_rings.hpp>
 

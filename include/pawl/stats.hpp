@@ -12,7 +12,7 @@
 #include <pawl/detail/service/service_registry.hpp>
 
 #include <pawl/detail/watch/event_hub.hpp>
-#include <pawl/detail/watch/histogram.hpp>
+#include <pawl/duration_histogram.hpp>
 
 #include <boost/asio/execution_context.hpp>
 

@@ -8,7 +8,7 @@
 
 #include <pawl/basic_waitable_timer.hpp>
 
-#include <pawl/detail/service/steady_clock.hpp>
+#include <pawl/detail/service/clocks.hpp>
 
 namespace pawl {
 

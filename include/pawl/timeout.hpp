@@ -14,7 +14,6 @@
 #include <pawl/error.hpp>
 
 #include <pawl/detail/limit/deadline_executor.hpp>
-#include <pawl/detail/limit/limited_coroutine.hpp>
 #include <pawl/detail/limit/limited_token.hpp>
 #include <pawl/detail/limit/outer_adapter.hpp>
 #include <pawl/detail/limit/report_timeout.hpp>

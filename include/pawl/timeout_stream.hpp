@@ -11,13 +11,13 @@
 
 #include <pawl/stream_limits.hpp>
 
-#include <pawl/detail/service/steady_clock.hpp>
+#include <pawl/detail/service/clocks.hpp>
 
 #include <pawl/detail/stream/next_layer.hpp>
 #include <pawl/detail/stream/stream_impl.hpp>
 #include <pawl/detail/stream/stream_operation.hpp>
 
-#include <pawl/detail/service/latest_now.hpp>
+#include <pawl/detail/time/durations.hpp>
 
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/connect.hpp>

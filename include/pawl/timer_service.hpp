@@ -9,7 +9,7 @@
 #include <pawl/config.hpp>
 #include <pawl/options.hpp>
 
-#include <pawl/detail/service/steady_clock.hpp>
+#include <pawl/detail/service/clocks.hpp>
 #include <pawl/detail/service/timer_service.hpp>
 
 #include <boost/asio/execution_context.hpp>

@@ -9,7 +9,7 @@
 
 #include <pawl/config.hpp>
 
-#include <pawl/detail/time/saturating.hpp>
+#include <pawl/detail/time/durations.hpp>
 
 #include <atomic>
 #include <stdexcept>

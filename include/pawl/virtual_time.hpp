@@ -17,7 +17,6 @@
 #include <pawl/virtual_clock.hpp>
 
 #include <pawl/detail/service/service_registry.hpp>
-#include <pawl/detail/service/virtual_contexts.hpp>
 
 #include <cstddef>
 

@@ -30,9 +30,9 @@ void note_violation(const char* what) noexcept {
 #include <boost/test/unit_test.hpp>
 
 #include <pawl/detail/limit/limited_operation.hpp>
-#include <pawl/detail/wait/slot_link.hpp>
 #include <pawl/detail/wait/timer_core.hpp>
 #include <pawl/detail/wait/wait_handler.hpp>
+#include <pawl/detail/wait/wait_operation.hpp>
 #include <pawl/detail/wait/wait_state.hpp>
 
 #include "../support/archetypes.hpp"

@@ -31,7 +31,7 @@
 #define PAWL_TIME_TICK_HPP
 
 #include <pawl/config.hpp>
-#include <pawl/detail/time/duration_text.hpp>
+#include <pawl/detail/time/durations.hpp>
 
 #include <algorithm>
 #include <bit>

@@ -12,7 +12,7 @@
 #ifndef PAWL_TIME_TIMING_WHEEL_CONFIG_HPP
 #define PAWL_TIME_TIMING_WHEEL_CONFIG_HPP
 
-#include <pawl/detail/time/duration_text.hpp>
+#include <pawl/detail/time/durations.hpp>
 
 #include <algorithm>
 #include <chrono>

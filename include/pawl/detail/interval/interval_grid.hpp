@@ -37,11 +37,10 @@
 #include <pawl/config.hpp>
 #include <pawl/missed_tick_policy.hpp>
 
-#include <pawl/detail/service/latest_now.hpp>
 #include <pawl/detail/service/optional_mutex.hpp>
 
-#include <pawl/detail/time/duration_text.hpp>
-#include <pawl/detail/time/saturating.hpp>
+#include <pawl/detail/service/clocks.hpp>
+#include <pawl/detail/time/durations.hpp>
 
 #include <algorithm>
 #include <chrono>

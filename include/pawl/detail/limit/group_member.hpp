@@ -32,7 +32,6 @@
 #ifndef PAWL_DETAIL_LIMIT_GROUP_MEMBER_HPP
 #define PAWL_DETAIL_LIMIT_GROUP_MEMBER_HPP
 
-#include <pawl/detail/limit/limited_coroutine.hpp>
 #include <pawl/detail/limit/limited_operation.hpp>
 #include <pawl/detail/limit/report_timeout.hpp>
 

@@ -16,11 +16,11 @@
 #include <pawl/detail/limit/limit_timer.hpp>
 #include <pawl/detail/limit/limited_operation.hpp>
 
-#include <pawl/detail/service/steady_clock.hpp>
+#include <pawl/detail/service/clocks.hpp>
 
 #include <pawl/detail/wait/wait_handler.hpp>
 
-#include <pawl/detail/time/saturating.hpp>
+#include <pawl/detail/time/durations.hpp>
 
 #include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/associated_executor.hpp>

@@ -4,29 +4,91 @@
 /// @file
 /// Purpose
 ///   The result for the handler of an operation under pawl::timeout, which tells an expired limit
-///   from a cancellation.
+///   from a cancellation. And coroutines under such a limit, or as members of a group.
 #ifndef PAWL_DETAIL_LIMIT_REPORT_TIMEOUT_HPP
 #define PAWL_DETAIL_LIMIT_REPORT_TIMEOUT_HPP
 
-#include <pawl/detail/limit/limited_coroutine.hpp>
 #include <pawl/detail/limit/limited_operation.hpp>
 #include <pawl/detail/limit/post_result.hpp>
 
 #include <pawl/error.hpp>
 
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/experimental/channel_error.hpp>
 #include <boost/asio/multiple_exceptions.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <boost/system/error_code.hpp>
 #include <boost/system/system_error.hpp>
 
 #include <exception>
+#include <optional>
 #include <system_error>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
 namespace pawl::detail {
+
+// --- coroutines ---------------------------------------------------------------------------------
+
+template <class T>
+inline constexpr bool is_awaitable = false;
+template <class T, class Executor>
+inline constexpr bool is_awaitable<boost::asio::awaitable<T, Executor>> = true;
+
+template <class T>
+inline constexpr bool makes_awaitable = false;
+template <class T>
+    requires requires(T& t) { t(); }
+inline constexpr bool makes_awaitable<T> =
+    is_awaitable<std::decay_t<decltype(std::declval<T&>()())>>;
+
+template <class T, class Executor>
+[[nodiscard]] boost::asio::awaitable<void, Executor>
+keep_result(boost::asio::awaitable<T, Executor> coroutine, std::optional<T>& result) {
+    result.emplace(co_await std::move(coroutine));
+}
+
+/// run_limited() for a T without a default constructor, which co_spawn cannot return.
+template <class T, class Executor, class Limit>
+[[nodiscard]] boost::asio::awaitable<T, Executor>
+run_limited_aside(Executor ex, boost::asio::awaitable<T, Executor> coroutine, Limit partial_limit) {
+    std::optional<T> result;
+    co_await boost::asio::co_spawn(ex, keep_result(std::move(coroutine), result),
+                                   partial_limit(boost::asio::use_awaitable_t<Executor>()));
+    co_return std::move(*result);
+}
+
+/// Runs a coroutine on `ex` under a limit.
+///
+/// Not boost::asio::deferred: its result for (exception_ptr, T) cannot be awaited in Boost 1.81.
+template <class T, class Executor, class Limit>
+[[nodiscard]] boost::asio::awaitable<T, Executor>
+run_limited(const Executor& ex, boost::asio::awaitable<T, Executor> coroutine,
+            const Limit& partial_limit) {
+    if constexpr (std::is_void_v<T> || std::is_default_constructible_v<T>)
+        return boost::asio::co_spawn(ex, std::move(coroutine),
+                                     partial_limit(boost::asio::use_awaitable_t<Executor>()));
+    else
+        return run_limited_aside(ex, std::move(coroutine), partial_limit);
+}
+
+/// A report for limits that take coroutines, too.
+struct limits_coroutines {
+    /// Runs a coroutine on the executor of the one that awaits it.
+    template <class Limit, class T, class Executor>
+    [[nodiscard]] static boost::asio::awaitable<T, Executor>
+    run(Limit partial_limit, boost::asio::awaitable<T, Executor> coroutine) {
+        const Executor ex = co_await boost::asio::this_coro::executor;
+        partial_limit.limit.check();
+        co_return co_await run_limited(ex, std::move(coroutine), partial_limit);
+    }
+};
+
+// --- results -------------------------------------------------------------------------------------
 
 /// Whether the operation reports a cancellation.
 [[nodiscard]] inline bool is_cancellation(const boost::system::error_code& ec) noexcept {

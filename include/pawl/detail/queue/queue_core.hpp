@@ -43,7 +43,8 @@
 
 #include <pawl/detail/service/timer_service.hpp>
 
-#include <pawl/detail/time/saturating.hpp>
+#include <pawl/detail/service/clocks.hpp>
+#include <pawl/detail/time/durations.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/error.hpp>

@@ -29,7 +29,7 @@
 #include <pawl/detail/service/spin_mutex.hpp>
 #include <pawl/detail/service/wait_ledger.hpp>
 
-#include <pawl/detail/time/saturating.hpp>
+#include <pawl/detail/time/durations.hpp>
 #include <pawl/time/tick.hpp>
 
 #include <pawl/config.hpp>

@@ -14,7 +14,8 @@
 
 #include <pawl/on_backend.hpp>
 
-#include <pawl/detail/service/latest_now.hpp>
+#include <pawl/detail/service/clocks.hpp>
+#include <pawl/detail/time/durations.hpp>
 
 #include <boost/asio/wait_traits.hpp>
 

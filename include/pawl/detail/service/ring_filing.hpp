@@ -20,7 +20,7 @@
 #include <pawl/detail/service/optional_mutex.hpp>
 #include <pawl/detail/service/wait_ledger.hpp>
 
-#include <pawl/detail/time/duration_text.hpp>
+#include <pawl/detail/time/durations.hpp>
 #include <pawl/detail/time/timeout_rings.hpp>
 #include <pawl/time/backend.hpp>
 #include <pawl/time/tick.hpp>

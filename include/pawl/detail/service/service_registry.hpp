@@ -12,7 +12,6 @@
 #define PAWL_DETAIL_SERVICE_SERVICE_REGISTRY_HPP
 
 #include <pawl/detail/service/observer.hpp>
-#include <pawl/detail/service/virtual_contexts.hpp>
 
 #include <pawl/config.hpp>
 #include <pawl/virtual_clock.hpp>
@@ -30,6 +29,61 @@
 #include <vector>
 
 namespace PAWL_DETAIL_DETAIL_BUILD {
+
+#ifdef PAWL_VIRTUAL_TIME
+
+class service_registry;
+
+/// The list of all execution contexts with timers, for pawl::virtual_time.
+///
+/// A context in the list does not destroy a timer service: its shutdown first removes it, and waits
+/// for a thread that walks the list. So nothing that leads to a shutdown may happen under the list's
+/// lock.
+class virtual_contexts {
+public:
+    /// The entry of a context: until leave(), or its own end.
+    class entry {
+    public:
+        explicit entry(service_registry& registry) : registry_(&registry) {
+            list& l = the();
+            const std::scoped_lock lock(l.mutex);
+            l.registries.push_back(registry_);
+        }
+        entry& operator=(entry&&) = delete;
+        ~entry() { leave(); }
+
+        void leave() noexcept {
+            list& l = the();
+            const std::scoped_lock lock(l.mutex);
+            std::erase(l.registries, registry_);
+        }
+
+    private:
+        service_registry* const registry_;
+    };
+
+    /// Calls `f` for the registry of each context, under the list's lock.
+    template <class Function>
+    static void for_each(Function f) {
+        list& l = the();
+        const std::scoped_lock lock(l.mutex);
+        for (service_registry* const r : l.registries)
+            f(*r);
+    }
+
+private:
+    struct list {
+        std::mutex mutex;
+        std::vector<service_registry*> registries;
+    };
+
+    static list& the() {
+        static list& l = *new list; // leaked, for contexts that outlive main()
+        return l;
+    }
+};
+
+#endif // PAWL_VIRTUAL_TIME
 
 /// A timer service, whatever its clock.
 class registered_service {

@@ -16,14 +16,13 @@
 #ifndef PAWL_DETAIL_SERVICE_TIMER_HANDLE_HPP
 #define PAWL_DETAIL_SERVICE_TIMER_HANDLE_HPP
 
-#include <pawl/detail/service/latest_now.hpp>
 #include <pawl/detail/service/service_cache.hpp>
 #include <pawl/detail/service/timer_service.hpp>
 
 #include <pawl/detail/wait/wait_handler.hpp>
 
-#include <pawl/detail/time/duration_text.hpp>
-#include <pawl/detail/time/saturating.hpp>
+#include <pawl/detail/service/clocks.hpp>
+#include <pawl/detail/time/durations.hpp>
 #include <pawl/time/tick.hpp>
 
 #include <pawl/config.hpp>

@@ -18,11 +18,11 @@
 #include <pawl/on_backend.hpp>
 #include <pawl/options.hpp>
 
+#include <pawl/detail/service/clocks.hpp>
 #include <pawl/detail/service/dispatcher.hpp>
 #include <pawl/detail/service/optional_mutex.hpp>
 #include <pawl/detail/service/service_cache.hpp>
 #include <pawl/detail/service/service_registry.hpp>
-#include <pawl/detail/service/steady_clock.hpp>
 #include <pawl/detail/service/wakeup.hpp>
 
 #include <pawl/time/tick.hpp>

@@ -22,8 +22,8 @@
 
 #include <pawl/detail/service/due_queue.hpp>
 
-#include <pawl/detail/wait/slot_link.hpp>
 #include <pawl/detail/wait/timer_core.hpp>
+#include <pawl/detail/wait/wait_operation.hpp>
 
 #include <boost/asio/error.hpp>
 

@@ -42,9 +42,8 @@
 
 #include <pawl/detail/stream/next_layer.hpp>
 
-#include <pawl/detail/service/latest_now.hpp>
-
-#include <pawl/detail/time/saturating.hpp>
+#include <pawl/detail/service/clocks.hpp>
+#include <pawl/detail/time/durations.hpp>
 
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/cancellation_type.hpp>

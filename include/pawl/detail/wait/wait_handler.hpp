@@ -21,7 +21,6 @@
 #define PAWL_DETAIL_WAIT_WAIT_HANDLER_HPP
 
 #include <pawl/detail/wait/claim.hpp>
-#include <pawl/detail/wait/slot_link.hpp>
 #include <pawl/detail/wait/wait_allocator.hpp>
 #include <pawl/detail/wait/wait_operation.hpp>
 

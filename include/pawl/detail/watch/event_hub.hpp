@@ -45,7 +45,7 @@
 #include <pawl/time/binary_wheel.hpp>
 
 #include <pawl/detail/watch/event_record.hpp>
-#include <pawl/detail/watch/histogram.hpp>
+#include <pawl/duration_histogram.hpp>
 
 #include <boost/asio/execution_context.hpp>
 #include <boost/asio/wait_traits.hpp>

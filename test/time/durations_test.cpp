@@ -3,10 +3,10 @@
 
 // Arithmetic on time points at the ends of their range, compared with a wider integer.
 
-#define BOOST_TEST_MODULE saturating
+#define BOOST_TEST_MODULE durations
 #include <boost/test/unit_test.hpp>
 
-#include <pawl/detail/time/saturating.hpp>
+#include <pawl/detail/time/durations.hpp>
 
 #include "../support/wide.hpp"
 

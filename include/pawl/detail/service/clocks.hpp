@@ -3,23 +3,50 @@
 
 /// @file
 /// Purpose
-///   An upper bound of a clock's time, for expiries that are set relative to now. Such a wait is
-///   never early, and late by the error of the bound. Whether an expiry has come is decided by
-///   `Clock::now()`. Also a reading that shows whether the clock was set.
+///   The default clock of timers: std::chrono::steady_clock, or pawl::virtual_clock in a build with
+///   PAWL_VIRTUAL_TIME. And readings of clocks.
 ///
-/// Cost
-///   One clock reading, or whatever a clock such as coarse_clock offers instead. see_clock() reads
-///   the steady clock, too, if `Clock` is not steady.
-#ifndef PAWL_DETAIL_SERVICE_LATEST_NOW_HPP
-#define PAWL_DETAIL_SERVICE_LATEST_NOW_HPP
+///   An upper bound of a clock's time serves expiries that are set relative to now. Such a wait is
+///   never early, and late by the error of the bound. Whether an expiry has come is decided by
+///   `Clock::now()`.
+#ifndef PAWL_DETAIL_SERVICE_CLOCKS_HPP
+#define PAWL_DETAIL_SERVICE_CLOCKS_HPP
 
-#include <pawl/detail/time/saturating.hpp>
+#include <pawl/config.hpp>
+#include <pawl/virtual_clock.hpp>
+
+#include <pawl/detail/time/durations.hpp>
 
 #include <chrono>
 #include <concepts>
 #include <type_traits>
 
 namespace pawl::detail {
+
+#ifdef PAWL_VIRTUAL_TIME
+using steady_clock = virtual_clock;
+
+/// The clock that a timer uses for time points of `Clock`.
+template <class Clock>
+using clock_behind =
+    std::conditional_t<std::is_same_v<Clock, std::chrono::steady_clock>, virtual_clock, Clock>;
+
+/// Whether the clock may pass at another rate than real time.
+template <class Clock>
+inline constexpr bool can_stand = std::is_base_of_v<virtual_clock, Clock>;
+#else
+using steady_clock = std::chrono::steady_clock;
+
+/// The clock that a timer uses for time points of `Clock`.
+template <class Clock>
+using clock_behind = Clock;
+
+/// Whether the clock may pass at another rate than real time.
+template <class Clock>
+inline constexpr bool can_stand = false;
+#endif
+
+// --- readings -------------------------------------------------------------------------------------
 
 /// A clock with a cheaper reading that is never before now().
 template <class Clock>
@@ -63,4 +90,4 @@ inline constexpr bool tells_steady_time = std::is_same_v<Clock, std::chrono::ste
 
 } // namespace pawl::detail
 
-#endif // PAWL_DETAIL_SERVICE_LATEST_NOW_HPP
+#endif // PAWL_DETAIL_SERVICE_CLOCKS_HPP
