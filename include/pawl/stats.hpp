@@ -79,9 +79,10 @@ struct context_stats {
     bool measured = false;               ///< whether measure_times() is on
     duration_histogram
         lateness; ///< from the end of the tick in which a wait was due to its handler
-    duration_histogram handler_time; ///< how long handlers of waits took
-    std::size_t readers = 0;         ///< readers of event_feed that are not suspended
-    std::uint64_t events = 0;        ///< events published for readers so far
+    duration_histogram handler_time;       ///< how long handlers of waits took
+    pawl::longest_handler longest_handler; ///< since the latest call of measure_times(context)
+    std::size_t readers = 0;               ///< readers of event_feed that are not suspended
+    std::uint64_t events = 0;              ///< events published for readers so far
 
     /// The sum of all services. `clock`, `backend` and `precision` are left empty.
     [[nodiscard]] service_stats total() const {
@@ -94,8 +95,9 @@ struct context_stats {
 
 /// Turns the measuring of lateness and handler times on or off for all waits of `context`. It is
 /// off by default. Handler times are measured only for handlers that run on the executor of the
-/// timers, not on a strand or another executor. Measuring costs two clock reads per completed wait.
-/// Values measured so far are kept.
+/// timers, not on a strand or another executor. Measuring costs two clock reads per completed wait,
+/// two locks and the look-up of a name.
+/// Values measured so far are kept, except the longest handler: each call with `on` begins anew.
 /// @throws std::bad_alloc
 /// @par Thread safety
 /// May be called from any thread.
@@ -150,7 +152,7 @@ inline void measure_times(boost::asio::execution_context& context, bool on = tru
         all.measured = hub->measuring();
         all.readers = hub->readers();
         all.events = hub->published();
-        hub->add_to(all.lateness, all.handler_time);
+        all.longest_handler = hub->add_to(all.lateness, all.handler_time);
     }
     return all;
 }
@@ -181,6 +183,18 @@ public:
             digits[0] = '.';
             out_ += digits;
         }
+        return *this;
+    }
+
+    /// Writes text of the program's in quotes: control characters as spaces.
+    stats_writer& quote(std::string_view text) {
+        out_ += '"';
+        for (const char c : text) {
+            if (c == '"' || c == '\\')
+                out_ += '\\';
+            out_ += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
+        }
+        out_ += '"';
         return *this;
     }
 
@@ -264,6 +278,11 @@ inline constexpr named_count named_counts[] = {
     histogram("timer_lateness_seconds", "From the tick in which a wait was due to its handler.",
               all.lateness);
     histogram("timer_handler_seconds", "How long handlers of waits took.", all.handler_time);
+    head("timer_longest_handler_seconds", "The longest of these, and the name of its timer.",
+         "gauge");
+    if (all.longest_handler.time != std::chrono::nanoseconds::zero())
+        (out << "pawl_timer_longest_handler_seconds{name=").quote(all.longest_handler.name.view())
+            << "} " << all.longest_handler.time << "\n";
     head("timer_feed_readers", "Readers of events that are not suspended.", "gauge");
     out << "pawl_timer_feed_readers " << all.readers << "\n";
     head("timer_feed_events_total", "Events that were published for readers.", "counter");
@@ -313,7 +332,9 @@ inline constexpr named_count named_counts[] = {
     histogram(all.lateness);
     out << ",\"handler_time\":";
     histogram(all.handler_time);
-    out << ",\"readers\":" << all.readers << ",\"events\":" << all.events << "}";
+    (out << ",\"longest_handler\":{\"time\":" << count(all.longest_handler.time) << ",\"name\":")
+        .quote(all.longest_handler.name.view());
+    out << "},\"readers\":" << all.readers << ",\"events\":" << all.events << "}";
     return text;
 }
 

@@ -66,6 +66,13 @@ struct timer_event {
 
 static_assert(std::is_trivially_copyable_v<timer_event> && sizeof(timer_event) <= 64);
 
+/// The handler of a wait that took longest. See pawl::context_stats.
+struct longest_handler {
+    std::chrono::nanoseconds time{}; ///< how long it took
+    /// The name of its timer: empty if it has none, and for a wait that was cancelled.
+    timer_name name{};
+};
+
 /// A timer with a name, as of the call of named_timers().
 struct named_timer {
     timer_name name;                 ///< the name given by set_name()

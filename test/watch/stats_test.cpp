@@ -337,6 +337,40 @@ BOOST_AUTO_TEST_CASE(a_handler_that_throws_is_measured) {
     BOOST_TEST(pawl::stats(context).handler_time.count() == 1U);
 }
 
+BOOST_AUTO_TEST_CASE(the_longest_handler_is_told_with_the_name_of_its_timer) {
+    asio::io_context context;
+    pawl::measure_times(context);
+    BOOST_TEST(pawl::stats(context).longest_handler.time.count() == 0);
+    // Each runs longer than all before.
+    const auto run = [&](std::string_view name, bool cancels) {
+        auto timer = std::make_unique<pawl::steady_timer>(context, cancels ? 1h : 0s);
+        pawl::set_name(*timer, name);
+        timer->async_wait([&](error_code) {
+            timer.reset();
+            const auto before = pawl::stats(context).longest_handler.time;
+            for (const auto begin = std::chrono::steady_clock::now();
+                 std::chrono::steady_clock::now() - begin <= before;) {
+            }
+        });
+        if (cancels)
+            timer->cancel();
+        context.restart();
+        context.run();
+        const auto longest = pawl::stats(context).longest_handler;
+        BOOST_TEST(longest.time.count() > 0);
+        return std::string(longest.name.view());
+    };
+    BOOST_TEST(run("first", false) == "first");
+    BOOST_TEST(run("", false).empty());
+    BOOST_TEST(run("second", false) == "second");
+    BOOST_TEST(run("third", true).empty()); // a cancelled wait no longer knows its timer
+    pawl::measure_times(context, false);
+    BOOST_TEST(pawl::stats(context).longest_handler.time.count() > 0);
+    pawl::measure_times(context); // anew
+    BOOST_TEST(pawl::stats(context).longest_handler.time.count() == 0);
+    BOOST_TEST(run("fourth", false) == "fourth");
+}
+
 BOOST_AUTO_TEST_CASE(a_handler_that_runs_the_context_is_measured_as_each_within_it) {
     asio::io_context context;
     pawl::measure_times(context);
@@ -502,7 +536,7 @@ BOOST_AUTO_TEST_CASE(histograms_add_up) {
 /// Samples of the text format of Prometheus, by name and labels.
 std::map<std::string, double> parse(const std::string& text) {
     static const std::regex sample(
-        R"(([a-zA-Z_:][a-zA-Z0-9_:]*(\{([a-z]+="[^"\\\n]*",?)*\})?) (\S+))");
+        R"(([a-zA-Z_:][a-zA-Z0-9_:]*(\{([a-z]+="([^"\\\n]|\\.)*",?)*\})?) (\S+))");
     static const std::regex comment(R"(# (HELP|TYPE) [a-zA-Z_:][a-zA-Z0-9_:]* .+)");
     std::map<std::string, double> samples;
     std::istringstream lines(text);
@@ -511,7 +545,7 @@ std::map<std::string, double> parse(const std::string& text) {
         if (std::regex_match(line, comment))
             continue;
         BOOST_REQUIRE_MESSAGE(std::regex_match(line, parts, sample), line);
-        BOOST_TEST(samples.emplace(parts[1], std::stod(parts[4])).second, line);
+        BOOST_TEST(samples.emplace(parts[1], std::stod(parts[5])).second, line);
     }
     return samples;
 }
@@ -589,6 +623,7 @@ BOOST_AUTO_TEST_CASE(prometheus_is_told_of_each_number) {
         s.lateness.add(d);
     s.lateness.add(duration_histogram::end_of(duration_histogram::size - 2) - 1ns);
     s.handler_time.add(1500ms);
+    s.longest_handler = {1500ms, pawl::timer_name("a\"b\"\\")};
     s.readers = 7;
     s.events = 8;
     std::uint64_t n = 11;
@@ -613,6 +648,7 @@ BOOST_AUTO_TEST_CASE(prometheus_is_told_of_each_number) {
           "# TYPE pawl_timer_started_total counter\n",
           "# TYPE pawl_timer_level_filed gauge\n", "# TYPE pawl_timer_lateness_seconds histogram\n",
           "_bucket{le=\"0.000001024\"} 1\n", "pawl_timer_handler_seconds_sum 1.5\n",
+          "pawl_timer_longest_handler_seconds{name=\"a\\\"b\\\"\\\\\"} 1.5\n",
           "# TYPE pawl_timer_feed_readers gauge\n",
           "# TYPE pawl_timer_feed_events_total counter\n"})
         BOOST_TEST(text.find(lines) != std::string::npos, lines);
@@ -641,9 +677,10 @@ BOOST_AUTO_TEST_CASE(prometheus_is_told_of_each_number) {
     BOOST_TEST(samples["pawl_timer_handler_seconds_count"] == 1);
     BOOST_TEST(samples["pawl_timer_feed_readers"] == 7);
     BOOST_TEST(samples["pawl_timer_feed_events_total"] == 8);
-    BOOST_TEST(samples.size() == 3U * 10 + 4 + 2U * (27 + 3) + 2);
+    BOOST_TEST(samples.size() == 3U * 10 + 4 + 2U * (27 + 3) + 1 + 2);
 
     const std::string none = pawl::to_prometheus({});
+    BOOST_TEST(none.find("pawl_timer_longest_handler_seconds{") == std::string::npos);
     BOOST_TEST(none.find("pawl_timer_lateness_seconds_sum 0\n") != std::string::npos);
     BOOST_TEST(none.find("pawl_timer_feed_readers 0\n") != std::string::npos);
 }
@@ -652,8 +689,10 @@ BOOST_AUTO_TEST_CASE(json_is_one_line_of_numbers_and_words) {
     pawl::context_stats s;
     BOOST_TEST(pawl::to_json(s) ==
                R"({"services":[],"measured":false,"lateness":{"sum":0,"count":0,"buckets":[]},)"
-               R"("handler_time":{"sum":0,"count":0,"buckets":[]},"readers":0,"events":0})");
+               R"("handler_time":{"sum":0,"count":0,"buckets":[]},)"
+               R"("longest_handler":{"time":0,"name":""},"readers":0,"events":0})");
     s.measured = true;
+    s.longest_handler = {3ns, pawl::timer_name("a \"b\"\\\n")};
     s.lateness.add(1us);
     s.lateness.add(1h);
     s.services.push_back(
@@ -667,7 +706,7 @@ BOOST_AUTO_TEST_CASE(json_is_one_line_of_numbers_and_words) {
         R"("armed":0,"filed":0,"started":0,"expired":0,"cancelled":0,"moved":0,"overflowed":0,)"
         R"("wake_ups":0,"level_moves":0,"levels":[]}],"measured":true,"lateness":{"sum":3600000001000,)"
         R"("count":2,"buckets":[[1024,1],[null,1]]},"handler_time":{"sum":0,"count":0,"buckets":[]},)"
-        R"("readers":0,"events":0})");
+        R"("longest_handler":{"time":3,"name":"a \"b\"\\ "},"readers":0,"events":0})");
 }
 
 } // namespace

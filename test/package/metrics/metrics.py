@@ -8,7 +8,7 @@ import sys
 from prometheus_client.parser import text_string_to_metric_families
 
 COUNTERS = ["cancelled", "expired", "feed_events", "level_moves", "moved", "overflowed", "started", "wake_ups"]
-GAUGES = ["armed", "feed_readers", "filed", "level_filed", "pending"]
+GAUGES = ["armed", "feed_readers", "filed", "level_filed", "longest_handler_seconds", "pending"]
 HISTOGRAMS = ["handler_seconds", "lateness_seconds"]
 failures = 0
 
@@ -83,6 +83,8 @@ for service in told["services"]:
 same("readers", (1, 1), (told["readers"], value(families, "pawl_timer_feed_readers")))
 same("events", told["events"], value(families, "pawl_timer_feed_events_total"))
 same("measured", True, told["measured"])
+longest = told["longest_handler"]
+same("the longest handler", longest["time"] / 1e9, value(families, "pawl_timer_longest_handler_seconds", name=longest["name"]))
 # The handler that was cancelled is timed, too, but is not late.
 for name, histogram, handlers in (("lateness", "pawl_timer_lateness_seconds", 3),
                                   ("handler_time", "pawl_timer_handler_seconds", 4)):

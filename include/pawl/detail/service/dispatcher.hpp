@@ -489,7 +489,7 @@ private:
             if (!taken.op->direct())
                 taken.op->hand_over(*this);
             else if (taken.observer) [[unlikely]]
-                taken.observer->complete(*taken.op);
+                taken.observer->complete(*taken.op, shard_.mutex());
             else
                 taken.op->complete();
         }

@@ -89,7 +89,8 @@ public:
 
     /// Completes a wait that has begun and is direct. May measure its handler. Not called under a
     /// lock.
-    virtual void complete(wait_operation& op) = 0;
+    /// @param mutex of the shard.
+    virtual void complete(wait_operation& op, optional_mutex<spin_mutex>& mutex) = 0;
 
 protected:
     ~shard_observer() = default;

@@ -90,10 +90,10 @@ public:
     }
 
     void now_is(const moment& now) noexcept override { now_ = now; }
-    void complete(wait_operation& op) override {
+    void complete(wait_operation& op, observed_shard::lock_type& mutex) override {
         if (!measured_.load(std::memory_order_relaxed)) // relaxed: a late change is harmless
             return op.complete();
-        const stopwatch time{shared_from_this()};
+        const stopwatch time{shared_from_this(), name_of(op, mutex)};
         op.complete();
     }
 
@@ -105,10 +105,24 @@ private:
     /// Reports even if the handler throws.
     struct stopwatch {
         const std::shared_ptr<shard_probe> probe; // the handler may outlive its context
+        const timer_name name;
         const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
 
-        ~stopwatch() { probe->handlers_.add(std::chrono::steady_clock::now() - begin); }
+        ~stopwatch() {
+            const auto time = std::chrono::steady_clock::now() - begin;
+            probe->handlers_.add(time);
+            const std::scoped_lock lock(probe->longest_mutex_);
+            if (probe->longest_.time < time)
+                probe->longest_ = {time, name};
+        }
     };
+
+    /// Of the timer of a wait that has begun: looked up before its handler may destroy the timer.
+    [[nodiscard]] timer_name name_of(const wait_operation& op, observed_shard::lock_type& mutex) {
+        const std::scoped_lock lock(mutex);
+        const auto name = names_.find(op.owner());
+        return name != names_.end() ? name->second : timer_name();
+    }
 
     [[nodiscard]] std::chrono::nanoseconds between(std::uint64_t due, std::uint64_t tick,
                                                    std::int64_t past) const noexcept {
@@ -133,6 +147,8 @@ private:
     const std::chrono::nanoseconds precision_;
     live_histogram lateness_;
     live_histogram handlers_;
+    spin_mutex longest_mutex_; ///< last in the lock order
+    longest_handler longest_;
 
     void add(const event_record& r) noexcept {
         const std::size_t n = size_.load(std::memory_order_relaxed);
@@ -362,17 +378,27 @@ public:
     void measure(bool on) noexcept {
         const std::scoped_lock lock(mutex_);
         measuring_.store(on, std::memory_order_relaxed);
+        for (const auto& p : probes_) {
+            const std::scoped_lock order(p->longest_mutex_);
+            p->longest_ = on ? longest_handler() : p->longest_;
+        }
         set_all();
     }
     [[nodiscard]] bool measuring() const noexcept {
         return measuring_.load(std::memory_order_relaxed);
     }
-    void add_to(duration_histogram& lateness, duration_histogram& handlers) const {
+    /// @return the longest of all shards.
+    longest_handler add_to(duration_histogram& lateness, duration_histogram& handlers) const {
+        longest_handler longest;
         const std::scoped_lock lock(mutex_);
         for (const auto& p : probes_) {
             p->lateness_.add_to(lateness);
             p->handlers_.add_to(handlers);
+            const std::scoped_lock order(p->longest_mutex_);
+            if (longest.time < p->longest_.time)
+                longest = p->longest_;
         }
+        return longest;
     }
 
 private:
