@@ -11,8 +11,8 @@
 //
 // --timer selects the timers of the limits: pawl::tcp_stream and pawl::steady_timer, or
 // beast::tcp_stream and asio::steady_timer. The calls are the same, with two exceptions. Pawl's stream
-// is set to survive a limit, so that a slow client can be answered. And idle connections wait on a
-// coarse_timer, so that pawl::expire_all() can end these and no others. http_server/session.hpp
+// is set to survive a limit, so that a slow client can be answered. And idle connections have a
+// coarse_alarm, so that pawl::expire_all() can end these and no others. http_server/session.hpp
 // describes a connection.
 //
 // On SIGTERM or SIGINT the server drains: it accepts no more connections, closes those without a

@@ -15,10 +15,10 @@
 //   write       from each progress of a response                moved
 //   request     from the end of the header, above all others    not moved
 //
-// On Pawl, a coarse_timer keeps the limit of an idle connection: it may be some milliseconds late. One
-// wait lasts as long as the connection, and each idle phase moves it, so that no request has to set a
-// wait or the system timer. When the server drains, expire_all() on these timers ends the idle
-// connections; busy ones continue.
+// On Pawl, a coarse_alarm keeps the limit of an idle connection: it may be some milliseconds late. It is
+// armed as long as the connection lasts, and each idle phase moves it, so that no request has to set
+// the system timer. When the server drains, expire_all() on these alarms ends the idle connections;
+// busy ones continue.
 //
 // Ends: if a limit, or the client in the middle of something, ends a session, the access log and the
 // tally show it. An invalid request is answered with an error. A session that throws, for lack of
@@ -43,6 +43,7 @@
 #include "http_server/timer_watch.hpp"
 #include "http_server/timers_summary.hpp"
 
+#include <pawl/alarm.hpp>
 #include <pawl/coarse_timer.hpp>
 #include <pawl/expire_all.hpp>
 #include <pawl/timeout_stream.hpp>
@@ -130,17 +131,22 @@ class session final : public connection,
     /// Whether the stream survives a limit: Beast's closes its socket.
     static constexpr bool survives = requires(lowest_layer<Stream>& s) { s.set_limits({}); };
 
-    struct no_timer {
-        explicit no_timer(const asio::any_io_executor&) {}
+    /// The function of the alarm. It runs on the connection's executor, so never without the session.
+    struct on_idle {
+        session* self;
+        void operator()(error_code) const { self->idle_is_over(); } // early if the server drains
     };
-    using idle_timer = std::conditional_t<survives, pawl::coarse_timer, no_timer>;
+    struct no_alarm {
+        no_alarm(const asio::any_io_executor&, on_idle) {}
+    };
+    using idle_alarm = std::conditional_t<survives, pawl::coarse_alarm<on_idle>, no_alarm>;
 
 public:
     /// @param arguments for the stream, after its socket.
     template <class... Arguments>
     session(environment& e, tcp::socket accepted, Arguments&... arguments)
         : environment_(e), options_(e.options), stream_(std::move(accepted), arguments...),
-          timer_(stream_.get_executor()), idle_(stream_.get_executor()) {
+          timer_(stream_.get_executor()), idle_(stream_.get_executor(), on_idle{this}) {
         error_code ignored; // a client that has already gone is noticed by a read
         lowest().socket().set_option(tcp::no_delay(true), ignored);
         if (environment_.log != nullptr)
@@ -165,9 +171,9 @@ public:
             std::cerr << "a connection is given up: " << failure.what() << std::endl;
         }
         self->lowest().close();
-        self->over_ = true;
+        self->phase_ = phase::leaving;
         if constexpr (survives)
-            self->idle_.cancel();
+            self->idle_.disarm();
         if (self->environment_.log != nullptr)
             self->environment_.log->flush();
     }
@@ -225,19 +231,15 @@ private:
         lowest().close();
     }
 
-    /// Waits for the end of idle phases, one after the other.
     void watch() {
         environment_.watch->name(idle_, "idle connection");
-        idle_.expires_after(options_.idle);
-        idle_.async_wait([self = this->shared_from_this()](error_code ec) {
-            // Checked, too, because a wait completed by expire_all() can no longer be cancelled.
-            if (ec == asio::error::operation_aborted || self->over_)
-                return;
-            if (self->is_idle() && (self->environment_.ending() || self->limit_ == limit::idle))
-                self->end_idle();
-            else
-                self->watch();
-        });
+        idle_.arm_after(options_.idle);
+    }
+    void idle_is_over() {
+        if (is_idle() && (environment_.ending() || limit_ == limit::idle))
+            end_idle();
+        else
+            watch();
     }
 
     void expect_idle() {
@@ -245,7 +247,7 @@ private:
             // The stream keeps a limit that expires after this one: without any, the system timer would have to
             // be set for each request.
             expect(limit::idle, began_ + 2 * options_.idle);
-            idle_.rearm_after(options_.idle);
+            idle_.arm_after(options_.idle);
         } else {
             expect(limit::idle, began_ + options_.idle);
         }
@@ -618,14 +620,13 @@ private:
     const settings& options_;
     Stream stream_;
     Timer timer_;
-    [[no_unique_address]] idle_timer idle_;
+    [[no_unique_address]] idle_alarm idle_;
     beast::flat_buffer buffer_;
     tally tally_;
     std::string client_; ///< its address, if there is a log
 
     phase phase_ = phase::handshake;
     bool first_ = true; ///< no header yet
-    bool over_ = false;
     bool cut_off_ = false;
     bool idle_over_ = false;                 ///< closed while the server owed nothing
     bool drained_ = false;                   ///< closed because the server ends
