@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // A cache whose entries expire when they have not been used for a while: one alarm per entry in a
-// timing_wheel, and one timer for all of them. A lookup compares times itself, so that an entry is
+// timing_wheel, and one pawl::alarm for all of them. A lookup compares times itself, so that an entry is
 // gone to the nanosecond; the sweep only frees its memory, and may be late.
 //
 // The clock is a template parameter: std::chrono::steady_clock in a program, pawl::manual_clock
@@ -10,16 +10,16 @@
 
 #include "support.hpp"
 
-#include <pawl/basic_waitable_timer.hpp>
+#include <pawl/alarm.hpp>
 #include <pawl/manual_clock.hpp>
 
 #include <pawl/time/timing_wheel.hpp>
 
 #include <boost/asio.hpp>
-#include <boost/system/error_code.hpp>
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <stdexcept>
@@ -30,7 +30,6 @@
 namespace {
 
 namespace asio = boost::asio;
-using boost::system::error_code;
 using cookbook::check;
 using cookbook::pass;
 using namespace std::chrono_literals;
@@ -47,7 +46,7 @@ public:
         : ttl_(ttl > duration::zero()
                    ? ttl
                    : throw std::invalid_argument("cache: the time to live must be positive")),
-          expiry_({ttl / 16 + duration(1)}, Clock::now()), sweep_(ex) {}
+          expiry_({ttl / 16 + duration(1)}, Clock::now()), sweep_(ex, [this] { sweep(); }) {}
 
     void put(const Key& key, Value value);
     [[nodiscard]] const Value* get(const Key& key);
@@ -60,11 +59,12 @@ private:
     };
 
     void sleep();
+    void sweep();
 
     const duration ttl_;
     std::unordered_map<Key, entry> entries_;
     pawl::timing_wheel<Key, time_point> expiry_;
-    pawl::basic_waitable_timer<Clock> sweep_;
+    pawl::basic_alarm<std::function<void()>, Clock> sweep_;
 };
 
 template <class Key, class Value, class Clock>
@@ -78,16 +78,14 @@ const Value* cache<Key, Value, Clock>::get(const Key& key) {
 
 template <class Key, class Value, class Clock>
 void cache<Key, Value, Clock>::sleep() {
-    const auto next = expiry_.next_alarm_fires_at();
-    if (!next)
-        return; // empty: nothing keeps the context running
-    sweep_.expires_at(*next);
-    sweep_.async_wait([this](error_code ec) {
-        if (ec)
-            return; // the cache is gone
-        expiry_.advance_clock(Clock::now(), [this](auto fired) { entries_.erase(fired.value); });
-        sleep();
-    });
+    if (const auto next = expiry_.next_alarm_fires_at()) // if empty, the context may stop
+        sweep_.arm_at(*next);
+}
+
+template <class Key, class Value, class Clock>
+void cache<Key, Value, Clock>::sweep() {
+    expiry_.advance_clock(Clock::now(), [this](auto fired) { entries_.erase(fired.value); });
+    sleep();
 }
 
 template <class Key, class Value, class Clock>
