@@ -1074,6 +1074,170 @@ class LeftToTheUser(MigrateTest):
         )
 
 
+class Suggestions(MigrateTest):
+    """Each program that must not be named differs in one place from one that is."""
+
+    PROGRAM = """#include <boost/asio.hpp>
+using boost::asio::steady_timer;
+struct session {
+    explicit session(boost::asio::io_context& c) : sent{0}, idle(c) {}
+    void read() {
+        idle.expires_after(30s);
+        idle.async_wait([this](error_code ec) {
+            if (ec == boost::asio::error::operation_aborted) return;
+            close();
+        });
+    }
+    void stop() { idle.cancel(); }
+    int sent;
+    steady_timer idle;
+};
+"""
+    IF = "if (ec == boost::asio::error::operation_aborted) return;"
+    LAMBDA = PROGRAM[PROGRAM.index("[this]") : PROGRAM.index(");\n    }\n    void stop")]
+    NAMED = (
+        "main.cpp:7: idle could be a pawl::alarm: idle(executor, [this] { ... }), idle.arm_after(d) to start and to "
+        "move it, idle.disarm() for cancel(); see doc/alarms.md"
+    )
+
+    def suggested(self, text: str = PROGRAM, **files: str) -> list[str]:
+        self.write(text)
+        for name, other in files.items():
+            self.write(other, f"{name}.hpp")
+        before = self.files()
+        run = self.run_tool("--suggest", ".")
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        self.assertEqual(self.files(), before)
+        *named, count = run.stdout.splitlines()
+        self.assertEqual(count, f"{len(named)} suggestion" + "s" * (len(named) != 1))
+        return named
+
+    def replaced(self, *pairs: tuple[str, str]) -> str:
+        text = self.PROGRAM
+        for old, new in pairs:
+            self.assertEqual(text.count(old), 1, old)
+            text = text.replace(old, new)
+        return text
+
+    def test_a_timeout_that_is_set_awaited_and_cancelled_is_named(self) -> None:
+        self.assertEqual(self.suggested(), [self.NAMED])
+
+    def test_a_coarse_timer_and_an_alias_are_named(self) -> None:
+        named = self.suggested(self.replaced(("    steady_timer idle;", "    pawl::coarse_timer idle;")))
+        self.assertIn("could be a pawl::coarse_alarm: ", named[0])
+        named = self.suggested(
+            self.replaced(("using boost::asio::steady_timer;", "using timer = net::steady_timer;"), ("    steady_timer idle;", "    timer idle;"))
+        )
+        self.assertEqual(named, [self.NAMED])
+
+    def test_a_timer_that_is_set_in_two_places_is_named(self) -> None:
+        named = self.suggested(self.replaced(("idle.cancel()", "idle.expires_after(60s)")))
+        self.assertEqual(named, [self.NAMED.replace(", idle.disarm() for cancel()", "")])
+
+    def test_a_member_function_in_another_file_is_read(self) -> None:
+        for bound in (
+            "std::bind(&session::on_idle, this, std::placeholders::_1)",
+            "boost::bind(&session::on_idle, shared_from_this(), boost::asio::placeholders::error)",
+            "beast::bind_front_handler(&session::on_idle, shared_from_this())",
+            "net::bind_executor(strand_, std::bind_front(&session::on_idle, this))",
+        ):
+            program = self.replaced((self.LAMBDA, bound))
+            header = "void session::on_idle(const error_code& ec) { if (ec) return; close(); }\n"
+            named = self.suggested(program, on_idle=header)
+            self.assertEqual(named, [self.NAMED.replace(" ... ", " on_idle(); ")], bound)
+            self.assertEqual(self.suggested(program, on_idle=header.replace("if (ec) return;", "")), [], bound)
+
+    def test_a_handler_that_does_nothing_when_it_is_cancelled_is_known(self) -> None:
+        for same in (
+            "if (ec) return;",
+            "if (ec.failed()) { return; }",
+            "if (boost::asio::error::operation_aborted == ec || stopped()) return;",
+            "auto self = weak.lock(); if (!self) return; if (ec) return;",
+        ):
+            self.assertEqual(len(self.suggested(self.replaced((self.IF, same)))), 1, same)
+        for same in (
+            "if (!ec) close();",
+            "if (not ec && open()) { close(); log(); }",
+            "if (ec != net::error::operation_aborted) close();",
+        ):
+            self.assertEqual(len(self.suggested(self.replaced((f"{self.IF}\n            close();", same)))), 1, same)
+
+    def test_a_handler_that_acts_on_a_cancellation_is_not_named(self) -> None:
+        for other in (
+            "if (ec) { next(); return; }",
+            "if (ec) return next();",
+            "if (ec && closed()) return;",
+            "if (ec == boost::asio::error::timed_out) return;",
+            "if (ec != boost::asio::error::operation_aborted) return; next();",
+            "if (!ec) close(); else next();",
+            "if (!ec || closed()) close();",
+            "if (!ec) close(); next();",
+            "if (stopped || !ec) return; if (ec) return;",
+            "next(); if (ec) return;",
+            "if constexpr (debug) return; if (ec) return;",
+            "",
+        ):
+            self.assertEqual(self.suggested(self.replaced((f"{self.IF}\n            close();", other))), [], other)
+        for parameter in ("error_code", "auto", ""):
+            self.assertEqual(self.suggested(self.replaced(("(error_code ec)", f"({parameter})"))), [], parameter)
+
+    def test_a_wait_whose_handler_is_not_to_be_read_is_not_named(self) -> None:
+        for other in (
+            "use_awaitable",
+            "boost::asio::as_tuple(boost::asio::use_awaitable)",
+            "handler",
+            "track(%s)" % self.LAMBDA,
+            self.LAMBDA.replace("[this]", "[this, id]"),
+            self.LAMBDA.replace("[this]", "[=]"),
+            "std::bind(&session::on_idle, this, id, std::placeholders::_1)",
+            "std::bind(&session::unknown, this, std::placeholders::_1)",
+        ):
+            header = "void session::on_idle(error_code ec) { if (ec) return; close(); }\n"
+            self.assertEqual(self.suggested(self.replaced((self.LAMBDA, other)), on_idle=header), [], other)
+        second = f"idle.async_wait({self.LAMBDA.replace('close()', 'next()')}); idle.cancel()"
+        self.assertEqual(self.suggested(self.replaced(("idle.cancel()", second))), [])
+
+    def test_a_timer_that_is_used_in_another_way_is_not_named(self) -> None:
+        for use in (
+            "co_await pawl::cancel_after(idle, 30s, read())",
+            "socket.async_read_some(b, boost::asio::cancel_after(idle, 30s, token))",
+            "restart(idle)",
+            "auto* p = &idle",
+            "auto& t = idle",
+            "other = std::move(idle)",
+            "idle.cancel_one()",
+            "idle.wait()",
+            "idle.expires_after",
+            "post([&t = idle] { t.cancel(); })",
+        ):
+            self.assertEqual(self.suggested(self.replaced(("idle.cancel();", f"idle.cancel(); {use};"))), [], use)
+        for outside in ("void f(session& s) { g(s.idle); }\n", "#define IDLE(s) (s).idle\n"):
+            self.assertEqual(self.suggested(f"#include \"s.hpp\"\n{outside}", s=self.PROGRAM), [], outside)
+        self.assertEqual(len(self.suggested('#include "s.hpp"\nvoid f(session& s) { s.idle.cancel(); }\n', s=self.PROGRAM)), 1)
+
+    def test_a_timer_of_another_kind_is_not_named(self) -> None:
+        for other in ("pawl::ring_timer idle", "steady_timer& idle", "std::optional<steady_timer> idle"):
+            self.assertEqual(self.suggested(self.replaced(("    steady_timer idle", f"    {other}"))), [], other)
+
+    def test_a_timer_that_only_its_handler_sets_again_is_not_named(self) -> None:
+        self.assertEqual(self.suggested(self.replaced(("idle.cancel();", ""))), [])
+        self.assertEqual(self.suggested(self.replaced(("idle.cancel();", ""), ("close();", "idle.expires_after(1s);"))), [])
+        self.assertEqual(self.suggested(self.replaced(("idle.expires_after(30s);", ""))), [])
+
+    def test_members_of_the_same_name_are_told_apart_by_their_classes(self) -> None:
+        other = "struct other { void f() { g(idle); } steady_timer idle; };\n"
+        self.assertEqual(self.suggested(self.PROGRAM + other), [self.NAMED])
+        self.assertEqual(self.suggested(self.PROGRAM + other + "void f(session& s) { s.idle.cancel(); }\n"), [])
+
+    def test_a_source_that_ends_anywhere_is_read(self) -> None:
+        for end in range(0, len(self.PROGRAM), 3):
+            self.suggested(self.PROGRAM[:end])
+
+    def test_the_help_names_it_and_a_bad_path_is_an_error(self) -> None:
+        self.assertIn("--suggest", self.run_tool("--help").stdout)
+        self.assertEqual(self.run_tool("--suggest", "nowhere").returncode, 2)
+
+
 class AnyText(MigrateTest):
     def test_a_source_that_ends_anywhere_is_read_to_its_end(self) -> None:
         for fixture in FIXTURES:
