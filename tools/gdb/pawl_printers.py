@@ -12,6 +12,7 @@ place. member() looks up all members; the functions below it read types of the s
 
 from fractions import Fraction
 from itertools import islice
+import re
 import sys
 
 import gdb
@@ -19,6 +20,7 @@ import gdb.printing
 
 NEVER = 2**64 - 1
 WALK = 10_000  # maximum number of nodes, waits or slots to count one by one
+ALARM = "(basic_|coarse_|manual_)?alarm<.*>"
 
 
 class Unreadable(Exception):
@@ -271,11 +273,13 @@ def position_of(backend):
 
 
 def handle_of(timer):
-    """The detail::timer_handle of a timer of any class."""
+    """The detail::timer_handle of a timer of any class, or of an alarm."""
     if timer.type.code in (gdb.TYPE_CODE_PTR, gdb.TYPE_CODE_REF):
         timer = timer.referenced_value()
     name = str(timer.type.strip_typedefs().name)
-    return timer if name.startswith("pawl::detail::timer_handle<") else member(timer, "handle_")
+    if name.startswith("pawl::detail::timer_handle<"):
+        return timer
+    return member(timer, "block_.handle_" if re.match(f"pawl::{ALARM}$", name) else "handle_")
 
 
 def name_of(handle):
@@ -328,13 +332,13 @@ class Timer(Core):
 
     def text(self):
         handle = handle_of(self.value)
-        core = member(handle, "core_")
-        if int(member(core, "newest_")):
-            waits = counted(length_of(waits_of(core)), "wait")
-        else:
-            waits = "idle, still filed" if int(member(core, "link")) else "idle"
         name = name_of(handle)
-        return f"{name + ': ' if name else ''}{self.expiry(handle)}, {waits}"
+        return f"{name + ': ' if name else ''}{self.expiry(handle)}, {self.waits(member(handle, 'core_'))}"
+
+    def waits(self, core):
+        if int(member(core, "newest_")):
+            return counted(length_of(waits_of(core)), "wait")
+        return "idle, still filed" if int(member(core, "link")) else "idle"
 
     def parts(self):
         return Core(member(handle_of(self.value), "core_")).parts()
@@ -354,6 +358,23 @@ class Timer(Core):
         if left < 0:
             return f"expired {duration_text(-left)} ago"
         return f"expires in {duration_text(left)}"
+
+
+class Alarm(Timer):
+    """basic_alarm"""
+
+    def text(self):
+        return super().text() if int(member(self.value, "block_")) else "moved from"
+
+    def waits(self, core):
+        newest = member(core, "newest_")
+        return Operation(newest.dereference()).text() if int(newest) else "not armed"
+
+    def parts(self):
+        return iter(())
+
+    def display_hint(self):
+        return None
 
 
 # --- wheels --------------------------------------------------------------------------------------
@@ -574,6 +595,7 @@ PRINTERS = {
     "detail::timer_handle<.*>": Timer,
     "detail::shard<.*>": Shard,
     "basic_waitable_timer<.*>": Timer,
+    ALARM: Alarm,
     "basic_deadline<.*>": Deadline,
     "timer_name": Name,
 }

@@ -54,6 +54,7 @@ pawl::system_timer* system;
 real_timer* real;
 compact_timer* compact;
 ring_timer* ring;
+pawl::manual_alarm<void (*)()>* alarm;
 pawl::time::hierarchical_wheel* wheel;
 pawl::time::binary_wheel* binary;
 pawl::timing_wheel<int>* alarms;
@@ -175,6 +176,25 @@ void names() {
     stopped_in("names in events");
 }
 
+void alarms() {
+    boost::asio::io_context context;
+    using alarm = pawl::manual_alarm<void (*)()>;
+    const auto nothing = [] {};
+    std::array<alarm, 4> all{alarm(context, nothing), alarm(context, nothing),
+                             alarm(context, nothing), alarm(context, nothing)};
+    const alarm last(std::move(all[3]));
+    shown::alarm = all.data();
+    shown::alarm[1].arm_after(1s);
+    shown::alarm[2].arm_after(30s);
+    pawl::set_name(shown::alarm[2], "silence");
+    manual_clock::advance(context, 2s);
+    stopped_in("alarms");
+
+    shown::alarm[1].arm_after(5s);
+    shown::alarm[2].disarm();
+    stopped_in("alarms that were armed again and disarmed");
+}
+
 void outlived() {
     std::optional<boost::asio::io_context> context(std::in_place);
     pawl::manual_timer t(*context, 1s);
@@ -253,6 +273,7 @@ int main(int count, char**) {
     backends();
     crowd();
     names();
+    alarms();
     outlived();
     wheels();
     containers();

@@ -81,6 +81,17 @@ print shown::name
 print shown::other_name
 
 continue
+print shown::alarm[0]
+print shown::alarm[1]
+print shown::alarm[2]
+print shown::alarm[3]
+print $pawl_shard(shown::alarm[0])
+
+continue
+print shown::alarm[1]
+print shown::alarm[2]
+
+continue
 print *shown::timer
 python
 try:
