@@ -259,18 +259,20 @@ public:
 
     /// Sets the deadline to `d` from now, saturating. If the alarm is armed already, the deadline
     /// moves; so it does if the deadline has passed and the function has not begun.
-    /// @throws what the clock throws; std::bad_alloc if Asio cannot set its timer for the context,
-    ///     with the alarm as it was.
+    /// @throws what the clock throws, with the alarm as it was. Nothing, with pawl::alarm,
+    ///     pawl::coarse_alarm and pawl::manual_alarm.
     /// @pre not moved from
     /// @par Complexity
     /// O(1). Does not allocate.
     template <class Rep, class Period>
-    void arm_after(const std::chrono::duration<Rep, Period>& d) {
+    void arm_after(const std::chrono::duration<Rep, Period>& d) noexcept(reads_clock_safely) {
         used().handle().arm_after(*block_, detail::saturating_cast<duration>(d));
     }
 
     /// As arm_after(), with a deadline at `t`.
-    void arm_at(const time_point& t) { used().handle().arm_at(*block_, t); }
+    void arm_at(const time_point& t) noexcept(reads_clock_safely) {
+        used().handle().arm_at(*block_, t);
+    }
 
     /// As arm_after(), with a deadline between `min` and `max` from now, both included, that it
     /// shares with others, as basic_waitable_timer::expires_within() chooses it.
@@ -303,7 +305,7 @@ public:
     /// `io_context`, `thread_pool`. Elsewhere, and in builds with virtual time, an armed alarm always
     /// keeps the context running.
     /// @pre not moved from
-    void keep_running(bool on) { used().handle().keep_running(*block_, on); }
+    void keep_running(bool on) noexcept { used().handle().keep_running(*block_, on); }
 
     /// Withdraws the deadline.
     /// @return true if the alarm was armed: the function will not be called for that arming. false
@@ -327,6 +329,8 @@ public:
 
 private:
     friend struct detail::timer_access;
+
+    static constexpr bool reads_clock_safely = noexcept(clock_type::now());
 
     [[nodiscard]] block& used() const noexcept {
         PAWL_ASSERT(block_ && "the alarm was moved from");

@@ -4,6 +4,7 @@
 // As under `ulimit -v`: the process really runs out of memory while waits are started. Waits that were started are kept,
 // and can be moved, cancelled and completed without memory (P8).
 
+#include <pawl/alarm.hpp>
 #include <pawl/coarse_timer.hpp>
 #include <pawl/compact_timer.hpp>
 #include <pawl/steady_timer.hpp>
@@ -114,6 +115,37 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(P8_without_memory_a_wait_is_refused_and_the_others
     BOOST_TEST(aborted + expired == started + 1);
     while (made != 0)
         timers[--made].~Timer();
+}
+
+BOOST_AUTO_TEST_CASE(P8_without_memory_an_alarm_is_refused_and_the_others_are_armed) {
+    constexpr std::size_t most = 1'000'000;
+    using function = void (*)();
+    using alarm_type = pawl::alarm<function>;
+    static std::size_t calls = 0;
+    boost::asio::io_context context;
+    const std::unique_ptr<std::byte[]> room(new std::byte[most * sizeof(alarm_type)]);
+    const auto alarms = reinterpret_cast<alarm_type*>(room.get());
+    std::size_t made = 0;
+    bool refused = false;
+    {
+        const limit_memory limit(4 << 20);
+        try {
+            for (; made != most; ++made)
+                ::new (static_cast<void*>(alarms + made))
+                    alarm_type(context, function([] { ++calls; }));
+        } catch (const std::bad_alloc&) {
+            refused = true;
+        }
+        for (std::size_t i = 0; i != made; ++i)
+            alarms[i].arm_after(1h);
+        for (std::size_t i = 0; i != made; ++i)
+            alarms[i].arm_after(1ms);
+        context.run();
+    }
+    BOOST_TEST(refused);
+    BOOST_TEST(calls == made);
+    while (made != 0)
+        alarms[--made].~alarm_type();
 }
 
 // Without memory a C library cannot register what a thread has to do at its end. glibc ends the process if that is the

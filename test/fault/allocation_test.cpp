@@ -19,10 +19,12 @@
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/wait_traits.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <deque>
@@ -31,6 +33,7 @@
 #include <new>
 #include <optional>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -253,27 +256,81 @@ BOOST_AUTO_TEST_CASE(a_timer_is_made_or_its_context_is_as_it_was) {
         });
 }
 
+template <class Alarm>
 struct alarms {
     explicit alarms(asio::io_context& c) : context(c) {}
 
     asio::io_context& context;
-    int calls = 0;
-    std::deque<pawl::alarm<std::function<void()>>> all;
+    std::size_t calls = 0;
+    std::deque<Alarm> all;
 };
 
-BOOST_AUTO_TEST_CASE(an_alarm_is_made_and_armed_or_all_is_as_it_was) {
-    with_failing_allocations(
-        [](asio::io_context& context) { return std::make_unique<alarms>(context); },
-        [](alarms& a) {
-            for (int i = 0; i < 70; ++i)
-                a.all.emplace_back(a.context, [&a] { ++a.calls; }).arm_after(1ms);
-        },
-        [](alarms& a, asio::io_context& context, bool) {
-            const auto armed =
-                std::count_if(a.all.begin(), a.all.end(), [](auto& each) { return each.armed(); });
-            context.run();
-            BOOST_TEST(a.calls == armed);
-        });
+using alarm_types =
+    pawl_test::types<pawl::alarm<std::function<void()>>, pawl::coarse_alarm<std::function<void()>>,
+                     pawl::manual_alarm<std::function<void()>>>;
+
+PAWL_TYPED_CASE(P8_an_alarm_is_made_or_not_and_then_armed_and_called_without_memory, Alarm,
+                alarm_types) {
+    {
+        asio::io_context context; // makes what exists once per process
+        Alarm(context, [] {}).arm_after(1ms);
+    }
+    for (const bool runs_before : {false, true}) {
+        with_failing_allocations(
+            [](asio::io_context& context) { return std::make_unique<alarms<Alarm>>(context); },
+            [](alarms<Alarm>& a) {
+                for (int i = 0; i < 70; ++i)
+                    a.all.emplace_back(a.context, [&a] { ++a.calls; });
+            },
+            [&](alarms<Alarm>& a, asio::io_context& context, bool) {
+                if (runs_before) {
+                    context.run();
+                    context.restart();
+                }
+                pawl::manual_clock::advance(context, 0s); // makes the list of services
+                asio::steady_timer other(context,
+                                         1ms); // it does not take the driver's place in Asio
+                other.async_wait([](error_code) {});
+
+                counted_new::fuse = 0;
+                for (Alarm& each : a.all)
+                    each.arm_after(1h);
+                for (Alarm& each : a.all)
+                    each.arm_after(1ms);
+                if constexpr (std::is_same_v<typename Alarm::clock_type, pawl::manual_clock>)
+                    pawl::manual_clock::advance(context, 1ms);
+                context.run();
+                const long left = counted_new::fuse.exchange(counted_new::never);
+
+                BOOST_TEST(left == 0); // no memory was requested
+                BOOST_TEST(a.calls == a.all.size());
+            });
+    }
+}
+
+BOOST_AUTO_TEST_CASE(P8_an_alarm_in_any_shard_is_armed_without_memory) {
+    for (const unsigned shards : {1U, 2U, 4U}) {
+        asio::io_context context;
+        pawl::options o;
+        o.shards = shards;
+        pawl::make_timer_service(context, o);
+        std::atomic<std::size_t> calls{0};
+        const auto count = [&calls] { ++calls; };
+        std::vector<std::optional<pawl::alarm<decltype(count)>>> alarms(4);
+        for (auto& each : alarms)
+            std::thread([&] { each.emplace(context, count); }).join();
+        context.run();
+        context.restart();
+
+        counted_new::fuse = 0;
+        for (auto& each : alarms)
+            each->arm_after(1ms);
+        context.run();
+        const long left = counted_new::fuse.exchange(counted_new::never);
+
+        BOOST_TEST(left == 0);
+        BOOST_TEST(calls == alarms.size());
+    }
 }
 
 // More than a segment of the due queue, and all tokens; waits of timers take no room from them.

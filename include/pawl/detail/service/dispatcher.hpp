@@ -116,6 +116,15 @@ public:
             return {due, overdue && due < scale_.ceil(t) ? reading_of(t) : clock_reading{}};
     }
 
+    /// Before a deadline is filed: if the clock has leapt ahead of the driver, which still sleeps
+    /// by the time before, the driver looks again. As the clock, it may throw.
+    void follow_clock() {
+        if constexpr (!wakeup::driver_stays) {
+            if (shard_.passed(current_tick()))
+                wakeup_.look_again();
+        }
+    }
+
     // --- timers -------------------------------------------------------------------------------
 
     /// Starts a wait and takes ownership of it. On return the timer and this dispatcher may be
@@ -196,28 +205,24 @@ public:
 
     // --- alarms -------------------------------------------------------------------------------
 
-    void enroll(timer_core& timer, alarm_wait& op) { shard_.enroll(timer, op); }
+    /// Counts an alarm as a user, and makes all that arm() needs.
+    /// @throws std::bad_alloc with nothing changed.
+    void enroll(timer_core& timer, alarm_wait& op) {
+        wakeup_.prepare();
+        shard_.enroll(timer, op);
+    }
 
-    /// Starts the wait of an alarm, or moves its deadline. On failure restores `old()`, or disarms. On
-    /// return the alarm may be gone.
+    /// Starts the wait of an alarm, or moves its deadline. On return the alarm may be gone.
     /// @return false if the context has shut down.
-    template <class Old>
-    bool arm(timer_core& timer, alarm_wait& op, deadline due, Old old) {
-        follow_clock();
+    bool arm(timer_core& timer, alarm_wait& op, deadline due) noexcept {
         const auto [done, todo] = shard_.arm(timer, op, due);
-        if (todo.empty()) [[likely]]
-            return done != shard::arming::nothing;
-        carry_out(todo, [&, was = done] {
-            const deadline before = old();
-            if (was == shard::arming::started) {
-                (void)disarm(timer, op);
-            } else {
-                carry_out(shard_.rearm(timer, before).todo);
-                (void)collect(current_tick(), looker::covered);
-            }
-            return true;
-        });
-        return true;
+        if (!todo.empty()) [[unlikely]] {
+            enqueue(todo.runners);
+            if (todo.arm)
+                wakeup_.arm(todo.wake);
+            follow_up(todo);
+        }
+        return done != shard::arming::nothing;
     }
 
     /// Ends the wait of an alarm.
@@ -392,15 +397,6 @@ private:
             else
                 op->destroy();
             op = next;
-        }
-    }
-
-    /// Before a deadline is filed: if the clock has leapt ahead of the driver, which still sleeps
-    /// by the time before, the driver looks again.
-    void follow_clock() {
-        if constexpr (!wakeup::driver_stays) {
-            if (shard_.passed(current_tick()))
-                wakeup_.look_again();
         }
     }
 

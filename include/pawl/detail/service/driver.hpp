@@ -31,6 +31,7 @@
 ///     hurry   set           hurries  the Asio timer is cancelled        kick(), wakeup::rest()
 ///     linger  off           set      the Asio timer is set, due in a    wakeup::unit_ends()
 ///                                    moment
+///     prepare off           set      as hurry, the first time only      the first alarm
 ///     wake    set, hurries  off      on_wake() looks at the shards      the Asio handler
 ///
 ///   Any other event changes nothing. Neither does an arm() that comes too late, when no shard is
@@ -125,8 +126,18 @@ public:
     /// while Asio sleeps; and if traits shorten the sleep, Asio would poll for nothing.
     static constexpr bool stays_set = steady;
 
+    /// From now on no call runs out of memory. Asio's queue allocates only when it holds more timers
+    /// than ever before, and other timers are in other queues (driver_wait_traits). So if there was
+    /// no wait yet, one is made now, which ends as soon as the context can.
+    /// @throws std::bad_alloc with nothing changed.
+    void prepare() {
+        const std::scoped_lock lock(mutex_);
+        if (state_ == state::fresh)
+            schedule(time::tick{}, clock::time_point::min(), nullptr);
+    }
+
     /// Wakes up at `at`, the start of tick `t`, or earlier.
-    /// @throws std::bad_alloc with nothing changed, in the first call only.
+    /// @throws std::bad_alloc with nothing changed, in the first call only, and not after prepare().
     void arm(time::tick t, const typename Clock::time_point& at) {
         // The clock may have been moved past the time for which Asio sleeps, and Asio does not
         // know.
@@ -134,7 +145,7 @@ public:
         if constexpr (!steady)
             overdue = !(clock::now() < clock::at(at)); // not even max() reaches max()
         const std::scoped_lock lock(mutex_);
-        if (state_ != state::off) {
+        if (waits()) {
             if ((overdue ? time::tick{} : t) < armed_at_)
                 cancel();
             return;
@@ -156,7 +167,7 @@ public:
     /// Wakes up as soon as the context can.
     void hurry() {
         const std::scoped_lock lock(mutex_);
-        if (state_ == state::off)
+        if (!waits())
             schedule(time::tick{}, clock::time_point::min(), nullptr);
         else
             cancel();
@@ -173,7 +184,7 @@ public:
     /// counts this wait.
     void linger() {
         const std::scoped_lock lock(mutex_);
-        if (state_ == state::off)
+        if (!waits())
             schedule(time::tick{}, a_moment_from_now(), nullptr);
     }
 
@@ -207,14 +218,18 @@ public:
     /// behind, with one too many it waits for ever.
     void shutdown() {
         const std::scoped_lock lock(mutex_);
-        if (state_ != state::off && uncounted_ && uncounted_->counts_timers)
+        if (waits() && uncounted_ && uncounted_->counts_timers)
             uncounted_->work_started(context_);
         uncounted_ = nullptr;
-        timer_.cancel(); // not waking: the destructor of the context's class has run
+        if (state_ == state::fresh)
+            state_ = state::off; // an alarm that is made now is never armed
+        timer_.cancel();         // not waking: the destructor of the context's class has run
         canceller_.cancel();
     }
 
 private:
+    [[nodiscard]] bool waits() const noexcept { return state_ > state::off; }
+
     /// Long enough for another thread to finish its call, without spinning. Other clocks may stand
     /// still, so for them: now.
     static typename clock::time_point a_moment_from_now() {
@@ -307,6 +322,7 @@ private:
     }
 
     enum class state {
+        fresh,   ///< no handler was ever on its way
         off,     ///< no handler is on its way
         set,     ///< one is on its way, for armed_at_
         hurries, ///< one is on its way, as soon as the context can
@@ -315,7 +331,7 @@ private:
     optional_mutex<> mutex_;
     boost::asio::execution_context& context_;
     Target& target_;
-    state state_ = state::off;
+    state state_ = state::fresh;
     const native_context* uncounted_ = nullptr; ///< non-null: the context does not count the wait
     time::tick armed_at_;                       ///< tick 0: now, or in a moment
     bool cancels_soon_ = false;                 ///< on_cancel() is on its way

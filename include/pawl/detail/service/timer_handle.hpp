@@ -395,21 +395,13 @@ private:
     }
 
     void arm(alarm_wait& op, const choice& c) {
+        dispatcher& d = home_.get();
         const deadline when = due(c.expiry, c.overdue(), c.left);
+        d.follow_clock();
         const choice before{expiry_, duration(home_.overdue() ? 0 : 1)};
         // First: once the alarm is filed, its function may destroy it in another thread.
         set(c);
-        bool armed = false;
-        try {
-            armed = home_.get().arm(core_, op, when, [&] {
-                set(before);
-                return due();
-            });
-        } catch (...) {
-            set(before);
-            throw;
-        }
-        if (!armed) // nothing can run it
+        if (!d.arm(core_, op, when)) // nothing can run it
             set(before);
     }
 

@@ -131,8 +131,11 @@ public:
 
     // --- what shards ask for ------------------------------------------------------------------
 
+    /// See driver::prepare().
+    void prepare() { driver_.prepare(); }
+
     /// Sets the driver to wake all shards at `t` or earlier. The caller is in a unit, or pinned.
-    /// @throws std::bad_alloc. The next start in any shard tries again.
+    /// @throws std::bad_alloc, unless it was prepared. The next start in any shard tries again.
     void arm(time::tick t) {
         try {
             driver_.arm(t, scale_.time_of(t));
