@@ -46,9 +46,18 @@ struct alarm_handle {
     Handle handle_;
 };
 
+/// What the function of an alarm is made of. See group.hpp for one in a group.
+template <class T>
+struct alarm_function {
+    using type = T;
+    struct membership {};
+    [[nodiscard]] static T&& function_of(T& f) noexcept { return std::move(f); }
+    [[nodiscard]] static membership membership_of(const T&) noexcept { return {}; }
+};
+
 /// The block of an alarm: the function, and a wait that is used again. See alarm_wait. To arm and to
 /// disarm uses the first 72 bytes.
-template <class Function, class Clock, class WaitTraits, class Executor>
+template <class Function, class Clock, class WaitTraits, class Executor, class Membership>
 class alarm_block final : private alarm_handle<timer_handle<Clock, WaitTraits>>, public alarm_wait {
     using first = alarm_handle<timer_handle<Clock, WaitTraits>>;
     using first::handle_;
@@ -56,24 +65,33 @@ class alarm_block final : private alarm_handle<timer_handle<Clock, WaitTraits>>,
     friend memory;
     friend class allocated_object<alarm_block, handler_allocator<Function>>;
     static constexpr bool takes_code = std::is_invocable_v<Function&, boost::system::error_code>;
+    static constexpr bool in_group = !std::is_empty_v<Membership>;
 
 public:
-    template <class F>
-    [[nodiscard]] static alarm_block& make(const Executor& ex, F&& f) {
-        alarm_block& made = *memory(get_handler_allocator(f)).make(ex, std::forward<F>(f));
+    template <class Limit>
+    [[nodiscard]] static alarm_block& make(const Executor& ex, Function&& f, const Limit& limit) {
+        alarm_block& made = *memory(get_handler_allocator(f)).make(ex, std::move(f), limit);
         try {
             made.handle_.enroll(made);
         } catch (...) {
             made.free();
             throw;
         }
+        if constexpr (in_group) {
+            made.hold();
+            made.membership_.join(made, &alarm_block::bar);
+        }
         return made;
     }
 
     /// The alarm goes.
     void leave() noexcept {
-        if (handle_.condemn(*this))
-            leave(1);
+        unsigned holds = 0;
+        if constexpr (in_group)
+            holds += membership_.end();
+        holds += handle_.condemn(*this);
+        if (holds != 0)
+            leave(holds);
     }
 
     timer_handle<Clock, WaitTraits>& handle() noexcept { return handle_; }
@@ -81,14 +99,14 @@ public:
     const Executor& executor() const noexcept { return executor_; }
 
 private:
-    template <class F>
-    alarm_block(const Executor& ex, F&& f)
+    template <class Limit>
+    alarm_block(const Executor& ex, Function&& f, const Limit& limit)
         : first{timer_handle<Clock, WaitTraits>(ex)},
           alarm_wait(
               &alarm_block::perform,
               runs_natively(boost::asio::get_associated_executor(f, ex), handle_.home().context()),
               takes_code, handle_.core()),
-          executor_(ex), function_(std::forward<F>(f)) {}
+          executor_(ex), function_(std::move(f)), membership_(limit) {}
     ~alarm_block() = default;
 
     static void perform(wait_operation& op, action what, wait_host* host) {
@@ -108,6 +126,14 @@ private:
             self.carrier_ends(what == action::complete);
             break;
         }
+    }
+
+    /// The group is cancelled, in any thread.
+    static void bar(alarm_wait& op) noexcept {
+        auto& self = static_cast<alarm_block&>(op);
+        self.handle_.bar(self);
+        self.membership_.part();
+        self.leave(1);
     }
 
     /// @param calls the carrier has come to call the function.
@@ -147,6 +173,7 @@ private:
 
     Executor executor_;
     Function function_;
+    [[no_unique_address]] Membership membership_;
 };
 
 } // namespace detail
@@ -184,8 +211,13 @@ private:
 ///
 /// A moved-from alarm may be destroyed and assigned to, and is not armed.
 ///
-/// @tparam Function a function object, movable. Its associated allocator provides the one block; if it
-/// has one, its move must not throw.
+/// An alarm made from `in_group(g, function)` is a member of that pawl::group until it is destroyed,
+/// also while it is not armed, or until the group is cancelled. That disarms it for ever: the function
+/// is not called, whatever it takes, and to arm it has no effect. Such an alarm has the type
+/// `alarm<grouped<Function>>`.
+///
+/// @tparam Function a function object, movable, or pawl::grouped of one. Its associated allocator
+/// provides the one block; if it has one, its move must not throw.
 /// @tparam Clock, WaitTraits as with basic_waitable_timer, but not for rings.
 /// @tparam Executor the type of I/O executor.
 ///
@@ -203,22 +235,26 @@ private:
 template <class Function, class Clock, class Executor = boost::asio::any_io_executor,
           class WaitTraits = boost::asio::wait_traits<Clock>>
 class basic_alarm {
+    using parts = detail::alarm_function<Function>;
+    using called = typename parts::type;
+
     static consteval bool returns_nothing() {
-        if constexpr (std::is_invocable_v<Function&, boost::system::error_code>)
-            return std::is_void_v<std::invoke_result_t<Function&, boost::system::error_code>>;
-        else if constexpr (std::is_invocable_v<Function&>)
-            return std::is_void_v<std::invoke_result_t<Function&>>;
+        if constexpr (std::is_invocable_v<called&, boost::system::error_code>)
+            return std::is_void_v<std::invoke_result_t<called&, boost::system::error_code>>;
+        else if constexpr (std::is_invocable_v<called&>)
+            return std::is_void_v<std::invoke_result_t<called&>>;
         return true; // what cannot be called has another error
     }
-    static_assert(std::is_invocable_v<Function&, boost::system::error_code> ||
-                      std::is_invocable_v<Function&>,
+    static_assert(std::is_invocable_v<called&, boost::system::error_code> ||
+                      std::is_invocable_v<called&>,
                   "pawl: the function of an alarm takes nothing, or an error_code");
     static_assert(returns_nothing(),
                   "pawl: the function of an alarm returns nothing; it may start a "
                   "coroutine with co_spawn");
     static_assert(!time::bounded_backend<typename detail::backend_choice<WaitTraits>::backend>,
                   "pawl: an alarm cannot be in a ring; use pawl::alarm or pawl::coarse_alarm");
-    using block = detail::alarm_block<Function, Clock, WaitTraits, Executor>;
+    using block =
+        detail::alarm_block<called, Clock, WaitTraits, Executor, typename parts::membership>;
 
 public:
     using executor_type = Executor;                     ///< The type of the executor.
@@ -231,7 +267,7 @@ public:
     /// Makes an alarm that is not armed.
     /// @throws std::bad_alloc, or what the move of the function throws.
     basic_alarm(const executor_type& ex, Function function)
-        : block_(&block::make(ex, std::move(function))) {}
+        : block_(&block::make(ex, parts::function_of(function), parts::membership_of(function))) {}
 
     /// As above, with the executor of an execution context.
     template <detail::execution_context_type ExecutionContext>
@@ -282,6 +318,13 @@ public:
     }
 
     /// @cond
+    template <class T, class Other>
+        requires(!std::is_same_v<Other, Function> &&
+                 !std::is_empty_v<typename detail::alarm_function<Other>::membership>)
+    basic_alarm(T&&, Other) : block_(nullptr) {
+        static_assert(!std::is_same_v<T, T>,
+                      "pawl: an alarm in a group has the type alarm<grouped<Function>>");
+    }
     template <class T>
         requires(std::is_arithmetic_v<T> || detail::is_time_point<T>)
     void arm_after(T) {

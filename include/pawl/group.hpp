@@ -161,13 +161,32 @@ private:
 
 class in_group_function;
 
+template <class Function>
+struct alarm_function; // alarm.hpp
+
+/// Of an alarm in a group.
+template <class Function>
+struct alarm_function<limited_token<Function, group_limit, report_cause>> {
+    using type = Function;
+    using membership = alarm_member;
+    [[nodiscard]] static Function&& function_of(auto& f) noexcept { return std::move(f.token); }
+    [[nodiscard]] static group_limit membership_of(const auto& f) noexcept { return f.limit; }
+};
+
 } // namespace detail
+
+/// The type of `in_group(g, f)`, with a function `f`. An alarm in a group is an
+/// `alarm<grouped<Function>>`.
+template <class Function>
+using grouped = detail::limited_token<Function, detail::group_limit, detail::report_cause>;
 
 /// Operations that belong together, such as those of a connection, a tenant or a listener. They are
 /// cancelled together, with a cause, and the program can wait for their end.
 ///
 /// The completion token pawl::in_group() makes an operation a member until it ends for any reason.
-/// A coroutine is a member through `boost::asio::co_spawn`, a wait through its timer.
+/// A coroutine is a member through `boost::asio::co_spawn`, a wait through its timer, and a
+/// pawl::alarm through its function, from its constructor to its destructor. Cancelling the group
+/// disarms the alarm for ever, and ends its membership.
 ///
 /// @code
 /// pawl::group sessions(context);

@@ -13,6 +13,7 @@
 
 #include "../support/seed.hpp"
 
+#include <pawl/alarm.hpp>
 #include <pawl/error.hpp>
 #include <pawl/group.hpp>
 #include <pawl/steady_timer.hpp>
@@ -28,6 +29,7 @@
 #include <cstddef>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <random>
 #include <thread>
 #include <utility>
@@ -191,6 +193,75 @@ BOOST_DATA_TEST_CASE(P10_groups_go_while_the_one_that_they_are_in_is_cancelled, 
     BOOST_TEST(told == rounds * inner_groups);
     BOOST_TEST(strange == 0);
     BOOST_TEST(drained == rounds);
+}
+
+/// Makes, arms, moves, replaces and disarms an alarm of a group, on a strand of its own.
+struct alarm_user {
+    struct function {
+        alarm_user* user;
+        void operator()() const { ++user->called; }
+        using executor_type = strand_type;
+        executor_type get_executor() const noexcept { return user->strand; }
+    };
+
+    alarm_user(asio::io_context& context, pawl::group& g, std::uint64_t seed)
+        : strand(asio::make_strand(context)), group(&g), random(seed) {}
+
+    void next() {
+        if (left-- == 0)
+            return alarm.reset();
+        if (!alarm || random() % 4 == 0)
+            alarm.emplace(strand, pawl::in_group(*group, function{this}));
+        const auto us = std::chrono::microseconds(random() % 30);
+        alarm->arm_after(us);
+        if (random() % 2 == 0)
+            alarm->arm_after(us / 2);
+        if (random() % 4 == 0)
+            alarm->disarm();
+        asio::post(strand, [this] { next(); });
+    }
+
+    strand_type strand;
+    std::optional<pawl::alarm<pawl::grouped<function>>> alarm;
+    pawl::group* group;
+    std::mt19937_64 random;
+    int left = 200;
+    int called = 0;
+};
+
+// Alarms come and go on strands, while another thread cancels the group around theirs.
+BOOST_DATA_TEST_CASE(P3_alarms_come_and_go_while_their_group_is_cancelled,
+                     runners* data::make({0, 200, 2000}), threads, microseconds) {
+    constexpr unsigned users = 16;
+    arena a(threads);
+    pawl::group outer(a.context);
+    pawl::group inner(outer);
+    const std::uint64_t seed = pawl_test::seed();
+    std::deque<alarm_user> all; // their strands must not outlive the context
+    for (unsigned i = 0; i < users; ++i) {
+        alarm_user& each = all.emplace_back(a.context, i % 2 == 0 ? outer : inner, seed + i);
+        asio::post(each.strand, [&each] { each.next(); });
+    }
+    pawl::alarm kept(a.context, pawl::in_group(inner, [] { BOOST_ERROR("it is called"); }));
+    kept.arm_after(1h);
+    std::atomic<int> drained{0};
+    std::jthread other([&, us = microseconds] {
+        std::this_thread::sleep_for(std::chrono::microseconds(us));
+        outer.cancel(shutting_down);
+        BOOST_TEST(!kept.armed());
+        outer.async_drained([&](error_code ec) { drained += ec ? 1000 : 1; });
+    });
+    other.join();
+    a.finish();
+
+    // Allowed: any number of calls up to one for each arming.
+    for (const alarm_user& each : all)
+        BOOST_REQUIRE_LE(each.called, 400);
+    BOOST_TEST(drained == 1);
+    BOOST_TEST(outer.size() == 0u);
+    BOOST_TEST(inner.size() == 0u);
+    kept.arm_after(0s);
+    BOOST_TEST(!kept.armed());
 }
 
 } // namespace group_race

@@ -14,6 +14,7 @@
 #include "../support/archetypes.hpp"
 #include "../support/graveyard.hpp"
 
+#include <pawl/alarm.hpp>
 #include <pawl/expire_all.hpp>
 #include <pawl/group.hpp>
 #include <pawl/steady_timer.hpp>
@@ -1057,4 +1058,196 @@ BOOST_AUTO_TEST_CASE(
     BOOST_TEST(op.started() == 0);
     BOOST_TEST(o.pending());
     BOOST_TEST(g.size() == none);
+}
+
+// ---- alarms -------------------------------------------------------------------------------------------
+
+namespace {
+
+using function = std::function<void()>;
+using alarm_in_group = pawl::manual_alarm<pawl::grouped<function>>;
+
+void check_barred(auto& alarm, asio::io_context& context, const int& calls) {
+    const int before = calls;
+    const auto expiry = alarm.expiry();
+    BOOST_TEST(!alarm.armed());
+    alarm.arm_after(0s);
+    BOOST_TEST(!alarm.armed());
+    BOOST_CHECK(alarm.expiry() == expiry);
+    pass(context, 2h);
+    BOOST_TEST(calls == before);
+    BOOST_TEST(context.stopped()); // P9
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(an_alarm_is_a_member_until_it_is_destroyed) {
+    asio::io_context context;
+    group g(context);
+    int calls = 0;
+    {
+        std::optional<alarm_in_group> a(std::in_place, context,
+                                        in_group(g, function([&] { ++calls; })));
+        pawl::manual_alarm b(context, in_group(g, [&](error_code ec) { calls += !ec; }));
+        BOOST_TEST(g.size() == 2U);
+        a->arm_after(1s);
+        b.arm_after(1s);
+        pass(context, 1s);
+        BOOST_TEST(calls == 2);
+        BOOST_TEST(g.size() == 2U);
+
+        alarm_in_group moved(std::move(*a));
+        a.reset();
+        BOOST_TEST(g.size() == 2U);
+        moved = alarm_in_group(context, in_group(g, function([] {})));
+        BOOST_TEST(g.size() == 2U);
+    }
+    BOOST_TEST(g.size() == none);
+}
+
+BOOST_AUTO_TEST_CASE(an_alarm_goes_in_its_own_function_and_leaves_its_group) {
+    asio::io_context context;
+    group g(context);
+    std::size_t members = 7;
+    std::optional<alarm_in_group> a;
+    a.emplace(context, in_group(g, function([&] {
+                                    a.reset();
+                                    members = g.size();
+                                })));
+    a->arm_after(0s);
+    pass(context, 0s);
+    BOOST_TEST(members == none);
+}
+
+BOOST_AUTO_TEST_CASE(a_cancelled_group_disarms_its_alarms_for_ever) {
+    for (const bool with_cause : {true, false}) {
+        asio::io_context context;
+        group g(context);
+        outcome o;
+        int calls = 0;
+        pawl::manual_alarm idle(context, in_group(g, [&] { ++calls; }));
+        pawl::manual_alarm armed(context, in_group(g, [&] { ++calls; }));
+        pawl::manual_alarm told(context, in_group(g, [&](error_code) { ++calls; }));
+        pawl::manual_alarm due(context, in_group(g, [&] { ++calls; }));
+        pawl::manual_alarm sent(asio::make_strand(context), in_group(g, [&] { ++calls; }));
+        pawl::manual_alarm other(context, [&] { ++calls; });
+        armed.arm_after(1h);
+        told.arm_after(1h);
+        other.arm_after(1h);
+        due.arm_after(0s);
+        sent.arm_after(0s);
+        manual_clock::advance(context, 0s); // these two are due, and have not begun
+
+        with_cause ? g.cancel(shutting_down) : g.cancel();
+        BOOST_TEST(g.size() == none);
+        poll(context);
+        BOOST_TEST(drained(g, o).pending());
+        poll(context);
+        BOOST_TEST(o.ended_with({}), o);
+        BOOST_TEST(calls == 0);
+        BOOST_TEST(other.armed());
+        BOOST_TEST(other.disarm());
+
+        check_barred(idle, context, calls);
+        check_barred(armed, context, calls);
+        check_barred(told, context, calls);
+        check_barred(due, context, calls);
+        check_barred(sent, context, calls);
+        g.cancel();
+    }
+}
+
+BOOST_AUTO_TEST_CASE(an_alarm_that_was_sent_to_its_executor_finds_its_group_cancelled) {
+    asio::io_context context;
+    asio::io_context other;
+    group g(context);
+    int calls = 0;
+    pawl::manual_alarm a(context,
+                         in_group(g, asio::bind_executor(other.get_executor(), [&] { ++calls; })));
+    a.arm_after(0s);
+    pass(context, 0s);
+    g.cancel();
+    poll(other);
+    BOOST_TEST(calls == 0);
+    check_barred(a, context, calls);
+}
+
+BOOST_AUTO_TEST_CASE(an_alarm_of_a_group_that_is_cancelled_or_gone_is_not_armed) {
+    asio::io_context context;
+    int calls = 0;
+    auto g = std::make_unique<group>(context);
+    auto inner = std::make_unique<group>(*g);
+    pawl::manual_alarm a(context, in_group(*inner, [&] { ++calls; }));
+    pawl::manual_alarm b(context, in_group(*g, [&] { ++calls; }));
+    a.arm_after(1h);
+    BOOST_TEST(g->size() == 2U);
+    inner.reset();
+    BOOST_TEST(g->size() == one);
+    check_barred(a, context, calls);
+    context.restart();
+    b.arm_after(1h);
+    BOOST_TEST(b.armed());
+    g->cancel();
+    check_barred(b, context, calls);
+    pawl::manual_alarm late(context, in_group(*g, [&] { ++calls; }));
+    check_barred(late, context, calls);
+    BOOST_TEST(g->size() == none);
+}
+
+BOOST_AUTO_TEST_CASE(the_function_of_an_alarm_may_cancel_and_destroy_its_group) {
+    asio::io_context context;
+    auto g = std::make_unique<group>(context);
+    int calls = 0;
+    pawl::manual_alarm a(context, in_group(*g, [&] {
+                             ++calls;
+                             g->cancel();
+                             BOOST_TEST(g->size() == none);
+                             g.reset();
+                         }));
+    a.arm_after(0s);
+    pass(context, 0s);
+    BOOST_TEST(calls == 1);
+    check_barred(a, context, calls);
+}
+
+BOOST_AUTO_TEST_CASE(P10_an_alarm_outlives_its_context_and_leaves_its_group) {
+    asio::io_context groups;
+    group g(groups);
+    std::optional<asio::io_context> context(std::in_place);
+    pawl::manual_alarm kept(*context, in_group(g, [] {}));
+    {
+        pawl::manual_alarm gone(*context, in_group(g, [] {}));
+        kept.arm_after(1h);
+        gone.arm_after(1h);
+        context.reset();
+        BOOST_TEST(g.size() == 2U);
+    }
+    BOOST_TEST(g.size() == one);
+    g.cancel();
+    BOOST_TEST(g.size() == none);
+}
+
+BOOST_AUTO_TEST_CASE(P8_an_alarm_joins_its_group_or_not_and_leaves_it_without_memory) {
+    bool made = false;
+    for (long n = 0; !made; ++n) {
+        BOOST_REQUIRE_LT(n, 100);
+        asio::io_context context;
+        group g(context);
+        int calls = 0;
+        std::optional<pawl::manual_alarm<pawl::grouped<function>>> a;
+        function f = [&] { ++calls; };
+        counted_new::fuse = n;
+        try {
+            a.emplace(context, in_group(g, std::move(f)));
+            counted_new::fuse = 0;
+            a->arm_after(1h);
+            g.cancel();
+            made = counted_new::fuse.exchange(counted_new::never) == 0;
+            BOOST_TEST(made); // none was asked for
+            BOOST_TEST(!a->armed());
+        } catch (const std::bad_alloc&) {
+            counted_new::fuse = counted_new::never;
+        }
+        BOOST_TEST(g.size() == none);
+    }
 }

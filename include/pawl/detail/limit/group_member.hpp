@@ -446,12 +446,6 @@ private:
     linked_list<drain_waiter> waiters_;
 };
 
-group_member::~group_member() { group_->part(); }
-
-void group_member::start(wait_operation& op) { group_->join(*this, op); }
-
-bool group_member::end(wait_operation& op) noexcept { return group_->end(*this, op); }
-
 /// The limit of a limited_token: a membership instead of a time. `timer` has the executor for
 /// operations and handlers without one.
 struct group_limit {
@@ -461,6 +455,58 @@ struct group_limit {
 
     constexpr void check() const noexcept {}
 };
+
+/// The membership of an alarm, in its block. It ends with the alarm, or when the group is cancelled:
+/// cancel() itself is the carrier then. The member goes at that moment, the group's state with this.
+class alarm_member : private wait_operation {
+public:
+    explicit alarm_member(const group_limit& limit) noexcept
+        : wait_operation(&alarm_member::perform, false), group_(limit.timer) {
+        group_->use();
+    }
+    alarm_member& operator=(alarm_member&&) = delete;
+    ~alarm_member() { group_->release(); }
+
+    /// @param bar called in any thread, when the group is cancelled, or is already; calls part().
+    void join(alarm_wait& alarm, void (*bar)(alarm_wait&)) noexcept {
+        alarm_ = &alarm;
+        bar_ = bar;
+        std::construct_at(&member_, group_limit{group_}, 0);
+        member_.start(*this);
+    }
+
+    /// The alarm goes. @return false if it was barred, or is about to be.
+    [[nodiscard]] bool end() noexcept {
+        if (!group_->end(member_, *this))
+            return false;
+        std::destroy_at(&member_);
+        return true;
+    }
+
+    void part() noexcept {
+        (void)group_->arrive(*this);
+        std::destroy_at(&member_);
+    }
+
+private:
+    static void perform(wait_operation& op, action, wait_host*) { // hand_over: there is no other
+        auto& self = static_cast<alarm_member&>(op);
+        self.bar_(*self.alarm_);
+    }
+
+    group_state* const group_;
+    alarm_wait* alarm_ = nullptr;
+    void (*bar_)(alarm_wait&) = nullptr;
+    union {
+        group_member member_; ///< its destructor leaves the group
+    };
+};
+
+group_member::~group_member() { group_->part(); }
+
+void group_member::start(wait_operation& op) { group_->join(*this, op); }
+
+bool group_member::end(wait_operation& op) noexcept { return group_->end(*this, op); }
 
 /// An operation that was cancelled by its group reports the cause.
 struct report_cause : limits_coroutines {

@@ -213,20 +213,23 @@ public:
     }
 
     /// Starts the wait of an alarm, or moves its deadline. On return the alarm may be gone.
-    /// @return false if the context has shut down.
+    /// @return false if the context has shut down, or the alarm is barred.
     bool arm(timer_core& timer, alarm_wait& op, deadline due) noexcept {
-        const auto [done, todo] = shard_.arm(timer, op, due);
+        const auto [armed, todo] = shard_.arm(timer, op, due);
         if (!todo.empty()) [[unlikely]] {
             enqueue(todo.runners);
             if (todo.arm)
                 wakeup_.arm(todo.wake);
             follow_up(todo);
         }
-        return done != shard::arming::nothing;
+        return armed;
     }
 
     /// Ends the wait of an alarm.
-    bool disarm(timer_core& timer, alarm_wait& op) { return carry_out(shard_.disarm(timer, op)); }
+    template <bool Bars = false>
+    bool disarm(timer_core& timer, alarm_wait& op) {
+        return carry_out(shard_.template disarm<Bars>(timer, op));
+    }
 
     void keep_running(alarm_wait& op, bool on) { carry_out(shard_.keep_running(op, on)); }
 

@@ -218,17 +218,11 @@ public:
         }
     }
 
-    /// What arm() has done.
-    enum class arming {
-        nothing, ///< the shard is closed
-        started, ///< a wait
-        moved,   ///< its deadline
-    };
-
     /// Starts the wait of an alarm, or moves its deadline.
+    /// @return false if the shard is closed, or the alarm barred.
     template <class Deadline = deadline>
-    [[nodiscard]] result<arming> arm(timer_core& timer, alarm_wait& op, Deadline due) noexcept {
-        result<arming> out;
+    [[nodiscard]] result<bool> arm(timer_core& timer, alarm_wait& op, Deadline due) noexcept {
+        result<bool> out;
         const locked lock(mutex_);
         if (observers().needed()) [[unlikely]]
             out.value = arm_observed(timer, op, due, out.todo);
@@ -238,10 +232,14 @@ public:
     }
 
     /// Ends the wait of an alarm.
+    /// @tparam Bars for ever
     /// @return whether it had not begun.
+    template <bool Bars = false>
     [[nodiscard]] result<bool> disarm(timer_core& timer, alarm_wait& op) noexcept {
         result<bool> out;
         const locked lock(mutex_);
+        if constexpr (Bars)
+            op.barred = true;
         out.value = roster_.disarm(timer, op);
         if (observers().needed() || !active()) [[unlikely]] // nothing was queued
             settle_now<cause::outside>(out.todo);
@@ -818,27 +816,29 @@ private:
     }
 
     template <bool Observed, class Deadline>
-    PAWL_DETAIL_ALWAYS_INLINE arming arm_locked(timer_core& timer, alarm_wait& op,
-                                                const Deadline& due, commitment& out) noexcept {
-        if (!wakeup_.busy() && !op.rests) [[unlikely]] // a move need not fetch the wait
+    PAWL_DETAIL_ALWAYS_INLINE bool arm_locked(timer_core& timer, alarm_wait& op,
+                                              const Deadline& due, commitment& out) noexcept {
+        const bool moves = roster_.pending(timer);
+        if (!moves && op.barred) [[unlikely]] // a move need not fetch the wait
+            return false;
+        if (!wakeup_.busy() && !op.rests) [[unlikely]]
             wakeup_.begin();
-        if (roster_.pending(timer)) {
+        if (moves)
             was_filed(roster_.template rearm<Observed>(timer, due).place, out);
-            return arming::moved;
-        }
-        was_filed(roster_.start(timer, op, due), out);
-        return arming::started;
+        else
+            was_filed(roster_.start(timer, op, due), out);
+        return true;
     }
 
     template <class Deadline>
-    PAWL_DETAIL_COLD arming arm_observed(timer_core& timer, alarm_wait& op, const Deadline& due,
-                                         commitment& out) noexcept {
+    PAWL_DETAIL_COLD bool arm_observed(timer_core& timer, alarm_wait& op, const Deadline& due,
+                                       commitment& out) noexcept {
         if (closed())
-            return arming::nothing;
-        const arming done = arm_locked<true>(timer, op, due, out);
+            return false;
+        const bool armed = arm_locked<true>(timer, op, due, out);
         if (observers().must_tell())
             settle<cause::outside>(out);
-        return done;
+        return armed;
     }
 
     /// @pre roster::pending(timer)

@@ -209,6 +209,9 @@ public:
         return armed() && home_.get_if_used()->disarm(core_, op);
     }
 
+    /// Disarms the alarm for ever.
+    void bar(alarm_wait& op) { (void)home_.get_if_used()->template disarm<true>(core_, op); }
+
     [[nodiscard]] bool begin(alarm_wait& op, boost::system::error_code& ec,
                              bool& condemned) noexcept {
         return home_.get_if_used()->begin(op, ec, condemned);

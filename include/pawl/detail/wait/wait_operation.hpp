@@ -198,6 +198,7 @@ public:
 
     bool condemned = false; ///< the alarm has left its hold to the carrier
     bool rests = false;     ///< while it is armed it does not keep the context at work
+    bool barred = false;    ///< its group is cancelled: it is not armed any more
 
 protected:
     /// @param timer has no other wait.
