@@ -9,11 +9,13 @@
 #include <boost/test/unit_test.hpp>
 
 #include "../support/scripted_clock.hpp"
+#include "counted_new.hpp"
 
 #include <pawl/detail/service/driver.hpp>
 #include <pawl/detail/service/native_executor.hpp>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/wait_traits.hpp>
 
 #include <algorithm>
@@ -395,4 +397,28 @@ BOOST_AUTO_TEST_CASE(what_a_wait_has_not_counted_is_made_up_for_when_it_wakes) {
         BOOST_CHECK(!b.context.stopped()); // the bench counts as work
     }
     BOOST_CHECK(!b.at_work());
+}
+
+// Asio's heap has one place. The wait that cancels another one soon has taken it when the driver
+// is set anew.
+BOOST_AUTO_TEST_CASE(P8_a_driver_that_is_prepared_is_set_without_memory) {
+    steady b;
+    b.driver.prepare();
+    b.wakes();
+    b.target.wakes = 0;
+    b.target.at_wake = [&] { b.arm(9); };
+    counted_new::fuse = 0;
+    b.driver.arm(tick{5}, std::chrono::steady_clock::now());
+    counted_new::fuse = counted_new::never;
+    asio::post(b.context, [] {});
+    b.context.run_one(); // the due wait has left Asio's heap, and has not been run
+    b.target.is_inside = true;
+
+    counted_new::fuse = 0;
+    BOOST_CHECK_NO_THROW(b.arm(4));
+    BOOST_CHECK_NO_THROW(b.context.poll());
+    counted_new::fuse = counted_new::never;
+
+    BOOST_CHECK_EQUAL(b.target.wakes, 1);
+    BOOST_CHECK(b.at_work()); // it is set
 }

@@ -74,6 +74,7 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <type_traits>
 #include <utility>
 
@@ -273,7 +274,14 @@ private:
     void schedule(time::tick t, const typename clock::time_point& at,
                   const native_context* native) {
         timer_.expires_at(at);
-        timer_.async_wait(handler{this, block_.get()});
+        try {
+            timer_.async_wait(handler{this, block_.get()});
+        } catch (const std::bad_alloc&) {
+            if (!cancels_soon_)
+                throw;
+            canceller_.cancel(); // leaves its place in Asio's heap to this wait
+            timer_.async_wait(handler{this, block_.get()});
+        }
         armed_at_ = t;
         state_ = state::set;
         uncounted_ = native;
