@@ -578,6 +578,28 @@ BOOST_AUTO_TEST_CASE(all_sleepers_are_told) {
     timer.cancel();
 }
 
+// The shard forgot that its next turn was to tell it, and queued such turns for ever.
+BOOST_AUTO_TEST_CASE(it_is_told_although_a_timer_gets_a_name_or_a_reader_leaves_first) {
+    for (const bool leaves : {false, true}) {
+        watched w;
+        std::optional other(w.feed.join());
+        a_read read;
+        read.start(w.reader);
+        w.context.poll();
+        pawl::steady_timer timer(w.context, 1h);
+        timer.async_wait(ignore);
+        if (leaves)
+            other.reset();
+        else
+            pawl::set_name(timer, "a name");
+        std::size_t units = 0;
+        for (int i = 0; i != 100; ++i)
+            units += w.context.poll_one();
+        BOOST_TEST(units < 100U);
+        BOOST_TEST(read.kinds() == (kinds{kind::armed}), per_element());
+    }
+}
+
 // ---- other ends of a read -----------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(a_read_is_cancelled_by_a_slot_of_any_type) {

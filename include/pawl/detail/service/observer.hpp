@@ -143,7 +143,7 @@ public:
                                               (named ? has_names : 0));
         watched_.store(watched, std::memory_order_relaxed); // a late reader is harmless
         must_tell_ = must_tell_ && watched;
-        turn_is_news_.store(watched && due, std::memory_order_relaxed);
+        turn_is_news_.store(must_tell_ || (watched && due), std::memory_order_relaxed);
     }
 
     /// Whether events are noted. relaxed, without the lock: may be out of date.
