@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// The services of the session for limits, intervals and streams.
+// The services of the session for alarms, limits, intervals and streams.
 
 #ifndef PAWL_TEST_SIMULATION_THREADS_COMPANY_HPP
 #define PAWL_TEST_SIMULATION_THREADS_COMPANY_HPP

@@ -44,6 +44,7 @@ std::int64_t settings::latest(std::uint64_t from, std::uint64_t to, std::int64_t
 // --- handlers --------------------------------------------------------------------------------
 
 thread_local bool in_handler = false;
+thread_local std::uint64_t last_moment = 0;
 
 void run_handler(const home& at, const std::function<void()>& f) {
     const bool alone = at.strand && !at.anywhere;
@@ -56,6 +57,7 @@ void run_handler(const home& at, const std::function<void()>& f) {
     }
     if (alone)
         at.of->in_strand = false;
+    last_moment = moment();
 }
 
 void wait::completed(int, const error_code& ec, std::uint64_t) {

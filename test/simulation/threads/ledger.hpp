@@ -78,6 +78,8 @@ enum class told : std::uint8_t {
 
 /// Whether the calling thread is in a handler.
 extern thread_local bool in_handler;
+/// When the calling thread has left its last handler.
+extern thread_local std::uint64_t last_moment;
 /// Shared by the handlers of waits: they call `f`, if any, one at a time in a strand.
 void run_handler(const home& at, const std::function<void()>& f);
 

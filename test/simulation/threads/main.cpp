@@ -16,9 +16,10 @@
 //   which their threads then restart. All of them call expire_all(). Each timer has a ledger of
 //   calls and results (ledger.hpp), which is checked when all threads have ended.
 //   Timers and handlers have executors of several kinds (arena.hpp): each handler checks whether it
-//   runs there, and alone if that is a strand. Besides the timers there may be operations under
-//   limits (limits.hpp), groups (groups.hpp), intervals (intervals.hpp), streams (streams.hpp),
-//   event queues (queues.hpp) and readers of event feeds (feeds.hpp).
+//   runs there, and alone if that is a strand. Besides the timers there may be alarms
+//   (alarms.hpp), operations under limits (limits.hpp), groups (groups.hpp), intervals
+//   (intervals.hpp), streams (streams.hpp), event queues (queues.hpp) and readers of event feeds
+//   (feeds.hpp).
 //   Time is real, and delays are short. No check depends on durations, except that a thread of this
 //   program ends it if a seed takes half a minute, because it hangs.
 //   A seed chooses the calls, not their order: a failing seed may have to be run many times. --seed

@@ -4,6 +4,7 @@
 #include "simulation/threads/session.hpp"
 
 #include "simulation/report.hpp"
+#include "simulation/threads/alarms.hpp"
 #include "simulation/threads/arena.hpp"
 #include "simulation/threads/feeds.hpp"
 #include "simulation/threads/groups.hpp"
@@ -109,7 +110,7 @@ public:
 private:
     using places = std::vector<std::unique_ptr<place>>;
 
-    /// Limits, groups, intervals, streams and queues, and the services.
+    /// Alarms, limits, groups, intervals, streams and queues, and the services.
     void keep_company() {
         company c;
         c.hastens = expires_all_ || last_ == ending::expire_all;
@@ -129,10 +130,12 @@ private:
         if (random_.one_in(3))
             queues_.emplace(c);
         const bool feeds = random_.one_in(3);
+        if (random_.one_in(3))
+            alarms_.emplace(c, types_);
         for (const auto& a : arenas_) {
             for (const sort s : types_)
                 make_service(s, a->context(), a->options);
-            if ((limits_ || intervals_ || streams_ || groups_ || queues_ || feeds) &&
+            if ((limits_ || intervals_ || streams_ || groups_ || queues_ || alarms_ || feeds) &&
                 std::find(types_.begin(), types_.end(), sort::steady) == types_.end())
                 make_service(sort::steady, a->context(), a->options);
         }
@@ -151,9 +154,9 @@ private:
         about = std::string("ends with ") + ends[static_cast<std::size_t>(last_)] +
                 (limits_ ? ", limits" : "") + (intervals_ ? ", intervals" : "") +
                 (streams_ ? ", streams" : "") + (groups_ ? ", groups" : "") +
-                (queues_ ? ", queues" : "") + (feeds_ ? ", feeds" : "") +
-                (expires_all_ ? ", expire_all" : "") + (stops_ ? ", stop" : "") +
-                (delivers() ? ", deliver" : "") + ", types";
+                (queues_ ? ", queues" : "") + (alarms_ ? ", alarms" : "") +
+                (feeds_ ? ", feeds" : "") + (expires_all_ ? ", expire_all" : "") +
+                (stops_ ? ", stop" : "") + (delivers() ? ", deliver" : "") + ", types";
         for (const sort s : types_)
             about += std::string(" ") + names[static_cast<std::size_t>(s)];
         for (const auto& a : arenas_) {
@@ -266,6 +269,8 @@ private:
             return groups_->operate(random, *any_of(random, arenas_));
         if (queues_ && random.one_in(4))
             return queues_->operate(random, *any_of(random, arenas_));
+        if (alarms_ && random.one_in(4))
+            return alarms_->operate(random, *any_of(random, arenas_));
         if (feeds_ && random.one_in(4))
             return feeds_->operate(random);
         if (expires_all_ && random.one_in(40))
@@ -493,6 +498,10 @@ private:
             queues_->close(last_ == ending::abandon  ? queues::ending::nothing
                            : last_ == ending::expiry ? queues::ending::intervals
                                                      : queues::ending::everything);
+        if (alarms_)
+            alarms_->close(last_ == ending::cancel    ? alarms::ending::disarm
+                           : last_ == ending::destroy ? alarms::ending::destroy
+                                                      : alarms::ending::nothing);
         if (feeds_)
             feeds_->close();
         for (const auto& a : arenas_) {
@@ -515,6 +524,8 @@ private:
         }
         if (last_ == ending::abandon)
             abandon(*arenas_.front());
+        if (alarms_)
+            alarms_->finish();
     }
 
     /// Destroys the context before the timers, except for those in a strand, which must not outlive
@@ -534,6 +545,8 @@ private:
             groups_->leave();
         if (queues_)
             queues_->leave();
+        if (alarms_)
+            alarms_->leave();
         if (feeds_)
             feeds_->leave();
         a.native = nullptr;
@@ -608,6 +621,12 @@ private:
             all.waits += n;
             perhaps += n;
         }
+        if (alarms_) {
+            const alarms::totals t = alarms_->check(settings_);
+            all.waits += t.armings;
+            expired += t.expired;
+            perhaps += t.armings; // expire_all() disarms those that it does not tell
+        }
         if (feeds_) { // last: the others have ended their waits
             const feeds::totals t = feeds_->check();
             all.waits += t.waits;
@@ -642,6 +661,7 @@ private:
     std::optional<groups> groups_;                 // the same
     std::optional<queues> queues_;                 // the same
     std::optional<feeds> feeds_;                   // the same
+    std::optional<alarms> alarms_;                 // their functions may stay in another context
     std::vector<std::unique_ptr<arena>> arenas_;
     std::optional<intervals> intervals_;
     places shared_;
