@@ -275,9 +275,16 @@ PAWL_TYPED_CASE(P8_an_alarm_is_made_or_not_and_then_armed_and_called_without_mem
         asio::io_context context; // makes what exists once per process
         Alarm(context, [] {}).arm_after(1ms);
     }
-    for (const bool runs_before : {false, true}) {
+    for (const auto& [runs_before, shards] :
+         {std::pair{false, 0U}, {true, 0U}, {false, 1U}, {true, 2U}, {false, 4U}}) {
         with_failing_allocations(
-            [](asio::io_context& context) { return std::make_unique<alarms<Alarm>>(context); },
+            [&](asio::io_context& context) {
+                pawl::options o;
+                o.shards = shards;
+                if (shards != 0) // 0: the first alarm makes the service
+                    pawl::make_timer_service<typename Alarm::clock_type>(context, o);
+                return std::make_unique<alarms<Alarm>>(context);
+            },
             [](alarms<Alarm>& a) {
                 for (int i = 0; i < 70; ++i)
                     a.all.emplace_back(a.context, [&a] { ++a.calls; });
