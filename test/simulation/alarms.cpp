@@ -89,21 +89,29 @@ void alarms::make(const step& s) {
     place& p = places_[static_cast<std::size_t>(s.object)];
     p.of = all_.emplace_back(std::make_shared<record>());
     record& r = *p.of;
-    r.type = s.type == kind::set ? kind::set : kind::steady;
+    r.type = s.type;
     r.context = s.context;
     r.strand = s.executor == flavour::strand;
     r.takes_code = s.bound;
     r.what = &s;
     world_.serve(s.context, r.type);
     const auto ex = world_.executor(s.context, s.executor);
-    if (r.type == kind::set && r.takes_code)
-        p.alarm.emplace<4>(ex, loud{this, p.of});
-    else if (r.type == kind::set)
-        p.alarm.emplace<3>(ex, silent{this, p.of});
-    else if (r.takes_code)
-        p.alarm.emplace<2>(ex, loud{this, p.of});
-    else
-        p.alarm.emplace<1>(ex, silent{this, p.of});
+    const auto make = [&]<kind K>() {
+        if (r.takes_code)
+            p.alarm.emplace<on<loud, K>>(ex, loud{this, p.of});
+        else
+            p.alarm.emplace<on<silent, K>>(ex, silent{this, p.of});
+    };
+    switch (r.type) {
+    case kind::compact:
+        return make.operator()<kind::compact>();
+    case kind::set:
+        return make.operator()<kind::set>();
+    case kind::set_binary:
+        return make.operator()<kind::set_binary>();
+    default:
+        return make.operator()<kind::steady>();
+    }
 }
 
 void alarms::destroy(place& p) {
@@ -185,8 +193,8 @@ int alarms::settled(int context) {
             continue;
         ++pending;
         const std::int64_t precision = world_.precision(context);
-        const bool looks = r.type == kind::steady ||
-                           saturating_subtract(virtual_time::steady, set_at_) > 1'001'000'000;
+        const bool looks =
+            !is_set(r.type) || saturating_subtract(virtual_time::steady, set_at_) > 1'001'000'000;
         if (looks && r.expiry <= latest - 2 * precision &&
             saturating_subtract(now_of(r.type), r.expiry) >= precision)
             fail("P2: an alarm is late: it was due at " + std::to_string(r.expiry));
@@ -230,7 +238,7 @@ void alarms::hurried(int context, const kind* type, const error_code& ec) {
         if (!meant)
             fail("P10: expire_all() ends an alarm of another service");
         r.armed = false;
-        r.hurried = r.takes_code;
+        r.hurried = r.takes_code && ec != asio::error::operation_aborted;
         r.code = ec;
     }
 }
@@ -238,7 +246,7 @@ void alarms::hurried(int context, const kind* type, const error_code& ec) {
 void alarms::clock_is_set() {
     set_at_ = virtual_time::steady;
     for (const place& p : places_) {
-        if (p.of && p.of->type == kind::set)
+        if (p.of && is_set(p.of->type))
             p.of->reached = reached(*p.of);
     }
 }

@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// Alarms on the steady clock, and on one that is set.
+// Alarms on the steady clock, and on one that is set, in both wheels.
 //
 // Model
 //   One thread: it is known for each alarm whether it is armed, until its function is called. While
@@ -35,7 +35,8 @@ public:
     int settled(int context);
     void leave(int context); ///< it is about to be destroyed
     void left(int context);  ///< it has been destroyed
-    /// expire_all() was called there with `ec`, for all services or for that of `type`.
+    /// expire_all() was called there with `ec`, for all services or for that of `type`; or
+    /// cancel_all(), with operation_aborted.
     void hurried(int context, const kind* type, const error_code& ec);
     void clock_is_set(); ///< set_clock is about to be set
     /// The maximum number of functions that are about to be called.
@@ -70,11 +71,12 @@ private:
         alarms* self;
         entry of;
     };
-    template <class Function, class Clock>
-    using on = pawl::basic_alarm<Function, Clock>;
-    using steady_clock = pawl::steady_timer::clock_type;
-    using any_alarm = std::variant<std::monostate, on<silent, steady_clock>, on<loud, steady_clock>,
-                                   on<silent, set_clock>, on<loud, set_clock>>;
+    template <class Function, kind K>
+    using on = pawl::basic_alarm<Function, typename timer_of<K>::clock_type, asio::any_io_executor,
+                                 typename timer_of<K>::traits_type>;
+    template <kind... K>
+    using any_of = std::variant<std::monostate, on<silent, K>..., on<loud, K>...>;
+    using any_alarm = any_of<kind::steady, kind::compact, kind::set, kind::set_binary>;
     struct place {
         any_alarm alarm;
         entry of;

@@ -169,8 +169,8 @@ private:
                 s.type = kind::set;
             break;
         case op::make_alarm:
-            if (random_.one_in(2))
-                s.type = kind::set;
+            s.type = random_.one_of({kind::steady, kind::steady, kind::compact, kind::set,
+                                     kind::set, kind::set_binary});
             s.bound = random_.one_in(2);
             s.object = random_.below(alarm_slots);
             add_handler(s, depth);
@@ -288,6 +288,8 @@ private:
             return op::make;
         if (n < 64)
             return random_.one_of({op::destroy, op::move, op::assign});
+        if (n < 67 && !limits_ && !intervals_ && !streams_ && random_.one_in(4))
+            return op::cancel_all;
         if (n < 67)
             return random_.one_in(3) ? op::expire_all_of : op::expire_all;
         if (n < 78)

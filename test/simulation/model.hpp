@@ -164,14 +164,13 @@ public:
     }
 
     /// @param others maximum number of waits that are not the model's.
-    void expired_all(int context, const kind* type, bool with_error, std::size_t count,
+    void expired_all(int context, const kind* type, unsigned end, std::size_t count,
                      std::size_t others) {
         std::size_t least = 0, most = 0;
         for (wait_model& w : waits_) {
             if (w.over || w.context != context || w.life != contexts[at(context)].life ||
                 w.counted == counts::no || (type && w.type != *type))
                 continue;
-            const unsigned end = with_error ? expired : early;
             ++most;
             if (may_be_due(w)) {
                 w.allowed |= end;

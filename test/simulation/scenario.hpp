@@ -39,6 +39,7 @@ enum class op : std::uint8_t {
     // services
     expire_all,    ///< all in `context`, with success, or an error if `time` is not 0
     expire_all_of, ///< likewise, timers of `type` only
+    cancel_all,    ///< all in `context`; not beside limits, intervals and streams
     // limits
     operation, ///< starts the operation `object` under a limit of `time`; see `limit`, `shape`
     complete,  ///< the operation, if it is pending

@@ -606,14 +606,23 @@ void world::context_step(const step& s) {
         return;
     switch (s.what) {
     case op::expire_all:
-    case op::expire_all_of: {
-        const bool some = s.what == op::expire_all_of;
-        const error_code ec = s.time != 0 ? hasty : error_code();
-        const std::size_t n = call(
-            [&] { return some ? expire_all_of(s.type, *c.io, ec) : pawl::expire_all(*c.io, ec); });
-        model_.expired_all(s.context, some ? &s.type : nullptr, s.time != 0, n,
-                           limits_.count() + intervals_.count() + alarms_.count() +
-                               streams_.count());
+    case op::expire_all_of:
+    case op::cancel_all: {
+        const bool some = s.what == op::expire_all_of, cancels = s.what == op::cancel_all;
+        const error_code ec = cancels       ? asio::error::operation_aborted
+                              : s.time != 0 ? hasty
+                                            : error_code();
+        const std::size_t n = call([&] {
+            return some      ? expire_all_of(s.type, *c.io, ec)
+                   : cancels ? pawl::cancel_all(*c.io)
+                             : pawl::expire_all(*c.io, ec);
+        });
+        model_.expired_all(
+            s.context, some ? &s.type : nullptr,
+            cancels ? aborted
+            : ec    ? expired
+                    : early,
+            n, limits_.count() + intervals_.count() + alarms_.count() + streams_.count());
         alarms_.hurried(s.context, some ? &s.type : nullptr, ec);
         ++c.hurried;
         intervals_.hurry(s.context);
