@@ -90,7 +90,7 @@ test_platform() {
         only='hello_timer|(wait_.*|conformance_.*vectors)_test'
         # These take minutes under emulation.
         [[ $platform =~ ^(arm64|s390x)$ ]] || only+='|contract_pawl'
-        [[ $platform =~ ^(arm64|s390x|windows)$ ]] || only+='|(watch_stats|race_(timer|broadcast_ring)_race)_test'
+        [[ $platform =~ ^(arm64|s390x|windows)$ ]] || only+='|(service_alarm|watch_stats|race_(timer|broadcast_ring)_race)_test'
         # Whether a unit allocates depends on the size of Asio's operations.
         [[ $platform != windows ]] || only+='|service_slots_test'
         only="^($only)\$"
