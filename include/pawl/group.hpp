@@ -146,7 +146,7 @@ public:
 
     template <class Handler>
     void operator()(Handler&& handler) const {
-        const auto d = std::allocate_shared<group_drain>(get_handler_allocator(handler), *group_);
+        const auto d = std::allocate_shared<group_drain>(wait_allocator<void>(), *group_);
         auto slot = boost::asio::get_associated_cancellation_slot(handler);
         if (slot.is_connected())
             slot.template emplace<cancel_drain>(d);
@@ -288,8 +288,8 @@ public:
     /// The associated executor of the handler, by default that of the group. Never within this
     /// call.
     /// @par Complexity
-    /// O(1). Two allocations by the associated allocator of the handler; none if the group is
-    /// already drained.
+    /// O(1). An allocation by the associated allocator of the handler, and one that the caller's
+    /// slot may keep longer, as Pawl allocates waits.
     template <class Token = boost::asio::deferred_t>
     auto async_drained(Token&& token = Token()) {
         return boost::asio::async_initiate<Token, void(boost::system::error_code)>(

@@ -70,13 +70,18 @@ public:
             detail::atomic_wait(ticks_, seen, std::memory_order_relaxed); // relaxed: loaded again
     }
 
-    /// Moves the clock by `d`, and makes the waits of `context` that are due ready to run. A
+    /// Moves the clock by `d`, to `time_point::max()` at most, and makes the waits of `context` that are due ready to run. A
     /// negative `d` counts as zero: the clock is steady.
     /// @par Complexity
     /// Amortised O(levels) per wait that falls due.
     static void advance(boost::asio::execution_context& context, duration d) {
         if (d > duration::zero()) {
-            ticks_.fetch_add(d.count(), std::memory_order_release); // pairs with now()
+            constexpr rep most = duration::max().count();
+            rep seen = ticks_.load(std::memory_order_relaxed);
+            while (!ticks_.compare_exchange_weak(seen, seen + std::min(d.count(), most - seen),
+                                                 std::memory_order_release, // pairs with now()
+                                                 std::memory_order_relaxed)) {
+            }
             ticks_.notify_all();
         }
         look(context);

@@ -693,4 +693,14 @@ BOOST_FIXTURE_TEST_CASE(deadlines_on_two_clocks, coroutines) {
     BOOST_TEST(s.value);
 }
 
+// The last case of this program: the clock never goes back.
+BOOST_AUTO_TEST_CASE(the_clock_stops_at_the_end_of_its_range) {
+    asio::io_context context;
+    manual_clock::advance(context, 1s);
+    manual_clock::advance(context, manual_clock::duration::max());
+    BOOST_TEST((manual_clock::now() == manual_clock::time_point::max()));
+    manual_clock::advance(context, 1ns);
+    BOOST_TEST((manual_clock::now() == manual_clock::time_point::max()));
+}
+
 } // namespace

@@ -622,6 +622,28 @@ BOOST_AUTO_TEST_CASE(a_cancellation_goes_inwards_and_not_outwards) {
     BOOST_TEST(innermost.cause() == timed_out);
 }
 
+BOOST_AUTO_TEST_CASE(P3_an_inner_group_gets_the_first_cause_though_a_member_cancels_again) {
+    asio::io_context context;
+    group outer(context);
+    group inner(outer);
+    member m(context);
+    m.join(inner);
+    const auto token = in_group(outer, [](error_code) {});
+    asio::async_initiate<decltype(token), void(error_code)>(
+        [&](auto handler) {
+            auto kept = std::make_shared<decltype(handler)>(std::move(handler));
+            kept->get_cancellation_slot().assign([&, kept](asio::cancellation_type) {
+                outer.cancel(timed_out);
+                asio::post(context, [kept] { std::move (*kept)(error_code(aborted)); });
+            });
+        },
+        token);
+    asio::post(context, [&] { outer.cancel(shutting_down); }); // the signal comes within the call
+    context.run();
+    BOOST_TEST(inner.cause() == error_code(shutting_down));
+    BOOST_TEST(m.o.ended_with(shutting_down, 3), m.o);
+}
+
 BOOST_AUTO_TEST_CASE(a_group_in_a_cancelled_one_is_cancelled) {
     asio::io_context context;
     group outer(context);
@@ -875,8 +897,8 @@ BOOST_AUTO_TEST_CASE(what_ends_a_wait_may_come_while_the_wait_is_being_started) 
                 asio::bind_allocator(hooked_allocator<char>(at_allocation),
                                      asio::bind_cancellation_slot(stop.slot(), record(end))));
         };
-        if (emits) { // the second allocation: the slot is filled, and the timer does not wait yet
-            at_allocation = [&] { at_allocation = [&] { stop.emit(cancellation_type::total); }; };
+        if (emits) { // the slot is filled, and the timer does not wait yet
+            at_allocation = [&] { stop.emit(cancellation_type::total); };
             wait();
         } else { // it waits again
             wait();
@@ -1018,6 +1040,21 @@ BOOST_AUTO_TEST_CASE(P8_a_member_takes_one_block_which_is_freed_before_its_handl
     BOOST_TEST(memory.undisturbed());
 }
 
+BOOST_AUTO_TEST_CASE(P8_a_wait_for_the_end_frees_its_block_before_its_handler_is_invoked) {
+    asio::io_context context;
+    group g(context);
+    pawl_test::graveyard memory;
+    asio::cancellation_signal stop; // its slot stays filled
+    std::size_t buried = 0;
+    g.async_drained(asio::bind_allocator(
+        pawl_test::graveyard_allocator<void>(memory),
+        asio::bind_cancellation_slot(stop.slot(), [&](error_code) { buried = memory.buried(); })));
+    BOOST_TEST(memory.allocations() == one);
+    context.run();
+    BOOST_TEST(buried == one);
+    BOOST_TEST(memory.undisturbed());
+}
+
 BOOST_AUTO_TEST_CASE(P8_a_member_for_which_there_was_no_memory_is_cancelled_by_the_next_call) {
     asio::io_context context;
     bool poor = true;
@@ -1041,6 +1078,36 @@ BOOST_AUTO_TEST_CASE(P8_a_member_for_which_there_was_no_memory_is_cancelled_by_t
     g.cancel(timed_out);
     poll(context);
     BOOST_TEST(o.ended_with(shutting_down, 3), o);
+    BOOST_TEST(g.size() == none);
+}
+
+/// A handler whose cancellation slot has no memory.
+struct poorly_slotted {
+    struct cancellation_slot_type {
+        [[nodiscard]] bool is_connected() const noexcept { return true; }
+        [[nodiscard]] bool has_handler() const noexcept { return false; }
+        template <class Handler, class... Args>
+        Handler& emplace(Args&&...) {
+            throw std::bad_alloc();
+        }
+        void clear() noexcept {}
+        bool operator==(const cancellation_slot_type&) const = default;
+    };
+    [[nodiscard]] cancellation_slot_type get_cancellation_slot() const noexcept { return {}; }
+    void operator()(error_code, int) const {}
+};
+
+BOOST_AUTO_TEST_CASE(P8_an_operation_whose_slot_has_no_memory_does_not_join) {
+    asio::io_context context;
+    group g(context);
+    member other(context);
+    other.join(g);
+    operation op(context.get_executor(), obedience::posts, aborted, 3);
+    BOOST_CHECK_THROW(op.async_run(in_group(g, poorly_slotted())), std::bad_alloc);
+    BOOST_TEST(g.size() == one);
+    g.cancel(shutting_down);
+    poll(context);
+    BOOST_TEST(other.o.ended_with(shutting_down, 3), other.o);
     BOOST_TEST(g.size() == none);
 }
 

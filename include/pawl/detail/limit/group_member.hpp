@@ -128,7 +128,6 @@ public:
     template <class Limit, class Executor>
     group_member(const Limit& limit, const Executor&) noexcept : group_(limit.timer) {}
     group_member& operator=(group_member&&) = delete;
-    /// @pre it has joined: what constructs it can only fail before.
     inline ~group_member();
 
     /// Any thread may end the wait, also outside the operation's context.
@@ -189,10 +188,12 @@ public:
         use(); // a handler may destroy the group
         std::size_t members = 0;
         std::size_t groups = 0;
+        boost::system::error_code first;
         {
             const std::scoped_lock lock(mutex_);
             if (!std::exchange(cancelled_, true))
                 cause_ = cause;
+            first = cause_;
             members = armed_.size();
             groups = groups_.size();
         }
@@ -214,7 +215,7 @@ public:
         }
         for (; groups != 0; --groups) {
             if (group_state* const inner = next_group()) {
-                attempt([&] { inner->cancel(cause); });
+                attempt([&] { inner->cancel(first); });
                 inner->release();
             }
         }
@@ -502,7 +503,10 @@ private:
     };
 };
 
-group_member::~group_member() { group_->part(); }
+group_member::~group_member() {
+    if (newest()) // not if it could not be started
+        group_->part();
+}
 
 void group_member::start(wait_operation& op) { group_->join(*this, op); }
 

@@ -280,7 +280,7 @@ public:
         const locked lock(mutex_);
         const bool begun = wait_ledger::begin(op, ec);
         condemned = begun && op.condemned;
-        return begun;
+        return begun && !op.barred;
     }
 
     // --- users --------------------------------------------------------------------------------
