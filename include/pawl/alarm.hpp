@@ -199,8 +199,8 @@ private:
 /// destroyed in its own function, leaves the function alone until it has returned.
 ///
 /// An armed alarm is outstanding work of the context of its executor, as a pending wait, unless
-/// keep_running() says otherwise. It is not
-/// one of another context to which the function is bound.
+/// keep_running() says otherwise. It is
+/// no work of another context to which the function is bound.
 ///
 /// The function that takes an `error_code` receives success when the deadline has passed;
 /// the code of pawl::expire_all(); and `operation_aborted` with shutdown_policy::deliver. These
@@ -376,7 +376,7 @@ private:
     static constexpr bool reads_clock_safely = noexcept(clock_type::now());
 
     [[nodiscard]] block& used() const noexcept {
-        PAWL_ASSERT(block_ && "the alarm was moved from");
+        PAWL_ASSERT(block_ && "the alarm was moved from, or is being destroyed by another thread");
         return *block_;
     }
 

@@ -39,7 +39,7 @@ namespace pawl {
 /// if `ec` is success. Operations without a timer or limit continue. A timeout_stream reports what
 /// it reports for a limit.
 ///
-/// @return the number of waits that were completed early.
+/// @return the number of waits that were completed early, and of alarms that were called or disarmed.
 /// @throws std::bad_alloc. Timers that were not yet reached are unchanged.
 /// @par Thread safety
 /// May be called from any thread, also while other threads use timers of the context. Each lock is

@@ -28,7 +28,7 @@
 ///
 /// Cost
 ///   One lock to join and two to leave, O(1). The first and the last member of a group also take
-///   the lock of the outer group. 72 bytes per member, in the state of the operation.
+///   the lock of the outer group. 64 bytes per member, in the state of the operation.
 #ifndef PAWL_DETAIL_LIMIT_GROUP_MEMBER_HPP
 #define PAWL_DETAIL_LIMIT_GROUP_MEMBER_HPP
 

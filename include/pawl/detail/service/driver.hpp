@@ -138,7 +138,7 @@ public:
     }
 
     /// Wakes up at `at`, the start of tick `t`, or earlier.
-    /// @throws std::bad_alloc with nothing changed, in the first call only, and not after prepare().
+    /// @throws std::bad_alloc with nothing changed, until a call has succeeded, or prepare().
     void arm(time::tick t, const typename Clock::time_point& at) {
         // The clock may have been moved past the time for which Asio sleeps, and Asio does not
         // know.

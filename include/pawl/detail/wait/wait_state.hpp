@@ -86,11 +86,11 @@ namespace pawl::detail {
 
 /// Where a wait is between its start and the invocation of its handler.
 enum class wait_phase : std::uint8_t {
-    idle,      ///< constructed, not yet known to a shard
+    idle,      ///< not yet known to a shard, or withdrawn; an alarm that is not armed
     armed,     ///< waiting for its deadline
     due,       ///< its deadline has passed; the handler has not begun, and cancel still wins
     cancelled, ///< ended with a result; no longer in the list of its timer
-    started,   ///< the handler is being invoked
+    started,   ///< the handler is being invoked; that of an alarm is about to be
 };
 
 /// The state of one wait. Guarded by the lock of its shard.
