@@ -910,7 +910,10 @@ private:
                        std::to_string(now.past.count()));
     }
     void tell() override {}
-    void complete(pawl::detail::wait_operation& op) override { op.complete(); }
+    void complete(pawl::detail::wait_operation& op,
+                  pawl::detail::observed_shard::lock_type&) override {
+        op.complete();
+    }
 };
 
 /// What is done to a shard, and what its observer is told.
