@@ -49,7 +49,7 @@ def families_of(path):
     return {f.name: f for f in families}
 
 
-def value(families, name, **labels):
+def value(families, name, /, **labels):
     return sum(s.value for f in families.values() for s in f.samples
                if s.name == name and labels.items() <= s.labels.items())
 
@@ -84,7 +84,8 @@ same("readers", (1, 1), (told["readers"], value(families, "pawl_timer_feed_reade
 same("events", told["events"], value(families, "pawl_timer_feed_events_total"))
 same("measured", True, told["measured"])
 longest = told["longest_handler"]
-same("the longest handler", longest["time"] / 1e9, value(families, "pawl_timer_longest_handler_seconds", name=longest["name"]))
+same("the longest handler", longest["time"] / 1e9,
+     value(families, "pawl_timer_longest_handler_seconds", name=longest["name"]))
 # The handler that was cancelled is timed, too, but is not late.
 for name, histogram, handlers in (("lateness", "pawl_timer_lateness_seconds", 3),
                                   ("handler_time", "pawl_timer_handler_seconds", 4)):
