@@ -504,7 +504,7 @@ private:
 };
 
 group_member::~group_member() {
-    if (newest()) // not if it could not be started
+    if (newest() != nullptr) // not if it could not be started
         group_->part();
 }
 
