@@ -538,13 +538,30 @@ BOOST_AUTO_TEST_CASE(a_wait_that_was_pulled_back_goes_on_although_work_for_it_is
 
     BOOST_CHECK_THROW(context.poll(), std::runtime_error);
 
-    BOOST_CHECK_EQUAL(host.abandoned, 1); // the host parks it
+    BOOST_CHECK_EQUAL(host.parkings, 1);
+    BOOST_CHECK_EQUAL(host.abandoned, 0);
     BOOST_CHECK_EQUAL(log.calls, 0);
     BOOST_CHECK_EQUAL(context.work(), 0);
     host.pulled_back = false;
     op.hand_over(host);
     context.poll();
     BOOST_CHECK_EQUAL(log.calls, 1);
+    BOOST_CHECK_EQUAL(context.work(), 0);
+}
+
+BOOST_AUTO_TEST_CASE(P3_a_wait_that_is_due_again_completes_although_work_for_it_is_refused) {
+    scripted_host host;
+    handler_log log;
+    manual_context context;
+    int fuse = 1;
+    make_wait(host, counting_handler(log), tiring_executor(context.get_executor(), fuse))
+        .hand_over(host);
+    host.pulled_back = host.due_again = true;
+
+    BOOST_CHECK_THROW(context.poll(), std::runtime_error);
+
+    BOOST_CHECK_EQUAL(log.calls, 1);
+    BOOST_CHECK_EQUAL(log.live, 0);
     BOOST_CHECK_EQUAL(context.work(), 0);
 }
 

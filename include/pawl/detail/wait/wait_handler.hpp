@@ -166,11 +166,12 @@ private:
         bool owned = host.arrive(op);
         if (!owned) {
             // A re-arm has pulled the wait back. The wait needs outstanding work again; no lock is
-            // held here. If that throws, the wait continues without.
+            // held here. If that throws, the wait goes on without.
             try {
                 op.regain_work();
             } catch (...) {
-                host.abandon(op);
+                if (!host.park(op))
+                    op.complete();
                 throw;
             }
             owned = !host.park(op);
