@@ -201,6 +201,26 @@ BOOST_AUTO_TEST_CASE(
     BOOST_CHECK_EQUAL(t.succeeded, waits);
 }
 
+// A handler that runs in another thread may destroy the timer before rearm_*() has returned.
+// Regression: it wrote the expiry after the move.
+BOOST_AUTO_TEST_CASE(P4_a_handler_destroys_its_timer_while_the_call_that_moved_it_returns) {
+    constexpr int waits = 2'000;
+    tally t;
+    asio::thread_pool pool(2);
+    for (int i = 0; i < waits; ++i) {
+        auto owner = std::make_unique<pawl::steady_timer>(pool, 1h);
+        pawl::steady_timer& timer = *owner;
+        timer.async_wait([owner = std::move(owner), &t](error_code ec) { t.count()(ec); });
+        (void)timer.rearm_after(-1ms);
+        while (t.succeeded <= i) { // takes no lock, after which a late write would be in order
+        }
+    }
+    pool.join();
+
+    // Allowed: every wait succeeds, once.
+    BOOST_CHECK_EQUAL(t.succeeded, waits);
+}
+
 // ---- one timer, several threads, in a strand ---------------------------------------------------------
 
 // A timer is used in its strand only, in any thread; its handlers run there, too.

@@ -231,6 +231,9 @@ private:
             static_assert(alignof(dispatcher) > bits);
         }
 
+        [[nodiscard]] std::uintptr_t word() const noexcept { return word_; }
+        void store(std::uintptr_t word) noexcept { shared_word(word_).store(word); }
+
         [[nodiscard]] dispatcher& get() const noexcept {
             return *reinterpret_cast<dispatcher*>(word() & ~bits);
         }
@@ -249,7 +252,9 @@ private:
         /// Whether the expiry had passed when it was set. Its tick is then rounded down: the wait
         /// is due at the next wake-up, not at the end of the tick.
         [[nodiscard]] bool overdue() const noexcept { return word() & overdue_bit; }
-        void set_overdue(bool on) noexcept { set(overdue_bit, on); }
+        [[nodiscard]] static std::uintptr_t with_overdue(std::uintptr_t word, bool on) noexcept {
+            return on ? word | overdue_bit : word & ~overdue_bit;
+        }
 
         /// Whether the executor of the timer is the native one of its context.
         [[nodiscard]] bool native() const noexcept { return word() & native_bit; }
@@ -261,8 +266,6 @@ private:
         static constexpr std::uintptr_t native_bit = 4;
         static constexpr std::uintptr_t bits = used_bit | overdue_bit | native_bit;
 
-        [[nodiscard]] std::uintptr_t word() const noexcept { return word_; }
-        void store(std::uintptr_t word) noexcept { shared_word(word_).store(word); }
         void set(std::uintptr_t bit, bool on) noexcept { store(on ? word() | bit : word() & ~bit); }
 
         std::uintptr_t word_;
@@ -389,12 +392,24 @@ private:
     }
 
     std::size_t rearm(const choice& c) {
-        const std::size_t count = home_.used()
-                                      ? home_.get().rearm(core_, due(c.expiry, c.overdue(), c.left),
-                                                          [this] { return due(); })
-                                      : 0;
-        set(c);
-        return count;
+        if (!home_.used()) {
+            set(c);
+            return 0;
+        }
+        dispatcher& d = home_.get();
+        const deadline when = due(c.expiry, c.overdue(), c.left);
+        const setting before{expiry_, home_.word()};
+        // First: once the deadline is moved, the handler may destroy the timer in another thread.
+        set(c, before.word);
+        try {
+            return d.rearm(core_, when, [this, before] {
+                restore(before);
+                return due();
+            });
+        } catch (...) { // nothing was moved
+            restore(before);
+            throw;
+        }
     }
 
     void arm(alarm_wait& op, const choice& c) {
@@ -408,21 +423,30 @@ private:
             set(before);
     }
 
-    void set(const choice& c) noexcept {
-        home_.set_overdue(c.overdue());
-        shared_word(expiry_).store(c.expiry);
+    /// The expiry, and what home_ knows about it.
+    struct setting {
+        time_point expiry;
+        std::uintptr_t word;
+    };
+
+    void restore(const setting& s) noexcept {
+        home_.store(s.word);
+        shared_word(expiry_).store(s.expiry);
+    }
+
+    void set(const choice& c) noexcept { set(c, home_.word()); }
+    /// @param word what home_ holds
+    void set(const choice& c, std::uintptr_t word) noexcept {
+        restore({c.expiry, tagged_dispatcher::with_overdue(word, c.overdue())});
     }
 
     /// @pre both timers have the same dispatcher, and this one has no waits.
     void adopt(timer_handle& other) {
         if (other.home_.used())
             home_.get().move(other.core_, core_);
-        home_.set_used(other.home_.used());
-        home_.set_overdue(other.home_.overdue());
-        home_.set_native(other.home_.native());
-        expiry_ = std::exchange(other.expiry_, time_point());
+        restore({other.expiry_, other.home_.word()});
         other.home_.set_used(false);
-        other.home_.set_overdue(false);
+        other.set({time_point(), duration(1)});
     }
 
     void leave() {
