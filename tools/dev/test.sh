@@ -68,4 +68,5 @@ fi
 if [[ -n $only ]] && ctest --test-dir "$dir" -N "$@" | grep -q '^Total Tests: 0$'; then
     die "no test runs ${targets[*]} alone. Built below $dir; the scripts that use it: ctest --test-dir $dir -N"
 fi
-"${steady[@]}" ctest --test-dir "$dir" --output-on-failure --no-tests=error --parallel "$(nproc)" "$@"
+# One more than there are processors: some tests sleep.
+"${steady[@]}" ctest --test-dir "$dir" --output-on-failure --no-tests=error --parallel "$(($(nproc) + 1))" "$@"
