@@ -10,6 +10,7 @@
 #include "report.hpp"
 #include "tails/burst_workloads.hpp"
 #include "tails/load_workloads.hpp"
+#include "tails/overload_workloads.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -53,44 +54,48 @@ std::string in_digits(double value) { return std::to_string(std::llround(value))
 std::vector<entry> all_workloads(const settings& s) {
     const auto burst = static_cast<std::size_t>(s.burst);
     const auto timers = static_cast<std::size_t>(s.timers);
-    return {{{"registrations",
-              "all timers expire at once, and another thread starts " + in_digits(s.registrations) +
-                  " waits a second in the same context",
-              "us from the time at which a wait was to be started until async_wait() returned",
-              variants([rate = s.registrations]<class L>(L, const plan& p) {
-                  return tails::registrations<L>(p, rate);
-              }),
-              burst},
-             "p99.9"},
-            {{"ping_pong",
-              "all timers expire at once, and a client sends " + in_digits(s.pings) +
-                  " pings a second over TCP to the same context",
-              "us from the time at which a ping was to be sent until it was back",
-              variants([rate = s.pings]<class L>(L, const plan& p) {
-                  return tails::ping_pong<L>(p, rate);
-              }),
-              burst},
-             "p99.9"},
-            {{"lateness",
-              "timers expire at random times while requests keep the thread busy for " +
-                  in_digits(s.load) + " % of the time",
-              "us from the expiry to the handler",
-              variants([load = s.load / 100]<class L>(L, const plan& p) {
-                  return tails::lateness<L>(p, load);
-              }),
-              timers},
-             "p99.9"},
-            {{"heartbeats", "each timer beats once a second, at a phase of its own",
-              "CPU time of the thread; its sleeps are its wake-ups",
-              variants([]<class L>(L, const plan& p) { return tails::heartbeats<L>(p).run(); }),
-              timers},
-             "CPU"},
-            {{"busy_handlers",
-              "two threads run the context; a handler cancels a wait, and then works for 200 us",
-              "us from the cancel to the handler of the wait, in the other thread",
-              variants([]<class L>(L, const plan& p) { return tails::busy_handlers<L>(p).run(); }),
-              s.quick ? std::size_t{1000} : std::size_t{20'000}},
-             "p99"}};
+    return {
+        {{"registrations",
+          "all timers expire at once, and another thread starts " + in_digits(s.registrations) +
+              " waits a second in the same context",
+          "us from the time at which a wait was to be started until async_wait() returned",
+          variants([rate = s.registrations]<class L>(L, const plan& p) {
+              return tails::registrations<L>(p, rate);
+          }),
+          burst},
+         "p99.9"},
+        {{"ping_pong",
+          "all timers expire at once, and a client sends " + in_digits(s.pings) +
+              " pings a second over TCP to the same context",
+          "us from the time at which a ping was to be sent until it was back",
+          variants(
+              [rate = s.pings]<class L>(L, const plan& p) { return tails::ping_pong<L>(p, rate); }),
+          burst},
+         "p99.9"},
+        {{"lateness",
+          "timers expire at random times while requests keep the thread busy for " +
+              in_digits(s.load) + " % of the time",
+          "us from the expiry to the handler",
+          variants([load = s.load / 100]<class L>(L, const plan& p) {
+              return tails::lateness<L>(p, load);
+          }),
+          timers},
+         "p99.9"},
+        {{"overload", "for a while, requests of 20 us keep the thread busy for 110 % of the time",
+          "us from the expiry to the handler; afterwards: a second later",
+          variants([]<class L>(L, const plan& p) { return tails::overload<L>(p).run(); }), timers},
+         "p99.9"},
+        {{"heartbeats", "each timer beats once a second, at a phase of its own",
+          "CPU time of the thread; its sleeps are its wake-ups",
+          variants([]<class L>(L, const plan& p) { return tails::heartbeats<L>(p).run(); }),
+          timers},
+         "CPU"},
+        {{"busy_handlers",
+          "two threads run the context; a handler cancels a wait, and then works for 200 us",
+          "us from the cancel to the handler of the wait, in the other thread",
+          variants([]<class L>(L, const plan& p) { return tails::busy_handlers<L>(p).run(); }),
+          s.quick ? std::size_t{1000} : std::size_t{20'000}},
+         "p99"}};
 }
 
 } // namespace
