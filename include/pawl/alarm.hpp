@@ -37,9 +37,6 @@ namespace pawl {
 
 namespace detail {
 
-template <class T>
-concept execution_context_type = std::is_convertible_v<T&, boost::asio::execution_context&>;
-
 /// The first part of the block of an alarm.
 template <class Handle>
 struct alarm_handle {

@@ -13,6 +13,7 @@
 #include <pawl/detail/interval/interval_grid.hpp>
 
 #include <pawl/detail/service/clocks.hpp>
+#include <pawl/detail/service/native_executor.hpp>
 #include <pawl/detail/time/durations.hpp>
 
 #include <pawl/detail/wait/wait_handler.hpp>
@@ -127,8 +128,7 @@ public:
         : basic_interval_timer(ex, Clock::now(), period, policy) {}
 
     /// As above, with the executor of an execution context.
-    template <class ExecutionContext>
-        requires std::is_convertible_v<ExecutionContext&, boost::asio::execution_context&>
+    template <detail::execution_context_type ExecutionContext>
     basic_interval_timer(ExecutionContext& context, const duration& period,
                          pawl::missed_tick_policy policy = pawl::missed_tick_policy::burst)
         : basic_interval_timer(executor_type(context.get_executor()), period, policy) {}
@@ -142,8 +142,7 @@ public:
           timer_(ex, start) {}
 
     /// As above, with the executor of an execution context.
-    template <class ExecutionContext>
-        requires std::is_convertible_v<ExecutionContext&, boost::asio::execution_context&>
+    template <detail::execution_context_type ExecutionContext>
     basic_interval_timer(ExecutionContext& context, const time_point& start, const duration& period,
                          pawl::missed_tick_policy policy = pawl::missed_tick_policy::burst)
         : basic_interval_timer(executor_type(context.get_executor()), start, period, policy) {}

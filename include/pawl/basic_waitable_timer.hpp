@@ -11,6 +11,7 @@
 #include <pawl/timer_service.hpp> // its users set options
 
 #include <pawl/detail/service/clocks.hpp>
+#include <pawl/detail/service/native_executor.hpp>
 #include <pawl/detail/service/spin_mutex.hpp>
 #include <pawl/detail/service/timer_handle.hpp>
 
@@ -81,8 +82,7 @@ public:
     explicit basic_waitable_timer(const executor_type& ex) : handle_(ex), executor_(ex) {}
 
     /// As above, with the executor of an execution context.
-    template <class ExecutionContext>
-        requires std::is_convertible_v<ExecutionContext&, boost::asio::execution_context&>
+    template <detail::execution_context_type ExecutionContext>
     explicit basic_waitable_timer(ExecutionContext& context)
         : basic_waitable_timer(executor_type(context.get_executor())) {}
 
@@ -93,8 +93,7 @@ public:
     }
 
     /// As above, with the executor of an execution context.
-    template <class ExecutionContext>
-        requires std::is_convertible_v<ExecutionContext&, boost::asio::execution_context&>
+    template <detail::execution_context_type ExecutionContext>
     explicit basic_waitable_timer(ExecutionContext& context, const time_point& expiry_time)
         : basic_waitable_timer(context) {
         handle_.expires_at(expiry_time);
@@ -107,8 +106,7 @@ public:
     }
 
     /// As above, with the executor of an execution context.
-    template <class ExecutionContext>
-        requires std::is_convertible_v<ExecutionContext&, boost::asio::execution_context&>
+    template <detail::execution_context_type ExecutionContext>
     explicit basic_waitable_timer(ExecutionContext& context, const duration& expiry_time)
         : basic_waitable_timer(context) {
         handle_.expires_after(expiry_time);

@@ -11,6 +11,7 @@
 #include <pawl/broadcast_ring.hpp>
 #include <pawl/timer_event.hpp>
 
+#include <pawl/detail/service/native_executor.hpp>
 #include <pawl/detail/service/timer_handle.hpp>
 
 #include <pawl/detail/watch/event_hub.hpp>
@@ -88,8 +89,7 @@ public:
     class reader;
 
     /// The feed of `context`, with the options of an earlier feed, or else the default ones.
-    template <class ExecutionContext>
-        requires std::convertible_to<ExecutionContext&, boost::asio::execution_context&>
+    template <detail::execution_context_type ExecutionContext>
     explicit event_feed(ExecutionContext& context)
         : hub_(detail::hub_service::of(context)), executor_(context.get_executor()) {}
 
@@ -97,8 +97,7 @@ public:
     /// @throws std::invalid_argument if the capacity is less than 64, or if the feed already has
     ///     other options.
     /// @throws broadcast_error with bad_capacity if a number is not a power of two.
-    template <class ExecutionContext>
-        requires std::convertible_to<ExecutionContext&, boost::asio::execution_context&>
+    template <detail::execution_context_type ExecutionContext>
     event_feed(ExecutionContext& context, const event_feed_options& o) : event_feed(context) {
         if (o.capacity < 64)
             throw std::invalid_argument("pawl::event_feed_options::capacity is " +

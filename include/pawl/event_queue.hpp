@@ -11,6 +11,7 @@
 #include <pawl/detail/queue/queue_core.hpp>
 
 #include <pawl/detail/service/clocks.hpp>
+#include <pawl/detail/service/native_executor.hpp>
 #include <pawl/detail/time/durations.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -178,9 +179,8 @@ public:
 
     /// A queue with its timers in a context that the program runs.
     /// @throws std::invalid_argument if an option is out of range; the text names it.
-    template <class ExecutionContext>
-        requires std::is_convertible_v<ExecutionContext&, boost::asio::execution_context&> &&
-                 (!std::same_as<ExecutionContext, basic_event_queue>)
+    template <detail::execution_context_type ExecutionContext>
+        requires(!std::same_as<ExecutionContext, basic_event_queue>)
     explicit basic_event_queue(ExecutionContext& context, const event_queue_options& options = {})
         : basic_event_queue(boost::asio::any_io_executor(context.get_executor()), options) {}
 

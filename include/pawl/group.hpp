@@ -16,6 +16,8 @@
 #include <pawl/detail/limit/outer_adapter.hpp>
 #include <pawl/detail/limit/report_timeout.hpp>
 
+#include <pawl/detail/service/native_executor.hpp>
+
 #include <pawl/detail/wait/wait_allocator.hpp>
 #include <pawl/detail/wait/wait_handler.hpp>
 
@@ -221,8 +223,7 @@ public:
 
     /// Makes a group on the executor of `context`.
     /// @throws std::bad_alloc
-    template <class ExecutionContext>
-        requires std::convertible_to<ExecutionContext&, boost::asio::execution_context&>
+    template <detail::execution_context_type ExecutionContext>
     explicit group(ExecutionContext& context) : group(executor_type(context.get_executor())) {}
 
     /// Makes a group in `outer`, with its executor. The two may be destroyed in any order.
@@ -310,10 +311,10 @@ public:
     [[nodiscard]] auto operator()(group& g, Args&&... args) const {
         static_assert(!(makes_awaitable<std::decay_t<Args>> || ...),
                       "pawl: call the coroutine: in_group(g, f()), not in_group(g, f)");
-        constexpr bool has_limit =
+        constexpr bool has_time =
             ((is_duration<std::decay_t<Args>> || is_time_point<std::decay_t<Args>>) || ...);
-        static_assert(!has_limit, "pawl: in_group takes no limit: timeout(5s, in_group(g, token))");
-        if constexpr (has_limit)
+        static_assert(!has_time, "pawl: in_group takes no limit: timeout(5s, in_group(g, token))");
+        if constexpr (has_time)
             return limited<report_cause>(refused_limit{});
         else
             return limited<report_cause>(group_limit{g.state_}, std::forward<Args>(args)...);

@@ -126,7 +126,7 @@ class group_state;
 class group_member : public timer_core {
 public:
     template <class Limit, class Executor>
-    group_member(const Limit& limit, const Executor&) noexcept : group_(limit.timer) {}
+    group_member(const Limit& limit, const Executor&) noexcept : group_(limit.group) {}
     group_member& operator=(group_member&&) = delete;
     inline ~group_member();
 
@@ -447,12 +447,12 @@ private:
     linked_list<drain_waiter> waiters_;
 };
 
-/// The limit of a limited_token: a membership instead of a time. `timer` has the executor for
+/// The limit of a limited_token: a membership instead of a time. The group has the executor for
 /// operations and handlers without one.
 struct group_limit {
     using timer_type = group_member;
 
-    group_state* timer;
+    group_state* group;
 
     constexpr void check() const noexcept {}
 };
@@ -462,7 +462,7 @@ struct group_limit {
 class alarm_member : private wait_operation {
 public:
     explicit alarm_member(const group_limit& limit) noexcept
-        : wait_operation(&alarm_member::perform, false), group_(limit.timer) {
+        : wait_operation(&alarm_member::perform, false), group_(limit.group) {
         group_->use();
     }
     alarm_member& operator=(alarm_member&&) = delete;

@@ -74,6 +74,8 @@ template <class Limit, class Initiation>
         return initiation.get_executor();
     else if constexpr (requires { limit.timer->get_executor(); })
         return limit.timer->get_executor();
+    else if constexpr (requires { limit.group->get_executor(); })
+        return limit.group->get_executor();
     else
         return no_executor();
 }

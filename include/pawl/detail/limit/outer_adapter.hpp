@@ -32,11 +32,7 @@ namespace pawl::detail {
 
 /// Whether a token is a limit, or adapters around one.
 template <class T>
-inline constexpr bool has_limit = false;
-template <class Limit, class Report>
-inline constexpr bool has_limit<partial_limit<Limit, Report>> = true;
-template <class Token, class Limit, class Report>
-inline constexpr bool has_limit<limited_token<Token, Limit, Report>> = true;
+inline constexpr bool has_limit = is_limited<T>;
 template <class T>
 inline constexpr bool has_limit<boost::asio::as_tuple_t<T>> = has_limit<T>;
 template <class T>

@@ -36,6 +36,9 @@
 
 namespace pawl::detail {
 
+template <class T>
+concept execution_context_type = std::is_convertible_v<T&, boost::asio::execution_context&>;
+
 /// The execution context of an executor, with properties or of the Networking TS.
 template <class Executor>
 [[nodiscard]] boost::asio::execution_context& context_of(const Executor& ex) {
