@@ -9,10 +9,11 @@
 ///   limit_function(limit, token) --> limited_token --async_result--> limited_initiation, which
 ///   starts a limited_operation. Without a token the result is a partial one. It is a completion
 ///   token that stands for the default token of the operation's executor, and also a function
-///   object that takes the token.
+///   object that takes the token. limit_mistakes.hpp explains calls that do not compile.
 #ifndef PAWL_DETAIL_LIMIT_LIMITED_TOKEN_HPP
 #define PAWL_DETAIL_LIMIT_LIMITED_TOKEN_HPP
 
+#include <pawl/detail/limit/limit_mistakes.hpp>
 #include <pawl/detail/limit/limit_timer.hpp>
 #include <pawl/detail/limit/limited_operation.hpp>
 
@@ -164,28 +165,6 @@ private:
     boost::asio::cancellation_type_t type_;
 };
 
-/// The limit of a call that does not compile.
-struct refused_limit : own_limit<limit_after<steady_clock>> {};
-
-/// What `co_await` makes of a limit without an operation: it passes its frame, and takes a thread.
-struct awaited_limit {
-    template <class Thread>
-    operator Thread*() const; // not defined
-};
-
-/// Explains the mistake, unless it follows from another one.
-template <class Limit>
-[[nodiscard]] awaited_limit await_limit() {
-    static_assert(std::is_same_v<Limit, refused_limit>,
-                  "pawl: a limit or group needs an operation: co_await "
-                  "socket.async_read_some(buffer, timeout(5s)); for a pause: co_await "
-                  "sleep_for(5s)");
-    return {};
-}
-
-template <class T>
-concept an_object_pointer = std::is_pointer_v<T> && std::is_object_v<std::remove_pointer_t<T>>;
-
 /// A completion token with a limit.
 template <class Token, class Limit, class Report>
 struct limited_token {
@@ -222,25 +201,6 @@ struct partial_limit {
     }
 };
 
-template <class Timer>
-concept a_timer = requires(Timer& timer, const typename Timer::duration& d) {
-    typename Timer::traits_type;
-    timer.rearm_after(d); // rejects Asio's timers
-};
-
-/// A timer type that is not Pawl's.
-template <class T>
-concept a_foreign_timer = !a_timer<T> && requires(T& timer, const typename T::duration& d) {
-    typename T::traits_type;
-    timer.expires_after(d);
-};
-
-/// A type that a coroutine can await and that is not a completion token.
-template <class T>
-concept an_awaitable_object = requires(T& t) { t.operator co_await(); } || requires(T& t) {
-    operator co_await(t);
-} || requires(T& t) { t.await_ready(); };
-
 /// A limit with the arguments behind it: `type` and `token`, both optional. A report that has
 /// `run(partial_limit, coroutine)` takes coroutines, too.
 template <class Report, class Limit>
@@ -262,12 +222,8 @@ template <class Report, class Limit, class Token>
     using partial = partial_limit<Limit, Report>;
     constexpr bool runs = requires { Report::run(std::declval<partial>(), std::declval<Token>()); };
     constexpr bool is_coroutine = an_awaitable_object<std::decay_t<Token>>;
-    static_assert(runs || !is_coroutine,
-                  "pawl: the only coroutine that timeout takes is boost::asio::awaitable; "
-                  "spawn any other one under the limit: co_await cobalt::spawn(executor, f(), "
-                  "timeout(5s, cobalt::use_op))");
     constexpr bool is_timer = a_timer<std::decay_t<Token>> || a_foreign_timer<std::decay_t<Token>>;
-    static_assert(!is_timer, "pawl: the timer comes before the limit: timeout(timer, 5s)");
+    explain_token<!runs && is_coroutine, is_timer>();
     if constexpr (runs)
         return Report::run(partial{limit, type}, std::forward<Token>(token));
     else if constexpr (is_timer)
@@ -276,32 +232,6 @@ template <class Report, class Limit, class Token>
         return std::decay_t<Token>(std::forward<Token>(token));
     else
         return limited<Report>(limit, type)(std::forward<Token>(token));
-}
-
-/// An invalid limit; explains what to write.
-template <class First, class... Rest>
-constexpr void explain() {
-    constexpr bool foreign_timer = a_foreign_timer<First> || (a_foreign_timer<Rest> || ...);
-    constexpr bool duration = is_duration<First> || (is_duration<Rest> || ...);
-    constexpr bool time_point = is_time_point<First> || (is_time_point<Rest> || ...);
-    constexpr bool limit_is_missing =
-        an_awaitable_object<First> ||
-        (!a_timer<First> && !a_foreign_timer<First> && !is_duration<First> &&
-         !is_time_point<First> && (duration || time_point));
-    static_assert(!limit_is_missing,
-                  "pawl: the limit comes first: timeout(5s, token), timeout(5s, coroutine)");
-    static_assert(limit_is_missing || !foreign_timer,
-                  "pawl: a limit needs a Pawl timer, not an Asio timer: use pawl::steady_timer, or "
-                  "leave the timer out: timeout(5s)");
-    static_assert(limit_is_missing || foreign_timer || !duration,
-                  "pawl: timeout_at and cancel_at take a point in time; for a duration write "
-                  "timeout(5s) or cancel_after(5s)");
-    static_assert(limit_is_missing || !time_point,
-                  "pawl: timeout and cancel_after take a duration; for a point in time write "
-                  "timeout_at(t) or cancel_at(t)");
-    static_assert(limit_is_missing || foreign_timer || duration || time_point,
-                  "pawl: a limit is a duration with a unit: timeout(5s) or timeout(timer, 5s), not "
-                  "timeout(5); for timeout_at and cancel_at it is a point in time");
 }
 
 /// Whether `Times` makes a limit of the arguments that follow a timer.
@@ -402,12 +332,6 @@ inline constexpr bool is_limited<
 
 template <class T>
 concept a_limited_operation = is_limited<std::remove_cvref_t<T>>;
-
-/// The result of a call that does not compile, so that there is only one error.
-struct no_operation {
-    template <class Handler>
-    void operator()(Handler&&) const {}
-};
 
 /// For awaitable_operators, which take only coroutines.
 template <class A, class B>
