@@ -1215,7 +1215,7 @@ PAWL_TYPED_CASE(observers_are_told_of_each_act_what_they_ask_for, Backend, backe
                 BOOST_TEST_CONTEXT(each.name << (watched ? ", watched" : "")
                                              << (named ? ", named" : "")) {
                     BOOST_TEST(s.told == expected, boost::test_tools::per_element());
-                    BOOST_CHECK_EQUAL(s.b.state().observed().watched(), watched);
+                    BOOST_CHECK_EQUAL(s.b.state().watched(), watched);
                 }
             }
         }
@@ -1236,7 +1236,7 @@ PAWL_TYPED_CASE(a_reader_that_sleeps_is_told_of_each_event_by_a_unit, Backend, b
                 const bool closed = s.b.closed();
                 const bool tells = asleep && !each.events.empty() && !closed;
                 s.told.clear();
-                BOOST_CHECK(!tells || (s.b.units() != 0 && s.b.state().observed().turn_is_news()));
+                BOOST_CHECK(!tells || (s.b.units() != 0 && s.b.state().turn_is_news()));
                 BOOST_CHECK_EQUAL(s.begin_turn(40), tells);
                 BOOST_CHECK(!s.begin_turn(41)); // once
                 const words expected = closed  ? words()
@@ -1267,13 +1267,13 @@ PAWL_TYPED_CASE(turns_count_until_the_last_expired_wait_starts, Backend, backend
     s.observe(true, false);
     for (const int timer : {0, 1, 1})
         s.start(timer, 10);
-    BOOST_CHECK(!s.b.state().observed().turn_is_news());
+    BOOST_CHECK(!s.b.state().turn_is_news());
 
     s.b.collect(10);
     for (const bool more : {true, true, false}) {
-        BOOST_CHECK(s.b.state().observed().turn_is_news());
+        BOOST_CHECK(s.b.state().turn_is_news());
         (void)s.begin_turn(11);
-        BOOST_CHECK_EQUAL(s.b.state().observed().turn_is_news(), more);
+        BOOST_CHECK_EQUAL(s.b.state().turn_is_news(), more);
         s.b.run_unit();
     }
 }
@@ -1287,7 +1287,7 @@ PAWL_TYPED_CASE(turns_count_while_there_is_a_backlog, Backend, backends) {
     s.b.collect(10);
     while (s.b.state().armed_count() != 0) {
         (void)s.begin_turn(11);
-        BOOST_CHECK(s.b.state().due_count() == 0 || s.b.state().observed().turn_is_news());
+        BOOST_CHECK(s.b.state().due_count() == 0 || s.b.state().turn_is_news());
         s.b.run_unit();
     }
 }
@@ -1297,13 +1297,13 @@ PAWL_TYPED_CASE(turns_count_for_what_was_due_when_the_observer_came, Backend, ba
         watched_shard<Backend> s;
         s.start(0, 10);
         s.observe(watched, true);
-        BOOST_CHECK(!s.b.state().observed().turn_is_news());
+        BOOST_CHECK(!s.b.state().turn_is_news());
         s.b.collect(10);
-        BOOST_CHECK_EQUAL(s.b.state().observed().turn_is_news(), watched);
+        BOOST_CHECK_EQUAL(s.b.state().turn_is_news(), watched);
         s.observe(false, true);
-        BOOST_CHECK(!s.b.state().observed().turn_is_news());
+        BOOST_CHECK(!s.b.state().turn_is_news());
         s.observe(watched, false);
-        BOOST_CHECK_EQUAL(s.b.state().observed().turn_is_news(), watched);
+        BOOST_CHECK_EQUAL(s.b.state().turn_is_news(), watched);
     }
 }
 

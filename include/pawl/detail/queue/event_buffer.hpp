@@ -96,11 +96,11 @@ public:
         return taken < end.functions && taken < functions_before_.load(std::memory_order_relaxed);
     }
     [[nodiscard]] queued_function take_function() noexcept { return functions_.take(); }
-    /// From now on, the thread that takes asks for drained().
+    /// From now on, the thread that takes asks for ran_out().
     void watch() noexcept { functions_.watch(); }
     [[nodiscard]] bool watched() const noexcept { return functions_.watched(); }
     /// Whether the last function was taken, while that is watched.
-    [[nodiscard]] bool drained() const noexcept { return watched() && !has_function(); }
+    [[nodiscard]] bool ran_out() const noexcept { return watched() && !has_function(); }
     /// Destroys the functions. @pre no thread pushes or takes.
     void clear_functions() noexcept { functions_.clear(); }
 

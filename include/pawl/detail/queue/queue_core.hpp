@@ -286,7 +286,7 @@ public:
             }
             waker_.expect();
             if (buffer_.has_room_for_parked()) // lack of memory parked a timer
-                leader_.rest(lock, real_time::clock::now() + std::chrono::milliseconds(10));
+                leader_.stand_by(lock, real_time::clock::now() + std::chrono::milliseconds(10));
             else if (leader_.sleep(lock, until))
                 without(lock, [this] { watch_deadline(); });
         }
@@ -565,7 +565,7 @@ private:
     /// Runs the next function.
     void run_function() {
         queued_function f = buffer_.take_function();
-        if (buffer_.drained())
+        if (buffer_.ran_out())
             waker_.change([] {});
         f();
     }

@@ -56,7 +56,7 @@ public:
     /// @return whether it has led.
     bool sleep(lock_type& lock, const std::optional<real_time>& until) {
         if (!is_free()) {
-            rest(lock, until);
+            stand_by(lock, until);
             return false;
         }
         const leadership mine(*this, lock, leading::sleeps);
@@ -64,10 +64,10 @@ public:
         return true;
     }
     /// Sleeps, and does not lead.
-    void rest(lock_type& lock, const std::optional<real_time>& until) {
-        ++resting_;
+    void stand_by(lock_type& lock, const std::optional<real_time>& until) {
+        ++standing_by_;
         until ? (void)there_.wait_until(lock, *until) : there_.wait(lock);
-        --resting_;
+        --standing_by_;
     }
     /// Runs the handlers that are ready, `most` at most. @pre is_free()
     /// @return whether there may be more.
@@ -88,7 +88,7 @@ public:
     [[nodiscard]] bool interrupt() noexcept {
         if (how_ == leading::sleeps)
             context_->stop();
-        return resting_ != 0;
+        return standing_by_ != 0;
     }
     void notify() noexcept { there_.notify_all(); }
 
@@ -129,7 +129,7 @@ private:
     std::unique_ptr<boost::asio::io_context> context_;
     std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> work_;
     std::condition_variable there_;
-    std::size_t resting_ = 0; ///< threads that wait for there_
+    std::size_t standing_by_ = 0; ///< threads that wait for there_
     leading how_ = leading::none;
     std::thread::id thread_; ///< the last leader
 };

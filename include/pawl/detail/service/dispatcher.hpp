@@ -471,7 +471,7 @@ private:
     /// @return true if it was the last one.
     PAWL_DETAIL_ALWAYS_INLINE bool run_wait(runner_token* token, bool last, bool first,
                                             turn_end& end) {
-        if (shard_.observed().turn_is_news()) [[unlikely]]
+        if (shard_.turn_is_news()) [[unlikely]]
             begin_watched_turn();
         auto taken = shard_.take(token, last, false, first);
         if (taken.behind) [[unlikely]]
@@ -516,7 +516,7 @@ private:
     }
     /// A carrier has arrived.
     void note_time_if_watched() {
-        if (shard_.observed().watched()) [[unlikely]]
+        if (shard_.watched()) [[unlikely]]
             shard_.now_is(read_clock());
     }
 

@@ -633,8 +633,9 @@ public:
         observers().observe(observer, watched, named, waits().due() != 0);
     }
 
-    /// Its watched() and turn_is_news() need no lock.
-    [[nodiscard]] const attention& observed() const noexcept { return roster_.observers(); }
+    /// See attention. These need no lock.
+    [[nodiscard]] bool watched() const noexcept { return roster_.observers().watched(); }
+    [[nodiscard]] bool turn_is_news() const noexcept { return roster_.observers().turn_is_news(); }
 
     /// A turn begins at `now`.
     /// @return the observer on which the caller, in a unit, must call tell(); null if no reader

@@ -77,7 +77,7 @@ public:
         op.state.arm();
         const bool alone = !timer.newest();
         timer.append(op);
-        timer.set_user(!alone ? 0 : op.observed() ? one_armed : one_armed | unobserved, known);
+        timer.set_user(!alone ? 0 : op.shared() ? one_armed : one_armed | unshared, known);
         ++live_;
         ++started_;
         add_armed(1);
@@ -154,7 +154,7 @@ public:
     /// @return how many.
     std::size_t cancel(timer_core& timer, std::size_t limit) noexcept {
         std::size_t count = 0;
-        if ((timer.user() & known) == (one_armed | unobserved) && limit != 0) {
+        if ((timer.user() & known) == (one_armed | unshared) && limit != 0) {
             due_.push(due_entry(*timer.newest(), true)); // the wait itself is not read
             timer.set_newest(nullptr);
             timer.set_user(0, known);
@@ -290,9 +290,9 @@ public:
     }
 
 private:
-    static constexpr unsigned one_armed = 1;  ///< exactly one wait, and it is armed
-    static constexpr unsigned unobserved = 2; ///< only the timer points at that wait
-    static constexpr unsigned known = 3;      ///< both bits; the filing uses another
+    static constexpr unsigned one_armed = 1; ///< exactly one wait, and it is armed
+    static constexpr unsigned unshared = 2;  ///< only the timer points at that wait
+    static constexpr unsigned known = 3;     ///< both bits; the filing uses another
 
     static void detach(wait_operation& op) noexcept {
         timer_core& timer = op.timer();

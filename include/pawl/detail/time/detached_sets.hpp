@@ -81,7 +81,7 @@ private:
 
     static constexpr std::uint32_t loose_slot = 0xffff; ///< in a set, beyond all epochs
 
-    void give_epoch_back(set& drained) noexcept;
+    void give_epoch_back(set& emptied) noexcept;
 
     list_pool& pool_;
     std::uint32_t base_ = 0; ///< epochs_.present() * slots
@@ -175,14 +175,14 @@ inline void detached_sets::erase(timer_node& node) noexcept {
     unlink(node); // in the set's own list
 }
 
-inline void detached_sets::give_epoch_back(set& drained) noexcept {
-    epochs_.give_back(drained.epoch_);
+inline void detached_sets::give_epoch_back(set& emptied) noexcept {
+    epochs_.give_back(emptied.epoch_);
     set** at = &sets_;
-    while (*at != &drained) {
+    while (*at != &emptied) {
         PAWL_ASSERT(*at);
         at = &(*at)->next_;
     }
-    *at = drained.next_;
+    *at = emptied.next_;
     count_room();
 }
 

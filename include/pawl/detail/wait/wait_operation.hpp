@@ -92,7 +92,7 @@ public:
 
     /// Something besides the timer points at the wait: a cancellation slot, or the enclosing
     /// object.
-    [[nodiscard]] bool observed() const noexcept { return held_ || slot() != nullptr; }
+    [[nodiscard]] bool shared() const noexcept { return held_ || slot() != nullptr; }
 
     /// This is an alarm_wait.
     [[nodiscard]] bool is_alarm() const noexcept { return alarm_; }
