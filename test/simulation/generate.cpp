@@ -39,7 +39,7 @@ private:
         setup& b = s_.begin;
         const int contexts = random_.one_of({1, 1, 1, 2, 2, 3});
         for (int i = 0; i < contexts; ++i)
-            b.contexts.push_back(make_context());
+            b.contexts.push_back(random_context(random_));
         const int n = random_.one_of({1, 1, 2, 3});
         for (int i = 0; i < n; ++i)
             b.types.push_back(static_cast<kind>(random_.below(kinds)));
@@ -82,32 +82,6 @@ private:
         default:
             return random_.between(0, hour * 24 * 365 * 50);
         }
-    }
-
-    context_setup make_context() {
-        context_setup c;
-        if (random_.one_in(4))
-            c.concurrency_hint = 1;
-        c.precision = random_.one_of<std::int64_t>(
-            {1'000'000, 1'000'000, 1'000'000, 1, 7, 1000, 100'000'000, second, hour});
-        if (random_.one_in(2))
-            c.level_bits = random_.one_of<std::vector<int>>({{1}, {2, 3}, {8, 4}, {3}});
-        c.shards = static_cast<unsigned>(random_.one_of({1, 1, 2, 2, 3, 4, 8, 0}));
-        c.batch_limit = static_cast<unsigned>(random_.one_of({256, 256, 1, 2, 3, 16, 65536}));
-        c.completions_per_turn = static_cast<unsigned>(random_.one_of({1, 1, 2, 5, 64}));
-        c.locking = !random_.one_in(5);
-        c.deliver = random_.one_in(4);
-        const int rings = 1 + random_.below(3);
-        for (int i = 0; i < rings; ++i) {
-            const std::int64_t delay = random_.one_of<std::int64_t>({1, 1000, 1'000'000, 20'000'000,
-                                                                     second, 30 * second, hour}) +
-                                       i * 3;
-            c.rings.push_back({delay, random_.one_of<std::size_t>({1, 2, 3, 8, 1024})});
-        }
-        c.marks = static_cast<unsigned>(random_.one_of({8, 8, 1, 2, 9, 1024}));
-        c.when_full = static_cast<pawl::ring_overflow>(random_.below(4));
-        c.round_up = random_.one_in(3);
-        return c;
     }
 
     // --- steps --------------------------------------------------------------------------------

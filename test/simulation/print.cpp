@@ -90,7 +90,6 @@ constexpr const char* shapes[] = {"handler", "composed", "raced",  "raced_under"
                                   "awaited", "spawned",  "either", "both"};
 static_assert(std::size(shapes) == simulation::shapes);
 constexpr const char* waits[] = {"zero", "one", "negative", "shortest", "longest", "honest"};
-constexpr const char* overflows[] = {"grow", "reject", "expire_now", "flush_oldest"};
 
 template <class Enum>
 std::size_t index(Enum e) {
@@ -141,23 +140,6 @@ void print(std::ostream& out, const step& s, int indent) {
         print(out, s.dying, indent + 4);
     }
     out << '}';
-}
-
-void print(std::ostream& out, const context_setup& c) {
-    out << "{.concurrency_hint = " << c.concurrency_hint << ",\n     .precision = " << c.precision
-        << ",\n     .level_bits = {";
-    for (std::size_t i = 0; i < c.level_bits.size(); ++i)
-        out << (i != 0 ? ", " : "") << c.level_bits[i];
-    out << "},\n     .shards = " << c.shards << ",\n     .batch_limit = " << c.batch_limit
-        << ",\n     .completions_per_turn = " << c.completions_per_turn << std::boolalpha
-        << ",\n     .locking = " << c.locking << ",\n     .deliver = " << c.deliver
-        << ",\n     .rings = {";
-    for (std::size_t i = 0; i < c.rings.size(); ++i)
-        out << (i != 0 ? ", " : "") << '{' << c.rings[i].delay << ", " << c.rings[i].capacity
-            << '}';
-    out << "},\n     .marks = " << c.marks
-        << ",\n     .when_full = pawl::ring_overflow::" << overflows[index(c.when_full)]
-        << ",\n     .round_up = " << c.round_up << '}';
 }
 
 } // namespace

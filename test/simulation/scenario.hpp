@@ -10,8 +10,7 @@
 
 #include "simulation/clocks.hpp"
 #include "simulation/executors.hpp"
-
-#include <pawl/options.hpp>
+#include "simulation/options.hpp"
 
 #include <cstdint>
 #include <string>
@@ -133,27 +132,6 @@ struct step {
     shape in{};
     std::vector<step> then{};  ///< steps of its handler
     std::vector<step> dying{}; ///< steps of its handler if it is destroyed uncalled
-};
-
-struct ring_setup {
-    std::int64_t delay = 0;
-    std::size_t capacity = 1024;
-};
-
-/// One execution context and the options of its services.
-struct context_setup {
-    int concurrency_hint = -1;
-    std::int64_t precision = 1'000'000;
-    std::vector<int> level_bits{6};
-    unsigned shards = 1;
-    unsigned batch_limit = 256;
-    unsigned completions_per_turn = 1;
-    bool locking = true;
-    bool deliver = false;
-    std::vector<ring_setup> rings{};
-    unsigned marks = 8;
-    pawl::ring_overflow when_full = pawl::ring_overflow::grow;
-    bool round_up = false;
 };
 
 /// The initial state.

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -127,22 +128,13 @@ private:
                })) {
         }
         for (std::size_t i = 0; i < best_.begin.contexts.size(); ++i) {
-            const auto reset_option = [&](auto member) {
+            for_each_option([&](auto, auto member, auto, auto) {
                 const context_setup usual;
-                if (best_.begin.contexts[i].*member != usual.*member)
+                if (best_.begin.contexts[i].*member == usual.*member)
+                    return;
+                if constexpr (!std::is_same_v<decltype(member), decltype(&context_setup::rings)>)
                     attempt([&](scenario& s) { s.begin.contexts[i].*member = usual.*member; });
-            };
-            reset_option(&context_setup::concurrency_hint);
-            reset_option(&context_setup::precision);
-            reset_option(&context_setup::level_bits);
-            reset_option(&context_setup::shards);
-            reset_option(&context_setup::batch_limit);
-            reset_option(&context_setup::completions_per_turn);
-            reset_option(&context_setup::locking);
-            reset_option(&context_setup::deliver);
-            reset_option(&context_setup::marks);
-            reset_option(&context_setup::when_full);
-            reset_option(&context_setup::round_up);
+            });
         }
     }
 

@@ -37,23 +37,6 @@ struct opened {
 std::atomic<std::int64_t>& manual_ticks();
 template struct opened<&pawl::manual_clock::ticks_>;
 
-pawl::options options_of(const context_setup& c) {
-    pawl::options o;
-    o.precision = std::chrono::nanoseconds(c.precision);
-    o.level_bits = pawl::time::geometry(c.level_bits);
-    o.shards = c.shards;
-    o.batch_limit = c.batch_limit;
-    o.completions_per_turn = c.completions_per_turn;
-    o.locking = c.locking;
-    o.on_shutdown = c.deliver ? pawl::shutdown_policy::deliver : pawl::shutdown_policy::destroy;
-    for (const ring_setup& r : c.rings)
-        o.rings.delays.push_back({std::chrono::nanoseconds(r.delay), r.capacity});
-    o.rings.marks = c.marks;
-    o.rings.when_full = c.when_full;
-    o.rings.round_up = c.round_up;
-    return o;
-}
-
 const error_code hasty = asio::error::timed_out;
 
 outcome outcome_of(const error_code& ec) {

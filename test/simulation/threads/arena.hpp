@@ -7,6 +7,7 @@
 #define PAWL_TEST_SIMULATION_THREADS_ARENA_HPP
 
 #include "simulation/executors.hpp"
+#include "simulation/options.hpp"
 #include "simulation/random.hpp"
 
 #include <pawl/timer_service.hpp>
@@ -61,34 +62,17 @@ struct arena {
                          : asio::any_io_executor(io->get_executor());
         strand.emplace(native);
         meeting.emplace(threads, restarting{this});
-        options.precision = std::chrono::nanoseconds(
-            random.one_in(60) ? 100 * millisecond
+        setup = random_context(random);
+        setup.precision = random.one_in(60)
+                              ? 100 * millisecond
                               : random.one_of<std::int64_t>({1, 7, microsecond, 5 * microsecond,
-                                                             50 * microsecond, millisecond}));
-        switch (random.below(6)) {
-        case 0:
-            options.level_bits = pawl::time::geometry{1};
-            break;
-        case 1:
-            options.level_bits = pawl::time::geometry{2, 3};
-            break;
-        case 2:
-            options.level_bits = pawl::time::geometry{8, 4};
-            break;
-        default:
-            break;
-        }
-        options.shards = static_cast<unsigned>(random.one_of({1, 2, 2, 3, 4, 8, 0}));
-        options.batch_limit = static_cast<unsigned>(random.one_of({256, 1, 2, 3, 16}));
-        options.completions_per_turn = static_cast<unsigned>(random.one_of({1, 1, 2, 64}));
-        if (random.one_in(3))
-            options.on_shutdown = pawl::shutdown_policy::deliver;
-        const auto capacity = static_cast<std::size_t>(random.one_of({1, 2, 8, 1024}));
+                                                             50 * microsecond, millisecond});
+        setup.locking = true;
+        const auto capacity = random.one_of<std::size_t>({1, 2, 8, 1024});
+        setup.rings.clear();
         for (const std::int64_t d : {100 * microsecond, 400 * microsecond, longest_ring, hour})
-            options.rings.delays.push_back({std::chrono::nanoseconds(d), capacity});
-        options.rings.marks = static_cast<unsigned>(random.one_of({8, 1, 2, 9}));
-        options.rings.when_full = static_cast<pawl::ring_overflow>(random.below(4));
-        options.rings.round_up = random.one_in(2);
+            setup.rings.push_back({d, capacity});
+        options = options_of(setup);
     }
 
     /// An executor on this context: its own, a strand, or one that is not Asio's on one of the two.
@@ -105,7 +89,8 @@ struct arena {
 
     const int threads;
     const bool in_pool;
-    bool guarded; ///< run() does not return before the end
+    bool guarded;        ///< run() does not return before the end
+    context_setup setup; ///< without its concurrency_hint
     pawl::options options;
     std::optional<asio::io_context> io;
     std::optional<asio::thread_pool> pool;

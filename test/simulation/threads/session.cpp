@@ -28,6 +28,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -160,16 +161,11 @@ private:
         for (const sort s : types_)
             about += std::string(" ") + names[static_cast<std::size_t>(s)];
         for (const auto& a : arenas_) {
-            const pawl::options& o = a->options;
+            std::ostringstream options;
+            print(options, a->setup);
             about += (a->in_pool ? "; thread_pool of " : "; io_context of ") +
-                     std::to_string(a->threads) + (a->guarded ? "" : ", unguarded") +
-                     ", precision " + std::to_string(o.precision.count()) + ", shards " +
-                     std::to_string(o.shards) + ", batch_limit " + std::to_string(o.batch_limit) +
-                     ", per turn " + std::to_string(o.completions_per_turn) + ", marks " +
-                     std::to_string(o.rings.marks) + ", capacity " +
-                     std::to_string(o.rings.delays.front().capacity) + ", when_full " +
-                     std::to_string(static_cast<int>(o.rings.when_full)) +
-                     (o.rings.round_up ? ", round_up" : "");
+                     std::to_string(a->threads) + (a->guarded ? "" : ", unguarded") + ", " +
+                     std::move(options).str();
         }
     }
 
