@@ -178,15 +178,12 @@ public:
     /// erase() and insert() in one, and cheaper: if `due` is no earlier than before, or the slot of
     /// the node begins by then, only `node` is read and written.
     /// @pre it is filed here, or in a set that was detached from here, which it leaves.
-    void rearm(timer_node& node, tick due) noexcept {
+    PAWL_DETAIL_ALWAYS_INLINE void rearm(timer_node& node, tick due) noexcept {
         PAWL_ASSERT(node.filed());
-        if (may_stay(node, due)) {
-            node.due = due;
-            node.set_order(starts_.next++);
-            return;
-        }
-        unfile(node);
-        insert(node, due);
+        if (due >= node.due && is_here(node)) [[likely]]
+            stay(node, due);
+        else
+            rearm_earlier(node, due);
     }
 
     /// Moves `from` to `to`, including its place; `from` is then as if default constructed.
@@ -348,13 +345,29 @@ private:
         --size_;
     }
 
-    /// Whether a filed node may stay in its slot with a new due tick (slot-begin invariant).
-    [[nodiscard]] bool may_stay(const timer_node& node, tick due) const noexcept {
+    /// Whether a filed node is in the wheel, not in a detached set.
+    [[nodiscard]] bool is_here(const timer_node& node) const noexcept {
+        return node.slot() - sets_.base() < sets_.slots;
+    }
+
+    /// A node stays in its slot with a new due tick.
+    void stay(timer_node& node, tick due) noexcept {
+        node.due = due;
+        node.set_order(starts_.next++);
+    }
+
+    /// rearm() of a node that is due earlier, or in a detached set. Out of line, which keeps
+    /// rearm() short.
+    PAWL_DETAIL_NOINLINE void rearm_earlier(timer_node& node, tick due) noexcept {
+        if (is_here(node) && begins_by(node, due))
+            return stay(node, due);
+        unfile(node);
+        insert(node, due);
+    }
+
+    /// Whether the slot of a node begins by then (slot-begin invariant).
+    [[nodiscard]] bool begins_by(const timer_node& node, tick due) const noexcept {
         const std::uint32_t slot = node.slot() - sets_.base();
-        if (slot >= sets_.slots)
-            return false;
-        if (due >= node.due)
-            return true;
         // Staged nodes are examined before the position moves.
         if (slot >= sets_.parked_slot)
             return slot != sets_.parked_slot;

@@ -91,7 +91,7 @@ public:
     }
 
     /// Files a timer again, for all its waits.
-    filed file_anew(timer_core& timer, deadline due) noexcept {
+    PAWL_DETAIL_ALWAYS_INLINE filed file_anew(timer_core& timer, deadline due) noexcept {
         // Checked in this order: a timer with an armed wait is filed, and its links need not be
         // read.
         if (wait_ledger::sure_of_one(timer) || timer.filed())

@@ -51,7 +51,7 @@ public:
             locked_ = true;
         }
     }
-    void unlock() {
+    PAWL_DETAIL_ALWAYS_INLINE void unlock() {
         if (locked_) {
             locked_ = false;
             mutex_.unlock();

@@ -102,6 +102,23 @@ public:
         return out;
     }
 
+    /// Starts the wait of an alarm, or moves its deadline.
+    /// @tparam Observed observers().needed()
+    /// @param moves pending(timer)
+    template <bool Observed, class Deadline>
+    PAWL_DETAIL_ALWAYS_INLINE filed arm(timer_core& timer, alarm_wait& op, bool moves,
+                                        const Deadline& due) noexcept {
+        if constexpr (Observed)
+            observers_.note(
+                {moves ? timer_event_kind::moved : timer_event_kind::armed, &timer, due_of(due)});
+        const filed place = files_.file_anew(timer, due);
+        if (moves)
+            moved_ += ledger_.pull_back(timer);
+        else
+            ledger_.start(timer, op);
+        return place;
+    }
+
     /// Whether `timer` has waits that have not begun.
     [[nodiscard]] static bool pending(const timer_core& timer) noexcept {
         return wait_ledger::sure_of_one(timer) || timer.newest() != nullptr;

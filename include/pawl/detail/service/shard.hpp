@@ -109,7 +109,7 @@ public:
     [[nodiscard]] result<bool> start(timer_core& timer, wait_operation& op, Deadline due,
                                      unsigned users) {
         result<bool> out{true};
-        const std::scoped_lock lock(mutex_);
+        const locked lock(mutex_);
         users_ += users; // even if this fails: the handler may own the timer
         while (!has_room(timer, due))
             add_room(due);
@@ -182,7 +182,7 @@ public:
     template <class Deadline = deadline>
     [[nodiscard]] rearmed rearm(timer_core& timer, Deadline due) noexcept(!may_be_full) {
         rearmed out;
-        const std::scoped_lock lock(mutex_);
+        const locked lock(mutex_);
         if constexpr (may_be_full) {
             while (timer.newest() && !closed() && !files().has_room_for(users_, timer, due))
                 files().add_room(mutex_, due);
@@ -824,10 +824,7 @@ private:
             return false;
         if (!wakeup_.busy() && !op.rests) [[unlikely]]
             wakeup_.begin();
-        if (moves)
-            was_filed(roster_.template rearm<Observed>(timer, due).place, out);
-        else
-            was_filed(roster_.start(timer, op, due), out);
+        was_filed(roster_.template arm<Observed>(timer, op, moves, due), out);
         return true;
     }
 

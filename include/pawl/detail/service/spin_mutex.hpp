@@ -73,12 +73,12 @@ class spin_mutex {
 public:
     spin_mutex& operator=(spin_mutex&&) = delete;
 
-    void lock() noexcept {
-        if (!try_lock())
+    PAWL_DETAIL_ALWAYS_INLINE void lock() noexcept {
+        if (!try_lock()) [[unlikely]]
             wait();
     }
 
-    [[nodiscard]] bool try_lock() noexcept {
+    [[nodiscard]] PAWL_DETAIL_ALWAYS_INLINE bool try_lock() noexcept {
         const bool taken = !held_.exchange(true, std::memory_order_acquire);
         if (taken)
             PAWL_DETAIL_LOCK_TAKEN();

@@ -85,7 +85,7 @@ public:
     }
 
     /// The same for an alarm, idle, started or cancelled -> armed.
-    bool start(timer_core& timer, alarm_wait& op) noexcept {
+    void start(timer_core& timer, alarm_wait& op) noexcept {
         live_ += !op.state.carried(); // otherwise its entry is still on its way
         op.state.arm();
         op.clear_result(timer);
@@ -93,8 +93,8 @@ public:
         timer.set_user(one_armed, known);
         ++started_;
         add_armed(1);
-        resting_ += op.rests;
-        return true;
+        if (op.rests) [[unlikely]]
+            ++resting_;
     }
 
     /// Whether an alarm keeps the context at work while it is armed.
@@ -123,7 +123,8 @@ public:
             return false;
         const bool armed = op.state.phase() == wait_phase::armed;
         take_armed(armed);
-        resting_ -= armed && op.rests;
+        if (op.rests) [[unlikely]]
+            resting_ -= armed;
         live_ -= !op.state.carried();
         op.state.disarm();
         timer.set_newest(nullptr);
