@@ -37,12 +37,6 @@ namespace pawl {
 
 namespace detail {
 
-/// The first part of the block of an alarm.
-template <class Handle>
-struct alarm_handle {
-    Handle handle_;
-};
-
 /// What the function of an alarm is made of. See group.hpp for one in a group.
 template <class T>
 struct alarm_function {
@@ -52,12 +46,12 @@ struct alarm_function {
     [[nodiscard]] static membership membership_of(const T&) noexcept { return {}; }
 };
 
-/// The block of an alarm: the function, and a wait that is used again. See alarm_wait. To arm and to
-/// disarm uses the first 72 bytes.
+/// The block of an alarm: the function, and a wait that is used again. See alarm_wait. A user of the
+/// shard. To arm and to disarm does not read it, as a rule.
 template <class Function, class Clock, class WaitTraits, class Executor, class Membership>
-class alarm_block final : private alarm_handle<timer_handle<Clock, WaitTraits>>, public alarm_wait {
-    using first = alarm_handle<timer_handle<Clock, WaitTraits>>;
-    using first::handle_;
+class alarm_block final : public alarm_wait {
+    using handle = timer_handle<Clock, WaitTraits>;
+    using dispatcher = typename timer_service<Clock, WaitTraits>::dispatcher;
     using memory = allocated_block<alarm_block, handler_allocator<Function>>;
     friend memory;
     friend class allocated_object<alarm_block, handler_allocator<Function>>;
@@ -66,10 +60,11 @@ class alarm_block final : private alarm_handle<timer_handle<Clock, WaitTraits>>,
 
 public:
     template <class Limit>
-    [[nodiscard]] static alarm_block& make(const Executor& ex, Function&& f, const Limit& limit) {
-        alarm_block& made = *memory(get_handler_allocator(f)).make(ex, std::move(f), limit);
+    [[nodiscard]] static alarm_block& make(handle& timer, const Executor& ex, Function&& f,
+                                           const Limit& limit) {
+        alarm_block& made = *memory(get_handler_allocator(f)).make(timer, ex, std::move(f), limit);
         try {
-            made.handle_.enroll(made);
+            timer.enroll(made);
         } catch (...) {
             made.free();
             throw;
@@ -82,28 +77,25 @@ public:
     }
 
     /// The alarm goes.
-    void leave() noexcept {
+    void leave(handle& timer) noexcept {
         unsigned holds = 0;
         if constexpr (in_group)
             holds += membership_.end();
-        holds += handle_.condemn(*this);
+        holds += timer.condemn(*this);
         if (holds != 0)
             leave(holds);
     }
 
-    timer_handle<Clock, WaitTraits>& handle() noexcept { return handle_; }
-    const timer_handle<Clock, WaitTraits>& handle() const noexcept { return handle_; }
     const Executor& executor() const noexcept { return executor_; }
 
 private:
     template <class Limit>
-    alarm_block(const Executor& ex, Function&& f, const Limit& limit)
-        : first{timer_handle<Clock, WaitTraits>(ex)},
-          alarm_wait(
+    alarm_block(handle& timer, const Executor& ex, Function&& f, const Limit& limit)
+        : alarm_wait(
               &alarm_block::perform,
-              runs_natively(boost::asio::get_associated_executor(f, ex), handle_.home().context()),
-              takes_code, handle_.core()),
-          executor_(ex), function_(std::move(f)), membership_(limit) {}
+              runs_natively(boost::asio::get_associated_executor(f, ex), timer.home().context()),
+              takes_code, timer.core()),
+          home_(timer.home()), executor_(ex), function_(std::move(f)), membership_(limit) {}
     ~alarm_block() = default;
 
     static void perform(wait_operation& op, action what, wait_host* host) {
@@ -128,7 +120,7 @@ private:
     /// The group is cancelled, in any thread.
     static void bar(alarm_wait& op) noexcept {
         auto& self = static_cast<alarm_block&>(op);
-        self.handle_.bar(self);
+        self.home_.bar(self);
         self.membership_.part();
         self.leave(1);
     }
@@ -142,7 +134,7 @@ private:
         } hold{*this};
         boost::system::error_code ec;
         bool last = false;
-        const bool begun = handle_.begin(*this, ec, last);
+        const bool begun = home_.begin(*this, ec, last);
         hold.holds += last;
         if (!begun || last || !calls)
             return;
@@ -153,8 +145,11 @@ private:
     }
 
     void leave(unsigned holds) noexcept {
-        if (this->release(holds))
-            free();
+        if (!this->release(holds))
+            return;
+        dispatcher& home = home_;
+        free();
+        home.leave();
     }
     void free() noexcept {
         const auto allocator = get_handler_allocator(function_);
@@ -168,6 +163,7 @@ private:
         }
     }
 
+    dispatcher& home_;
     Executor executor_;
     Function function_;
     [[no_unique_address]] Membership membership_;
@@ -264,7 +260,8 @@ public:
     /// Makes an alarm that is not armed.
     /// @throws std::bad_alloc, or what the move of the function throws.
     basic_alarm(const executor_type& ex, Function function)
-        : block_(&block::make(ex, parts::function_of(function), parts::membership_of(function))) {}
+        : handle_(ex), block_(&block::make(handle_, ex, parts::function_of(function),
+                                           parts::membership_of(function))) {}
 
     /// As above, with the executor of an execution context.
     template <detail::execution_context_type ExecutionContext>
@@ -272,12 +269,15 @@ public:
         : basic_alarm(executor_type(context.get_executor()), std::move(function)) {}
 
     /// Takes over the alarm, armed or not.
-    basic_alarm(basic_alarm&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
+    basic_alarm(basic_alarm&& other) noexcept
+        : handle_(std::move(other.handle_), other.block_),
+          block_(std::exchange(other.block_, nullptr)) {}
 
     /// Disarms this alarm, then takes over the other.
     basic_alarm& operator=(basic_alarm&& other) noexcept {
         if (this != &other) {
             leave();
+            handle_.take(other.handle_, other.block_);
             block_ = std::exchange(other.block_, nullptr);
         }
         return *this;
@@ -299,26 +299,24 @@ public:
     /// O(1). Does not allocate.
     template <class Rep, class Period>
     void arm_after(const std::chrono::duration<Rep, Period>& d) noexcept(reads_clock_safely) {
-        used().handle().arm_after(*block_, detail::saturating_cast<duration>(d));
+        handle_.arm_after(used(), detail::saturating_cast<duration>(d));
     }
 
     /// As arm_after(), with a deadline at `t`.
-    void arm_at(const time_point& t) noexcept(reads_clock_safely) {
-        used().handle().arm_at(*block_, t);
-    }
+    void arm_at(const time_point& t) noexcept(reads_clock_safely) { handle_.arm_at(used(), t); }
 
     /// As arm_after(), with a deadline between `min` and `max` from now, both included, that it
     /// shares with others, as basic_waitable_timer::expires_within() chooses it.
     /// @throws std::invalid_argument if `max < min`, with nothing changed.
     void arm_within(const duration& min, const duration& max) {
-        used().handle().arm_within(*block_, min, max);
+        handle_.arm_within(used(), min, max);
     }
 
     /// @cond
     template <class T, class Other>
         requires(!std::is_same_v<Other, Function> &&
                  !std::is_empty_v<typename detail::alarm_function<Other>::membership>)
-    basic_alarm(T&&, Other) : block_(nullptr) {
+    basic_alarm(T&&, Other) : basic_alarm(std::move(*this)) {
         static_assert(!std::is_same_v<T, T>,
                       "pawl: an alarm in a group has the type alarm<grouped<Function>>");
     }
@@ -345,7 +343,10 @@ public:
     /// `io_context`, `thread_pool`. Elsewhere, and in builds with virtual time, an armed alarm always
     /// keeps the context running.
     /// @pre not moved from
-    void keep_running(bool on) noexcept { used().handle().keep_running(*block_, on); }
+    void keep_running(bool on) noexcept {
+        (void)used();
+        handle_.keep_running(on);
+    }
 
     /// Withdraws the deadline.
     /// @return true if the alarm was armed: the function will not be called for that arming. false
@@ -354,18 +355,18 @@ public:
     /// May be called from any thread: see the class.
     /// @par Complexity
     /// O(1). Does not allocate. Takes no lock if the alarm is not armed.
-    bool disarm() noexcept { return block_ && block_->handle().disarm(*block_); }
+    bool disarm() noexcept { return block_ && handle_.disarm(*block_); }
 
     /// Whether the function is to be called, and has not begun.
     /// @par Thread safety
     /// May be called from any thread: see the class.
-    [[nodiscard]] bool armed() const noexcept { return block_ && block_->handle().armed(); }
+    [[nodiscard]] bool armed() const noexcept { return handle_.armed(); }
 
     /// The deadline that was set last, whether or not it has passed; `time_point()` at first.
     /// @pre not moved from
     /// @par Thread safety
     /// May be called from any thread: see the class.
-    [[nodiscard]] time_point expiry() const noexcept { return used().handle().expiry(); }
+    [[nodiscard]] time_point expiry() const noexcept { return handle_.expiry(); }
 
 private:
     friend struct detail::timer_access;
@@ -379,9 +380,10 @@ private:
 
     void leave() noexcept {
         if (block* const b = std::exchange(block_, nullptr))
-            b->leave();
+            b->leave(handle_);
     }
 
+    detail::timer_handle<Clock, WaitTraits> handle_;
     block* block_;
 };
 

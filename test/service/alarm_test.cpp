@@ -350,12 +350,23 @@ BOOST_AUTO_TEST_CASE(a_function_may_be_movable_only) {
 
 // --- the end of an alarm ------------------------------------------------------------------------
 
-enum class when { idle, armed, due, disarmed_due, armed_again, due_again };
+enum class when {
+    idle,
+    armed,
+    disarmed,
+    passed, ///< disarmed, and what was its deadline has passed
+    due,
+    moved_disarmed, ///< due, moved to a later deadline, and disarmed
+    disarmed_due,
+    armed_again,
+    due_again
+};
 
 std::ostream& operator<<(std::ostream& out, when w) { return out << static_cast<int>(w); }
 
-const auto every_state = data::make(
-    {when::idle, when::armed, when::due, when::disarmed_due, when::armed_again, when::due_again});
+const auto every_state =
+    data::make({when::idle, when::armed, when::disarmed, when::passed, when::due,
+                when::moved_disarmed, when::disarmed_due, when::armed_again, when::due_again});
 
 /// Brings an alarm into a state.
 template <class Alarm>
@@ -365,11 +376,17 @@ void bring(Alarm& alarm, asio::io_context& context, when w) {
     alarm.arm_after(1s);
     if (w == when::armed)
         return;
-    manual_clock::advance(context, 1s);
-    if (w == when::due)
+    if (w == when::disarmed || w == when::passed)
+        BOOST_REQUIRE(alarm.disarm());
+    if (w == when::disarmed)
         return;
+    manual_clock::advance(context, 1s);
+    if (w == when::due || w == when::passed)
+        return;
+    if (w == when::moved_disarmed)
+        alarm.arm_after(1h);
     BOOST_REQUIRE(alarm.disarm());
-    if (w == when::disarmed_due)
+    if (w == when::disarmed_due || w == when::moved_disarmed)
         return;
     alarm.arm_after(1s);
     if (w == when::due_again)
@@ -420,6 +437,30 @@ BOOST_DATA_TEST_CASE(a_moved_alarm_stays_as_it_was, every_state, state) {
     c.advance(1h);
     poll(context);
     BOOST_TEST(c.calls == (armed ? 1 : 0));
+    moved.arm_after(1s);
+    BOOST_TEST(moved.disarm());
+    moved.arm_after(1s);
+    c.advance(1s);
+    poll(context);
+    BOOST_TEST(c.calls == (armed ? 2 : 1));
+}
+
+BOOST_DATA_TEST_CASE(an_alarm_can_be_armed_in_any_state, every_state, state) {
+    for (const bool kept_running : {false, true}) {
+        asio::io_context context;
+        counted c(context);
+        bring(c.alarm, context, state);
+        c.alarm.keep_running(kept_running); // has no effect on a manual clock
+        c.alarm.arm_after(1s);
+        BOOST_TEST(c.alarm.armed());
+        poll(context);
+        BOOST_TEST(c.calls == 0);
+        c.advance(1s);
+        poll(context);
+        BOOST_TEST(c.calls == 1);
+        BOOST_TEST(!c.alarm.disarm());
+        BOOST_TEST(context.stopped()); // P9
+    }
 }
 
 BOOST_DATA_TEST_CASE(an_assigned_alarm_disarms_what_it_was, every_state, state) {

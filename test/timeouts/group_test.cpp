@@ -1194,11 +1194,15 @@ BOOST_AUTO_TEST_CASE(a_cancelled_group_disarms_its_alarms_for_ever) {
         int calls = 0;
         pawl::manual_alarm idle(context, in_group(g, [&] { ++calls; }));
         pawl::manual_alarm armed(context, in_group(g, [&] { ++calls; }));
+        pawl::manual_alarm disarmed(context, in_group(g, [&] { ++calls; }));
         pawl::manual_alarm told(context, in_group(g, [&](error_code) { ++calls; }));
         pawl::manual_alarm due(context, in_group(g, [&] { ++calls; }));
         pawl::manual_alarm sent(asio::make_strand(context), in_group(g, [&] { ++calls; }));
         pawl::manual_alarm other(context, [&] { ++calls; });
         armed.arm_after(1h);
+        disarmed.arm_after(1h);
+        BOOST_TEST(disarmed.disarm());
+        auto moved = std::move(disarmed);
         told.arm_after(1h);
         other.arm_after(1h);
         due.arm_after(0s);
@@ -1217,6 +1221,7 @@ BOOST_AUTO_TEST_CASE(a_cancelled_group_disarms_its_alarms_for_ever) {
 
         check_barred(idle, context, calls);
         check_barred(armed, context, calls);
+        check_barred(moved, context, calls);
         check_barred(told, context, calls);
         check_barred(due, context, calls);
         check_barred(sent, context, calls);

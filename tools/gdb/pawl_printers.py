@@ -279,7 +279,7 @@ def handle_of(timer):
     name = str(timer.type.strip_typedefs().name)
     if name.startswith("pawl::detail::timer_handle<"):
         return timer
-    return member(timer, "block_.handle_" if re.match(f"pawl::{ALARM}$", name) else "handle_")
+    return member(timer, "handle_")
 
 
 def name_of(handle):

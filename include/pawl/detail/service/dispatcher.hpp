@@ -226,12 +226,12 @@ public:
     }
 
     /// Ends the wait of an alarm.
-    template <bool Bars = false>
-    bool disarm(timer_core& timer, alarm_wait& op) {
-        return carry_out(shard_.template disarm<Bars>(timer, op));
-    }
+    bool disarm(timer_core& timer, alarm_wait& op) { return carry_out(shard_.disarm(timer, op)); }
 
-    void keep_running(alarm_wait& op, bool on) { carry_out(shard_.keep_running(op, on)); }
+    /// Disarms an alarm for ever.
+    void bar(alarm_wait& op) { carry_out(shard_.bar(op)); }
+
+    void keep_running(timer_core& timer, bool on) { carry_out(shard_.keep_running(timer, on)); }
 
     /// The alarm goes. It stays a user until leave().
     bool condemn(timer_core& timer, alarm_wait& op) { return carry_out(shard_.condemn(timer, op)); }
@@ -241,12 +241,15 @@ public:
         return shard_.begin(op, ec, condemned);
     }
 
-    void move(timer_core& from, timer_core& to) noexcept { shard_.move(from, to); }
+    /// @param alarm the wait of an alarm
+    void move(timer_core& from, timer_core& to, wait_operation* alarm = nullptr) noexcept {
+        shard_.move(from, to, alarm);
+    }
 
     /// The timer is going away.
     void leave(timer_core& timer) { carry_out(shard_.leave(timer)); }
 
-    /// The service, or a limit that did not start, is being destroyed.
+    /// The service, the block of an alarm, or a limit that did not start, is being destroyed.
     void leave() { carry_out(shard_.leave()); }
 
     // --- expiry -------------------------------------------------------------------------------

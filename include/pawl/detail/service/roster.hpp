@@ -150,16 +150,22 @@ public:
     /// Ends the wait of an alarm.
     /// @return false if it is not armed.
     [[nodiscard]] bool disarm(timer_core& timer, alarm_wait& op) noexcept {
-        if (observers_.needed() && op.state.pending()) [[unlikely]]
-            observers_.note({timer_event_kind::cancelled, &timer, timer.due});
+        note_disarm(timer);
         return ledger_.disarm(timer, op);
+    }
+
+    /// The same for ever.
+    void bar(alarm_wait& op) noexcept {
+        if (const timer_core* const timer = op.owner())
+            note_disarm(*timer);
+        ledger_.bar(op);
     }
 
     /// An alarm goes.
     void condemn(timer_core& timer, alarm_wait& op) noexcept {
-        if (observers_.needed() && op.state.pending()) [[unlikely]]
-            observers_.note({timer_event_kind::cancelled, &timer, timer.due});
+        note_disarm(timer);
         ledger_.condemn(timer, op);
+        erase(timer);
     }
 
     /// Cancels the wait of a cancellation slot.
@@ -182,13 +188,16 @@ public:
     }
 
     /// Moves the place and the waits of `from` to `to`, which has none.
-    void move(timer_core& from, timer_core& to) noexcept {
+    /// @param alarm the wait of an alarm, which it has although it is not armed.
+    void move(timer_core& from, timer_core& to, wait_operation* alarm) noexcept {
         if (observers_.needed()) [[unlikely]]
             observers_.note_move(from, &to);
         files_.backend().move_node(from, to);
         to.set_newest(from.newest());
         from.set_newest(nullptr);
         to.for_each_wait([&](wait_operation& op) { op.set_owner(&to); });
+        if (alarm && alarm->owner())
+            alarm->set_owner(&to);
     }
 
     /// The timer goes. It has no waits.
@@ -291,6 +300,11 @@ private:
             return due;
         else
             return due.due;
+    }
+
+    void note_disarm(const timer_core& timer) noexcept {
+        if (observers_.needed() && timer.newest()) [[unlikely]]
+            observers_.note({timer_event_kind::cancelled, &timer, timer.due});
     }
 
     void expire_overflowed(const filed& place) noexcept {

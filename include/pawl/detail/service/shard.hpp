@@ -195,9 +195,10 @@ public:
     }
 
     /// Moves the place and the waits of `from` to `to`, which has none.
-    void move(timer_core& from, timer_core& to) noexcept {
+    /// @param alarm see roster::move()
+    void move(timer_core& from, timer_core& to, wait_operation* alarm = nullptr) noexcept {
         const locked lock(mutex_);
-        roster_.move(from, to);
+        roster_.move(from, to, alarm);
     }
 
     // --- alarms -------------------------------------------------------------------------------
@@ -232,37 +233,42 @@ public:
     }
 
     /// Ends the wait of an alarm.
-    /// @tparam Bars for ever
     /// @return whether it had not begun.
-    template <bool Bars = false>
     [[nodiscard]] result<bool> disarm(timer_core& timer, alarm_wait& op) noexcept {
         result<bool> out;
         const locked lock(mutex_);
-        if constexpr (Bars)
-            op.barred = true;
         out.value = roster_.disarm(timer, op);
         if (observers().needed() || !active()) [[unlikely]] // nothing was queued
             settle_now<cause::outside>(out.todo);
         return out;
     }
 
+    /// Disarms an alarm for ever.
+    commitment bar(alarm_wait& op) noexcept {
+        commitment out;
+        const locked lock(mutex_);
+        roster_.bar(op);
+        settle<cause::outside>(out);
+        return out;
+    }
+
     /// Whether the alarm keeps the context at work while it is armed. If the context cannot be told
     /// of work, or its driver rests with it, it always does.
-    commitment keep_running(alarm_wait& op, bool on) noexcept {
+    commitment keep_running(timer_core& timer, bool on) noexcept {
         commitment out;
         const locked lock(mutex_);
         if (closed()) // and its context may be gone
             return out;
         const bool rests = !on && wakeup_.driver_stays();
-        waits().set_rests(op, rests);
+        const bool armed = waits().set_resting(timer, rests);
         if (rests)
             settle_now<cause::outside>(out);
-        else if (op.state.phase() == wait_phase::armed)
+        else if (armed)
             wakeup_.begin();
         return out;
     }
 
-    /// The alarm goes.
+    /// The alarm goes, but stays a user until leave().
     /// @return whether it keeps its hold of `op`; false if that passes to a carrier.
     [[nodiscard]] result<bool> condemn(timer_core& timer, alarm_wait& op) noexcept {
         result<bool> out;
@@ -820,9 +826,10 @@ private:
     PAWL_DETAIL_ALWAYS_INLINE bool arm_locked(timer_core& timer, alarm_wait& op,
                                               const Deadline& due, commitment& out) noexcept {
         const bool moves = roster_.pending(timer);
-        if (!moves && op.barred) [[unlikely]] // a move need not fetch the wait
+        // Nearly always the wait itself is not read.
+        if (!moves && !wait_ledger::dormant(timer) && op.barred) [[unlikely]]
             return false;
-        if (!wakeup_.busy() && !op.rests) [[unlikely]]
+        if (!wakeup_.busy() && !wait_ledger::resting(timer)) [[unlikely]]
             wakeup_.begin();
         was_filed(roster_.template arm<Observed>(timer, op, moves, due), out);
         return true;

@@ -66,12 +66,17 @@ public:
         rebind(ex);
     }
 
-    timer_handle(timer_handle&& other) : home_(other.home_.get()) { adopt(other); }
+    /// @param alarm the wait of an alarm
+    timer_handle(timer_handle&& other, wait_operation* alarm = nullptr) : home_(other.home_.get()) {
+        adopt(other, alarm);
+    }
 
-    timer_handle& operator=(timer_handle&& other) {
+    timer_handle& operator=(timer_handle&& other) { return take(other, nullptr); }
+
+    timer_handle& take(timer_handle& other, wait_operation* alarm) {
         leave();
         home_.set(other.home_.get());
-        adopt(other);
+        adopt(other, alarm);
         return *this;
     }
 
@@ -194,31 +199,23 @@ public:
 
     void arm_at(alarm_wait& op, const time_point& t) { arm(op, at(t)); }
     void arm_after(alarm_wait& op, const duration& d) {
-        prefetch_to_write(&op); // while the clock is being read
+        prefetch_waits();
         arm(op, after(d));
     }
     void arm_within(alarm_wait& op, const duration& min, const duration& max) {
         arm(op, within(min, max));
     }
 
-    void keep_running(alarm_wait& op, bool on) { home_.get().keep_running(op, on); }
+    void keep_running(bool on) { home_.get().keep_running(core_, on); }
 
-    /// These may be called from any thread.
-    bool disarm(alarm_wait& op) {
-        prefetch_to_write(&op);
-        return armed() && home_.get_if_used()->disarm(core_, op);
+    /// May be called from any thread.
+    bool disarm(alarm_wait& op) { return armed() && home_.get_if_used()->disarm(core_, op); }
+
+    /// The last call, before the handle gets another alarm or is destroyed.
+    bool condemn(alarm_wait& op) {
+        home_.set_used(false); // the block is the user
+        return home_.get().condemn(core_, op);
     }
-
-    /// Disarms the alarm for ever.
-    void bar(alarm_wait& op) { (void)home_.get_if_used()->template disarm<true>(core_, op); }
-
-    [[nodiscard]] bool begin(alarm_wait& op, boost::system::error_code& ec,
-                             bool& condemned) noexcept {
-        return home_.get_if_used()->begin(op, ec, condemned);
-    }
-
-    /// The last call but the destructor, which leaves the shard.
-    bool condemn(alarm_wait& op) { return home_.get().condemn(core_, op); }
 
 private:
     static constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
@@ -416,11 +413,11 @@ private:
         dispatcher& d = home_.get();
         const deadline when = due(c.expiry, c.overdue(), c.left);
         d.follow_clock();
-        const choice before{expiry_, duration(home_.overdue() ? 0 : 1)};
+        const setting before{expiry_, home_.word()};
         // First: once the alarm is filed, its function may destroy it in another thread.
-        set(c);
+        set(c, before.word);
         if (!d.arm(core_, op, when)) // nothing can run it
-            set(before);
+            restore(before);
     }
 
     /// The expiry, and what home_ knows about it.
@@ -441,9 +438,9 @@ private:
     }
 
     /// @pre both timers have the same dispatcher, and this one has no waits.
-    void adopt(timer_handle& other) {
+    void adopt(timer_handle& other, wait_operation* alarm) {
         if (other.home_.used())
-            home_.get().move(other.core_, core_);
+            home_.get().move(other.core_, core_, alarm);
         restore({other.expiry_, other.home_.word()});
         other.home_.set_used(false);
         other.set({time_point(), duration(1)});
@@ -467,10 +464,7 @@ private:
 struct timer_access {
     template <class Timer>
     [[nodiscard]] static auto& handle(Timer& timer) noexcept {
-        if constexpr (requires { timer.block_; })
-            return timer.block_->handle(); // of an alarm
-        else
-            return timer.handle_;
+        return timer.handle_;
     }
 };
 

@@ -10,7 +10,8 @@
 ///   - Live-count invariant: armed() <= live(), where live() counts the waits that have not begun.
 ///     The due queue has room for each of them.
 ///   - Hint invariant: two bits of timer_node::user summarise the waits of a timer, so that these
-///     need not be read. A set bit is reliable; a clear bit carries no information.
+///     need not be read. A hint is reliable; none carries no information. The wait of a dormant
+///     alarm still says `armed`, although the alarm is not: make_idle() corrects that.
 ///
 /// Threads
 ///   Guarded by the shard's lock, except armed().
@@ -86,22 +87,46 @@ public:
 
     /// The same for an alarm, idle, started or cancelled -> armed.
     void start(timer_core& timer, alarm_wait& op) noexcept {
-        live_ += !op.state.carried(); // otherwise its entry is still on its way
-        op.state.arm();
-        op.clear_result(timer);
+        bool new_entry = true;
+        if (!dormant(timer)) [[unlikely]] {
+            new_entry = !op.state.carried(); // otherwise its entry is still on its way
+            op.state.arm();
+            op.clear_result(timer);
+        }
+        live_ += new_entry;
         timer.set_newest(&op); // the list of one wait is ready
-        timer.set_user(one_armed, known);
+        timer.set_user(new_entry ? one_armed : 0, known);
         ++started_;
         add_armed(1);
-        if (op.rests) [[unlikely]]
+        if (resting(timer)) [[unlikely]]
             ++resting_;
     }
 
-    /// Whether an alarm keeps the context at work while it is armed.
-    void set_rests(alarm_wait& op, bool on) noexcept {
-        if (op.state.phase() == wait_phase::armed)
-            resting_ += std::size_t{on} - std::size_t{op.rests};
-        op.rests = on;
+    /// Whether the timer is that of an alarm that is not armed, whose wait has no carrier, and is
+    /// not barred. May return false negatives.
+    [[nodiscard]] static bool dormant(const timer_core& timer) noexcept {
+        return (timer.user() & known) == unshared;
+    }
+    /// The wait of an alarm that is not armed says so, too.
+    static void make_idle(timer_core& timer, alarm_wait& op) noexcept {
+        if (!dormant(timer))
+            return;
+        op.state.disarm();
+        timer.set_user(0, known);
+    }
+
+    /// Whether the timer is that of an alarm that, while it is armed, does not keep the context at
+    /// work.
+    [[nodiscard]] static bool resting(const timer_core& timer) noexcept {
+        return (timer.user() & rests) != 0;
+    }
+    /// @return whether the alarm is armed.
+    bool set_resting(timer_core& timer, bool on) noexcept {
+        const bool armed = timer.newest() && timer.newest()->state.phase() == wait_phase::armed;
+        if (armed)
+            resting_ += std::size_t{on} - std::size_t{resting(timer)};
+        timer.set_user(on ? rests : 0, rests);
+        return armed;
     }
 
     /// Ends an armed wait without a carrier.
@@ -119,26 +144,40 @@ public:
     /// Ends the wait of an alarm. Its carrier, if it has one, stays on its way.
     /// @return false if it is not armed.
     bool disarm(timer_core& timer, alarm_wait& op) noexcept {
-        if (!op.state.pending())
+        if (!timer.newest())
             return false;
-        const bool armed = op.state.phase() == wait_phase::armed;
-        take_armed(armed);
-        if (op.rests) [[unlikely]]
-            resting_ -= armed;
-        live_ -= !op.state.carried();
-        op.state.disarm();
+        const bool sure = sure_of_one(timer);
+        if (sure || op.state.phase() == wait_phase::armed) [[likely]] {
+            take_armed(1);
+            if (resting(timer)) [[unlikely]]
+                --resting_;
+        }
         timer.set_newest(nullptr);
-        timer.set_user(0, known);
+        timer.set_user(sure ? unshared : 0, known); // dormant, if the wait is not read
+        live_ -= sure || !op.state.carried();
+        if (!sure) [[unlikely]]
+            op.state.disarm();
         return true;
     }
 
     /// The alarm goes.
     void condemn(timer_core& timer, alarm_wait& op) noexcept {
         (void)disarm(timer, op);
-        if (!op.state.condemn())
-            return;
-        op.set_result(aborted());
-        op.condemned = true;
+        make_idle(timer, op);
+        op.condemned = op.state.condemn();
+        if (op.condemned)
+            op.set_result(aborted());
+        else
+            op.lose_owner();
+    }
+
+    /// The alarm is disarmed for ever.
+    void bar(alarm_wait& op) noexcept {
+        if (timer_core* const timer = op.owner()) {
+            (void)disarm(*timer, op);
+            make_idle(*timer, op);
+        }
+        op.barred = true;
     }
 
     /// The function of an alarm is about to be called.
@@ -192,7 +231,7 @@ public:
                         disarm(timer, alarm);
                         return;
                     }
-                    resting_ -= alarm.rests;
+                    resting_ -= resting(timer);
                 }
                 cancel(op, ec, how);
             }
@@ -200,7 +239,8 @@ public:
         return count;
     }
 
-    /// Whether `timer` has exactly one wait, which is armed. May return false negatives.
+    /// Whether `timer` has exactly one wait, which is armed and has no carrier. May return false
+    /// negatives.
     [[nodiscard]] static bool sure_of_one(const timer_core& timer) noexcept {
         return (timer.user() & one_armed) != 0;
     }
@@ -211,21 +251,24 @@ public:
         if (sure_of_one(timer))
             return 1;
         std::size_t count = 0;
+        bool carried = false;
         timer.for_each_wait([&](wait_operation& op) {
             ++count;
+            carried |= op.state.carried();
             if (op.state.phase() == wait_phase::due) {
                 op.state.pull_back();
                 add_armed(1);
-                if (op.is_alarm()) [[unlikely]]
-                    resting_ += static_cast<alarm_wait&>(op).rests;
+                resting_ += resting(timer);
             }
         });
-        timer.set_user(count == 1 ? one_armed : 0, known);
+        timer.set_user(count == 1 && !carried ? one_armed : 0, known);
         return count;
     }
 
     /// armed -> due for the armed waits of `timer`.
     void fall_due(timer_core& timer) noexcept {
+        if (!timer.newest()) // and if it is dormant, it stays so
+            return;
         timer.set_user(0, known);
         timer.for_each_wait([&](wait_operation& op) {
             if (op.state.phase() != wait_phase::armed)
@@ -233,8 +276,7 @@ public:
             if (op.state.fall_due())
                 due_.push(due_entry(op));
             take_armed(1);
-            if (op.is_alarm()) [[unlikely]]
-                resting_ -= static_cast<alarm_wait&>(op).rests;
+            resting_ -= resting(timer);
         });
     }
 
@@ -291,9 +333,10 @@ public:
     }
 
 private:
-    static constexpr unsigned one_armed = 1; ///< exactly one wait, and it is armed
-    static constexpr unsigned unshared = 2;  ///< only the timer points at that wait
-    static constexpr unsigned known = 3;     ///< both bits; the filing uses another
+    static constexpr unsigned one_armed = 1; ///< exactly one wait, armed and without a carrier
+    static constexpr unsigned unshared = 2;  ///< only the timer points at it; alone: dormant()
+    static constexpr unsigned known = 3;     ///< both bits; the filing uses the next one
+    static constexpr unsigned rests = 8;     ///< see resting()
 
     static void detach(wait_operation& op) noexcept {
         timer_core& timer = op.timer();

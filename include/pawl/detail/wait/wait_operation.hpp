@@ -114,6 +114,12 @@ public:
             set_owner(&timer);
     }
 
+    /// The wait of an alarm ends without a result, and without a timer.
+    void lose_owner() noexcept {
+        ending_ = wait_ending::none;
+        set_owner(nullptr);
+    }
+
     /// Sets the result to `ec`. The wait no longer has a timer.
     void set_result(const boost::system::error_code& ec,
                     wait_ending how = wait_ending::cancelled) noexcept {
@@ -197,7 +203,6 @@ public:
     }
 
     bool condemned = false; ///< the alarm has left its hold to the carrier
-    bool rests = false;     ///< while it is armed it does not keep the context at work
     bool barred = false;    ///< its group is cancelled: it is not armed any more
 
 protected:
