@@ -538,7 +538,7 @@ PAWL_TYPED_CASE(a_held_wait_knows_at_once_that_its_timer_was_cancelled, Backend,
     const auto owner = make_held_test_wait();
     held_test_wait& w = *owner;
     b.start(t, w, 10);
-    BOOST_CHECK(w.observed());
+    BOOST_CHECK(w.shared());
     auto [count, cancelled] = b.state().cancel(t, 1);
     BOOST_CHECK_EQUAL(count, 1u);
 
