@@ -143,7 +143,8 @@ public:
 
     /// Cancels up to `limit` waits of `timer` that have not begun, oldest first.
     /// @return how many.
-    [[nodiscard]] result<std::size_t> cancel(timer_core& timer, std::size_t limit) noexcept {
+    [[nodiscard]] PAWL_DETAIL_ALWAYS_INLINE result<std::size_t> cancel(timer_core& timer,
+                                                                       std::size_t limit) noexcept {
         result<std::size_t> out;
         const locked lock(mutex_);
         out.value = roster_.cancel(timer, limit);
