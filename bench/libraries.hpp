@@ -70,6 +70,15 @@ struct pawl_default {
     }
 };
 
+/// The same with a tenth of the default precision.
+struct pawl_precise : pawl_default {
+    static void set_up(asio::io_context& io) {
+        pawl::options o;
+        o.precision = std::chrono::microseconds(100);
+        pawl::make_timer_service(io, o);
+    }
+};
+
 /// For a context that one thread runs and that prefers throughput to fairness.
 struct pawl_64 : pawl_default {
     static void set_up(asio::io_context& io) {

@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <iostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -29,8 +30,7 @@ using bench::plan;
 struct settings : bench::program {
     double burst = 1e6;
     double timers = 1e5;
-    double seconds = 10;
-    double load = 70;               // percent
+    double seconds = 4;
     double registrations = 100'000; // a second
     double pings = 10'000;          // a second
 
@@ -51,10 +51,43 @@ std::vector<bench::variant> variants(Run run) {
 
 std::string in_digits(double value) { return std::to_string(std::llround(value)); }
 
+/// The loads of `lateness`, and the names of its workloads. That of the picture has no suffix.
+std::vector<std::pair<std::string, tails::load>> loads(bool quick) {
+    using namespace std::chrono_literals;
+    std::vector<std::pair<std::string, tails::load>> all;
+    for (const int percent : quick ? std::vector{70} : std::vector{30, 70, 90, 110}) {
+        const auto add = [&](const char* kind, tails::load l) {
+            l.share = percent / 100.0;
+            const auto suffix =
+                "_" + std::to_string(percent) + "_" + std::to_string(l.burst) + kind;
+            all.emplace_back(suffix == "_70_50" ? "lateness" : "lateness" + suffix, l);
+        };
+        for (const std::size_t burst : {1, 50, 500})
+            add("", {.burst = burst});
+        add("_heavy", {.handler = 20us});
+        add("_2threads", {.threads = 2});
+    }
+    return all;
+}
+
+std::string text_of(const tails::load& l) {
+    return "bursts of " + std::to_string(l.burst) + " requests of 20 us keep " +
+           (l.threads == 1 ? "the thread" : "two threads") + " busy for " +
+           in_digits(100 * l.share) + " % of the time" +
+           (l.handler != l.handler.zero() ? ", together with the timers' handlers of 20 us" : "");
+}
+
+std::vector<bench::variant> precise_variants(const tails::load& l) {
+    const auto run = [l]<class L>(L, const plan& p) { return tails::lateness<L>(p, l); };
+    auto all = variants(run);
+    all.push_back({"pawl_100us", [run](const plan& p) { return run(bench::pawl_precise(), p); }});
+    return all;
+}
+
 std::vector<entry> all_workloads(const settings& s) {
     const auto burst = static_cast<std::size_t>(s.burst);
     const auto timers = static_cast<std::size_t>(s.timers);
-    return {
+    std::vector<entry> all{
         {{"registrations",
           "all timers expire at once, and another thread starts " + in_digits(s.registrations) +
               " waits a second in the same context",
@@ -72,15 +105,6 @@ std::vector<entry> all_workloads(const settings& s) {
               [rate = s.pings]<class L>(L, const plan& p) { return tails::ping_pong<L>(p, rate); }),
           burst},
          "p99.9"},
-        {{"lateness",
-          "timers expire at random times while requests keep the thread busy for " +
-              in_digits(s.load) + " % of the time",
-          "us from the expiry to the handler",
-          variants([load = s.load / 100]<class L>(L, const plan& p) {
-              return tails::lateness<L>(p, load);
-          }),
-          timers},
-         "p99.9"},
         {{"overload", "for a while, requests of 20 us keep the thread busy for 110 % of the time",
           "us from the expiry to the handler; afterwards: a second later",
           variants([]<class L>(L, const plan& p) { return tails::overload<L>(p).run(); }), timers},
@@ -96,6 +120,13 @@ std::vector<entry> all_workloads(const settings& s) {
           variants([]<class L>(L, const plan& p) { return tails::busy_handlers<L>(p).run(); }),
           s.quick ? std::size_t{1000} : std::size_t{20'000}},
          "p99"}};
+    for (const auto& [name, under] : loads(s.quick)) {
+        all.push_back({{name, "timers expire at random times while " + text_of(under),
+                        "us from the expiry to the handler", precise_variants(under),
+                        under.handler != under.handler.zero() ? timers / 2 : timers},
+                       "p99.9"});
+    }
+    return all;
 }
 
 } // namespace
@@ -113,7 +144,6 @@ int main(int argc, char** argv) {
     auto* const burst = add("--burst", s.burst, "timers that expire at once", 1e3, 1e7);
     auto* const timers = add("--timers", s.timers, "timers of lateness and heartbeats", 1e2, 1e7);
     auto* const seconds = add("--seconds", s.seconds, "for lateness and heartbeats", 1, 3600);
-    add("--load", s.load, "of lateness, in percent of the time", 0, 95);
     auto* const registrations = add("--registrations", s.registrations, "a second", 1e3, 1e6);
     add("--pings", s.pings, "a second", 1e3, 1e5);
     return s.run(argc, argv, [&] {

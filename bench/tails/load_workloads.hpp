@@ -17,12 +17,12 @@
 #include <boost/asio/post.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <random>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -38,20 +38,28 @@ inline double lateness_of(clock::time_point due) {
     return in_us(late);
 }
 
-/// A second thread that posts requests at random times (a Poisson process), up to `last`. Each
-/// keeps the context busy for `work`, together for a share `load` of the time. If the machine is
-/// too busy to serve them, it catches up after `last`.
+/// A server under load.
+struct load {
+    double share = 0.7;        ///< of the time of the threads, for requests and timers together
+    std::size_t burst = 50;    ///< requests that are posted at once
+    clock::duration handler{}; ///< how long the handler of a timer works
+    unsigned threads = 1;      ///< that run the context
+};
+
+/// A thread that posts bursts of requests at a fixed rate, up to `last`. Each request keeps the
+/// context busy for `work`. What the machine is too busy to serve is done after `last`.
 class requests {
 public:
-    requests(asio::io_context& io, double load, clock::time_point last)
-        : thread_([&io, load, last] {
-              std::exponential_distribution<double> gap(
-                  load / std::chrono::duration<double>(work).count());
-              std::mt19937_64 random{2026};
-              for (auto next = clock::now(); next < last;) {
+    requests(asio::io_context& io, std::size_t burst, double share, clock::time_point last)
+        : thread_([&io, burst, share, last] {
+              const auto gap = std::chrono::duration_cast<clock::duration>(
+                  work * static_cast<double>(burst) / share);
+              for (auto next = clock::now(); next < last; next += gap) {
+                  if (gap > nap)
+                      std::this_thread::sleep_until(next - nap);
                   spin_until(next);
-                  asio::post(io, [] { spin_until(clock::now() + work); });
-                  next += std::chrono::nanoseconds(std::llround(gap(random) * 1e9));
+                  for (std::size_t i = 0; i < burst; ++i)
+                      asio::post(io, [] { spin_until(clock::now() + work); });
               }
           }) {}
 
@@ -60,41 +68,54 @@ public:
     ~requests() { thread_.join(); }
 
 private:
-    static constexpr std::chrono::microseconds work{70};
+    static constexpr std::chrono::microseconds work{20};
+    static constexpr std::chrono::microseconds nap{200}; ///< a sleep may end so much too late
 
     std::thread thread_;
 };
 
-/// Timers due at random times within `window`, while requests keep the thread busy.
+/// Timers due at random times within `window`, while requests keep the threads busy.
 template <class Library>
-sample lateness(const plan& what, double load) {
+sample lateness(const plan& what, const load& l) {
     fleet<Library> f(what.size);
-    std::vector<double> late;
-    late.reserve(what.size);
+    std::vector<double> late(what.size);
+    std::atomic<std::size_t> left{what.size};
     const auto first_due = detail::start_all(f, what.window, [&](index i, clock::time_point due) {
-        return [&f, &late, i, due](const error_code& error) {
+        return [&f, &late, &left, work = l.handler, i, due](const error_code& error) {
             note_completion(i)(error);
             if (error)
                 return;
-            late.push_back(lateness_of(due));
-            if (late.size() == f.size())
+            late[i] = lateness_of(due);
+            if (work != clock::duration::zero())
+                spin_until(clock::now() + work);
+            if (left.fetch_sub(1) == 1)
                 f.io.stop();
         };
     });
     const stopwatch<thread_cpu> watch;
     const stopwatch<real_time> real;
-    if (load > 0) {
-        const requests busy(f.io, load, first_due + what.window);
+    checksum sum;
+    std::mutex summing;
+    const auto run = [&] {
         f.io.run();
-    } else {
-        f.io.run();
+        const std::scoped_lock lock(summing);
+        sum += std::exchange(seen, {});
+    };
+    {
+        std::vector<std::jthread> others;
+        for (unsigned n = 1; n < l.threads; ++n)
+            others.emplace_back(run);
+        const auto of_timers = l.handler * static_cast<double>(what.size) / what.window;
+        const requests busy(f.io, l.burst, l.share * l.threads - of_timers,
+                            first_due + what.window);
+        run();
     }
     const auto busy = watch.elapsed_ns() / real.elapsed_ns();
 
     const percentiles all(std::move(late));
     auto notes = all.notes();
     notes.emplace_back("thread busy, %", 100 * busy);
-    return {all.at(0.999), seen, std::move(notes)};
+    return {all.at(0.999), sum, std::move(notes)};
 }
 
 /// Timers with a period of one second and random phases. Each beats once a second, for as many
