@@ -60,6 +60,7 @@ byte on_way[2];                         /* errands: errands_ - ended_ */
 byte runners[2];
 bool backlog[2];                        /* the last expiry has stopped at its limit */
 byte halts;                             /* how many may still stop */
+byte crowds;                            /* how often the driver may still find that it is late, and what is due a crowd */
 
 /* shared by the shards */
 bool native;                            /* it is known; then units are queued natively, */
@@ -308,12 +309,26 @@ inline shard_collect(s, offers_to_take) {          /* shard::collect */
     :: else -> wake[s] = NEVER
     fi;
     if
-    :: offers_to_take && wants_more(s) && (!native || (runners[s] == 0 && entries(s) <= 1)) ->  /* lone_runner */
+    :: offers_to_take && crowds > 0 && (entries(s) > 0 || backlog[s]) ->    /* late_runner */
+        crowds--;
         runners[s]++;
-        claimed = 1 + s
-    :: else
-    fi;
-    settle(s)
+        claimed = 1 + s;
+        begin(s);
+#ifndef MUTANT_A_CROWD_SETS_NO_DRIVER
+        out_arm = true;
+#else
+        out_arm = false;
+#endif
+        out_wake = 0                                                /* wakeup::collect */
+    :: else ->
+        if
+        :: offers_to_take && wants_more(s) && (!native || (runners[s] == 0 && entries(s) <= 1)) ->  /* lone_runner */
+            runners[s]++;
+            claimed = 1 + s
+        :: else
+        fi;
+        settle(s)
+    fi
 }
 
 inline shard_take(s, collected) {       /* shard::take with last */
@@ -769,10 +784,12 @@ init {
         :: tells = false; attached(); small = true
         :: small = true
         :: attached(); small = true; resting = 0
+        :: attached(); small = true; halts = 1; crowds = 2
         :: attaches = true; small = true; stays = false
 #ifndef FAIR                            /* fairness is expensive */
         :: small = true; two = true
         :: attached()
+        :: attached(); crowds = 1
         :: attached(); has_memory = false
         :: attached(); resting = 1
         :: attaches = true

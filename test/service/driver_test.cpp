@@ -35,7 +35,7 @@ using pawl::time::tick;
 
 /// The driver asks it, and wakes it.
 struct fake_target {
-    void wake() {
+    void wake(pawl::time::tick) {
         ++wakes;
         if (at_wake)
             at_wake();

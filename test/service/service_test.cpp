@@ -29,6 +29,7 @@
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_future.hpp>
+#include <boost/mpl/list.hpp>
 
 #include <algorithm>
 #include <array>
@@ -54,6 +55,22 @@
 namespace {
 
 using namespace service_test;
+
+/// Moved by handlers. Passes for the steady clock: how late the driver is counts only for clocks
+/// that keep time.
+using late_clock = pawl_test::stepped_clock<struct late>;
+using late_timer = pawl::basic_waitable_timer<late_clock>;
+template <class Backend>
+using late_timer_on =
+    pawl::basic_waitable_timer<late_clock,
+                               pawl::on_backend<Backend, asio::wait_traits<late_clock>>>;
+
+} // namespace
+
+template <>
+inline constexpr bool pawl::detail::tells_steady_time<late_clock> = true;
+
+namespace {
 
 /// Number of calls of operator new in the program.
 std::size_t allocations() { return counted_new::calls.load(); }
@@ -999,6 +1016,159 @@ BOOST_DATA_TEST_CASE(P6_io_is_served_while_100000_waits_expire,
     BOOST_CHECK_EQUAL(completed, n);
     // At most 64 units are queued at a time, including the successors of those that ran.
     BOOST_CHECK_LE(most, 2 * 64 * completions);
+}
+
+/// A crowd that has been due for `late` when its context looks: it comes behind a handler that
+/// posts later work.
+template <class Timer>
+struct late_crowd {
+    late_crowd(std::size_t n, late_clock::duration late,
+               int hint = BOOST_ASIO_CONCURRENCY_HINT_DEFAULT, unsigned shards = 1)
+        : context(hint) {
+        pawl::options o;
+        o.shards = shards;
+        o.rings.delays = {{1ms}};
+        pawl::make_timer_service<Timer>(context, o);
+        late_clock::set(1s);
+        for (unsigned s = 0; s != shards; ++s) { // a thread for each shard
+            std::thread([&] {
+                for (std::size_t i = 0; i != n; ++i) {
+                    timers.emplace_back(context, 1ms).async_wait([this](error_code ec) {
+                        ++completed;
+                        aborted += ec == asio::error::operation_aborted;
+                        handler();
+                    });
+                }
+            }).join();
+        }
+        asio::post(context, [&] { asio::post(context, [&] { later(); }); });
+        late_clock::set(1s + 1ms + late);
+        std::this_thread::sleep_for(2ms); // Asio's timer queue sleeps in real time
+    }
+
+    static void advance(late_clock::duration d) { late_clock::set(late_clock::now() + d); }
+
+    asio::io_context context;
+    std::deque<Timer> timers;
+    std::size_t completed = 0;
+    std::size_t aborted = 0;
+    std::function<void()> handler = [] {}; ///< of each wait
+    std::function<void()> later = [] {};
+};
+
+using late_timers = boost::mpl::list<late_timer, late_timer_on<pawl::time::binary_wheel>,
+                                     late_timer_on<pawl::time::timeout_rings>>;
+
+struct late_case {
+    std::size_t crowd;
+    late_clock::duration late;
+    late_clock::duration each; ///< how long each handler takes
+    std::size_t ahead;         ///< of later work
+};
+
+// As Asio's timers do. But it is not to hold up the others for longer than they have held it up.
+PAWL_NOT_ON_IO_URING
+BOOST_AUTO_TEST_CASE_TEMPLATE(P6_a_crowd_goes_ahead_of_later_work_for_as_long_as_it_is_late, Timer,
+                              late_timers) {
+    for (const late_case& c : std::initializer_list<late_case>{
+             {65, 1ms, 0us, 65},
+             {5000, 1ms, 0us, 5000},
+             {1000, 1ms, 10us, 101}, // the last one begins when the time is over
+             {1000, 1h, 100us, 101}, // 10 ms
+             {1000, 999us, 0us, 0},  // within the precision
+             {64, 1h, 0us, 0}}) {    // C30: a unit for each
+        BOOST_TEST_CONTEXT(c.crowd << " waits, late by " << c.late.count()) {
+            late_crowd<Timer> crowd(c.crowd, c.late);
+            std::size_t ahead = 0;
+            crowd.handler = [&] { crowd.advance(c.each); };
+            crowd.later = [&] { ahead = crowd.completed; };
+            poll(crowd.context);
+
+            BOOST_CHECK_EQUAL(ahead, c.ahead);
+            BOOST_CHECK_EQUAL(crowd.completed, c.crowd);
+        }
+    }
+}
+
+PAWL_NOT_ON_IO_URING
+BOOST_AUTO_TEST_CASE(
+    P6_a_crowd_that_has_yielded_goes_ahead_again_after_others_have_taken_their_time) {
+    late_crowd<late_timer> crowd(1000, 1ms);
+    std::size_t ahead = 0;
+    crowd.handler = [&] { crowd.advance(10us); };
+    crowd.later = [&] {
+        crowd.advance(2ms);
+        asio::post(crowd.context, [&] { ahead = crowd.completed; });
+    };
+    poll(crowd.context);
+
+    // 1 ms and one, then 64 units, then 2 ms.
+    BOOST_CHECK_GE(ahead, 101u + 64u + 200u);
+    BOOST_CHECK_LE(ahead, 101u + 64u + 201u + 64u);
+    BOOST_CHECK_EQUAL(crowd.completed, 1000u);
+}
+
+// With io_context(1) the units that a handler queues are held until it returns.
+PAWL_NOT_ON_IO_URING
+BOOST_DATA_TEST_CASE(P2_a_loop_in_a_handler_of_a_late_crowd_runs_the_others,
+                     (boost::unit_test::data::make({BOOST_ASIO_CONCURRENCY_HINT_DEFAULT,
+                                                    BOOST_ASIO_CONCURRENCY_HINT_DEFAULT,
+                                                    BOOST_ASIO_CONCURRENCY_HINT_DEFAULT, 1}) ^
+                      boost::unit_test::data::make({1u, 2u, 4u, 1u})) *
+                         boost::unit_test::data::make({200u, 300u}) * // a batch, or more
+                         boost::unit_test::data::make({0, 1, 64, 70}),
+                     hint, shards, n, at) {
+    late_crowd<late_timer> crowd(n, 1ms, hint, shards);
+    std::size_t nested = 0;
+    crowd.handler = [&] {
+        if (crowd.completed != static_cast<std::size_t>(at) + 1)
+            return;
+        while (crowd.completed != crowd.timers.size() && crowd.context.run_one_for(2s) != 0) {
+        }
+        nested = crowd.completed;
+        crowd.context.stop();
+    };
+    crowd.context.run();
+
+    BOOST_CHECK_EQUAL(nested, crowd.timers.size());
+}
+
+PAWL_NOT_ON_IO_URING
+BOOST_DATA_TEST_CASE(P6_a_handler_that_stops_the_context_or_throws_is_the_last_of_the_unit,
+                     boost::unit_test::data::make({false, true}) *
+                         boost::unit_test::data::make({1u, 2u}),
+                     throws, shards) {
+    late_crowd<late_timer> crowd(300, 1ms, BOOST_ASIO_CONCURRENCY_HINT_DEFAULT, shards);
+    crowd.handler = [&] {
+        if (crowd.completed != 10)
+            return;
+        crowd.context.stop();
+        if (throws)
+            throw std::runtime_error("a handler");
+    };
+    if (throws)
+        BOOST_CHECK_THROW(crowd.context.run(), std::runtime_error);
+    else
+        crowd.context.run();
+    BOOST_CHECK_EQUAL(crowd.completed, 10u);
+
+    crowd.context.restart();
+    crowd.context.run();
+    BOOST_CHECK_EQUAL(crowd.completed, 300u * shards);
+}
+
+PAWL_NOT_ON_IO_URING
+BOOST_AUTO_TEST_CASE(P4_P6_a_cancel_wins_over_a_late_crowd_until_the_handler_starts) {
+    late_crowd<late_timer> crowd(300, 1ms);
+    crowd.handler = [&] {
+        if (crowd.completed == 1) {
+            for (auto& t : crowd.timers)
+                t.cancel();
+        }
+    };
+    poll(crowd.context);
+
+    BOOST_CHECK_EQUAL(crowd.aborted, 299u);
 }
 
 BOOST_AUTO_TEST_CASE(P6_P7_a_jump_of_a_day_expires_in_order_and_in_bounded_batches) {

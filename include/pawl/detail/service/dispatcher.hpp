@@ -39,6 +39,7 @@
 #include <boost/asio/execution_context.hpp>
 #include <boost/system/system_error.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <chrono>
@@ -281,6 +282,19 @@ public:
 
     void run(runner_token& token) override { turn(&token); }
 
+    /// Runs the turn of a driver that came late, and found a crowd.
+    /// @param late by so much.
+    void turn_late(duration late) {
+        const auto unit = shard_.run_unit();
+        turn_end end(*this, nullptr);
+        time_point now = Clock::now();
+        const time_point until = saturating_sum(now, std::min<duration>(late, most_at_once));
+        while (!run_wait<true>(nullptr, now >= until, !end.in_turn, end) && !stopped()) {
+            now = Clock::now();
+            wakeup_.crowd_runs(scale_.floor(now));
+        }
+    }
+
     // --- the end ------------------------------------------------------------------------------
 
     /// Destroys or delivers every wait.
@@ -472,13 +486,19 @@ private:
 
     /// Runs a wait of a turn.
     /// @return true if it was the last one.
+    template <bool Late = false>
     PAWL_DETAIL_ALWAYS_INLINE bool run_wait(runner_token* token, bool last, bool first,
                                             turn_end& end) {
         if (shard_.turn_is_news()) [[unlikely]]
             begin_watched_turn();
-        auto taken = shard_.take(token, last, false, first);
-        if (taken.behind) [[unlikely]]
+        auto taken = shard_.take(token, last, Late && last, first, Late);
+        if (taken.behind) [[unlikely]] {
+            if constexpr (Late) {
+                collect_on(looker::in_crowd);
+                return false;
+            }
             taken = catch_up(token, last, first);
+        }
         if (taken.retired) {
             end.dismiss();
             carry_out(taken.todo);
@@ -501,9 +521,12 @@ private:
     /// Collects, then takes a wait.
     PAWL_DETAIL_NOINLINE typename shard::taken catch_up(runner_token* token, bool last,
                                                         bool first) {
-        if (const auto found = collect(current_tick(), looker::covered); found.todo.arm)
-            wakeup_.arm(found.todo.wake);
+        collect_on(looker::covered);
         return shard_.take(token, last, true, first);
+    }
+    void collect_on(looker who) {
+        if (const auto found = collect(current_tick(), who); found.todo.arm)
+            wakeup_.arm(found.todo.wake);
     }
 
     /// Whether the handler has stopped the context.
@@ -593,6 +616,10 @@ private:
             }
         }
     }
+
+    /// What a late driver runs at most: the others may have had to wait for something else than each
+    /// other.
+    static constexpr std::chrono::milliseconds most_at_once{10};
 
     boost::asio::execution_context& context_; ///< not used once the shard is closed
     wakeup& wakeup_;                          ///< not used once the shard is closed

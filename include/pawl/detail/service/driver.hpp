@@ -104,7 +104,8 @@ private:
 };
 
 /// @tparam Target must have:
-/// - `void wake()`, called when the driver has woken up and is off;
+/// - `void wake(tick t)`, called when the driver has woken up, was set for `t`, and is off; tick 0
+///   if it was hurried;
 /// - `bool inside()`, called under the driver's lock: this thread runs an io_context, of which this
 ///   is a service;
 /// - `any_busy()`, then `counted_by()`, both called under the driver's lock: whether the driver is
@@ -320,13 +321,15 @@ private:
     }
 
     void on_wake() {
+        time::tick asked;
         {
             const std::scoped_lock lock(mutex_);
             state_ = state::off;
+            asked = armed_at_;
             if (uncounted_ && uncounted_->counts_timers)
                 uncounted_->work_started(context_);
         }
-        target_.wake();
+        target_.wake(asked);
     }
 
     enum class state {

@@ -142,6 +142,9 @@ public:
         return (count() == 0 ? entries <= 1 : !free_) && claim_one(entries, backlog);
     }
 
+    /// The caller becomes a runner, needed or not.
+    void join() noexcept { ++count_; }
+
     /// If all runners that are needed have been queued before, queues another one, which finds out
     /// whether they are held.
     void claim_to_find_out(std::size_t entries, runner_token*& list) noexcept {

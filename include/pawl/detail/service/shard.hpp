@@ -319,6 +319,7 @@ public:
 
     struct findings {
         bool claimed = false; ///< the caller has become a runner
+        bool crowd = false;   ///< of a late_runner: it runs a crowd, and hurries the driver
         std::size_t fallen_due = 0;
         commitment todo{};
     };
@@ -327,6 +328,8 @@ public:
     enum class looker {
         runner,      ///< in a unit; offers to become a runner
         lone_runner, ///< the same, if it has no units to queue
+        late_runner, ///< the same, or if it finds a crowd, for which it queues no units
+        in_crowd,    ///< the same later in its turn
         covered,     ///< in a unit, or pinned in another shard
         outside,     ///< elsewhere; gets pinned if it must set the driver
     };
@@ -353,10 +356,18 @@ public:
                 wakeup_.will_not_look();
         }
         out.fallen_due = armed - waits().armed();
+        if (who == looker::in_crowd)
+            return out;
+        if (who == looker::late_runner && (waits().due() > runner_pool::most || backlog_)) {
+            runners_.join();
+            wakeup_.begin();
+            out.claimed = out.crowd = true;
+            return out;
+        }
         const bool must_come = backlog_ || observers().must_tell();
         if (who == looker::runner) {
             out.claimed = runners_.claim_one(waits().due(), must_come);
-        } else if (who == looker::lone_runner) {
+        } else if (who == looker::lone_runner || who == looker::late_runner) {
             out.claimed = runners_.claim_lone(waits().due(), must_come);
             if (!out.claimed && out.fallen_due != 0)
                 runners_.claim_to_find_out(waits().due(), out.todo.runners);
@@ -413,10 +424,11 @@ public:
     /// the caller ceases to be a runner, and other runners take over.
     /// @param up_to_date the caller has just called collect().
     /// @param first the first wait of the turn.
+    /// @param alone the driver comes in place of others, unless the caller ceases.
     // Forced inline: called by the one loop that runs everything, but over the compilers' size limit.
     [[nodiscard]] PAWL_DETAIL_ALWAYS_INLINE taken take(runner_token* token, bool last,
-                                                       bool up_to_date,
-                                                       bool first = true) noexcept {
+                                                       bool up_to_date, bool first = true,
+                                                       bool alone = false) noexcept {
         taken out;
         const locked lock(mutex_);
         if (first && !up_to_date && token) {
@@ -429,8 +441,9 @@ public:
         if (waits().due() != 0) {
             out.op = waits().take();
             if (out.op && out.op->state.phase() != wait_phase::started)
-                ++users_;                      // the carrier that the caller will send
-            last = last || waits().due() == 0; // other runners take what becomes due meanwhile
+                ++users_; // the carrier that the caller will send
+            // Other runners take what becomes due meanwhile.
+            last = last || (waits().due() == 0 && !(alone && backlog_));
         } else {
             out.behind = backlog_ && !up_to_date;
             last = !out.behind;
@@ -444,7 +457,7 @@ public:
         } else if (!out.behind) {
             if (first)
                 runners_.set_aside();
-            if (runners_.wants_more(waits().due(), backlog_))
+            if (!alone && runners_.wants_more(waits().due(), backlog_))
                 settle<cause::in_unit>(out.todo);
         }
         out.retired = last;

@@ -177,6 +177,9 @@ public:
             driver_.linger();
     }
 
+    /// A driver that came late has run a crowd until `t`.
+    void crowd_runs(time::tick t) noexcept { crowd_ran_.store(t, std::memory_order_relaxed); }
+
     // --- observers ----------------------------------------------------------------------------
 
     /// Reports every shard to `watcher` from now on. Idempotent.
@@ -196,11 +199,22 @@ public:
 
     // --- the driver ---------------------------------------------------------------------------
 
-    void wake() {
+    /// @param asked the tick for which it was set, or 0. A driver that comes later, to more waits than
+    ///        are queued at once, finds a context that is behind. What it queues would come behind the
+    ///        backlog, so it runs them itself for as long as it was late: work of others has had that
+    ///        time. It is set again for now, which brings it back after the others, or into another
+    ///        thread, or into a loop that a handler runs.
+    void wake(time::tick asked) {
         // relaxed, no read-modify-write: at most one driver handler runs.
         wake_ups_.store(wake_ups() + 1, std::memory_order_relaxed);
         round found;
         const looker who = may_nest() ? looker::lone_runner : looker::runner;
+        if constexpr (driver_stays) { // other clocks may have leapt
+            // relaxed: a measure only.
+            found.asked =
+                asked != time::tick{} ? asked : crowd_ran_.load(std::memory_order_relaxed);
+            crowd_runs(time::tick{});
+        }
         try {
             collect(who, found);
         } catch (...) {
@@ -215,6 +229,11 @@ public:
         // be a unit itself: a lone expiry costs one unit, as with Asio.
         if (!found.claimed)
             return;
+        if constexpr (driver_stays) {
+            if (found.crowd)
+                return found.claimed->turn_late(
+                    saturating_difference(scale_.time_of(found.now), scale_.time_of(found.asked)));
+        }
         if (who == looker::lone_runner && found.queued)
             found.claimed->give_up_turn(); // its handler may wait for what would come after it
         else
@@ -268,6 +287,9 @@ private:
         std::size_t count = 0;
         dispatcher* claimed = nullptr; ///< the caller must run a turn of it
         bool queued = false;           ///< units run what is due in other shards
+        bool crowd = false;            ///< shard::findings::crowd
+        time::tick now{};
+        time::tick asked{}; ///< of the driver; 0 if unknown
     };
 
     /// Collects what is due in all shards, then sets the driver once, for the earliest. Setting it
@@ -275,16 +297,25 @@ private:
     /// @throws std::bad_alloc if a shard lacks memory to follow its clock; the others have been
     ///         served.
     void collect(looker who, round& out) {
-        const time::tick now = scale_.floor(Clock::now());
+        const time::tick now = out.now = scale_.floor(Clock::now());
+        const std::size_t count = shards_.size();
+        std::size_t next = 0;
+        if (out.asked != time::tick{} && out.asked < now) {
+            who = looker::late_runner;
+            next = count == 1 ? 0 : wake_ups() % count; // each shard is the first one in its turn
+        }
         dispatcher* pinned = nullptr;
         bool needed = false;
         time::tick earliest = time::tick::never();
         std::exception_ptr failure;
-        for (dispatcher* s : shards_) {
+        for (std::size_t n = 0; n != count && !out.crowd; ++n) {
+            dispatcher* const s = shards_[next];
+            next = next + 1 == count ? 0 : next + 1;
             try {
                 auto found = s->collect(now, who);
                 if (found.claimed && !out.claimed) {
                     out.claimed = s;
+                    out.crowd = found.crowd;
                 } else {
                     if (found.claimed)
                         s->give_up_turn();
@@ -293,7 +324,9 @@ private:
                 if (found.todo.after == commitment::sequel::unpin)
                     pinned = s;
                 // A lone runner finds out in each shard whether its runners are held.
-                if ((out.claimed && who != looker::lone_runner) || pinned)
+                if (who == looker::late_runner)
+                    who = looker::lone_runner; // units may have been queued for this shard
+                else if ((out.claimed && who != looker::lone_runner) || pinned)
                     who = looker::covered;
                 out.count += found.fallen_due;
                 needed = needed || found.todo.arm;
@@ -303,8 +336,8 @@ private:
             }
         }
         try {
-            if (needed)
-                arm(earliest);
+            if (needed || out.crowd)
+                arm(out.crowd ? time::tick{} : earliest);
         } catch (...) {
             failure = std::current_exception();
         }
@@ -361,6 +394,7 @@ private:
     bool closed_ = false;
     std::shared_ptr<context_watcher> watcher_; ///< null while nothing is watched
     std::atomic<std::uint64_t> wake_ups_{0};
+    std::atomic<time::tick> crowd_ran_{}; ///< see crowd_runs()
 };
 
 } // namespace pawl::detail
