@@ -52,9 +52,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
-
-using namespace service_test;
+namespace late_test {
 
 /// Moved by handlers. Passes for the steady clock: how late the driver is counts only for clocks
 /// that keep time.
@@ -63,14 +61,18 @@ using late_timer = pawl::basic_waitable_timer<late_clock>;
 template <class Backend>
 using late_timer_on =
     pawl::basic_waitable_timer<late_clock,
-                               pawl::on_backend<Backend, asio::wait_traits<late_clock>>>;
+                               pawl::on_backend<Backend, boost::asio::wait_traits<late_clock>>>;
 
-} // namespace
+} // namespace late_test
+
+using namespace late_test;
 
 template <>
 inline constexpr bool pawl::detail::tells_steady_time<late_clock> = true;
 
 namespace {
+
+using namespace service_test;
 
 /// Number of calls of operator new in the program.
 std::size_t allocations() { return counted_new::calls.load(); }
@@ -1146,10 +1148,11 @@ BOOST_DATA_TEST_CASE(P6_a_handler_that_stops_the_context_or_throws_is_the_last_o
         if (throws)
             throw std::runtime_error("a handler");
     };
-    if (throws)
+    if (throws) {
         BOOST_CHECK_THROW(crowd.context.run(), std::runtime_error);
-    else
+    } else {
         crowd.context.run();
+    }
     BOOST_CHECK_EQUAL(crowd.completed, 10u);
 
     crowd.context.restart();
