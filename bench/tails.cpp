@@ -62,7 +62,7 @@ std::vector<std::pair<std::string, tails::load>> loads(bool quick) {
                 "_" + std::to_string(percent) + "_" + std::to_string(l.burst) + kind;
             all.emplace_back(suffix == "_70_50" ? "lateness" : "lateness" + suffix, l);
         };
-        for (const std::size_t burst : {1, 50, 500})
+        for (const std::size_t burst : {1U, 50U, 500U})
             add("", {.burst = burst});
         add("_heavy", {.handler = 20us});
         add("_2threads", {.threads = 2});

@@ -22,8 +22,8 @@
  *   nothing is left       at the end no entry is left, and no runner
  *
  * Left out
- *   The backlog of an expiry, and more entries than there may be runners: there a unit queues its successor, and a loop
- *   in its handler waits for that one until the driver wakes up. Waits that move, contexts of other types, turns that
+ *   The backlog of an expiry, whose unit runs no handler. More entries than there may be runners: there a unit queues
+ *   its successor, and a loop in its handler waits for that one until the driver wakes up. Waits that move, contexts of other types, turns that
  *   are stopped. Two threads at a time: then Asio holds nothing in frames.
  */
 

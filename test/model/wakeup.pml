@@ -157,7 +157,7 @@ inline begin_errand(s) {              /* wakeup_state::begin_errand */
 #endif
 }
 
-#define wants_more(s) (entries(s) == 0 -> backlog[s] && runners[s] == 0 : runners[s] < entries(s)) /* runner_pool */
+#define wants_more(s) (runners[s] < entries(s) + backlog[s]) /* runner_pool */
 
 inline settle(s) {                      /* shard::settle, wakeup_state::settle */
     do
@@ -322,7 +322,7 @@ inline shard_collect(s, offers_to_take) {          /* shard::collect */
         out_wake = 0                                                /* wakeup::collect */
     :: else ->
         if
-        :: offers_to_take && wants_more(s) && (!native || (runners[s] == 0 && entries(s) <= 1)) ->  /* lone_runner */
+        :: offers_to_take && wants_more(s) && (!native || (runners[s] == 0 && entries(s) + backlog[s] <= 1)) ->  /* lone_runner */
             runners[s]++;
             claimed = 1 + s
         :: else
@@ -603,7 +603,12 @@ inline turn(s) {                        /* dispatcher::turn */
             atomic { assert(!failed); seen_to[s]--; out_arm = false; out_wake = 0 }
         :: else
         fi;
-        atomic { shard_take(s, true) }
+        atomic {
+            if
+            :: native -> w = WAITS; runners[s]--; settle(s)         /* it may nest: turn_end */
+            :: !native -> shard_take(s, true)
+            fi
+        }
     :: else
     fi;
     go_on(s);

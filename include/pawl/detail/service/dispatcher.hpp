@@ -497,7 +497,12 @@ private:
                 collect_on(looker::in_crowd);
                 return false;
             }
-            taken = catch_up(token, last, first);
+            collect_on(looker::covered);
+            // With io_context(1) the units that this has queued are held until this one ends, and a
+            // handler may wait for them in a loop of its own.
+            if (wakeup_.may_nest())
+                return true;
+            taken = shard_.take(token, last, true, first);
         }
         if (taken.retired) {
             end.dismiss();
@@ -518,13 +523,7 @@ private:
         return taken.retired;
     }
 
-    /// Collects, then takes a wait.
-    PAWL_DETAIL_NOINLINE typename shard::taken catch_up(runner_token* token, bool last,
-                                                        bool first) {
-        collect_on(looker::covered);
-        return shard_.take(token, last, true, first);
-    }
-    void collect_on(looker who) {
+    PAWL_DETAIL_NOINLINE void collect_on(looker who) {
         if (const auto found = collect(current_tick(), who); found.todo.arm)
             wakeup_.arm(found.todo.wake);
     }

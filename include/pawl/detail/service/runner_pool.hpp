@@ -110,10 +110,10 @@ public:
     /// Whether more runners are needed, for `entries` or to continue an expiry that stopped
     /// halfway.
     [[nodiscard]] bool wants_more(std::size_t entries, bool backlog) const noexcept {
-        if (entries == 0)
-            return backlog && count_ == 0;
-        // The next runner counts for one entry, since the handler of that may run a loop.
-        return count_ * per_turn_ < entries + rest_of_turn_ && count_ < most;
+        // The next runner counts for one entry, since the handler of that may run a loop. So does
+        // the one that continues an expiry.
+        const std::size_t needed = entries + backlog;
+        return needed != 0 && count_ * per_turn_ < needed + rest_of_turn_ && count_ < most;
     }
 
     /// Claims the runners that are needed and adds them to `list`, for the caller to queue.
@@ -139,7 +139,7 @@ public:
     /// The same where a handler may run the context. What the caller queues comes after its
     /// handler, so it becomes a runner only if it has nothing to queue.
     [[nodiscard]] bool claim_lone(std::size_t entries, bool backlog) noexcept {
-        return (count() == 0 ? entries <= 1 : !free_) && claim_one(entries, backlog);
+        return (count() == 0 ? entries + backlog <= 1 : !free_) && claim_one(entries, backlog);
     }
 
     /// The caller becomes a runner, needed or not.

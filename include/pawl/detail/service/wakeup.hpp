@@ -247,7 +247,9 @@ public:
         return counts_work_.load(std::memory_order_acquire) ? native() : nullptr;
     }
 
-    /// Whether this thread runs the context, and a handler may do so, too, in a loop of its own.
+    /// Whether a handler may run the context, in a loop of its own.
+    [[nodiscard]] bool may_nest() const noexcept { return native() && native()->may_nest; }
+    /// The same, and this thread runs it.
     [[nodiscard]] bool inside() const { return may_nest() && native()->runs_here(context_); }
 
     /// Whether any shard is busy.
@@ -279,8 +281,6 @@ public:
 private:
     using driver = detail::driver<Clock, WaitTraits, wakeup>;
     using looker = typename dispatcher::looker;
-
-    [[nodiscard]] bool may_nest() const noexcept { return native() && native()->may_nest; }
 
     /// A look at all shards.
     struct round {
