@@ -183,10 +183,9 @@ public:
         return carry_out(shard_.cancel(timer, limit));
     }
 
-    /// Moves the deadline of pending waits to `due`. On failure restores `old()`.
+    /// Moves the deadline of pending waits to `due`. If the driver cannot be set, restores `old()`.
     template <class Old>
     std::size_t rearm(timer_core& timer, deadline due, Old old) {
-        follow_clock();
         auto [count, refused, todo] = shard_.rearm(timer, due);
         if constexpr (time::bounded_backend<backend>) {
             if (refused)

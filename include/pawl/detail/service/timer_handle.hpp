@@ -395,17 +395,23 @@ private:
         }
         dispatcher& d = home_.get();
         const deadline when = due(c.expiry, c.overdue(), c.left);
+        d.follow_clock();
         const setting before{expiry_, home_.word()};
         // First: once the deadline is moved, the handler may destroy the timer in another thread.
         set(c, before.word);
-        try {
-            return d.rearm(core_, when, [this, before] {
-                restore(before);
-                return due();
-            });
-        } catch (...) { // nothing was moved
+        const auto put_back = [this, before] {
             restore(before);
-            throw;
+            return due();
+        };
+        if constexpr (!on_rings) {
+            return d.rearm(core_, when, put_back);
+        } else {
+            try {
+                return d.rearm(core_, when, put_back);
+            } catch (...) { // a ring is full, or cannot grow: nothing was moved
+                restore(before);
+                throw;
+            }
         }
     }
 

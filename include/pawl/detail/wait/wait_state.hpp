@@ -35,7 +35,7 @@
 ///     arm         idle, started,  armed      an alarm is armed        stays on its way, if there is one
 ///                 cancelled
 ///     disarm      armed, due      idle       disarm()                 the same
-///       (not noted, while nobody looks: the hint invariant of wait_ledger.hpp)
+///       (noted late: see the hint invariant of wait_ledger.hpp)
 ///     condemn     idle, cancelled cancelled  the end of the alarm     the same one
 ///     condemn     idle, started   idle       the same                 - (one that has arrived calls
 ///                                                                     nothing)
