@@ -322,7 +322,7 @@ inline shard_collect(s, offers_to_take) {          /* shard::collect */
         out_wake = 0                                                /* wakeup::collect */
     :: else ->
         if
-        :: offers_to_take && wants_more(s) && (!native || (runners[s] == 0 && entries(s) + backlog[s] <= 1)) ->  /* lone_runner */
+        :: offers_to_take && wants_more(s) && (!native || (runners[s] == 0 && entries(s) + backlog[s] <= 1)) ->  /* lone_runner: gives up its turn if it has queued others */
             runners[s]++;
             claimed = 1 + s
         :: else

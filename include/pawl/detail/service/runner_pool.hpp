@@ -139,7 +139,7 @@ public:
     /// The same where a handler may run the context. What the caller queues comes after its
     /// handler, so it becomes a runner only if it has nothing to queue.
     [[nodiscard]] bool claim_lone(std::size_t entries, bool backlog) noexcept {
-        return (count() == 0 ? entries + backlog <= 1 : !free_) && claim_one(entries, backlog);
+        return (count() == 0 ? entries <= 1 : !free_) && claim_one(entries, backlog);
     }
 
     /// The caller becomes a runner, needed or not.
