@@ -287,7 +287,7 @@ public:
         const auto unit = shard_.run_unit();
         turn_end end(*this, nullptr);
         time_point now = Clock::now();
-        const time_point until = saturating_sum(now, std::min<duration>(late, most_at_once));
+        const time_point until = saturating_sum(now, time_for(late));
         while (!run_wait<true>(nullptr, now >= until, !end.in_turn, end) && !stopped()) {
             now = Clock::now();
             wakeup_.crowd_runs(scale_.floor(now));
@@ -615,9 +615,13 @@ private:
         }
     }
 
-    /// What a late driver runs at most: the others may have had to wait for something else than each
-    /// other.
-    static constexpr std::chrono::milliseconds most_at_once{10};
+    /// For how long a late driver runs a crowd. If it is very late, the queue of the context is so
+    /// long that 10 ms in each round would be too little. But others may have had to wait for
+    /// something else than each other, such as a machine that slept.
+    static constexpr duration time_for(duration late) noexcept {
+        using std::chrono::milliseconds;
+        return std::min(late, std::clamp<duration>(late / 4, milliseconds(10), milliseconds(100)));
+    }
 
     boost::asio::execution_context& context_; ///< not used once the shard is closed
     wakeup& wakeup_;                          ///< not used once the shard is closed
