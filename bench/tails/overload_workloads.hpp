@@ -62,7 +62,9 @@ public:
     explicit overload(const plan& what)
         : fleet_(what.size), load_(what.window), bursts_(static_cast<std::size_t>(load_ / gap)),
           left_(what.size + 1 + afterwards), done_(what.size) {
+        // Before: the freed blocks of a million waits make the next large allocation take 0.2 s.
         late_.reserve(what.size);
+        late_after_.reserve(afterwards);
         registered_.reserve(bursts_);
         echoed_.reserve(bursts_);
         for (beside_.reserve(bursts_); beside_.size() < bursts_;)
