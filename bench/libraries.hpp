@@ -70,11 +70,12 @@ struct pawl_default {
     }
 };
 
-/// The same with a tenth of the default precision.
-struct pawl_precise : pawl_default {
+/// The same, more precise than the default's 1 ms.
+template <int Microseconds>
+struct pawl_to : pawl_default {
     static void set_up(asio::io_context& io) {
         pawl::options o;
-        o.precision = std::chrono::microseconds(100);
+        o.precision = std::chrono::microseconds(Microseconds);
         pawl::make_timer_service(io, o);
     }
 };

@@ -77,10 +77,17 @@ std::string text_of(const tails::load& l) {
            (l.handler != l.handler.zero() ? ", together with the timers' handlers of 20 us" : "");
 }
 
-std::vector<bench::variant> precise_variants(const tails::load& l) {
-    const auto run = [l]<class L>(L, const plan& p) { return tails::lateness<L>(p, l); };
+template <class Run>
+std::vector<bench::variant> precise_variants(Run run) {
     auto all = variants(run);
-    all.push_back({"pawl_100us", [run](const plan& p) { return run(bench::pawl_precise(), p); }});
+    all.push_back({"pawl_100us", [run](const plan& p) { return run(bench::pawl_to<100>(), p); }});
+    return all;
+}
+
+std::vector<bench::variant> beating() {
+    const auto run = []<class L>(L, const plan& p) { return tails::heartbeats<L>(p).run(); };
+    auto all = precise_variants(run);
+    all.push_back({"pawl_1us", [run](const plan& p) { return run(bench::pawl_to<1>(), p); }});
     return all;
 }
 
@@ -110,9 +117,7 @@ std::vector<entry> all_workloads(const settings& s) {
           variants([]<class L>(L, const plan& p) { return tails::overload<L>(p).run(); }), timers},
          "p99.9"},
         {{"heartbeats", "each timer beats once a second, at a phase of its own",
-          "CPU time of the thread; its sleeps are its wake-ups",
-          variants([]<class L>(L, const plan& p) { return tails::heartbeats<L>(p).run(); }),
-          timers},
+          "CPU time of the thread; its sleeps are its wake-ups", beating(), timers},
          "CPU"},
         {{"busy_handlers",
           "two threads run the context; a handler cancels a wait, and then works for 200 us",
@@ -122,7 +127,10 @@ std::vector<entry> all_workloads(const settings& s) {
          "p99"}};
     for (const auto& [name, under] : loads(s.quick)) {
         all.push_back({{name, "timers expire at random times while " + text_of(under),
-                        "us from the expiry to the handler", precise_variants(under),
+                        "us from the expiry to the handler",
+                        precise_variants([l = under]<class L>(L, const plan& p) {
+                            return tails::lateness<L>(p, l);
+                        }),
                         under.handler != under.handler.zero() ? timers / 2 : timers},
                        "p99.9"});
     }
