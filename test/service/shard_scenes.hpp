@@ -94,7 +94,7 @@ std::size_t drain(bench<Backend>& b, const std::function<void(test_wait&)>& each
                 each(w);
         }
     };
-    while (b.state().drain(end)) {
+    while (b.state().empty_batch(end)) {
     }
     return count;
 }

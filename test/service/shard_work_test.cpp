@@ -433,7 +433,7 @@ namespace {
 
 struct held_test_wait final : wait_operation {
     held_test_wait()
-        : wait_operation([](wait_operation&, action, wait_host*) {}, true, kind::held) {}
+        : wait_operation([](wait_operation&, action, wait_host*) {}, true, kind::embedded) {}
 };
 
 /// Not inlined: if g++ 12 sees the object's size, it warns of a cast to a slotted_wait that this
@@ -817,7 +817,7 @@ PAWL_TYPED_CASE(a_closed_shard_starts_and_moves_nothing, Backend, backends) {
 
     BOOST_CHECK_EQUAL(b.rearm(t, 20), 0u);
     BOOST_CHECK_EQUAL(b.cancel(t), 0u);
-    BOOST_CHECK(!b.state().drain([](wait_operation* op) { BOOST_CHECK(!op); }));
+    BOOST_CHECK(!b.state().empty_batch([](wait_operation* op) { BOOST_CHECK(!op); }));
     BOOST_CHECK(b.state().begin_draining());
     BOOST_CHECK(!b.state().begin_draining());
     BOOST_CHECK(b.state().end_draining() == &w); // the caller of end_draining() destroys it
@@ -870,7 +870,7 @@ PAWL_TYPED_CASE(P6_no_call_of_drain_looks_at_more_than_batch_limit_timers, Backe
         while (op)
             std::exchange(op, op->next)->destroy();
     };
-    while (b.state().drain(end)) {
+    while (b.state().empty_batch(end)) {
     }
 
     BOOST_CHECK_LE(most, 17u);

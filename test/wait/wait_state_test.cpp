@@ -604,7 +604,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 namespace {
 /// Notes how its wait ends.
-struct holder : held_wait<holder> {
+struct holder : embedded_wait<holder> {
     holder(bool n, const manual_executor& ex) : native(n), executor(ex) {}
     void wait_ended(const error_code& ec) {
         ++ended;
@@ -623,7 +623,7 @@ struct holder : held_wait<holder> {
 };
 } // namespace
 
-BOOST_AUTO_TEST_SUITE(held)
+BOOST_AUTO_TEST_SUITE(embedded)
 
 BOOST_AUTO_TEST_CASE(a_held_wait_ends_where_it_is_handed_over_if_that_is_native) {
     scripted_host host;

@@ -80,12 +80,12 @@ namespace pawl::detail {
 /// - `carrier_allocator()`.
 /// The object keeps outstanding work itself if it needs any.
 template <class Object>
-class held_wait : public wait_operation {
+class embedded_wait : public wait_operation {
 protected:
     // Not direct: checking the executor would cost every operation that beats its limit more than
     // the second lock costs the few that do not.
-    held_wait() noexcept : wait_operation(&held_wait::perform, false, kind::held) {}
-    ~held_wait() = default;
+    embedded_wait() noexcept : wait_operation(&embedded_wait::perform, false, kind::embedded) {}
+    ~embedded_wait() = default;
 
 private:
     static void perform(wait_operation& op, action what, wait_host* host) {
@@ -207,8 +207,8 @@ private:
 /// @tparam Results   std::tuple of the results of the operation; one for each signature.
 template <class Timer, class Report, class Handler, class Executor, class... Results>
 class limited_operation final
-    : public held_wait<limited_operation<Timer, Report, Handler, Executor, Results...>> {
-    using base = held_wait<limited_operation>;
+    : public embedded_wait<limited_operation<Timer, Report, Handler, Executor, Results...>> {
+    using base = embedded_wait<limited_operation>;
     using allocator_type = handler_allocator<Handler>;
     using memory = allocated_block<limited_operation, allocator_type>;
     friend memory;

@@ -207,9 +207,9 @@ public:
 
     /// Counts an alarm as a user, and makes all that arm() needs.
     /// @throws std::bad_alloc with nothing changed.
-    void enroll(timer_core& timer, alarm_wait& op) {
+    void adopt(timer_core& timer, alarm_wait& op) {
         wakeup_.prepare();
-        shard_.enroll(timer, op);
+        shard_.adopt(timer, op);
     }
 
     /// Starts the wait of an alarm, or moves its deadline. On return the alarm may be gone.
@@ -402,7 +402,8 @@ private:
         wait_operation* late = nullptr;
         do {
             end_all(late, shutdown_policy::destroy);
-            while (shard_.drain([policy](wait_operation* chain) { end_all(chain, policy); })) {
+            while (
+                shard_.empty_batch([policy](wait_operation* chain) { end_all(chain, policy); })) {
             }
             late = shard_.end_draining();
         } while (late);

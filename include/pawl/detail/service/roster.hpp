@@ -247,7 +247,7 @@ public:
     /// Takes the next wait of a closed shard, or ends the waits of one timer.
     /// @param op the wait, which the caller owns; nullptr if there is none yet.
     /// @return false if none is left.
-    [[nodiscard]] bool drain_one(wait_operation*& op) noexcept {
+    [[nodiscard]] bool remove_any(wait_operation*& op) noexcept {
         op = nullptr;
         if (ledger_.due() == 0) {
             time::timer_node* node = nullptr;

@@ -123,14 +123,14 @@ public:
     /// Ends a wait without a carrier. A wait that has one stays due if nothing leaves with it, and
     /// is cancelled otherwise.
     /// @param timer of the wait; not read for a limit.
-    /// @param op held, unless nothing leaves.
+    /// @param op embedded, unless nothing leaves.
     /// @return true if nothing here points at the wait any more; false if its carrier will come, or
     ///         has come.
     template <parting With>
     [[nodiscard]] result<bool> withdraw(timer_core* timer, wait_operation& op) noexcept {
         result<bool> out;
         const locked lock(mutex_);
-        // A wait that is not held may be gone: another thread has run it.
+        // A wait that is not embedded may be gone: another thread has run it.
         if (With != parting::nothing || timer->newest() == &op)
             out.value = roster_.withdraw(op, With != parting::nothing);
         settle<cause::outside>(out.todo);
@@ -206,8 +206,8 @@ public:
 
     /// Counts an alarm as a user, and makes room for it: to arm it needs no memory.
     /// @throws std::bad_alloc with nothing changed.
-    void enroll(timer_core& timer, alarm_wait&) {
-        const std::scoped_lock lock(mutex_);
+    void adopt(timer_core& timer, alarm_wait&) {
+        const locked lock(mutex_);
         ++users_;
         ++alarms_;
         try {
@@ -260,9 +260,9 @@ public:
         const locked lock(mutex_);
         if (closed()) // and its context may be gone
             return out;
-        const bool rests = !on && wakeup_.driver_stays();
-        const bool armed = waits().set_resting(timer, rests);
-        if (rests)
+        const bool background = !on && wakeup_.driver_stays();
+        const bool armed = waits().set_background(timer, background);
+        if (background)
             settle_now<cause::outside>(out);
         else if (armed)
             wakeup_.begin();
@@ -340,7 +340,7 @@ public:
     [[nodiscard]] findings collect(tick now, unsigned set_backs, looker who,
                                    clock_reading reading = latest) {
         findings out;
-        const std::scoped_lock lock(mutex_);
+        const locked lock(mutex_);
         if (closed())
             return out;
         const std::size_t armed = waits().armed();
@@ -380,7 +380,7 @@ public:
     }
 
     [[nodiscard]] filing_sight seen() noexcept {
-        const std::scoped_lock lock(mutex_);
+        const locked lock(mutex_);
         return files().seen();
     }
 
@@ -389,7 +389,7 @@ public:
     void set_back(tick now, clock_reading reading = latest) {
         auto all = std::make_unique<typename Backend::detached>(files().backend());
         {
-            const std::scoped_lock lock(mutex_);
+            const locked lock(mutex_);
             while (!files().has_room_to_detach(users_))
                 files().add_room(mutex_);
             if (!files().set_back(now, reading, all))
@@ -518,7 +518,7 @@ public:
                            wait_ending how = wait_ending::early) {
         typename Backend::detached all(files().backend());
         {
-            const std::scoped_lock lock(mutex_);
+            const locked lock(mutex_);
             for (;;) {
                 // Otherwise set_back() would file them behind our back.
                 for (std::size_t n = 1; files().refile_one(); ++n) {
@@ -552,7 +552,7 @@ public:
 
     /// From now on no wait starts or becomes due.
     void close() noexcept {
-        const std::scoped_lock lock(mutex_);
+        const locked lock(mutex_);
         observers().close();
     }
 
@@ -560,14 +560,14 @@ public:
     /// Excludes waits whose carriers are on their way to another context.
     /// @return true if there were any: `end` may have started more.
     template <class End>
-    [[nodiscard]] bool drain(End end) {
+    [[nodiscard]] bool empty_batch(End end) {
         bool any = false;
         wait_operation* chain = nullptr;
         wait_operation** last = &chain;
         in_batches(
             [&] {
                 wait_operation* op = nullptr;
-                if (!roster_.drain_one(op))
+                if (!roster_.remove_any(op))
                     return false;
                 if (op) {
                     *last = op;
@@ -587,14 +587,14 @@ public:
 
     /// Returns true to one thread, which must drain the shard.
     [[nodiscard]] bool begin_draining() noexcept {
-        const std::scoped_lock lock(mutex_);
+        const locked lock(mutex_);
         return !std::exchange(draining_, true);
     }
 
     /// @return waits started after close(), linked by `next`, for the caller to destroy; nullptr if
     ///         there are none, and draining has ended.
     [[nodiscard]] wait_operation* end_draining() noexcept {
-        const std::scoped_lock lock(mutex_);
+        const locked lock(mutex_);
         draining_ = late_ != nullptr;
         return std::exchange(late_, nullptr);
     }
@@ -661,13 +661,13 @@ public:
     /// @return the observer on which the caller, in a unit, must call tell(); null if no reader
     ///         sleeps.
     [[nodiscard]] shard_observer* begin_turn(const moment& now) noexcept {
-        const std::scoped_lock lock(mutex_);
+        const locked lock(mutex_);
         return observers().begin_turn(now, waits().due() <= 1 && !backlog_);
     }
 
     /// A carrier has arrived at `now`.
     void now_is(const moment& now) noexcept {
-        const std::scoped_lock lock(mutex_);
+        const locked lock(mutex_);
         observers().now_is(now);
     }
 
@@ -843,7 +843,7 @@ private:
         // Nearly always the wait itself is not read.
         if (!moves && !wait_ledger::dormant(timer) && op.barred) [[unlikely]]
             return false;
-        if (!wakeup_.busy() && !wait_ledger::resting(timer)) [[unlikely]]
+        if (!wakeup_.busy() && !wait_ledger::in_background(timer)) [[unlikely]]
             wakeup_.begin();
         was_filed(roster_.template arm<Observed>(timer, op, moves, due), out);
         return true;
@@ -914,7 +914,7 @@ private:
     void in_batches(Step step, End end, After after) {
         for (bool more = true; more;) {
             {
-                const std::scoped_lock lock(mutex_);
+                const locked lock(mutex_);
                 std::size_t n = 0;
                 for (; more && n < roster_.batch(); ++n)
                     more = step();

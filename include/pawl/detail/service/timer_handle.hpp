@@ -192,8 +192,8 @@ public:
 
     /// Registers the alarm. The other calls need that.
     /// @throws std::bad_alloc
-    void enroll(alarm_wait& op) {
-        home_.get().enroll(core_, op);
+    void adopt(alarm_wait& op) {
+        home_.get().adopt(core_, op);
         home_.set_used(true);
     }
 

@@ -48,7 +48,7 @@ public:
         return armed_.load(std::memory_order_relaxed); // relaxed: a count only
     }
     /// How many of the armed ones keep the context at work.
-    [[nodiscard]] std::size_t keeping() const noexcept { return armed() - resting_; }
+    [[nodiscard]] std::size_t keeping() const noexcept { return armed() - background_; }
     /// Waits ever started. Each is live, has expired, or has ended otherwise.
     [[nodiscard]] std::uint64_t started() const noexcept { return started_; }
     /// Waits that have begun with success.
@@ -98,8 +98,8 @@ public:
         timer.set_user(new_entry ? one_armed : 0, known);
         ++started_;
         add_armed(1);
-        if (resting(timer)) [[unlikely]]
-            ++resting_;
+        if (in_background(timer)) [[unlikely]]
+            ++background_;
     }
 
     /// Whether the timer is that of an alarm that is not armed, whose wait has no carrier, and is
@@ -117,15 +117,15 @@ public:
 
     /// Whether the timer is that of an alarm that, while it is armed, does not keep the context at
     /// work.
-    [[nodiscard]] static bool resting(const timer_core& timer) noexcept {
-        return (timer.user() & rests) != 0;
+    [[nodiscard]] static bool in_background(const timer_core& timer) noexcept {
+        return (timer.user() & background) != 0;
     }
     /// @return whether the alarm is armed.
-    bool set_resting(timer_core& timer, bool on) noexcept {
+    bool set_background(timer_core& timer, bool on) noexcept {
         const bool armed = timer.newest() && timer.newest()->state.phase() == wait_phase::armed;
         if (armed)
-            resting_ += std::size_t{on} - std::size_t{resting(timer)};
-        timer.set_user(on ? rests : 0, rests);
+            background_ += std::size_t{on} - std::size_t{in_background(timer)};
+        timer.set_user(on ? background : 0, background);
         return armed;
     }
 
@@ -149,8 +149,8 @@ public:
         const bool sure = sure_of_one(timer);
         if (sure || op.state.phase() == wait_phase::armed) [[likely]] {
             take_armed(1);
-            if (resting(timer)) [[unlikely]]
-                --resting_;
+            if (in_background(timer)) [[unlikely]]
+                --background_;
         }
         timer.set_newest(nullptr);
         timer.set_user(sure ? unshared : 0, known); // dormant, if the wait is not read
@@ -231,7 +231,7 @@ public:
                         disarm(timer, alarm);
                         return;
                     }
-                    resting_ -= resting(timer);
+                    background_ -= in_background(timer);
                 }
                 cancel(op, ec, how);
             }
@@ -258,7 +258,7 @@ public:
             if (op.state.phase() == wait_phase::due) {
                 op.state.pull_back();
                 add_armed(1);
-                resting_ += resting(timer);
+                background_ += in_background(timer);
             }
         });
         timer.set_user(count == 1 && !carried ? one_armed : 0, known);
@@ -276,7 +276,7 @@ public:
             if (op.state.fall_due())
                 due_.push(due_entry(op));
             take_armed(1);
-            resting_ -= resting(timer);
+            background_ -= in_background(timer);
         });
     }
 
@@ -333,10 +333,10 @@ public:
     }
 
 private:
-    static constexpr unsigned one_armed = 1; ///< exactly one wait, armed and without a carrier
-    static constexpr unsigned unshared = 2;  ///< only the timer points at it; alone: dormant()
-    static constexpr unsigned known = 3;     ///< both bits; the filing uses the next one
-    static constexpr unsigned rests = 8;     ///< see resting()
+    static constexpr unsigned one_armed = 1;  ///< exactly one wait, armed and without a carrier
+    static constexpr unsigned unshared = 2;   ///< only the timer points at it; alone: dormant()
+    static constexpr unsigned known = 3;      ///< both bits; the filing uses the next one
+    static constexpr unsigned background = 8; ///< see in_background()
 
     static void detach(wait_operation& op) noexcept {
         timer_core& timer = op.timer();
@@ -369,7 +369,7 @@ private:
     due_queue due_;
     std::size_t live_ = 0;
     std::atomic<std::size_t> armed_{0};
-    std::size_t resting_ = 0; ///< of these
+    std::size_t background_ = 0; ///< of these
     std::uint64_t started_ = 0;
     std::uint64_t expired_ = 0;
 };

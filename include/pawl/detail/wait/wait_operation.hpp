@@ -92,7 +92,7 @@ public:
 
     /// Something besides the timer points at the wait: a cancellation slot, or the enclosing
     /// object.
-    [[nodiscard]] bool shared() const noexcept { return held_ || slot() != nullptr; }
+    [[nodiscard]] bool shared() const noexcept { return embedded_ || slot() != nullptr; }
 
     /// This is an alarm_wait.
     [[nodiscard]] bool is_alarm() const noexcept { return alarm_; }
@@ -146,14 +146,15 @@ public:
 protected:
     enum class kind : unsigned char {
         slotless,
-        slotted, ///< a slotted_wait
-        held,    ///< part of an object that may withdraw it
-        alarm,   ///< an alarm_wait
+        slotted,  ///< a slotted_wait
+        embedded, ///< part of an object that may withdraw it
+        alarm,    ///< an alarm_wait
     };
 
     wait_operation(function f, bool direct, kind k = kind::slotless) noexcept
         : direct_(direct), has_slot_(k == kind::slotted),
-          held_(k == kind::held || k == kind::alarm), alarm_(k == kind::alarm), function_(f) {}
+          embedded_(k == kind::embedded || k == kind::alarm), alarm_(k == kind::alarm),
+          function_(f) {}
     ~wait_operation() = default;
 
 private:
@@ -162,7 +163,7 @@ private:
 
     const bool direct_ : 1;
     const bool has_slot_ : 1; ///< this is a slotted_wait
-    const bool held_ : 1;
+    const bool embedded_ : 1;
     const bool alarm_ : 1;
     wait_ending ending_ = wait_ending::none;
     int value_ = 0;
