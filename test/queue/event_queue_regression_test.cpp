@@ -10,6 +10,8 @@
 #include <pawl/expire_all.hpp>
 #include <pawl/manual_clock.hpp>
 
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -274,6 +276,15 @@ BOOST_AUTO_TEST_CASE(P10_a_handler_of_async_wait_may_destroy_the_queue_wherever_
             queue->process_events();
         BOOST_TEST(queue == nullptr);
         BOOST_TEST(timer.ended());
+    }
+    for (const auto patience : {0ms, 10'000ms}) { // in a thread that waits for events
+        auto queue = std::make_unique<pawl::event_queue>();
+        asio::cancellation_signal signal;
+        queue->async_wait(
+            asio::bind_cancellation_slot(signal.slot(), [&](error_code) { queue.reset(); }));
+        signal.emit(asio::cancellation_type::total);
+        BOOST_CHECK_THROW(queue->wait_for(patience), boost::system::system_error);
+        BOOST_TEST(queue == nullptr);
     }
 }
 

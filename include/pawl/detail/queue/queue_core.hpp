@@ -103,7 +103,7 @@ public:
             // A function of this queue may destroy it. No other thread may while a function runs.
             left_.wait(lock, [this] {
                 const std::thread::id processor = processor_;
-                return inside_ == 0 &&
+                return inside_ == (runs_inside_ == std::this_thread::get_id() ? 1U : 0U) &&
                        (processor == std::thread::id() || processor == std::this_thread::get_id());
             });
             buffer_.kill_all();
@@ -269,15 +269,19 @@ public:
         for (;;) {
             if (buffer_.has_room_for_parked())
                 without(lock, [this] { (void)unpark(); });
-            if (closed_)
+            if (closed_) {
+                if (leader_.is_free()) // a handler that this thread ran has destroyed the queue
+                    without(lock, [this] { leader_.close(); });
                 throw boost::system::system_error(boost::asio::error::operation_aborted,
                                                   "pawl: the event queue was destroyed in wait()");
+            }
             if (buffer_.size() != 0)
                 return true;
             if (leader_.leads())
                 throw std::logic_error(
                     "pawl: wait() on an event queue, called in a handler that this "
                     "queue runs itself: return from the handler first");
+            const running_inside mine(*this);
             if (until && std::chrono::steady_clock::now() >= *until) {
                 if (!leader_.context() || std::exchange(looked, true))
                     return false;
@@ -346,6 +350,20 @@ private:
 
         queue_core& core;
         lock_type lock;
+    };
+    /// In wait(), this thread may run handlers of the queue's own context, which may destroy the queue.
+    struct running_inside {
+        explicit running_inside(queue_core& c) : core(c), leads(c.leader_.is_free()) {
+            if (leads)
+                core.runs_inside_ = std::this_thread::get_id();
+        }
+        running_inside& operator=(running_inside&&) = delete;
+        ~running_inside() {
+            if (leads)
+                core.runs_inside_ = {};
+        }
+        queue_core& core;
+        const bool leads;
     };
     /// Calls `f` without the lock.
     template <class F>
@@ -666,6 +684,7 @@ private:
 
     std::condition_variable left_;             ///< a function has returned, or a thread has left
     std::size_t inside_ = 0;                   ///< threads in wait(), or in destroy()
+    std::thread::id runs_inside_;              ///< the thread in wait() that runs the own context
     std::atomic<std::thread::id> processor_{}; ///< the processing thread
     std::atomic<bool> closed_{false};
 };
