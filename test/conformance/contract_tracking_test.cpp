@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Row C42: the output of Asio's handler tracking for a timer. A program of its own, because the
-// macro changes Asio. The macros that name an operation are not public, so Pawl's waits appear
+// macros change Asio. The macros that name an operation are not public, so Pawl's waits appear
 // without a name of their own, behind the driver's.
 
 #define BOOST_TEST_MODULE contract_tracking
 #define BOOST_ASIO_ENABLE_HANDLER_TRACKING 1
+#define BOOST_ASIO_NO_TS_EXECUTORS 1 // then no work can be counted for a context
 
 #include "contract_support.hpp"
 
@@ -85,6 +86,21 @@ BOOST_AUTO_TEST_CASE(C42_handler_tracking_names_the_operations_of_a_timer) {
         BOOST_TEST(said(".cancel_one"));
         BOOST_TEST(said(".cancel\n"));
     }
+}
+
+BOOST_AUTO_TEST_CASE(P2_P9_an_earlier_deadline_is_kept_without_executors_of_the_TS) {
+    asio::io_context io;
+    tut::steady_timer later(io, 1h), earlier(io, 10ms);
+    fate f{}, g{};
+    later.async_wait(record(f));
+    earlier.async_wait([&](error_code ec) {
+        record(g)(ec);
+        later.cancel();
+    });
+    io.run();
+
+    BOOST_TEST(f == fate::aborted);
+    BOOST_TEST(g == fate::success);
 }
 
 } // namespace contract

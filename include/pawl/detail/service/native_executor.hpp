@@ -60,9 +60,10 @@ struct runner {
 struct native_context {
     /// Queues a unit.
     void (*enqueue)(boost::asio::execution_context&, runner_token&);
-    /// Whether this thread runs the context. Null if unknown, as are the next two.
+    /// Whether this thread runs the context. Null if unknown.
     bool (*runs_here)(boost::asio::execution_context&);
-    /// Report outstanding work to the context, in addition to what Asio reports.
+    /// Report outstanding work to the context, in addition to what Asio reports. Null if they
+    /// cannot, as with BOOST_ASIO_NO_TS_EXECUTORS.
     void (*work_started)(boost::asio::execution_context&);
     void (*work_finished)(boost::asio::execution_context&);
     /// Whether the context counts a set Asio timer as work. On Windows only io_context does: other
@@ -95,7 +96,6 @@ void enqueue_on(boost::asio::execution_context& context, runner_token& token) {
 /// Contexts that count work through a Networking TS executor. system_context does not count.
 template <class Context>
 concept counts_work = requires(Context& context) {
-    context.get_executor().running_in_this_thread();
     context.get_executor().on_work_started();
     context.get_executor().on_work_finished();
 };
@@ -114,10 +114,11 @@ template <class Context>
         native.stopped = [](execution_context& context) {
             return static_cast<Context&>(context).stopped();
         };
-    if constexpr (counts_work<Context>) {
+    if constexpr (requires(Context& context) { context.get_executor().running_in_this_thread(); })
         native.runs_here = [](execution_context& context) {
             return static_cast<Context&>(context).get_executor().running_in_this_thread();
         };
+    if constexpr (counts_work<Context>) {
         native.work_started = [](execution_context& context) {
             static_cast<Context&>(context).get_executor().on_work_started();
         };
