@@ -11,6 +11,8 @@
 
 #include "whole_service.hpp"
 
+#include <pawl/basic_interval_timer.hpp>
+
 #include "../support/io_uring.hpp"
 #include "../support/seed.hpp"
 
@@ -469,8 +471,12 @@ BOOST_DATA_TEST_CASE(poll_returns_and_looks_at_the_clock_however_short_wait_trai
     BOOST_CHECK_EQUAL(units_of_poll(context), 0u);
     BOOST_CHECK(o.pending());
     clock::set(noon + 10s);
-    std::this_thread::sleep_for(1ms); // the shortest sleep of a reactor
-    BOOST_CHECK_EQUAL(units_of_poll(context), 1u);
+    std::size_t units = 0;
+    for (int i = 0; units == 0 && i != 1000; ++i) {
+        std::this_thread::sleep_for(1ms); // the shortest sleep of a reactor, if it is on time
+        units = units_of_poll(context);
+    }
+    BOOST_CHECK_EQUAL(units, 1u);
 
     BOOST_CHECK(o.succeeded());
     BOOST_CHECK(context.stopped()); // P9
@@ -631,6 +637,28 @@ BOOST_AUTO_TEST_CASE(P1_a_wait_that_was_overdue_on_a_clock_of_floating_point_is_
         real::present = real::time_point(seconds(begin + 1));
         units_of_poll(context);
 
+        BOOST_CHECK(o.succeeded());
+    }
+}
+
+PAWL_NOT_ON_IO_URING
+BOOST_AUTO_TEST_CASE(an_interval_on_a_clock_of_floating_point_stays_on_its_grid) {
+    using real = moved_clock<double, std::ratio<1>, 7>;
+    using seconds = real::duration;
+    real::present = real::time_point(seconds(100));
+    asio::io_context context;
+    pawl::basic_interval_timer<real, real> ticks(context, seconds(1),
+                                                 pawl::missed_tick_policy::skip);
+    for (const double now : {103.5, 104.0}) { // 101 and 102 are missed, and 103 is late
+        outcome o;
+        ticks.async_wait([&](error_code ec, auto) { record(o)(ec); });
+        real::present = real::time_point(seconds(now - 0.25));
+        if (now == 104.0) {
+            units_of_poll(context);
+            BOOST_CHECK(o.pending());
+        }
+        real::present = real::time_point(seconds(now));
+        units_of_poll(context);
         BOOST_CHECK(o.succeeded());
     }
 }

@@ -251,8 +251,11 @@ private:
         const duration late = lateness(now);
         if (late <= tolerance || !skips)
             return follow(next_);
-        number_ += missed(late);
-        follow(policy_ == missed_tick_policy::delay ? now : now - late % period_);
+        const std::uint64_t periods = missed(late);
+        number_ += periods;
+        const time_point grid =
+            now - (late - period_ * static_cast<typename duration::rep>(periods));
+        follow(policy_ == missed_tick_policy::delay ? now : grid);
     }
 
     /// Schedules the tick for one period after `t`.

@@ -185,7 +185,8 @@ public:
         registered_service** link = &newest_;
         while (*link && *link != &s)
             link = &(*link)->next_;
-        *link = s.next_; // null if it was never added
+        if (*link) // otherwise it was never added, and others may walk the list
+            *link = s.next_;
     }
 
     /// Calls `f` for every service, without a lock: services live as long as the context.
