@@ -62,6 +62,7 @@ private:
         longest_ = 1;
         for (const context_setup& c : b.contexts)
             longest_ = std::max(longest_, c.precision);
+        overloaded_ = random_.one_in(6);
     }
 
     /// A possible reading of a clock.
@@ -220,6 +221,8 @@ private:
     void add_handler(step& s, int depth) {
         if (random_.one_in(3))
             s.signal = random_.below(signal_slots);
+        if (overloaded_)
+            s.then.push_back({.what = op::pass, .time = random_.between(0, 2 * longest_)});
         const int n = depth < 2 ? random_.one_of({0, 0, 0, 1, 1, 2, 3}) : 0;
         for (int i = 0; i < n; ++i)
             s.then.push_back(any_step(depth + 1));
@@ -324,7 +327,8 @@ private:
     random_source random_;
     scenario s_;
     std::int64_t longest_ = 1;
-    bool limits_ = false; ///< whether there are any operations under limits
+    bool overloaded_ = false; ///< handlers take longer than the waits have
+    bool limits_ = false;     ///< whether there are any operations under limits
     bool intervals_ = false;
     bool alarms_ = false;
     bool streams_ = false;

@@ -759,10 +759,10 @@ void world::settled(int index) {
 totals world::end() {
     // First the contexts that run no handlers for others: a context must outlive the waits that go
     // there.
-    for (std::size_t i = 0; i < contexts_.size(); ++i)
-        limits_.leave(static_cast<int>(i));
     for (bool again = true; again;) {
         again = false;
+        for (std::size_t i = 0; i < contexts_.size(); ++i) // handlers may have started others
+            limits_.leave(static_cast<int>(i));
         for (std::size_t i = 0; i < timers_.size(); ++i) {
             if (timers_[i]) {
                 model_.timer_left(static_cast<int>(i));
