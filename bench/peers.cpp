@@ -170,6 +170,21 @@ std::vector<entry> all_workloads(const settings& s) {
                    "p99",
                    1e5});
 
+    all.push_back(
+        {{"lateness_70_50",
+          "the same in a server of 50 connections: bursts of 50 requests of 20 us keep it "
+          "busy for 70 % of the time",
+          "us from the expiry to the handler; early: how many, and by how much",
+          {{"pawl", lateness_70_50<pawl_loop>},
+           {"pawl_100us", lateness_70_50<peers::asio_loop<bench::pawl_to<100>>>},
+           {"asio", lateness_70_50<asio_loop>},
+           {"libuv", lateness_70_50<libuv>},
+           {"libevent", lateness_70_50<libevent>},
+           {"libev", lateness_70_50<libev>}},
+          s.quick ? 1000u : 25'000u,
+          3},
+         "p99.9"});
+
     all.push_back({{"after_work",
                     "timers of 50 to 150 ms that handlers start after 5 ms of work; +update: after "
                     "they told the loop to read its clock",

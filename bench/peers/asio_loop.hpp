@@ -12,10 +12,13 @@
 #include <pawl/alarm.hpp>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 
 #include <cstddef>
+#include <deque>
 #include <functional>
+#include <utility>
 #include <vector>
 
 namespace bench::peers {
@@ -30,6 +33,10 @@ public:
         io_.poll();
     }
 
+    void watch(int fd, reader r) {
+        wait(watched_.emplace_back(asio::posix::stream_descriptor(io_, fd), std::move(r)));
+    }
+
     void run() {
         io_.restart();
         io_.run();
@@ -37,6 +44,20 @@ public:
 
 protected:
     asio::io_context io_;
+
+private:
+    using watched = std::pair<asio::posix::stream_descriptor, reader>;
+
+    static void wait(watched& w) {
+        w.first.async_wait(asio::posix::stream_descriptor::wait_read, [&w](const error_code& e) {
+            if (!e && w.second())
+                wait(w);
+            else
+                w.first.release(); // whoever opened it closes it
+        });
+    }
+
+    std::deque<watched> watched_;
 };
 
 /// @tparam Library of ../libraries.hpp

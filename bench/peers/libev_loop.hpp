@@ -18,9 +18,11 @@
 
 #include <chrono>
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <stdexcept>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace bench::peers {
@@ -99,6 +101,19 @@ public:
         ev_run(loop_, EVRUN_NOWAIT);
     }
 
+    void watch(int fd, reader r) {
+        auto& w = watched_.emplace_back();
+        w.read = std::move(r);
+        ev_io_init(
+            &w,
+            [](struct ev_loop* loop, ev_io* io, int) {
+                if (!static_cast<watched*>(io)->read())
+                    ev_io_stop(loop, io);
+            },
+            fd, EV_READ);
+        ev_io_start(loop_, &w);
+    }
+
     void run() { ev_run(loop_, 0); }
 
     /// Required by the manual after long work.
@@ -119,8 +134,13 @@ private:
         note_expiry(as_index(w->data));
     }
 
+    struct watched : ev_io {
+        reader read;
+    };
+
     struct ev_loop* loop_;
     std::vector<timer> timers_;
+    std::deque<watched> watched_;
     ev_check turn_{};
     std::function<void()> work_;
 };

@@ -107,14 +107,32 @@ public:
         event_base_loop(base_.get(), EVLOOP_ONCE | EVLOOP_NONBLOCK);
     }
 
+    void watch(int fd, reader r) {
+        auto& w = watched_.emplace_back();
+        w.read = std::move(r);
+        w.readable = make(
+            [](evutil_socket_t, short, void* self) {
+                auto& mine = *static_cast<watched*>(self);
+                if (!mine.read())
+                    event_del(mine.readable.get());
+            },
+            &w, fd, EV_READ | EV_PERSIST);
+        event_add(w.readable.get(), nullptr);
+    }
+
     void run() { event_base_dispatch(base_.get()); }
 
     /// Required by the manual after long work.
     void update_now() { event_base_update_cache_time(base_.get()); }
 
 private:
-    event_owner<event> make(event_callback_fn call, void* user) {
-        event_owner<event> made(event_new(base_.get(), -1, 0, call, user));
+    struct watched {
+        reader read;
+        event_owner<event> readable;
+    };
+
+    event_owner<event> make(event_callback_fn call, void* user, int fd = -1, short what = 0) {
+        event_owner<event> made(event_new(base_.get(), fd, what, call, user));
         if (!made)
             throw std::bad_alloc();
         return made;
@@ -123,6 +141,7 @@ private:
     event_owner<event_base> base_;
     std::vector<event_owner<event>> events_;
     event_owner<event> turn_;
+    std::deque<watched> watched_;
     std::function<void()> work_;
     clock::duration common_delay_{};
     const timeval* common_ = nullptr;

@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -84,14 +85,29 @@ public:
         uv_run(&loop_, UV_RUN_NOWAIT);
     }
 
+    void watch(int fd, reader r) {
+        auto& w = watched_.emplace_back();
+        w.read = std::move(r);
+        uv_must(uv_poll_init(&loop_, &w, fd));
+        uv_must(uv_poll_start(&w, UV_READABLE, [](uv_poll_t* poll, int, int) {
+            if (!static_cast<watched*>(poll)->read())
+                uv_close(reinterpret_cast<uv_handle_t*>(poll), nullptr);
+        }));
+    }
+
     void run() { uv_run(&loop_, UV_RUN_DEFAULT); }
 
     /// Required by the manual after work of a millisecond or more.
     void update_now() { uv_update_time(&loop_); }
 
 private:
+    struct watched : uv_poll_t {
+        reader read;
+    };
+
     uv_loop_t loop_{};
     std::vector<uv_timer_t> timers_;
+    std::deque<watched> watched_;
     uv_check_t turn_{};
     std::function<void()> work_;
 };

@@ -20,6 +20,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 namespace bench::peers {
 
@@ -63,6 +64,10 @@ inline index as_index(void* user) {
     return static_cast<index>(reinterpret_cast<std::uintptr_t>(user));
 }
 
+/// What a loop does when a descriptor can be read.
+/// @return whether to go on
+using reader = std::function<bool()>;
+
 /// A loop with N numbered timers. Delays count from the time that the library takes for now.
 template <class L>
 concept loop =
@@ -71,7 +76,8 @@ concept loop =
         l.move(i, d);  // a pending timer, in the way that the manual recommends
         l.cancel(i);   // a pending timer
         l.turn([] {});
-        l.run(); // until no timer is pending
+        l.watch(0, reader());
+        l.run(); // until no timer is pending, and no descriptor is watched
         {
             L::timer_bytes
         } -> std::convertible_to<std::size_t>; // memory that the user needs for a timer

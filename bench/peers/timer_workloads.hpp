@@ -12,13 +12,20 @@
 #include "../fleet.hpp"
 #include "../harness.hpp"
 #include "../memory_workload.hpp"
+#include "../tails/load_workloads.hpp"
 #include "../tails/percentiles.hpp"
+#include "echo_client.hpp"
 #include "loop.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <deque>
 #include <optional>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -136,6 +143,7 @@ public:
                 sum,
                 {{"p50", p.at(0.5)},
                  {"p99", p.at(0.99)},
+                 {"p99.9", p.at(0.999)},
                  {"max", p.max()},
                  {"early", static_cast<double>(early)},
                  {"earliest", std::max(0., earliest)},
@@ -237,6 +245,41 @@ sample lateness(const plan& what) {
     detail::lateness_of late(what.size);
     detail::start_spread(l, what, what.window, &late.due);
     const watched_by watched(late);
+    l.run();
+    return std::move(late).report(seen);
+}
+
+/// The same in a server: a client sends requests in bursts, one in each connection, which keep it
+/// busy for 70 % of the time. When all timers are due, it closes the connections.
+template <loop L>
+sample lateness_70_50(const plan& what) {
+    constexpr std::size_t burst = 50;
+    seen = {};
+    L l(what.size);
+    detail::lateness_of late(what.size);
+    const watched_by watched(late);
+    auto all = connect_over_loopback(burst);
+    std::deque<descriptor> server;
+    for (const int fd : all.server) {
+        server.emplace_back(fd);
+        l.watch(fd, [fd] {
+            char request = 0;
+            if (::read(fd, &request, 1) == 0)
+                return false;
+            tails::requests::serve();
+            return true;
+        });
+    }
+    const auto first = detail::start_spread(l, what, what.window, &late.due);
+    std::jthread client([&, last = first + what.window] {
+        {
+            const tails::requests busy(burst, 0.7, last, [&all](std::size_t i) {
+                if (::write(all.client[i].get(), "r", 1) != 1)
+                    throw std::system_error(errno, std::generic_category());
+            });
+        }
+        all.client.clear();
+    });
     l.run();
     return std::move(late).report(seen);
 }

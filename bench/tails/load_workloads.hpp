@@ -46,12 +46,18 @@ struct load {
     unsigned threads = 1;      ///< that run the context
 };
 
-/// A thread that posts bursts of requests at a fixed rate, up to `last`. Each request keeps the
-/// context busy for `work`. What the machine is too busy to serve is done after `last`.
+/// A thread that sends bursts of requests at a fixed rate, up to `last`. Each request is to keep the
+/// server busy for `work`. What it is too busy to serve is done after `last`.
 class requests {
 public:
-    requests(asio::io_context& io, std::size_t burst, double share, clock::time_point last)
-        : thread_([&io, burst, share, last] {
+    static constexpr std::chrono::microseconds work{20};
+
+    static void serve() { spin_until(clock::now() + work); }
+
+    /// @param send sends the i-th request of a burst
+    template <class Send>
+    requests(std::size_t burst, double share, clock::time_point last, Send send)
+        : thread_([=] {
               const auto gap = std::chrono::duration_cast<clock::duration>(
                   work * static_cast<double>(burst) / share);
               for (auto next = clock::now(); next < last; next += gap) {
@@ -59,16 +65,17 @@ public:
                       std::this_thread::sleep_until(next - nap);
                   spin_until(next);
                   for (std::size_t i = 0; i < burst; ++i)
-                      asio::post(io, [] { spin_until(clock::now() + work); });
+                      send(i);
               }
           }) {}
+    requests(asio::io_context& io, std::size_t burst, double share, clock::time_point last)
+        : requests(burst, share, last, [&io](std::size_t) { asio::post(io, serve); }) {}
 
     requests(const requests&) = delete;
     requests& operator=(const requests&) = delete;
     ~requests() { thread_.join(); }
 
 private:
-    static constexpr std::chrono::microseconds work{20};
     static constexpr std::chrono::microseconds nap{200}; ///< a sleep may end so much too late
 
     std::thread thread_;
