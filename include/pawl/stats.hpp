@@ -78,9 +78,10 @@ struct context_stats {
     std::vector<service_stats> services; ///< in no particular order
     bool measured = false;               ///< whether measure_times() is on
     duration_histogram
-        lateness; ///< from the end of the tick in which a wait was due to its handler
+        lateness; ///< from the begin of the tick in which a wait was due to its handler
     duration_histogram handler_time;       ///< how long handlers of waits took
     pawl::longest_handler longest_handler; ///< since the latest call of measure_times(context)
+    pawl::longest_turn longest_turn;       ///< the same
     std::size_t readers = 0;               ///< readers of event_feed that are not suspended
     std::uint64_t events = 0;              ///< events published for readers so far
 
@@ -97,7 +98,7 @@ struct context_stats {
 /// off by default. Handler times are measured only for handlers that run on the executor of the
 /// timers, not on a strand or another executor. Measuring costs two clock reads per completed wait,
 /// two locks and the look-up of a name.
-/// Values measured so far are kept, except the longest handler: each call with `on` begins anew.
+/// Values measured so far are kept, except the longest handler and turn: each call with `on` begins anew.
 /// @throws std::bad_alloc
 /// @par Thread safety
 /// May be called from any thread.
@@ -152,7 +153,9 @@ inline void measure_times(boost::asio::execution_context& context, bool on = tru
         all.measured = hub->measuring();
         all.readers = hub->readers();
         all.events = hub->published();
-        all.longest_handler = hub->add_to(all.lateness, all.handler_time);
+        const auto longest = hub->add_to(all.lateness, all.handler_time);
+        all.longest_handler = longest.handler;
+        all.longest_turn = longest.turn;
     }
     return all;
 }
@@ -283,6 +286,9 @@ inline constexpr named_count named_counts[] = {
     if (all.longest_handler.time != std::chrono::nanoseconds::zero())
         (out << "pawl_timer_longest_handler_seconds{name=").quote(all.longest_handler.name.view())
             << "} " << all.longest_handler.time << "\n";
+    head("timer_longest_turn_seconds", "The longest turn of the loop that ran handlers of waits.",
+         "gauge");
+    out << "pawl_timer_longest_turn_seconds " << all.longest_turn.time << "\n";
     head("timer_feed_readers", "Readers of events that are not suspended.", "gauge");
     out << "pawl_timer_feed_readers " << all.readers << "\n";
     head("timer_feed_events_total", "Events that were published for readers.", "counter");
@@ -334,7 +340,9 @@ inline constexpr named_count named_counts[] = {
     histogram(all.handler_time);
     (out << ",\"longest_handler\":{\"time\":" << count(all.longest_handler.time) << ",\"name\":")
         .quote(all.longest_handler.name.view());
-    out << "},\"readers\":" << all.readers << ",\"events\":" << all.events << "}";
+    out << "},\"longest_turn\":{\"time\":" << count(all.longest_turn.time)
+        << ",\"handlers\":" << all.longest_turn.handlers << "},\"readers\":" << all.readers
+        << ",\"events\":" << all.events << "}";
     return text;
 }
 

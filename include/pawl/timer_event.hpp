@@ -52,7 +52,7 @@ struct timer_event {
     /// Number of the tick in which the timer is due, on the scale of its service. Meaningless if
     /// the timer was moved to never.
     std::uint64_t tick = 0;
-    /// Lateness. For `due`: from the end of that tick to the wake-up, in whole ticks. For
+    /// Lateness. For `due`: from the begin of that tick to the wake-up, in whole ticks. For
     /// `started`: to the moment at which the handler was taken from the queue. Otherwise zero.
     /// Never negative, not even if the clock was set back.
     std::chrono::nanoseconds lateness{};
@@ -73,10 +73,17 @@ struct longest_handler {
     timer_name name{};
 };
 
+/// The unit of the context that ran handlers of waits for longest, from its begin until its last
+/// handler returned. See pawl::context_stats.
+struct longest_turn {
+    std::chrono::nanoseconds time{}; ///< how long it took
+    std::uint64_t handlers = 0;      ///< how many it ran
+};
+
 /// A timer with a name, as of the call of named_timers().
 struct named_timer {
     timer_name name;                 ///< the name given by set_name()
-    std::chrono::nanoseconds left{}; ///< until its tick ends; negative: overdue
+    std::chrono::nanoseconds left{}; ///< until its tick begins; negative: overdue
     std::size_t waits = 0; ///< waits that have not begun; with none, `left` is meaningless
 };
 

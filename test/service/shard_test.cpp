@@ -910,8 +910,8 @@ private:
                        std::to_string(now.past.count()));
     }
     void tell() override {}
-    void complete(pawl::detail::wait_operation& op,
-                  pawl::detail::observed_shard::lock_type&) override {
+    void complete(pawl::detail::wait_operation& op, pawl::detail::observed_shard::lock_type&,
+                  pawl::detail::turn_watch&) override {
         op.complete();
     }
 };

@@ -371,6 +371,62 @@ BOOST_AUTO_TEST_CASE(the_longest_handler_is_told_with_the_name_of_its_timer) {
     BOOST_TEST(run("fourth", false) == "fourth");
 }
 
+namespace {
+struct failing_clock : std::chrono::steady_clock {
+    using time_point = std::chrono::time_point<failing_clock, duration>;
+    static inline bool fails = false;
+    static time_point now() {
+        if (fails)
+            throw std::runtime_error("no time");
+        return time_point(std::chrono::steady_clock::now().time_since_epoch());
+    }
+};
+} // namespace
+
+BOOST_AUTO_TEST_CASE(a_clock_that_throws_does_not_end_the_program_because_it_is_watched) {
+    asio::io_context context;
+    pawl::basic_waitable_timer<failing_clock> timer(context, 5ms);
+    error_code seen = asio::error::would_block;
+    timer.async_wait([&](error_code ec) { seen = ec; });
+    failing_clock::fails = true;
+    pawl::measure_times(context);
+    timer.cancel();
+    failing_clock::fails = false;
+    context.run();
+    BOOST_TEST(seen == asio::error::operation_aborted);
+}
+
+BOOST_AUTO_TEST_CASE(the_longest_turn_is_told_with_the_number_of_its_handlers) {
+    asio::io_context context;
+    pawl::make_timer_service<pawl::manual_timer>(context, {.completions_per_turn = 4});
+    pawl::measure_times(context);
+    // The first turn takes longer than the second.
+    std::deque<pawl::manual_timer> timers;
+    for (int i = 0; i != 4; ++i) {
+        timers.emplace_back(context, 1ms).async_wait([](error_code) {
+            for (const auto begin = std::chrono::steady_clock::now();
+                 std::chrono::steady_clock::now() - begin < 1ms;) {
+            }
+        });
+    }
+    pawl::manual_clock::advance(context, 1ms);
+    context.run();
+    auto all = pawl::stats(context);
+    BOOST_TEST(all.longest_turn.handlers == 4U);
+    BOOST_TEST((all.longest_turn.time >= all.handler_time.sum));
+
+    pawl::measure_times(context); // anew
+    BOOST_TEST(pawl::stats(context).longest_turn.handlers == 0U);
+    timers.front().expires_after(1ms);
+    timers.front().async_wait(ignore);
+    pawl::manual_clock::advance(context, 1ms);
+    context.restart();
+    context.run();
+    all = pawl::stats(context);
+    BOOST_TEST(all.longest_turn.handlers == 1U);
+    BOOST_TEST((all.longest_turn.time >= all.longest_handler.time));
+}
+
 BOOST_AUTO_TEST_CASE(a_handler_that_runs_the_context_is_measured_as_each_within_it) {
     asio::io_context context;
     pawl::measure_times(context);
@@ -624,6 +680,7 @@ BOOST_AUTO_TEST_CASE(prometheus_is_told_of_each_number) {
     s.lateness.add(duration_histogram::end_of(duration_histogram::size - 2) - 1ns);
     s.handler_time.add(1500ms);
     s.longest_handler = {1500ms, pawl::timer_name("a\"b\"\\")};
+    s.longest_turn = {2500ms, 3};
     s.readers = 7;
     s.events = 8;
     std::uint64_t n = 11;
@@ -649,7 +706,7 @@ BOOST_AUTO_TEST_CASE(prometheus_is_told_of_each_number) {
           "# TYPE pawl_timer_level_filed gauge\n", "# TYPE pawl_timer_lateness_seconds histogram\n",
           "_bucket{le=\"0.000001024\"} 1\n", "pawl_timer_handler_seconds_sum 1.5\n",
           "pawl_timer_longest_handler_seconds{name=\"a\\\"b\\\"\\\\\"} 1.5\n",
-          "# TYPE pawl_timer_feed_readers gauge\n",
+          "pawl_timer_longest_turn_seconds 2.5\n", "# TYPE pawl_timer_feed_readers gauge\n",
           "# TYPE pawl_timer_feed_events_total counter\n"})
         BOOST_TEST(text.find(lines) != std::string::npos, lines);
     auto samples = parse(text);
@@ -677,7 +734,7 @@ BOOST_AUTO_TEST_CASE(prometheus_is_told_of_each_number) {
     BOOST_TEST(samples["pawl_timer_handler_seconds_count"] == 1);
     BOOST_TEST(samples["pawl_timer_feed_readers"] == 7);
     BOOST_TEST(samples["pawl_timer_feed_events_total"] == 8);
-    BOOST_TEST(samples.size() == 3U * 10 + 4 + 2U * (27 + 3) + 1 + 2);
+    BOOST_TEST(samples.size() == 3U * 10 + 4 + 2U * (27 + 3) + 2 + 2);
 
     const std::string none = pawl::to_prometheus({});
     BOOST_TEST(none.find("pawl_timer_longest_handler_seconds{") == std::string::npos);
@@ -687,11 +744,13 @@ BOOST_AUTO_TEST_CASE(prometheus_is_told_of_each_number) {
 
 BOOST_AUTO_TEST_CASE(json_is_one_line_of_numbers_and_words) {
     pawl::context_stats s;
-    BOOST_TEST(pawl::to_json(s) ==
-               R"({"services":[],"measured":false,"lateness":{"sum":0,"count":0,"buckets":[]},)"
-               R"("handler_time":{"sum":0,"count":0,"buckets":[]},)"
-               R"("longest_handler":{"time":0,"name":""},"readers":0,"events":0})");
+    BOOST_TEST(
+        pawl::to_json(s) ==
+        R"({"services":[],"measured":false,"lateness":{"sum":0,"count":0,"buckets":[]},)"
+        R"("handler_time":{"sum":0,"count":0,"buckets":[]},)"
+        R"("longest_handler":{"time":0,"name":""},"longest_turn":{"time":0,"handlers":0},"readers":0,"events":0})");
     s.measured = true;
+    s.longest_turn = {4ns, 2};
     s.longest_handler = {3ns, pawl::timer_name("a \"b\"\\\n")};
     s.lateness.add(1us);
     s.lateness.add(1h);
@@ -706,7 +765,7 @@ BOOST_AUTO_TEST_CASE(json_is_one_line_of_numbers_and_words) {
         R"("armed":0,"filed":0,"started":0,"expired":0,"cancelled":0,"moved":0,"overflowed":0,)"
         R"("wake_ups":0,"level_moves":0,"levels":[]}],"measured":true,"lateness":{"sum":3600000001000,)"
         R"("count":2,"buckets":[[1024,1],[null,1]]},"handler_time":{"sum":0,"count":0,"buckets":[]},)"
-        R"("longest_handler":{"time":3,"name":"a \"b\"\\ "},"readers":0,"events":0})");
+        R"("longest_handler":{"time":3,"name":"a \"b\"\\ "},"longest_turn":{"time":4,"handlers":2},"readers":0,"events":0})");
 }
 
 } // namespace

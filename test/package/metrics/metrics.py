@@ -8,7 +8,8 @@ import sys
 from prometheus_client.parser import text_string_to_metric_families
 
 COUNTERS = ["cancelled", "expired", "feed_events", "level_moves", "moved", "overflowed", "started", "wake_ups"]
-GAUGES = ["armed", "feed_readers", "filed", "level_filed", "longest_handler_seconds", "pending"]
+GAUGES = ["armed", "feed_readers", "filed", "level_filed", "longest_handler_seconds", "longest_turn_seconds",
+          "pending"]
 HISTOGRAMS = ["handler_seconds", "lateness_seconds"]
 failures = 0
 
@@ -86,6 +87,9 @@ same("measured", True, told["measured"])
 longest = told["longest_handler"]
 same("the longest handler", longest["time"] / 1e9,
      value(families, "pawl_timer_longest_handler_seconds", name=longest["name"]))
+turn = told["longest_turn"]
+same("the longest turn", turn["time"] / 1e9, value(families, "pawl_timer_longest_turn_seconds"))
+same("the longest turn is of the longest handler", True, turn["time"] >= longest["time"] and turn["handlers"] == 1)
 # The handler that was cancelled is timed, too, but is not late.
 for name, histogram, handlers in (("lateness", "pawl_timer_lateness_seconds", 3),
                                   ("handler_time", "pawl_timer_handler_seconds", 4)):

@@ -171,7 +171,7 @@ public:
         }
     }
 
-    /// Ends a held wait, and what leaves the shard with it.
+    /// Ends an embedded wait, and what leaves the shard with it.
     /// @return true if the caller owns the wait; false if its carrier will come.
     template <parting With>
     [[nodiscard]] bool withdraw(timer_core* timer, wait_operation& op) {
@@ -351,11 +351,15 @@ public:
     [[nodiscard]] std::chrono::nanoseconds precision() const noexcept override {
         return scale_.precision();
     }
-    [[nodiscard]] moment read_clock() const override {
-        const time_point t = Clock::now();
-        const time::tick begun = scale_.floor(t);
-        return {begun, std::chrono::duration_cast<std::chrono::nanoseconds>(
-                           saturating_difference(t, scale_.time_of(begun)))};
+    [[nodiscard]] moment read_clock() const noexcept override {
+        try {
+            const time_point t = Clock::now();
+            const time::tick begun = scale_.floor(t);
+            return {begun, std::chrono::duration_cast<std::chrono::nanoseconds>(
+                               saturating_difference(t, scale_.time_of(begun)))};
+        } catch (...) { // the clock: its next reading for the timers themselves will throw, too
+            return {};
+        }
     }
 
     // --- work_host ----------------------------------------------------------------------------
@@ -460,6 +464,7 @@ private:
         void dismiss() noexcept { d_ = nullptr; }
 
         bool in_turn = false; ///< its handler has run, and was not the last
+        turn_watch watched;
 
     private:
         PAWL_DETAIL_NOINLINE void end() noexcept {
@@ -490,7 +495,7 @@ private:
     PAWL_DETAIL_ALWAYS_INLINE bool run_wait(runner_token* token, bool last, bool first,
                                             turn_end& end) {
         if (shard_.turn_is_news()) [[unlikely]]
-            begin_watched_turn();
+            begin_watched_turn(end.watched);
         auto taken = shard_.take(token, last, Late && last, first, Late);
         if (taken.behind) [[unlikely]] {
             if constexpr (Late) {
@@ -516,7 +521,7 @@ private:
             if (!taken.op->direct())
                 taken.op->hand_over(*this);
             else if (taken.observer) [[unlikely]]
-                taken.observer->complete(*taken.op, shard_.mutex());
+                taken.observer->complete(*taken.op, shard_.mutex(), end.watched);
             else
                 taken.op->complete();
         }
@@ -535,7 +540,10 @@ private:
     }
 
     /// Reads the time for the events of this turn, and wakes sleeping readers.
-    PAWL_DETAIL_COLD void begin_watched_turn() {
+    PAWL_DETAIL_COLD void begin_watched_turn(turn_watch& turn) {
+        using std::chrono::steady_clock;
+        if (turn.began == steady_clock::time_point{})
+            turn.began = steady_clock::now();
         if (shard_observer* const observer = shard_.begin_turn(read_clock()))
             observer->tell();
     }

@@ -69,6 +69,12 @@ struct happening {
     time::tick now{};      ///< set if `what` is `due`
 };
 
+/// What is measured of a turn while the shard is watched. Of the thread that runs it.
+struct turn_watch {
+    std::chrono::steady_clock::time_point began{}; ///< zero: not known
+    std::uint64_t handlers = 0;                    ///< that have returned
+};
+
 /// Receives the events of one shard. Called under its lock, except where noted.
 class shard_observer {
 public:
@@ -90,7 +96,8 @@ public:
     /// Completes a wait that has begun and is direct. May measure its handler. Not called under a
     /// lock.
     /// @param mutex of the shard.
-    virtual void complete(wait_operation& op, optional_mutex<spin_mutex>& mutex) = 0;
+    virtual void complete(wait_operation& op, optional_mutex<spin_mutex>& mutex,
+                          turn_watch& turn) = 0;
 
 protected:
     ~shard_observer() = default;
@@ -119,7 +126,8 @@ public:
 
     [[nodiscard]] virtual std::chrono::nanoseconds precision() const noexcept = 0;
     /// Reads the clock.
-    [[nodiscard]] virtual moment read_clock() const = 0;
+    /// Zero if the clock throws.
+    [[nodiscard]] virtual moment read_clock() const noexcept = 0;
 
 protected:
     ~observed_shard() = default;

@@ -71,6 +71,18 @@ using event_ring = broadcast_ring<event_record, slow_readers::lag, ring_writers:
 
 class event_hub;
 
+struct longest_times {
+    longest_handler handler;
+    longest_turn turn;
+
+    void merge(const longest_times& other) noexcept {
+        if (handler.time < other.handler.time)
+            handler = other.handler;
+        if (turn.time < other.turn.time)
+            turn = other.turn;
+    }
+};
+
 /// Observes one shard.
 class shard_probe final : public shard_observer, public std::enable_shared_from_this<shard_probe> {
 public:
@@ -90,10 +102,10 @@ public:
     }
 
     void now_is(const moment& now) noexcept override { now_ = now; }
-    void complete(wait_operation& op, observed_shard::lock_type& mutex) override {
+    void complete(wait_operation& op, observed_shard::lock_type& mutex, turn_watch& turn) override {
         if (!measured_.load(std::memory_order_relaxed)) // relaxed: a late change is harmless
             return op.complete();
-        const stopwatch time{shared_from_this(), name_of(op, mutex)};
+        const stopwatch time{shared_from_this(), name_of(op, mutex), turn};
         op.complete();
     }
 
@@ -106,14 +118,17 @@ private:
     struct stopwatch {
         const std::shared_ptr<shard_probe> probe; // the handler may outlive its context
         const timer_name name;
+        turn_watch& turn;
         const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
 
         ~stopwatch() {
-            const auto time = std::chrono::steady_clock::now() - begin;
-            probe->handlers_.add(time);
+            const auto end = std::chrono::steady_clock::now();
+            probe->handlers_.add(end - begin);
+            if (turn.began == std::chrono::steady_clock::time_point{})
+                turn.began = begin;
             const std::scoped_lock lock(probe->longest_mutex_);
-            if (probe->longest_.time < time)
-                probe->longest_ = {time, name};
+            probe->longest_.merge({longest_handler{end - begin, name},
+                                   longest_turn{end - turn.began, ++turn.handlers}});
         }
     };
 
@@ -148,7 +163,7 @@ private:
     live_histogram lateness_;
     live_histogram handlers_;
     spin_mutex longest_mutex_; ///< last in the lock order
-    longest_handler longest_;
+    longest_times longest_;
 
     void add(const event_record& r) noexcept {
         const std::size_t n = size_.load(std::memory_order_relaxed);
@@ -380,7 +395,7 @@ public:
         measuring_.store(on, std::memory_order_relaxed);
         for (const auto& p : probes_) {
             const std::scoped_lock order(p->longest_mutex_);
-            p->longest_ = on ? longest_handler() : p->longest_;
+            p->longest_ = on ? longest_times() : p->longest_;
         }
         set_all();
     }
@@ -388,15 +403,14 @@ public:
         return measuring_.load(std::memory_order_relaxed);
     }
     /// @return the longest of all shards.
-    longest_handler add_to(duration_histogram& lateness, duration_histogram& handlers) const {
-        longest_handler longest;
+    longest_times add_to(duration_histogram& lateness, duration_histogram& handlers) const {
+        longest_times longest;
         const std::scoped_lock lock(mutex_);
         for (const auto& p : probes_) {
             p->lateness_.add_to(lateness);
             p->handlers_.add_to(handlers);
             const std::scoped_lock order(p->longest_mutex_);
-            if (longest.time < p->longest_.time)
-                longest = p->longest_;
+            longest.merge(p->longest_);
         }
         return longest;
     }
