@@ -36,8 +36,7 @@
 #include <the_error_above_says_what_pawl_needs>
 #endif
 
-// Differences between compilers and systems. These macros are private to Pawl. No other header
-// tests for a compiler, except error.hpp, which silences a warning of g++.
+// Differences between compilers and systems. These macros are private to Pawl.
 #if defined(__unix__) || defined(__APPLE__)
 #define PAWL_DETAIL_POSIX 1
 #else

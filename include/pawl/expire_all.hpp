@@ -37,7 +37,7 @@ namespace pawl {
 ///
 /// An operation under a limit is cancelled. pawl::timeout reports `ec`, or pawl::error::timed_out
 /// if `ec` is success. Operations without a timer or limit continue. A timeout_stream reports what
-/// it reports for a limit.
+/// it reports for a limit; on a clock that may be set its limits expire only with an error as `ec`.
 ///
 /// @return the number of waits that were completed early, and of alarms that were called or disarmed.
 /// @throws std::bad_alloc. Timers that were not yet reached are unchanged.

@@ -93,7 +93,8 @@ private:
 /// pending operations, and which error they report. A successful result is passed on unchanged, so
 /// no data is lost. An operation that starts after its limit has expired fails at once. No limit is
 /// early, and none is later than one precision of the timer (see pawl::options). pawl::expire_all()
-/// makes all limits in force expire, in the next turn of the stream's executor.
+/// makes all limits in force expire, in the next turn of the stream's executor; on a clock that may
+/// be set, only with an error code.
 ///
 /// @code
 /// pawl::tcp_stream stream(std::move(socket));

@@ -94,7 +94,7 @@ namespace pawl::time {
 /// @par Complexity
 /// insert(), refile(), erase(), rearm(), move_node(), next_wake() and any() are O(1); expire() is
 /// amortised O(levels) per node; detach_all() is O(1), unless some fifty sets are being drained.
-/// Only constructors and reserve() allocate.
+/// Only constructors, reserve() and reserve_to_detach() allocate.
 class hierarchical_wheel {
 public:
     static constexpr const char* label = "hierarchical_wheel"; ///< In statistics.

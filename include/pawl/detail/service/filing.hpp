@@ -10,7 +10,7 @@
 ///   Guarded by the shard's lock.
 ///
 /// Cost
-///   O(1), except add_room(), which moves all timers once when a wheel grows.
+///   O(1).
 #ifndef PAWL_DETAIL_SERVICE_FILING_HPP
 #define PAWL_DETAIL_SERVICE_FILING_HPP
 

@@ -19,7 +19,8 @@
 namespace pawl::detail {
 
 /// Whether the process certainly has one thread; may return false negatives. While one of our locks
-/// is held this cannot change, because no foreign code runs under it.
+/// is held this cannot change: no foreign code runs under it, except a clock under the driver's,
+/// which does not start threads.
 [[nodiscard]] inline bool single_threaded() noexcept {
 #if __has_include(<sys/single_threaded.h>)
     return __libc_single_threaded;

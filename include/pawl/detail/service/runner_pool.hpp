@@ -125,7 +125,7 @@ public:
     }
 
     /// Claims one runner.
-    /// @pre there are none.
+    /// @pre a token is free.
     void claim_one_more(runner_token*& list) noexcept { append_one(&list); }
 
     /// The caller offers to be a runner.
