@@ -104,7 +104,7 @@ public:
             drain_->group().forget(*drain_);
     }
 
-    void operator()(const boost::system::error_code&) {
+    void operator()(const boost::system::error_code& ec) {
         const auto d = drain_;
         switch (d->group().ended(*d)) {
         case group_state::outcome::drained:
@@ -115,6 +115,11 @@ public:
             return std::move(handler_)(
                 boost::system::error_code(boost::asio::error::operation_aborted));
         case group_state::outcome::none:
+            if (ec == boost::asio::error::no_buffer_space) { // see options::max_pending
+                d->group().forget(*d);
+                drain_.reset();
+                return std::move(handler_)(ec);
+            }
             // expire_all() has ended the timer's wait. A program calls it while it waits for its
             // groups: wait again.
             return wait(d, std::move(*this));

@@ -57,6 +57,7 @@ struct shard_counts {
     std::uint64_t expired = 0;     ///< waits whose handlers have begun with success
     std::uint64_t cancelled = 0;   ///< waits that have ended in any other way
     std::uint64_t overflowed = 0;  ///< waits for which a full ring had no room
+    std::uint64_t refused = 0;     ///< waits and armings beyond options::max_pending
     std::uint64_t level_moves = 0; ///< timers that were moved to a lower level of a wheel
 };
 
@@ -125,8 +126,9 @@ protected:
     ~observed_shard() = default;
 };
 
-/// Why a call of a shard leaves the fast path: the shard is closed, or its observer wants to know.
-/// One test per call covers all reasons. Guarded by the shard's lock, except where noted.
+/// Why a call of a shard leaves the fast path: the shard is closed, its waits are bounded, or its
+/// observer wants to know. One test per call covers all reasons. Guarded by the shard's lock, except
+/// where noted.
 class attention {
 public:
     /// Whether there is any reason. If not, no function below need be called.
@@ -135,12 +137,15 @@ public:
     [[nodiscard]] bool closed() const noexcept { return (reasons_ & is_closed) != 0; }
     void close() noexcept { reasons_ |= is_closed; }
 
+    /// See options::max_pending.
+    void bound() noexcept { reasons_ |= is_bounded; }
+
     /// observed_shard::observe()
     /// @param due there are entries in the due queue.
     void observe(shard_observer* observer, bool watched, bool named, bool due) noexcept {
         observer_ = observer;
-        reasons_ = static_cast<unsigned char>((reasons_ & is_closed) | (watched ? is_watched : 0) |
-                                              (named ? has_names : 0));
+        reasons_ = static_cast<unsigned char>((reasons_ & (is_closed | is_bounded)) |
+                                              (watched ? is_watched : 0) | (named ? has_names : 0));
         watched_.store(watched, std::memory_order_relaxed); // a late reader is harmless
         must_tell_ = must_tell_ && watched;
         turn_is_news_.store(must_tell_ || (watched && due), std::memory_order_relaxed);
@@ -208,6 +213,7 @@ private:
     static constexpr unsigned char is_closed = 1;
     static constexpr unsigned char is_watched = 2;
     static constexpr unsigned char has_names = 4;
+    static constexpr unsigned char is_bounded = 8;
 
     unsigned char reasons_ = 0;
     bool must_tell_ = false;
