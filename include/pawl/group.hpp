@@ -286,8 +286,8 @@ public:
     /// group first. The wait is outstanding work of the group's context, and continues if the group
     /// is destroyed. pawl::expire_all() and pawl::cancel_all() do not end it.
     ///
-    /// @param token signature `void(error_code)`: success, or `operation_aborted` if the wait was
-    ///     cancelled. By default a deferred operation, which a coroutine can await.
+    /// @param token signature `void(error_code)`: success, `operation_aborted` if the wait was
+    ///     cancelled, or `no_buffer_space` beyond options::max_pending. By default a deferred operation, which a coroutine can await.
     /// @par Cancellation
     /// By the associated cancellation slot of the handler, with any type.
     /// @par Executor

@@ -701,9 +701,9 @@ BOOST_AUTO_TEST_CASE(json_is_one_line_of_numbers_and_words) {
     BOOST_TEST(
         pawl::to_json(s) ==
         R"({"services":[{"clock":"c","backend":"b","shards":2,"precision":1000000,"pending":0,"armed":0,)"
-        R"("filed":0,"started":0,"expired":0,"cancelled":0,"moved":0,"overflowed":0,"wake_ups":0,)"
-        R"("level_moves":0,"levels":[3,4]},{"clock":"d","backend":"","shards":0,"precision":0,"pending":0,)"
-        R"("armed":0,"filed":0,"started":0,"expired":0,"cancelled":0,"moved":0,"overflowed":0,)"
+        R"("filed":0,"started":0,"expired":0,"cancelled":0,"moved":0,"overflowed":0,"refused":0,)"
+        R"("wake_ups":0,"level_moves":0,"levels":[3,4]},{"clock":"d","backend":"","shards":0,"precision":0,"pending":0,)"
+        R"("armed":0,"filed":0,"started":0,"expired":0,"cancelled":0,"moved":0,"overflowed":0,"refused":0,)"
         R"("wake_ups":0,"level_moves":0,"levels":[]}],"measured":true,"lateness":{"sum":3600000001000,)"
         R"("count":2,"buckets":[[1024,1],[null,1]]},"handler_time":{"sum":0,"count":0,"buckets":[]},)"
         R"("longest_handler":{"time":3,"name":"a \"b\"\\ "},"readers":0,"events":0})");

@@ -157,7 +157,7 @@ public:
                 return start(d, make<associated>(std::forward<Handler>(handler), ex));
             else
                 return start(d, make<foreign_executors<associated, Executor>>(
-                             std::forward<Handler>(handler), {ex, timer_executor}));
+                                    std::forward<Handler>(handler), {ex, timer_executor}));
         }
     }
 

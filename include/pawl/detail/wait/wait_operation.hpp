@@ -160,8 +160,8 @@ protected:
 
     wait_operation(function f, bool direct, kind k = kind::slotless) noexcept
         : direct_(direct), has_slot_(k == kind::slotted),
-          held_(k == kind::held || k == kind::alarm), alarm_(k == kind::alarm),
-          special_(alarm_), function_(f) {}
+          held_(k == kind::held || k == kind::alarm), alarm_(k == kind::alarm), special_(alarm_),
+          function_(f) {}
     ~wait_operation() = default;
 
 private:
