@@ -124,7 +124,7 @@ public:
         users_ += users; // even if this fails: the handler may own the timer
         while (!has_room(timer, due))
             add_room(due);
-        if (observers().needed()) [[unlikely]]
+        if (observers().needed_to_count()) [[unlikely]]
             out.value = start_observed(timer, op, due, out.todo);
         else
             start_locked(timer, op, due, out.todo);
@@ -237,7 +237,7 @@ public:
     [[nodiscard]] result<bool> arm(timer_core& timer, alarm_wait& op, Deadline due) noexcept {
         result<bool> out;
         const locked lock(mutex_);
-        if (observers().needed()) [[unlikely]]
+        if (observers().needed_to_count()) [[unlikely]]
             out.value = arm_observed(timer, op, due, out.todo);
         else
             out.value = arm_locked<false>(timer, op, due, out.todo);
@@ -250,7 +250,7 @@ public:
         result<bool> out;
         const locked lock(mutex_);
         out.value = roster_.disarm(timer, op);
-        if (observers().needed() || !active()) [[unlikely]] // nothing was queued
+        if (observers().needed_to_count() || !active()) [[unlikely]] // nothing was queued
             settle_now<cause::outside>(out.todo);
         return out;
     }
@@ -459,7 +459,7 @@ public:
             out.behind = backlog_ && !up_to_date;
             last = !out.behind;
         }
-        if (observers().needed()) [[unlikely]] {
+        if (observers().needed_to_count()) [[unlikely]] {
             waits().count_ends();
             out.observer = observers().note_start(out.op);
         }
@@ -740,14 +740,14 @@ private:
     template <cause Why>
     PAWL_DETAIL_ALWAYS_INLINE void settle(commitment& out) noexcept {
         // Nearly always all is settled, but not once entries are queued.
-        const bool settled = Why != cause::queued && !observers().needed() && active() &&
+        const bool settled = Why != cause::queued && !observers().needed_to_count() && active() &&
                              !runners_.wants_more(waits().due(), backlog_);
         if (!settled) [[unlikely]]
             settle_now<Why>(out);
     }
     template <cause Why>
     PAWL_DETAIL_NOINLINE void settle_now(commitment& out) noexcept {
-        if (observers().needed()) [[unlikely]] {
+        if (observers().needed_to_count()) [[unlikely]] {
             if (closed())
                 return;
             waits().count_ends();
@@ -786,7 +786,7 @@ private:
     ///        parked.
     void carrier_ends(const wait_operation* owned, timer_event_kind what,
                       commitment& out) noexcept {
-        if (observers().needed()) [[unlikely]] {
+        if (observers().needed_to_count()) [[unlikely]] {
             waits().count_ends();
             if (owned) {
                 roster_.note_arrival(*owned, what);
