@@ -103,8 +103,8 @@ struct test_context final : pawl::detail::work_host {
 template <class Backend>
 void start(bench<Backend>& b, timer_core& timer, wait_operation& op, std::uint64_t due,
            unsigned users = 1) {
-    auto [open, todo] = b.state().start(timer, op, tick{due}, users);
-    BOOST_REQUIRE(open);
+    auto [begun, todo] = b.state().start(timer, op, tick{due}, users);
+    BOOST_REQUIRE(begun == pawl::detail::admission::started);
     b.apply(todo, false);
 }
 
