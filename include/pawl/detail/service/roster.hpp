@@ -81,9 +81,9 @@ public:
     /// Starts a wait that is refused, and over at once.
     /// @pre there is room.
     template <class Deadline>
-    void refuse(timer_core& timer, wait_operation& op, const Deadline& due) noexcept {
+    void refuse(const timer_core& timer, wait_operation& op, const Deadline& due) noexcept {
         observers_.note({timer_event_kind::armed, &timer, due_of(due)});
-        ledger_.refuse(timer, op);
+        ledger_.refuse(op);
         observers_.note({timer_event_kind::cancelled, &timer, due_of(due)});
     }
 

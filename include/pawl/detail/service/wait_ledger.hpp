@@ -130,13 +130,17 @@ public:
         counted_ = live_ - refused_;
     }
 
-    /// Starts a wait that is over at once.
+    /// Starts a wait that is over at once. Its timer never has it.
     /// @pre there is room.
-    void refuse(timer_core& timer, wait_operation& op) noexcept {
-        (void)start(timer, op);
+    void refuse(wait_operation& op) noexcept {
+        op.state.arm();
+        (void)op.state.cancel(); // true: it had no carrier
+        due_.push(due_entry(op));
         op.set_refused();
+        op.set_result(refusal(), wait_ending::early);
+        ++live_;
+        ++started_;
         ++refused_;
-        cancel(op, refusal(), wait_ending::early);
     }
 
     /// Waits and armings ever refused.
