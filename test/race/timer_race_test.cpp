@@ -575,8 +575,10 @@ BOOST_DATA_TEST_CASE(an_alarm_is_armed_and_its_function_destroys_it_or_arms_it_i
         std::atomic<int> calls{0};
         std::unique_ptr<pawl::alarm<std::function<void()>>> alarm;
         auto* const raw = new pawl::alarm<std::function<void()>>(a.context, [&] {
-            if (++calls == 1 && i % 2 == 0)
-                return alarm->arm_after(0s);
+            if (++calls == 1 && i % 2 == 0) {
+                alarm->arm_after(0s);
+                return;
+            }
             alarm.reset();
             calls = 3;
         });
