@@ -130,7 +130,7 @@ const std::array<bad_option, 13> bad_options{{
     {"batch_limit", "1 and 65536", [](pawl::options& o) { o.batch_limit = 65537; }},
     {"completions_per_turn", "1 and 64", [](pawl::options& o) { o.completions_per_turn = 0; }},
     {"completions_per_turn", "1 and 64", [](pawl::options& o) { o.completions_per_turn = 65; }},
-    {"max_pending", "1 and 18446744073709551615", [](pawl::options& o) { o.max_pending = 0; }},
+    {"max_pending", "between 1 and", [](pawl::options& o) { o.max_pending = 0; }},
     {"on_shutdown", "destroy or deliver",
      [](pawl::options& o) { o.on_shutdown = static_cast<pawl::shutdown_policy>(7); }},
     {"level_bits", "1 to 12", [](pawl::options& o) { o.level_bits = pawl::time::geometry({13}); }},
