@@ -151,7 +151,7 @@ def screen(now: Snapshot, before: Snapshot | None, source: str, ends: str = "") 
     out.append(f"pending {shown(now.total('pawl_timer_pending'))}   armed {shown(now.total('pawl_timer_armed'))}   "
                f"readers of events {shown(now.total('pawl_timer_feed_readers'))}")
     out.append("")
-    kinds = ("started", "moved", "expired", "cancelled", "overflowed", "wake_ups", "level_moves")
+    kinds = ("started", "moved", "expired", "cancelled", "overflowed", "refused", "wake_ups", "level_moves")
     out.append(f"{'':14}{'per second':>14}{'in all':>18}")
     for kind in kinds:
         name = f"pawl_timer_{kind}_total"

@@ -292,24 +292,28 @@ public:
 
     /// Sets the deadline to `d` from now, saturating. If the alarm is armed already, the deadline
     /// moves; so it does if the deadline has passed and the function has not begun.
+    /// @return true; false if nothing has changed: there are options::max_pending waits, the context
+    ///     has gone, or the group of the alarm is cancelled. A deadline that moves is not refused.
     /// @throws what the clock throws, with the alarm as it was. Nothing, with pawl::alarm,
     ///     pawl::coarse_alarm and pawl::manual_alarm.
     /// @pre not moved from
     /// @par Complexity
     /// O(1). Does not allocate.
     template <class Rep, class Period>
-    void arm_after(const std::chrono::duration<Rep, Period>& d) noexcept(reads_clock_safely) {
-        handle_.arm_after(used(), detail::saturating_cast<duration>(d));
+    bool arm_after(const std::chrono::duration<Rep, Period>& d) noexcept(reads_clock_safely) {
+        return handle_.arm_after(used(), detail::saturating_cast<duration>(d));
     }
 
     /// As arm_after(), with a deadline at `t`.
-    void arm_at(const time_point& t) noexcept(reads_clock_safely) { handle_.arm_at(used(), t); }
+    bool arm_at(const time_point& t) noexcept(reads_clock_safely) {
+        return handle_.arm_at(used(), t);
+    }
 
     /// As arm_after(), with a deadline between `min` and `max` from now, both included, that it
     /// shares with others, as basic_waitable_timer::expires_within() chooses it.
     /// @throws std::invalid_argument if `max < min`, with nothing changed.
-    void arm_within(const duration& min, const duration& max) {
-        handle_.arm_within(used(), min, max);
+    bool arm_within(const duration& min, const duration& max) {
+        return handle_.arm_within(used(), min, max);
     }
 
     /// @cond
@@ -322,16 +326,18 @@ public:
     }
     template <class T>
         requires(std::is_arithmetic_v<T> || detail::is_time_point<T>)
-    void arm_after(T) {
+    bool arm_after(T) {
         static_assert(!std::is_same_v<T, T>,
                       "pawl: arm_after() takes a duration with a unit, such as "
                       "10s; arm_at() takes a point in time");
+        return false;
     }
     template <class T>
         requires(std::is_arithmetic_v<T> || detail::is_duration<T>)
-    void arm_at(T) {
+    bool arm_at(T) {
         static_assert(!std::is_same_v<T, T>, "pawl: arm_at() takes a point in time of the alarm's "
                                              "clock; arm_after() takes a duration");
+        return false;
     }
     /// @endcond
 

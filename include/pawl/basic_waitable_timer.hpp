@@ -309,7 +309,8 @@ public:
     /// @li with `boost::asio::error::operation_aborted` if the wait was cancelled by cancel(),
     ///     cancel_one(), a new expiry from expires_at(), expires_after() or expires_within(), the
     ///     destruction of the timer, or its cancellation slot;
-    /// @li with the error given to pawl::expire_all(), if that came before the expiry.
+    /// @li with the error given to pawl::expire_all(), if that came before the expiry;
+    /// @li with `boost::asio::error::no_buffer_space` if there are options::max_pending waits.
     ///
     /// If the context is destroyed first, the handler is destroyed without being invoked (see
     /// shutdown_policy). Any number of waits may be pending on one timer.

@@ -69,7 +69,9 @@ struct report_results {
 /// Once, with the result of the operation, as without a limit. A cancelled operation reports
 /// `boost::asio::error::operation_aborted`, whether the limit or the caller cancelled it;
 /// pawl::timeout distinguishes the two. An operation that ignores cancellation completes in its own
-/// time.
+/// time. Beyond options::max_pending it is not started: its handler gets
+/// `boost::asio::error::no_buffer_space` and default values. Without an error code in its signature,
+/// or without default values, it is started, and cancelled at once.
 ///
 /// @par Executor
 /// The operation is cancelled on the associated executor of the handler, by default that of the I/O

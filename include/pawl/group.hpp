@@ -104,7 +104,7 @@ public:
             drain_->group().forget(*drain_);
     }
 
-    void operator()(const boost::system::error_code&) {
+    void operator()(const boost::system::error_code& ec) {
         const auto d = drain_;
         switch (d->group().ended(*d)) {
         case group_state::outcome::drained:
@@ -115,6 +115,11 @@ public:
             return std::move(handler_)(
                 boost::system::error_code(boost::asio::error::operation_aborted));
         case group_state::outcome::none:
+            if (ec == boost::asio::error::no_buffer_space) { // see options::max_pending
+                d->group().forget(*d);
+                drain_.reset();
+                return std::move(handler_)(ec);
+            }
             // expire_all() has ended the timer's wait. A program calls it while it waits for its
             // groups: wait again.
             return wait(d, std::move(*this));
@@ -281,8 +286,8 @@ public:
     /// group first. The wait is outstanding work of the group's context, and continues if the group
     /// is destroyed. pawl::expire_all() and pawl::cancel_all() do not end it.
     ///
-    /// @param token signature `void(error_code)`: success, or `operation_aborted` if the wait was
-    ///     cancelled. By default a deferred operation, which a coroutine can await.
+    /// @param token signature `void(error_code)`: success, `operation_aborted` if the wait was
+    ///     cancelled, or `no_buffer_space` beyond options::max_pending. By default a deferred operation, which a coroutine can await.
     /// @par Cancellation
     /// By the associated cancellation slot of the handler, with any type.
     /// @par Executor

@@ -109,6 +109,16 @@ struct options {
     /// the context and its timers.
     bool locking = true;
 
+    /// Maximum number of pending waits, at least 1, in all shards together. By default there is no
+    /// bound. A wait of a timer, a limit, a stream or an interval counts until its handler begins,
+    /// an alarm while it is armed or due. What would exceed the bound is refused:
+    /// async_wait() completes with `boost::asio::error::no_buffer_space`; an operation under a limit
+    /// is not started, and completes with that error; arming an alarm returns false. Moving,
+    /// cancelling and expiring is never refused. A refused wait does not count.
+    std::size_t max_pending = no_bound;
+
+    static constexpr std::size_t no_bound = ~std::size_t{0}; ///< the default of max_pending
+
     /// What happens to pending waits when the context is destroyed.
     shutdown_policy on_shutdown = shutdown_policy::destroy;
 
@@ -145,6 +155,7 @@ const options& validated(const options& o) {
     check("shards", o.shards, 0u, most_shards);
     check("batch_limit", o.batch_limit, 1u, 65536u);
     check("completions_per_turn", o.completions_per_turn, 1u, 64u);
+    check("max_pending", o.max_pending, std::size_t{1}, options::no_bound);
     if (o.on_shutdown != shutdown_policy::destroy && o.on_shutdown != shutdown_policy::deliver)
         throw std::invalid_argument("pawl::options::on_shutdown must be destroy or deliver");
 

@@ -46,6 +46,7 @@ struct service_stats {
     std::uint64_t cancelled = 0;   ///< waits that ended in any other way, also by shutdown
     std::uint64_t moved = 0;       ///< waits whose deadline was moved by a re-arm
     std::uint64_t overflowed = 0;  ///< waits for which a ring had no room
+    std::uint64_t refused = 0;     ///< waits and armings beyond options::max_pending
     std::uint64_t wake_ups = 0;    ///< wake-ups of the service by the system
     std::uint64_t level_moves = 0; ///< timers moved to a lower level of a wheel
 
@@ -64,6 +65,7 @@ struct service_stats {
         cancelled += s.cancelled;
         moved += s.moved;
         overflowed += s.overflowed;
+        refused += s.refused;
         wake_ups += s.wake_ups;
         level_moves += s.level_moves;
         levels.resize(std::max(levels.size(), s.levels.size()));
@@ -144,6 +146,7 @@ inline void measure_times(boost::asio::execution_context& context, bool on = tru
                 s.cancelled += c.cancelled;
                 s.moved += c.moved;
                 s.overflowed += c.overflowed;
+                s.refused += c.refused;
                 s.level_moves += c.level_moves;
             }
             all.services.push_back(std::move(s));
@@ -222,6 +225,7 @@ inline constexpr named_count named_counts[] = {
     {"cancelled", "Waits that ended before they expired.", true, &service_stats::cancelled},
     {"moved", "Waits whose deadline was moved.", true, &service_stats::moved},
     {"overflowed", "Waits for which a ring had no room.", true, &service_stats::overflowed},
+    {"refused", "Waits and armings beyond max_pending.", true, &service_stats::refused},
     {"wake_ups", "Times that the timer service was woken by the system.", true,
      &service_stats::wake_ups},
     {"level_moves", "Timers that were moved to a lower level of a wheel.", true,

@@ -91,7 +91,9 @@ private:
 ///
 /// stream_limits selects what an expired limit does, closing the next layer or cancelling the
 /// pending operations, and which error they report. A successful result is passed on unchanged, so
-/// no data is lost. An operation that starts after its limit has expired fails at once. No limit is
+/// no data is lost. An operation that starts after its limit has expired fails at once. So does one
+/// for whose limit there is no place under options::max_pending, with
+/// `boost::asio::error::no_buffer_space`; a limit for a pending operation ends it so. No limit is
 /// early, and none is later than one precision of the timer (see pawl::options). pawl::expire_all()
 /// makes all limits in force expire, in the next turn of the stream's executor; on a clock that may
 /// be set, only with an error code.

@@ -290,7 +290,10 @@ class callers_timer {
     public:
         explicit handle(limit_shard& home) noexcept : home_(home) {}
         [[nodiscard]] limit_shard& home() const noexcept { return home_; }
-        void wait(pawl::detail::wait_operation& op, unsigned users) { home_.start(op, users); }
+        bool wait(pawl::detail::wait_operation& op, unsigned users) {
+            home_.start(op, users);
+            return true;
+        }
 
     private:
         limit_shard& home_;

@@ -575,8 +575,10 @@ BOOST_DATA_TEST_CASE(an_alarm_is_armed_and_its_function_destroys_it_or_arms_it_i
         std::atomic<int> calls{0};
         std::unique_ptr<pawl::alarm<std::function<void()>>> alarm;
         auto* const raw = new pawl::alarm<std::function<void()>>(a.context, [&] {
-            if (++calls == 1 && i % 2 == 0)
-                return alarm->arm_after(0s);
+            if (++calls == 1 && i % 2 == 0) {
+                alarm->arm_after(0s);
+                return;
+            }
             alarm.reset();
             calls = 3;
         });
@@ -669,6 +671,54 @@ BOOST_DATA_TEST_CASE(P4_on_its_strand_an_alarm_does_as_its_model, shards* per_tu
     a.finish();
     for (const session& each : sessions)
         BOOST_TEST(each.right);
+}
+
+BOOST_DATA_TEST_CASE(P3_max_pending_loses_no_place_and_gives_none_twice, shards* per_turn, s, p) {
+    pawl::options o = with(s, p);
+    o.max_pending = 5;
+    std::deque<outcome> outcomes(users * rounds);
+    std::atomic<std::size_t> refusals{0};
+    arena a(o);
+    in_threads([&](std::mt19937_64& random, int me) {
+        pawl::steady_timer timer(a.context);
+        pawl::alarm silent(a.context, [] {});
+        for (int i = me * rounds; i < (me + 1) * rounds; ++i) {
+            auto& each = outcomes[static_cast<std::size_t>(i)];
+            timer.expires_after(upto(random, 200));
+            if (random() % 3 == 0)
+                timer.async_wait(pawl::timeout(upto(random, 200), record(each)));
+            else
+                timer.async_wait(record(each));
+            refusals += !silent.arm_after(upto(random, 200));
+            spin(upto(random, 100));
+            if (random() % 2 == 0)
+                timer.cancel();
+            if (random() % 4 == 0)
+                silent.disarm();
+        }
+    });
+    a.finish();
+    a.context.restart();
+
+    // Allowed: success, operation_aborted, no_buffer_space, or timed_out.
+    for (const outcome& each : outcomes) {
+        BOOST_REQUIRE(each.calls == 1);
+        const bool refused = each.code == asio::error::no_buffer_space;
+        BOOST_REQUIRE(refused || succeeded(each) || aborted(each) ||
+                      each.code == pawl::error::timed_out);
+        refusals += refused;
+    }
+    const auto all = pawl::stats(a.context).total();
+    BOOST_TEST(all.refused == refusals);
+    BOOST_TEST(all.pending == 0U);
+    std::deque<pawl::steady_timer> timers;
+    std::size_t refused = 0;
+    for (int i = 0; i < 6; ++i)
+        timers.emplace_back(a.context, 1h).async_wait([&](error_code ec) {
+            refused += ec == asio::error::no_buffer_space;
+        });
+    a.context.poll();
+    BOOST_TEST(refused == 1U);
 }
 
 // P10: the last thread of a context destroys it while others still hold its timers.

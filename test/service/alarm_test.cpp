@@ -1133,4 +1133,100 @@ BOOST_AUTO_TEST_CASE(an_event_feed_tells_what_happens_to_an_alarm) {
                                      kind::due, kind::started}));
 }
 
+// ---- max_pending ------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(beyond_max_pending_an_alarm_stays_as_it_was) {
+    asio::io_context context;
+    pawl::options o;
+    o.max_pending = 2;
+    pawl::make_timer_service<manual_clock>(context, o);
+    counted c(context), d(context), e(context);
+    BOOST_TEST(c.alarm.arm_after(1s));
+    BOOST_TEST(d.alarm.arm_at(manual_clock::now() + 1s));
+    BOOST_TEST(!e.alarm.arm_after(1s));
+    BOOST_TEST(!e.alarm.arm_within(1s, 2s));
+    BOOST_TEST(!e.alarm.armed());
+    BOOST_TEST((e.alarm.expiry() == manual_clock::time_point()));
+    BOOST_TEST(!e.alarm.disarm());
+    BOOST_TEST(pawl::stats(context).total().refused == 2U);
+    BOOST_TEST(pawl::stats(context).total().started == 2U);
+
+    BOOST_TEST(c.alarm.arm_after(2s)); // moves
+    c.advance(1s);
+    BOOST_TEST(d.alarm.arm_after(1s)); // pulled back
+    BOOST_TEST(!e.alarm.arm_after(1s));
+    BOOST_TEST(c.alarm.disarm());
+    BOOST_TEST(e.alarm.arm_after(1s));
+    BOOST_TEST(!c.alarm.arm_after(1s));
+    c.advance(1s);
+    poll(context);
+    BOOST_TEST(d.calls == 1);
+    BOOST_TEST(e.calls == 1);
+    BOOST_TEST(c.calls == 0);
+    BOOST_TEST(c.alarm.arm_after(1s));
+    BOOST_TEST(d.alarm.arm_after(1s));
+    BOOST_TEST(!e.alarm.arm_after(1s));
+}
+
+// The place of a due alarm is free when its carrier has come.
+BOOST_AUTO_TEST_CASE(at_max_pending_a_due_alarm_that_is_disarmed_can_be_armed_again) {
+    asio::io_context context;
+    pawl::options o;
+    o.max_pending = 1;
+    pawl::make_timer_service<manual_clock>(context, o);
+    counted c(context), d(context);
+    c.alarm.arm_after(1s);
+    c.advance(1s);
+    BOOST_TEST(c.alarm.disarm());
+    BOOST_TEST(!d.alarm.arm_after(1s));
+    BOOST_TEST(c.alarm.arm_after(1s));
+    BOOST_TEST(c.alarm.disarm());
+    poll(context);
+    BOOST_TEST(d.alarm.arm_after(1s));
+    { const auto gone = std::move(d.alarm); }
+    BOOST_TEST(c.alarm.arm_after(1s));
+    BOOST_TEST(pawl::expire_all(context) == one);
+    poll(context);
+    BOOST_TEST(c.alarm.arm_after(1s)); // each has left its place once
+    manual_timer timer(context, 1s);
+    outcome beyond;
+    timer.async_wait(record(beyond));
+    poll(context);
+    BOOST_TEST((beyond.code == asio::error::no_buffer_space));
+}
+
+BOOST_AUTO_TEST_CASE(at_max_pending_the_carrier_of_a_disarmed_alarm_has_its_place_elsewhere) {
+    asio::io_context context;
+    asio::io_context other;
+    pawl::options o;
+    o.max_pending = 1;
+    pawl::make_timer_service<manual_clock>(context, o);
+    auto elsewhere = asio::bind_executor(other, function([] {}));
+    pawl::manual_alarm<decltype(elsewhere)> alarm(context, elsewhere);
+    counted c(context);
+    alarm.arm_after(1s);
+    manual_clock::advance(context, 1s);
+    poll(context); // hands it over
+    BOOST_TEST(alarm.disarm());
+    BOOST_TEST(!c.alarm.arm_after(1s));
+    poll(other);
+    BOOST_TEST(c.alarm.arm_after(1s));
+}
+
+BOOST_AUTO_TEST_CASE(at_max_pending_the_function_of_an_alarm_finds_its_own_place) {
+    asio::io_context context;
+    pawl::options o;
+    o.max_pending = 1;
+    pawl::make_timer_service<manual_clock>(context, o);
+    int armed = 0;
+    std::optional<pawl::manual_alarm<function>> alarm;
+    alarm.emplace(context, [&] { armed += alarm->arm_after(1s); });
+    alarm->arm_after(1s);
+    for (int i = 0; i < 3; ++i) {
+        manual_clock::advance(context, 1s);
+        poll(context);
+    }
+    BOOST_TEST(armed == 3);
+}
+
 } // namespace alarm_test

@@ -306,8 +306,8 @@ commitment cancel(pawl::detail::shard<wheel>& s, timer_core& timer, std::size_t 
 }
 
 void start(pawl::detail::shard<wheel>& s, timer_core& timer, test_wait& wait) {
-    auto [open, todo] = s.start(timer, wait, tick{10}, true);
-    BOOST_REQUIRE(open);
+    auto [begun, todo] = s.start(timer, wait, tick{10}, true);
+    BOOST_REQUIRE(begun == pawl::detail::admission::started);
     if (todo.after == sequel::unpin)
         BOOST_CHECK(s.unpin().empty());
 }

@@ -1238,8 +1238,8 @@ BOOST_AUTO_TEST_CASE(P10_a_wait_that_starts_while_expire_all_runs_is_not_ended_b
     pawl::detail::timer_core timers[3];
     shard_bench::test_wait waits[3], later;
     const auto start = [&](std::size_t i, shard_bench::test_wait& wait, bool first_wait) {
-        auto [open, todo] = shard.start(timers[i], wait, tick_1000, first_wait);
-        BOOST_TEST(open);
+        auto [begun, todo] = shard.start(timers[i], wait, tick_1000, first_wait);
+        BOOST_REQUIRE(begun == pawl::detail::admission::started);
         b.apply(todo);
     };
     const auto cancel = [&](std::size_t i) {

@@ -120,7 +120,7 @@ struct bad_option {
 };
 std::ostream& operator<<(std::ostream& out, const bad_option& b) { return out << b.name; }
 
-const std::array<bad_option, 12> bad_options{{
+const std::array<bad_option, 13> bad_options{{
     {"precision", "1 ns and 3600 s", [](pawl::options& o) { o.precision = 0ns; }},
     {"precision", "1 ns and 3600 s", [](pawl::options& o) { o.precision = -1ms; }},
     {"precision", "1 ns and 3600 s", [](pawl::options& o) { o.precision = 1h + 1ns; }},
@@ -130,6 +130,7 @@ const std::array<bad_option, 12> bad_options{{
     {"batch_limit", "1 and 65536", [](pawl::options& o) { o.batch_limit = 65537; }},
     {"completions_per_turn", "1 and 64", [](pawl::options& o) { o.completions_per_turn = 0; }},
     {"completions_per_turn", "1 and 64", [](pawl::options& o) { o.completions_per_turn = 65; }},
+    {"max_pending", "between 1 and", [](pawl::options& o) { o.max_pending = 0; }},
     {"on_shutdown", "destroy or deliver",
      [](pawl::options& o) { o.on_shutdown = static_cast<pawl::shutdown_policy>(7); }},
     {"level_bits", "1 to 12", [](pawl::options& o) { o.level_bits = pawl::time::geometry({13}); }},
@@ -162,12 +163,14 @@ BOOST_AUTO_TEST_CASE(the_ends_of_the_ranges_are_accepted) {
     o.precision = 1ns;
     o.level_bits = pawl::time::geometry({1});
     o.shards = o.batch_limit = o.completions_per_turn = 1;
+    o.max_pending = 1;
     pawl::make_timer_service(low, o);
     o.precision = 1h;
     o.level_bits = pawl::time::geometry({12});
     o.shards = 256;
     o.batch_limit = 65536;
     o.completions_per_turn = 64;
+    o.max_pending = pawl::options::no_bound;
     pawl::make_timer_service<std::chrono::system_clock>(high, o);
 
     pawl::steady_timer t1(low, 1h);
@@ -193,6 +196,7 @@ BOOST_AUTO_TEST_CASE(the_defaults_are_those_of_the_manual) {
     BOOST_CHECK_EQUAL(o.batch_limit, 256u);
     BOOST_CHECK_EQUAL(o.completions_per_turn, 1u);
     BOOST_CHECK(o.locking);
+    BOOST_CHECK_EQUAL(o.max_pending, pawl::options::no_bound);
     BOOST_CHECK(o.on_shutdown == pawl::shutdown_policy::destroy);
     BOOST_CHECK_EQUAL(o.rings.marks, 8u);
     BOOST_CHECK(o.rings.when_full == pawl::ring_overflow::grow);

@@ -155,7 +155,7 @@ public:
 
     bool start(timer_core& timer, wait_operation& op, std::uint64_t due) {
         const bool first = std::find(users_.begin(), users_.end(), &timer) == users_.end();
-        typename shard::template result<bool> started;
+        typename shard::template result<pawl::detail::admission> started;
         try {
             started = shard_.start(timer, op, tick{due}, first);
         } catch (...) {
@@ -163,10 +163,11 @@ public:
                 users_.push_back(&timer);
             throw;
         }
-        if (started.value && first)
+        const bool open = started.value != pawl::detail::admission::closed;
+        if (open && first)
             users_.push_back(&timer);
         apply(started.todo);
-        return started.value;
+        return open;
     }
     std::size_t cancel(timer_core& timer, std::size_t limit = ~std::size_t{0}) {
         auto [count, todo] = shard_.cancel(timer, limit);

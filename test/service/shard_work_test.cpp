@@ -103,8 +103,8 @@ struct test_context final : pawl::detail::work_host {
 template <class Backend>
 void start(bench<Backend>& b, timer_core& timer, wait_operation& op, std::uint64_t due,
            unsigned users = 1) {
-    auto [open, todo] = b.state().start(timer, op, tick{due}, users);
-    BOOST_REQUIRE(open);
+    auto [begun, todo] = b.state().start(timer, op, tick{due}, users);
+    BOOST_REQUIRE(begun == pawl::detail::admission::started);
     b.apply(todo, false);
 }
 
@@ -264,8 +264,9 @@ PAWL_TYPED_CASE(P9_a_shard_is_busy_while_a_start_has_yet_to_set_the_driver, Back
         test_context context;
         bench<Backend> b({}, {}, &context);
         crowd<Backend> c(b, 1);
-        auto [open, held_up] = b.state().start(c.timers[0], c.waits[0], tick{10}, true);
-        BOOST_REQUIRE(open && held_up.arm && held_up.after == sequel::unpin);
+        auto [begun, held_up] = b.state().start(c.timers[0], c.waits[0], tick{10}, true);
+        BOOST_REQUIRE(begun == pawl::detail::admission::started);
+        BOOST_REQUIRE(held_up.arm && held_up.after == sequel::unpin);
         b.hold_up(true);
         b.cancel(c.timers[0]); // by another thread, whose unit runs
         b.run_all();

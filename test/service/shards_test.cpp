@@ -21,6 +21,7 @@
 #include <pawl/event_feed.hpp>
 
 #include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
@@ -128,6 +129,199 @@ private:
 void look(asio::io_context& context) {
     asio::use_service<pawl::detail::service_registry>(context).for_each(
         [](pawl::detail::registered_service& s) { s.clock_moved(); });
+}
+
+// ---- max_pending ------------------------------------------------------------------------------------
+
+pawl::options bounded(std::size_t most) {
+    pawl::options o;
+    o.max_pending = most;
+    return o;
+}
+bool refused(const outcome& o) { return o.calls == 1 && o.code == asio::error::no_buffer_space; }
+
+/// As many timers as waits, in the shards in turn.
+struct bounded_waits : sharded<manual_timer> {
+    static constexpr std::size_t most = 6;
+
+    explicit bounded_waits(unsigned n) : sharded(n, bounded(most)) {
+        in_threads_of_their_own(n, [&](std::size_t) {
+            for (std::size_t i = 0; i != 2 * most; ++i)
+                many.emplace_back(context, 1h);
+        });
+        all.resize(many.size());
+    }
+    void wait(std::size_t i) {
+        all[i] = {};
+        many[i].async_wait(record(all[i]));
+    }
+    void fill() {
+        for (std::size_t i = 0; i != most; ++i)
+            wait(i * many.size() / most);
+    }
+    /// @return the number of waits that have a place, of those that are started now.
+    std::size_t places() {
+        std::deque<outcome> tried(most + 1);
+        for (std::size_t i = 0; i != tried.size(); ++i)
+            many[(5 * i) % many.size()].async_wait(record(tried[i]));
+        BOOST_TEST(std::none_of(tried.begin(), tried.end(), refused)); // never within the call
+        poll_to_end(context);
+        const auto n = std::count_if(tried.begin(), tried.end(), refused);
+        pawl::cancel_all(context);
+        poll_to_end(context);
+        return tried.size() - static_cast<std::size_t>(n);
+    }
+
+    std::deque<manual_timer> many;
+    std::deque<outcome> all;
+};
+
+const auto bounded_shards = boost::unit_test::data::make({1U, 2U, 4U});
+
+BOOST_DATA_TEST_CASE(P3_one_wait_beyond_max_pending_is_refused_and_no_earlier_one, bounded_shards,
+                     n) {
+    bounded_waits w(n);
+    for (std::size_t i = 0; i != w.many.size(); ++i)
+        w.wait(i);
+    poll_to_end(w.context);
+    for (std::size_t i = 0; i != w.many.size(); ++i)
+        BOOST_TEST(refused(w.all[i]) == (i >= w.most));
+    BOOST_TEST(w.context.stopped() == false);
+    const auto s = pawl::stats(w.context).total();
+    BOOST_TEST(s.refused == w.many.size() - w.most);
+    BOOST_TEST(s.pending == w.most);
+    BOOST_TEST(s.started == w.many.size());
+    BOOST_TEST(s.cancelled == s.refused);
+    BOOST_TEST(s.overflowed == 0U);
+}
+
+BOOST_DATA_TEST_CASE(a_wait_that_has_ended_leaves_its_place_when_its_handler_begins, bounded_shards,
+                     n) {
+    bounded_waits w(n);
+    BOOST_TEST(w.places() == w.most);
+    w.fill();
+    BOOST_TEST(w.many[0].cancel() == one);
+    BOOST_TEST(w.many[w.many.size() / 3].cancel() == one);
+    outcome early;
+    w.many[1].async_wait(record(early));
+    poll_to_end(w.context);
+    BOOST_TEST(refused(early));
+    outcome last;
+    w.many[1].async_wait(record(last));
+    manual_clock::advance(w.context, 1h); // all are due
+    bool in_handler = false;
+    w.many[0].expires_after(1h);
+    asio::post(w.context, [&] { w.many[0].async_wait([&](error_code ec) { in_handler = !ec; }); });
+    poll_to_end(w.context);
+    BOOST_TEST(last.succeeded());
+    manual_clock::advance(w.context, 1h);
+    poll_to_end(w.context);
+    BOOST_TEST(in_handler);
+    BOOST_TEST(w.places() == w.most); // each place is there again, and no more
+}
+
+BOOST_DATA_TEST_CASE(P4_at_max_pending_rearms_and_cancels_are_not_refused, bounded_shards, n) {
+    bounded_waits w(n);
+    w.fill();
+    const std::size_t step = w.many.size() / w.most;
+    BOOST_TEST(w.many[0].rearm_after(2h) == one);
+    BOOST_TEST(w.many[step].rearm_after(1ms) == one);
+    manual_clock::advance(w.context, 1ms);
+    BOOST_TEST(w.many[step].rearm_after(1h) == one); // pulled back
+    poll_to_end(w.context);
+    BOOST_TEST(w.all[step].pending());
+    const manual_timer moved(std::move(w.many[step]));
+    BOOST_TEST(w.many[2 * step].cancel() == one);
+    BOOST_TEST(w.many[3 * step].cancel_one() == one);
+    poll_to_end(w.context);
+    BOOST_TEST(w.all[2 * step].aborted());
+    BOOST_TEST(w.all[3 * step].aborted());
+    BOOST_TEST(pawl::stats(w.context).total().refused == 0U);
+}
+
+BOOST_DATA_TEST_CASE(P10_at_max_pending_expire_all_ends_all_waits_and_those_that_were_refused,
+                     bounded_shards, n) {
+    bounded_waits w(n);
+    w.fill();
+    outcome beyond;
+    w.many[1].async_wait(record(beyond));
+    BOOST_TEST(w.many[1].cancel() == none); // it is over
+    BOOST_TEST(pawl::expire_all(w.context, asio::error::shut_down) == w.most);
+    poll_to_end(w.context);
+    BOOST_TEST(refused(beyond));
+    BOOST_TEST(w.context.stopped()); // P9
+    BOOST_TEST(w.places() == w.most);
+    w.fill();
+    BOOST_TEST(pawl::cancel_all(w.context) == w.most);
+    poll_to_end(w.context);
+    BOOST_TEST(w.places() == w.most);
+}
+
+BOOST_AUTO_TEST_CASE(a_refused_wait_leaves_the_other_waits_of_its_timer_alone) {
+    sharded<manual_timer> w(1, bounded(2));
+    std::array<outcome, 3> o;
+    w.timer(0).expires_after(1h);
+    asio::cancellation_signal stop;
+    w.timer(0).async_wait(record(o[0]));
+    w.timer(0).async_wait(record(o[1]));
+    w.timer(0).async_wait(asio::bind_cancellation_slot(stop.slot(), record(o[2])));
+    stop.emit(asio::cancellation_type::terminal); // too late
+    poll_to_end(w.context);
+    BOOST_TEST(o[0].pending());
+    BOOST_TEST(o[1].pending());
+    BOOST_TEST(refused(o[2]));
+    BOOST_TEST(w.timer(0).rearm_after(2h) == 2U);
+    manual_clock::advance(w.context, 2h);
+    poll_to_end(w.context);
+    BOOST_TEST(o[0].succeeded());
+    BOOST_TEST(o[1].succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(refused_waits_that_try_again_at_once_do_not_keep_each_other_from_a_place) {
+    sharded<manual_timer> w(1, bounded(1));
+    w.start(0, 1h);
+    int tries = 0, done = 0;
+    manual_timer timer(w.context, 1h);
+    std::function<void(error_code)> again = [&](error_code ec) {
+        done += ec == asio::error::operation_aborted;
+        if (ec == asio::error::no_buffer_space && ++tries < 100)
+            timer.async_wait(again);
+        if (tries == 20)
+            w.timer(0).cancel();
+    };
+    timer.async_wait(again);
+    timer.async_wait(again);
+    poll_to_end(w.context);
+    timer.cancel();
+    poll_to_end(w.context);
+    BOOST_TEST(done == 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_handler_in_the_middle_of_its_turn_finds_the_place_of_its_wait) {
+    pawl::options o = bounded(2);
+    o.completions_per_turn = 64;
+    sharded<manual_timer> w(1, o);
+    manual_timer second(w.context, 1h);
+    outcome again;
+    w.timer(0).expires_after(1h);
+    w.timer(0).async_wait([&](error_code) { w.timer(0).async_wait(record(again)); });
+    second.async_wait([](error_code) {});
+    pawl::cancel_all(w.context);
+    poll_to_end(w.context);
+    BOOST_TEST(again.pending());
+}
+
+BOOST_AUTO_TEST_CASE(P10_a_refused_wait_may_outlive_its_context) {
+    asio::io_context other;
+    outcome o;
+    {
+        sharded<manual_timer> w(2, bounded(1));
+        w.start(1, 1h);
+        w.timer(0).async_wait(asio::bind_executor(other, record(o)));
+        w.context.poll(); // it is handed over
+    }
+    other.run();
+    BOOST_TEST(refused(o));
 }
 
 } // namespace shards_test

@@ -44,6 +44,7 @@ struct context_setup {
     unsigned marks = 8;
     pawl::ring_overflow when_full = pawl::ring_overflow::grow;
     bool round_up = false;
+    bool bounded = false; ///< by more than there are: the outcomes are the same
 };
 
 /// Calls visit(name, member, draw, apply) for each option: `draw(random)` chooses a value,
@@ -129,6 +130,9 @@ void for_each_option(Visit visit) {
     visit(
         "round_up", &s::round_up, [](r& x) { return x.one_in(3); },
         [](o& to, bool v) { to.rings.round_up = v; });
+    visit(
+        "bounded", &s::bounded, [](r& x) { return x.one_in(4); },
+        [](o& to, bool v) { to.max_pending = v ? 1'000'000 : o::no_bound; });
 }
 
 inline context_setup random_context(random_source& random) {

@@ -1323,3 +1323,27 @@ BOOST_AUTO_TEST_CASE(P8_an_alarm_joins_its_group_or_not_and_leaves_it_without_me
         BOOST_TEST(g.size() == none);
     }
 }
+
+BOOST_AUTO_TEST_CASE(a_wait_for_the_end_of_a_group_is_refused_beyond_max_pending) {
+    asio::io_context context;
+    pawl::options most;
+    most.max_pending = 1;
+    pawl::make_timer_service(context, most);
+    group g(context);
+    member m(context);
+    m.join(g); // membership is no wait
+    outcome first;
+    outcome second;
+    drained(g, first);
+    drained(g, second);
+    poll(context);
+    BOOST_TEST(first.pending());
+    BOOST_TEST(second.ended_with(asio::error::no_buffer_space), second);
+    m.op.complete({}, 7);
+    poll(context);
+    BOOST_TEST(first.ended_with({}), first);
+    outcome third;
+    drained(g, third);
+    poll(context);
+    BOOST_TEST(third.ended_with({}), third);
+}

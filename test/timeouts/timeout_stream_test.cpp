@@ -507,6 +507,43 @@ BOOST_AUTO_TEST_CASE(a_limit_for_reads_that_cancels_leaves_the_write_alone) {
     BOOST_TEST(read.succeeded());
 }
 
+BOOST_DATA_TEST_CASE(what_is_to_have_a_limit_is_refused_beyond_max_pending, actions, action) {
+    const error_code no_room = asio::error::no_buffer_space;
+    pawl::options o;
+    o.max_pending = 1;
+    pawl::make_timer_service<manual_clock>(context, o);
+    pawl::manual_timer taken(context, 1h);
+    taken.async_wait([](error_code) {});
+    connection reads(context, {.read = 10s, .action = action});
+    connection idles(context, {.idle = 10s, .action = action});
+    connection late(context, {.action = action});
+    outcome pending;
+    late.read(pending.record());
+    late.stream.expires_after(10s);
+    for (connection<>* c : {&reads, &idles}) {
+        c->feed(1); // what is started would succeed
+        outcome read;
+        c->read(read.record());
+        BOOST_TEST(read.pending());
+        poll();
+        BOOST_TEST(read.ended_with(no_room));
+        BOOST_TEST(c->stream.socket().is_open() == (action == on_limit::cancel));
+    }
+    run_until_over(context, pending);
+    BOOST_TEST(pending.ended_with(no_room));
+
+    taken.cancel();
+    poll();
+    for (connection<>* c : {&reads, &idles}) {
+        outcome read;
+        c->read(read.record());
+        run_until_over(context, read);
+        BOOST_TEST(read.ended_with(action == on_limit::close ? no_room : error_code()));
+        c->stream.close();
+        poll();
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_limit_for_writes_that_cancels_leaves_the_read_alone) {
     connection<local_stream> c(context, {.write = 10s, .action = on_limit::cancel});
     c.clog();

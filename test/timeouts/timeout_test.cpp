@@ -728,4 +728,134 @@ BOOST_AUTO_TEST_CASE(an_operation_that_completes_before_expire_all_has_come_to_i
     BOOST_TEST(r.op.signals().empty());
 }
 
+// ---- max_pending ------------------------------------------------------------------------------------
+
+const error_code no_room = asio::error::no_buffer_space;
+
+/// A context whose only place is taken.
+struct full_context {
+    full_context() {
+        pawl::options o;
+        o.max_pending = 1;
+        pawl::make_timer_service<manual_clock>(context, o);
+        taken.emplace(context, 1h);
+        taken->async_wait(record(first));
+    }
+    asio::io_context context;
+    std::optional<manual_timer> taken;
+    outcome first;
+};
+
+template <class Limit, class Kind>
+void a_refused_limit_comes_before_its_operation() {
+    full_context c;
+    Limit limit(c.context);
+    typename Kind::type op(c.context.get_executor());
+    outcome o;
+    asio::cancellation_signal outer;
+    op.async_run(limit.limit(10s, asio::bind_cancellation_slot(outer.slot(), record(o))));
+    BOOST_TEST(o.pending()); // never within the call
+    outer.emit(cancellation_type::terminal);
+    poll(c.context);
+    BOOST_TEST(op.started() == 0);
+    BOOST_TEST(o.ended_with(no_room, 0), o);
+    c.taken->cancel();
+    poll(c.context);
+    outcome next;
+    op.async_run(limit.limit(10s, record(next)));
+    BOOST_TEST(op.started() == 1);
+    Kind::succeed(op);
+    BOOST_TEST(next.ended_with({}, 7), next);
+    run_to_end(c.context); // P9
+}
+
+BOOST_AUTO_TEST_CASE(an_operation_whose_limit_is_refused_is_not_started) {
+    a_refused_limit_comes_before_its_operation<own_timer, says_error_code>();
+    a_refused_limit_comes_before_its_operation<own_timer, says_exception>();
+    a_refused_limit_comes_before_its_operation<own_timer, says_neither>();
+    a_refused_limit_comes_before_its_operation<on_a_strand<own_timer>, says_error_code>();
+    a_refused_limit_comes_before_its_operation<callers_timer, says_error_code>();
+    a_refused_limit_comes_before_its_operation<callers_timer, says_neither>();
+}
+
+BOOST_AUTO_TEST_CASE(a_refused_limit_of_a_cancel_after_is_reported_if_there_is_an_error_code) {
+    full_context c;
+    manual_timer timer(c.context);
+    operation op(c.context.get_executor());
+    outcome o;
+    op.async_run(pawl::cancel_after(timer, 10s, record(o)));
+    says_neither::type bare(c.context.get_executor(), says_neither::type::obedience::posts, 3);
+    manual_timer another(c.context);
+    outcome p;
+    bare.async_run(pawl::cancel_after(another, 10s, record(p)));
+    poll(c.context);
+    BOOST_TEST(op.started() == 0);
+    BOOST_TEST(o.ended_with(no_room, 0), o);
+    BOOST_TEST(bare.started() == 1); // it has no other way to tell
+    BOOST_TEST(bare.signals().size() == one);
+    BOOST_TEST(p.ended_with({}, 3), p);
+}
+
+BOOST_AUTO_TEST_CASE(an_operation_without_a_default_result_is_started_and_cancelled) {
+    struct result {
+        explicit result(int v) : value(v) {}
+        int value;
+    };
+    using without_default = scripted_operation<error_code, result>;
+    full_context c;
+    manual_timer timer(c.context);
+    without_default op(c.context.get_executor(), without_default::obedience::posts, aborted,
+                       result(3));
+    outcome o;
+    op.async_run(pawl::timeout(
+        timer, 10s, [r = record(o)](error_code ec, result v) mutable { r(ec, v.value); }));
+    BOOST_TEST(op.started() == 1);
+    poll(c.context);
+    BOOST_TEST(o.ended_with(no_room, 3), o);
+}
+
+BOOST_AUTO_TEST_CASE(a_refused_limit_is_told_on_the_executor_of_the_handler) {
+    full_context c;
+    asio::io_context other;
+    operation op(c.context.get_executor());
+    outcome o;
+    op.async_run(pawl::timeout_at(manual_clock::now() + 1s, asio::bind_executor(other, record(o))));
+    poll(c.context);
+    BOOST_TEST(o.pending());
+    BOOST_TEST(run_to_end(other) != none);
+    BOOST_TEST(o.ended_with(no_room, 0), o);
+
+    outcome gone; // P10
+    {
+        full_context d;
+        operation in(d.context.get_executor());
+        in.async_run(
+            pawl::timeout_at(manual_clock::now() + 1s, asio::bind_executor(other, record(gone))));
+    }
+    run_to_end(other);
+    BOOST_TEST(gone.ended_with(no_room, 0), gone);
+}
+
+BOOST_AUTO_TEST_CASE(a_coroutine_whose_limit_is_refused_does_not_begin) {
+    full_context c;
+    manual_timer timer(c.context);
+    bool begun = false;
+    error_code caught;
+    const auto work = [&]() -> asio::awaitable<void> {
+        begun = true;
+        co_return;
+    };
+    const auto main = [&]() -> asio::awaitable<void> {
+        try {
+            co_await pawl::timeout(timer, 7s, work());
+        } catch (const system_error& e) {
+            caught = e.code();
+        }
+    };
+    asio::co_spawn(c.context, main, [](const std::exception_ptr&) {});
+    poll(c.context);
+    BOOST_TEST(!begun);
+    BOOST_TEST(caught == no_room);
+}
+
 } // namespace

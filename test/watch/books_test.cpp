@@ -118,6 +118,7 @@ pawl::options options(random_type& r) {
     o.shards = std::array{0U, 1U, 2U, 4U}[upto(r, 3)];
     o.batch_limit = std::array{1U, 2U, 256U}[upto(r, 2)];
     o.completions_per_turn = std::array{1U, 64U}[upto(r, 1)];
+    o.max_pending = std::array<std::size_t, 3>{pawl::options::no_bound, 3, 10}[upto(r, 2)];
     o.locking = o.shards == 1 ? upto(r, 1) != 0 : true;
     o.on_shutdown =
         upto(r, 1) != 0 ? pawl::shutdown_policy::destroy : pawl::shutdown_policy::deliver;

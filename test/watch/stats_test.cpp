@@ -701,7 +701,7 @@ BOOST_AUTO_TEST_CASE(prometheus_is_told_of_each_number) {
     for (const char* lines :
          {"# HELP pawl_timer_pending Waits whose handlers have not begun.\n"
           "# TYPE pawl_timer_pending gauge\n"
-          "pawl_timer_pending{clock=\"c\",backend=\"b\"} 32\n",
+          "pawl_timer_pending{clock=\"c\",backend=\"b\"} 33\n",
           "# HELP pawl_timer_started_total Waits that were started.\n"
           "# TYPE pawl_timer_started_total counter\n",
           "# TYPE pawl_timer_level_filed gauge\n", "# TYPE pawl_timer_lateness_seconds histogram\n",
@@ -715,14 +715,14 @@ BOOST_AUTO_TEST_CASE(prometheus_is_told_of_each_number) {
     for (const auto& c : pawl::detail::named_counts) {
         const std::string name =
             std::string("pawl_timer_") + c.name + (c.counter ? "_total" : "") + "{clock=";
-        BOOST_TEST(samples[name + "\"c\",backend=\"b\"}"] == static_cast<double>(2 * n + 10));
-        BOOST_TEST(samples[name + "\"d\",backend=\"b\"}"] == static_cast<double>(n + 20));
+        BOOST_TEST(samples[name + "\"c\",backend=\"b\"}"] == static_cast<double>(2 * n + 11));
+        BOOST_TEST(samples[name + "\"d\",backend=\"b\"}"] == static_cast<double>(n + 22));
         ++n;
     }
     BOOST_TEST(samples["pawl_timer_pending{clock=\"c\",backend=\"other\"}"] == 100);
     const std::string level = "pawl_timer_level_filed{clock=\"c\",backend=\"b\",level=";
     BOOST_TEST(samples[level + "\"0\"}"] == 2);
-    BOOST_TEST(samples[level + "\"1\"}"] == 11 + 21);
+    BOOST_TEST(samples[level + "\"1\"}"] == 11 + 22);
     const std::string late = "pawl_timer_lateness_seconds_";
     BOOST_TEST(samples[late + "bucket{le=\"0.000001024\"}"] == 1);
     BOOST_TEST(samples[late + "bucket{le=\"0.000002048\"}"] == 2);
@@ -735,7 +735,7 @@ BOOST_AUTO_TEST_CASE(prometheus_is_told_of_each_number) {
     BOOST_TEST(samples["pawl_timer_handler_seconds_count"] == 1);
     BOOST_TEST(samples["pawl_timer_feed_readers"] == 7);
     BOOST_TEST(samples["pawl_timer_feed_events_total"] == 8);
-    BOOST_TEST(samples.size() == 3U * 10 + 4 + 2U * (27 + 3) + 2 + 2);
+    BOOST_TEST(samples.size() == 3U * 11 + 4 + 2U * (27 + 3) + 2 + 2);
 
     const std::string none = pawl::to_prometheus({});
     BOOST_TEST(none.find("pawl_timer_longest_handler_seconds{") == std::string::npos);
@@ -761,9 +761,9 @@ BOOST_AUTO_TEST_CASE(json_is_one_line_of_numbers_and_words) {
     BOOST_TEST(
         pawl::to_json(s) ==
         R"({"services":[{"clock":"c","backend":"b","shards":2,"precision":1000000,"pending":0,"armed":0,)"
-        R"("filed":0,"started":0,"expired":0,"cancelled":0,"moved":0,"overflowed":0,"wake_ups":0,)"
-        R"("level_moves":0,"levels":[3,4]},{"clock":"d","backend":"","shards":0,"precision":0,"pending":0,)"
-        R"("armed":0,"filed":0,"started":0,"expired":0,"cancelled":0,"moved":0,"overflowed":0,)"
+        R"("filed":0,"started":0,"expired":0,"cancelled":0,"moved":0,"overflowed":0,"refused":0,)"
+        R"("wake_ups":0,"level_moves":0,"levels":[3,4]},{"clock":"d","backend":"","shards":0,"precision":0,"pending":0,)"
+        R"("armed":0,"filed":0,"started":0,"expired":0,"cancelled":0,"moved":0,"overflowed":0,"refused":0,)"
         R"("wake_ups":0,"level_moves":0,"levels":[]}],"measured":true,"lateness":{"sum":3600000001000,)"
         R"("count":2,"buckets":[[1024,1],[null,1]]},"handler_time":{"sum":0,"count":0,"buckets":[]},)"
         R"("longest_handler":{"time":3,"name":"a \"b\"\\ "},"longest_turn":{"time":4,"handlers":2},"readers":0,"events":0})");

@@ -7,7 +7,8 @@ import sys
 
 from prometheus_client.parser import text_string_to_metric_families
 
-COUNTERS = ["cancelled", "expired", "feed_events", "level_moves", "moved", "overflowed", "started", "wake_ups"]
+COUNTERS = ["cancelled", "expired", "feed_events", "level_moves", "moved", "overflowed", "refused",
+            "started", "wake_ups"]
 GAUGES = ["armed", "feed_readers", "filed", "level_filed", "longest_handler_seconds", "longest_turn_seconds",
           "pending"]
 HISTOGRAMS = ["handler_seconds", "lateness_seconds"]
@@ -67,13 +68,13 @@ same("services", [("manual_clock", "hierarchical_wheel"), ("steady_clock", "bina
                   ("steady_clock", "hierarchical_wheel")], services)
 manual = [s for s in told["services"] if s["clock"] == "manual_clock"][0]
 for name, expected in (("started", 10), ("expired", 3), ("moved", 2), ("cancelled", 1), ("pending", 6), ("armed", 6),
-                       ("overflowed", 0)):
+                       ("overflowed", 0), ("refused", 0)):
     suffix = "_total" if name in COUNTERS else ""
     same(f"{name} in JSON", expected, manual[name])
     same(f"{name} for Prometheus", expected, value(families, f"pawl_timer_{name}{suffix}", clock="manual_clock"))
 for service in told["services"]:
     labels = {"clock": service["clock"], "backend": service["backend"]}
-    for name in ("started", "expired", "cancelled", "moved", "overflowed", "wake_ups", "level_moves"):
+    for name in ("started", "expired", "cancelled", "moved", "overflowed", "refused", "wake_ups", "level_moves"):
         same(f"{name} of {labels}", service[name], value(families, f"pawl_timer_{name}_total", **labels))
     for name in ("pending", "armed", "filed"):
         same(f"{name} of {labels}", service[name], value(families, f"pawl_timer_{name}", **labels))

@@ -133,7 +133,7 @@ public:
     /// Any thread may end the wait, also outside the operation's context.
     static constexpr bool ends_anywhere = true;
 
-    inline void start(wait_operation& op);
+    inline bool start(wait_operation& op); ///< @return true
     [[nodiscard]] inline bool end(wait_operation& op) noexcept;
 
     linked_list<group_member>::links in_list; ///< guarded by the group's lock
@@ -508,7 +508,10 @@ group_member::~group_member() {
         group_->part();
 }
 
-void group_member::start(wait_operation& op) { group_->join(*this, op); }
+bool group_member::start(wait_operation& op) {
+    group_->join(*this, op);
+    return true;
+}
 
 bool group_member::end(wait_operation& op) noexcept { return group_->end(*this, op); }
 

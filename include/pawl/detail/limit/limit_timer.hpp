@@ -58,7 +58,8 @@ public:
         limit.time.begin(handle_);
     }
 
-    void start(wait_operation& op) { handle_.wait(op); }
+    /// @return false if the limit is refused: the wait ends with no_buffer_space.
+    bool start(wait_operation& op) { return handle_.wait(op); }
     [[nodiscard]] bool end(wait_operation& op) { return handle_.withdraw(op); }
 
 private:
@@ -87,9 +88,9 @@ public:
 
     /// The limit is a user of the shard in its own right: another thread may destroy the timer and
     /// the context while this one is about to end the wait.
-    void start(wait_operation& op) {
+    bool start(wait_operation& op) {
         home_ = &handle_.home();
-        handle_.wait(op, 1);
+        return handle_.wait(op, 1);
     }
     [[nodiscard]] bool end(wait_operation& op) {
         return std::exchange(home_, nullptr)->template withdraw<parting::limit>(nullptr, op);

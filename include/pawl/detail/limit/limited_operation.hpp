@@ -44,12 +44,15 @@
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/dispatch.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/system/error_code.hpp>
+#include <boost/system/system_error.hpp>
 
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <tuple>
 #include <type_traits>
@@ -118,6 +121,34 @@ struct verdict {
     who by = who::nobody;
     boost::system::error_code code{}; ///< the result of the wait for the limit
 };
+
+template <class T>
+inline constexpr bool is_error = std::is_same_v<std::decay_t<T>, boost::system::error_code> ||
+                                 std::is_same_v<std::decay_t<T>, std::exception_ptr>;
+
+[[nodiscard]] inline std::exception_ptr as_exception(const boost::system::error_code& ec) {
+    return std::make_exception_ptr(boost::system::system_error(ec));
+}
+inline void set_error(boost::system::error_code& error, const boost::system::error_code& ec) {
+    error = ec;
+}
+inline void set_error(std::exception_ptr& error, const boost::system::error_code& ec) {
+    error = as_exception(ec);
+}
+
+template <class Signature>
+inline constexpr bool begins_with_error = false;
+template <class R, class First, class... Rest>
+inline constexpr bool begins_with_error<R(First, Rest...)> = is_error<First>;
+
+/// Whether a report can tell the handler of an operation with these results that it was not
+/// started.
+template <class Report, class Result>
+inline constexpr bool reports_failure = false;
+template <class Report, class... Rs>
+    requires(begins_with_error<typename Report::template signature<void(Rs...)>> &&
+             (std::is_default_constructible_v<Rs> && ...))
+inline constexpr bool reports_failure<Report, std::tuple<Rs...>> = true;
 
 template <class Result, class Args>
 inline constexpr bool is_made_of = false;
@@ -198,6 +229,9 @@ public:
             op->operation_ended(std::forward<Args>(args)...);
     }
 
+    /// The operation is not started.
+    void release() const noexcept { (void)op_.take(); }
+
 private:
     claim<Operation> op_;
 };
@@ -216,7 +250,9 @@ class limited_operation final
 public:
     using handler_type = Handler;
 
-    /// Starts the limit, then the operation.
+    /// Starts the limit, then the operation. If the limit is refused, the operation is not started,
+    /// and its handler gets no_buffer_space from the wait. Without a way to report that, the
+    /// operation is started and cancelled.
     /// @throws what the allocation, the limit or the initiation throws, with nothing left behind.
     /// @param fallback the executor of a handler without one. @param timer_ex that of the limit.
     template <class H, class Fallback, class TimerExecutor, class Limit, class Initiation,
@@ -228,7 +264,15 @@ public:
                                   .make(std::forward<H>(handler), fallback, timer_ex, limit, type));
         {
             limited_handler<limited_operation> inner(*start);
-            start->timer_.start(*start);
+            [[maybe_unused]] const bool limited = start->timer_.start(*start);
+            if constexpr (reports_refusal) {
+                if (!limited) [[unlikely]] {
+                    start->park_refusal();
+                    inner.release();
+                    return start.release().leave(limit_parties::operation | limit_parties::start,
+                                                 false);
+                }
+            }
             std::forward<Initiation>(initiation)(std::move(inner), std::forward<Args>(args)...);
         }
         start.done();
@@ -269,7 +313,8 @@ public:
     // --- for the wait --------------------------------------------------------------------------
 
     void wait_ended(const boost::system::error_code& ec) {
-        if (any_end_counts || !this->was_cancelled()) {
+        const bool never_started = reports_refusal && this->refused();
+        if (!never_started && (any_end_counts || !this->was_cancelled())) {
             const limit_parties::emitter emitter = parties_.fire();
             if (emitter != limit_parties::emitter::none)
                 judge(verdict::who::limit, ec);
@@ -299,6 +344,10 @@ private:
     /// Whether a cancelled wait counts as one that has reached the limit.
     static constexpr bool any_end_counts =
         requires { Report::any_end_counts; } && requires { Timer::is_callers; };
+
+    /// Whether an operation whose limit is refused is not started.
+    static constexpr bool reports_refusal =
+        reports_failure<Report, std::tuple_element_t<0, std::tuple<Results...>>>;
 
     /// The handler in the caller's cancellation slot. It and the operation point at each other; the
     /// first to go clears the other's pointer. The signal may outlive the operation. It may also
@@ -423,6 +472,21 @@ private:
         if (!may_deliver) // the wait was destroyed with its own context, or for lack of memory
             return call_later(&limited_operation::deliver_or_destroy);
         deliver_result();
+    }
+
+    /// Parks the result of an operation that is not started.
+    void park_refusal() {
+        const boost::system::error_code ec = boost::asio::error::no_buffer_space;
+        judge(verdict::who::limit, ec);
+        work_.emplace(wait_executor());
+        try {
+            auto& result = result_.template emplace<1>();
+            if constexpr (requires { set_error(std::get<0>(result), ec); })
+                set_error(std::get<0>(result), ec);
+        } catch (...) {
+            result_.template emplace<0>();
+            throw;
+        }
     }
 
     void deliver_result() {

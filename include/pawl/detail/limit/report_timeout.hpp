@@ -110,10 +110,6 @@ struct limits_coroutines {
     }
 }
 
-[[nodiscard]] inline std::exception_ptr as_exception(const boost::system::error_code& ec) {
-    return std::make_exception_ptr(boost::system::system_error(ec));
-}
-
 /// Replaces the error of the operation by `code`, if the operation was cancelled.
 inline void replace(boost::system::error_code& error, const boost::system::error_code& code) {
     if (is_cancellation(error))
@@ -123,10 +119,6 @@ inline void replace(std::exception_ptr& error, const boost::system::error_code& 
     if (error && is_cancellation(error))
         error = as_exception(code);
 }
-
-template <class T>
-inline constexpr bool is_error = std::is_same_v<std::decay_t<T>, boost::system::error_code> ||
-                                 std::is_same_v<std::decay_t<T>, std::exception_ptr>;
 
 /// Whether results begin with the result of as_tuple, which begins with an error.
 template <class... Args>
@@ -212,10 +204,7 @@ private:
             }
         static void post(const Executor& ex, Handler&& handler) {
             std::decay_t<First> error{};
-            if constexpr (std::is_same_v<std::decay_t<First>, std::exception_ptr>)
-                error = as_exception(pawl::error::timed_out);
-            else
-                error = pawl::error::timed_out;
+            set_error(error, pawl::error::timed_out);
             detail::post_result(ex, std::forward<Handler>(handler), std::move(error),
                                 std::decay_t<Rest>()...);
         }

@@ -73,7 +73,10 @@ public:
     dispatcher(boost::asio::execution_context& context, wakeup& w, const options& o,
                const time::tick_scale<Clock>& scale)
         : context_(context), wakeup_(w), scale_(scale), shard_(o, current_tick(), this, this),
-          per_turn_(o.completions_per_turn), rings_(o) {}
+          per_turn_(o.completions_per_turn), rings_(o) {
+        if (o.max_pending != options::no_bound)
+            shard_.set_bound(w.bound());
+    }
     dispatcher& operator=(dispatcher&&) = delete;
 
     /// A clock that reads, or may be set to, a time before its epoch needs ticks there.
@@ -133,9 +136,10 @@ public:
     /// @param due returns the deadline; as the user's clock, which it may read, it may throw.
     /// @param users how many users of the shard come with the wait: the timer if it is not one yet,
     ///         and a limit. They stay if this throws.
+    /// @return false if the wait was refused: it completes with no_buffer_space.
     template <class Due>
-    void start(timer_core& timer, wait_operation& op, Due due, unsigned users) {
-        typename shard::template result<bool> started;
+    bool start(timer_core& timer, wait_operation& op, Due due, unsigned users) {
+        typename shard::template result<admission> started;
         bool counted = false;
         try {
             follow_clock();
@@ -149,12 +153,17 @@ public:
             op.destroy();
             throw;
         }
-        if (!started.value) {
+        if (started.value != admission::started) [[unlikely]] {
+            if (started.value == admission::refused) {
+                carry_out(started.todo);
+                return false;
+            }
             empty(shutdown_policy::destroy);
-            return leave();
+            leave();
+            return true;
         }
         if (started.todo.empty()) [[likely]]
-            return;
+            return true;
         bool withdrawn = false;
         try {
             carry_out(started.todo, [&] {
@@ -169,6 +178,7 @@ public:
                 op.destroy();
             throw;
         }
+        return true;
     }
 
     /// Ends an embedded wait, and what leaves the shard with it.
@@ -213,7 +223,7 @@ public:
     }
 
     /// Starts the wait of an alarm, or moves its deadline. On return the alarm may be gone.
-    /// @return false if the context has shut down, or the alarm is barred.
+    /// @return false if the context has shut down, or the alarm is barred, or refused.
     bool arm(timer_core& timer, alarm_wait& op, deadline due) noexcept {
         const auto [armed, todo] = shard_.arm(timer, op, due);
         if (!todo.empty()) [[unlikely]] {

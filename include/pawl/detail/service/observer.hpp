@@ -57,6 +57,7 @@ struct shard_counts {
     std::uint64_t expired = 0;     ///< waits whose handlers have begun with success
     std::uint64_t cancelled = 0;   ///< waits that have ended in any other way
     std::uint64_t overflowed = 0;  ///< waits for which a full ring had no room
+    std::uint64_t refused = 0;     ///< waits and armings beyond options::max_pending
     std::uint64_t level_moves = 0; ///< timers that were moved to a lower level of a wheel
 };
 
@@ -133,15 +134,24 @@ protected:
     ~observed_shard() = default;
 };
 
-/// Why a call of a shard leaves the fast path: the shard is closed, or its observer wants to know.
-/// One test per call covers all reasons. Guarded by the shard's lock, except where noted.
+/// Why a call of a shard leaves the fast path: the shard is closed, or its observer wants to know;
+/// and, for a call that changes the number of waits, that it is bounded. One test per call covers
+/// all reasons. Guarded by the shard's lock, except where noted.
 class attention {
 public:
     /// Whether there is any reason. If not, no function below need be called.
     [[nodiscard]] bool needed() const noexcept { return reasons_ != 0; }
+    /// The same, if the call changes the number of waits.
+    [[nodiscard]] bool needed_to_count() const noexcept { return to_count_ != 0; }
 
     [[nodiscard]] bool closed() const noexcept { return (reasons_ & is_closed) != 0; }
-    void close() noexcept { reasons_ |= is_closed; }
+    void close() noexcept {
+        reasons_ |= is_closed;
+        to_count_ |= is_closed;
+    }
+
+    /// See options::max_pending.
+    void bound() noexcept { to_count_ |= is_bounded; }
 
     /// observed_shard::observe()
     /// @param due there are entries in the due queue.
@@ -149,6 +159,7 @@ public:
         observer_ = observer;
         reasons_ = static_cast<unsigned char>((reasons_ & is_closed) | (watched ? is_watched : 0) |
                                               (named ? has_names : 0));
+        to_count_ = static_cast<unsigned char>((to_count_ & is_bounded) | reasons_);
         watched_.store(watched, std::memory_order_relaxed); // a late reader is harmless
         must_tell_ = must_tell_ && watched;
         turn_is_news_.store(must_tell_ || (watched && due), std::memory_order_relaxed);
@@ -216,8 +227,10 @@ private:
     static constexpr unsigned char is_closed = 1;
     static constexpr unsigned char is_watched = 2;
     static constexpr unsigned char has_names = 4;
+    static constexpr unsigned char is_bounded = 8;
 
     unsigned char reasons_ = 0;
+    unsigned char to_count_ = 0; ///< the same, and is_bounded
     bool must_tell_ = false;
     std::atomic<bool> watched_{false}; ///< is_watched, readable without the lock
     std::atomic<bool> turn_is_news_{false};

@@ -25,9 +25,6 @@
 #include <pawl/time/backend.hpp>
 #include <pawl/time/tick.hpp>
 
-#include <boost/asio/error.hpp>
-#include <boost/system/error_code.hpp>
-
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -152,11 +149,6 @@ public:
             return file_in_full_ring(timer, due);
         place(timer, due);
         return {backend_.next_wake(due)};
-    }
-
-    [[nodiscard]] static const boost::system::error_code& refusal() noexcept {
-        static const boost::system::error_code ec = boost::asio::error::no_buffer_space;
-        return ec;
     }
 
     // Clocks of rings are never set back.

@@ -70,12 +70,21 @@ public:
         if constexpr (may_be_full) {
             if (place.refused()) {
                 overflow(timer, due.due);
-                (void)finish(timer_event_kind::cancelled, timer, files_.refusal(),
+                (void)finish(timer_event_kind::cancelled, timer, wait_ledger::refusal(),
                              wait_ending::early);
             }
             expire_overflowed(place);
         }
         return place;
+    }
+
+    /// Starts a wait that is refused, and over at once.
+    /// @pre there is room.
+    template <class Deadline>
+    void refuse(const timer_core& timer, wait_operation& op, const Deadline& due) noexcept {
+        observers_.note({timer_event_kind::armed, &timer, due_of(due)});
+        ledger_.refuse(op);
+        observers_.note({timer_event_kind::cancelled, &timer, due_of(due)});
     }
 
     struct rearmed {
@@ -276,6 +285,7 @@ public:
         c.expired = ledger_.expired();
         c.cancelled = c.started - c.pending - c.expired;
         c.overflowed = overflowed_;
+        c.refused = ledger_.refusals();
         if constexpr (requires { files_.backend().level_moves(); })
             c.level_moves = files_.backend().level_moves();
         return c;

@@ -72,6 +72,13 @@ enum class parting {
     timer,   ///< the timer, which has no other wait
 };
 
+/// What has become of a wait that was to start.
+enum class admission {
+    started,
+    refused, ///< by options::max_pending: it completes with no_buffer_space
+    closed,  ///< end_draining() will return the wait, and the caller is a user
+};
+
 template <time::backend Backend>
 class shard {
 public:
@@ -95,24 +102,28 @@ public:
           wakeup_(work) {}
     shard& operator=(shard&&) = delete;
 
+    /// Before the first call: see options::max_pending.
+    void set_bound(pending_bound& b) noexcept {
+        waits().set_bound(&b);
+        observers().bound();
+    }
+
     // --- timers -------------------------------------------------------------------------------
 
     /// Starts a wait of `timer`. With a full ring it may be over at once.
     /// @param due the expiry: a deadline, or a settable_deadline.
     /// @param users how many users come with the wait: the timer if it is not one yet, and a limit
     ///         that will withdraw() it.
-    /// @return false if the shard is closed: end_draining() will return the wait, and the caller is
-    ///         a user.
     /// @throws std::bad_alloc with nothing changed.
     template <class Deadline = deadline>
-    [[nodiscard]] result<bool> start(timer_core& timer, wait_operation& op, Deadline due,
-                                     unsigned users) {
-        result<bool> out{true};
+    [[nodiscard]] result<admission> start(timer_core& timer, wait_operation& op, Deadline due,
+                                          unsigned users) {
+        result<admission> out{admission::started};
         const locked lock(mutex_);
         users_ += users; // even if this fails: the handler may own the timer
         while (!has_room(timer, due))
             add_room(due);
-        if (observers().needed()) [[unlikely]]
+        if (observers().needed_to_count()) [[unlikely]]
             out.value = start_observed(timer, op, due, out.todo);
         else
             start_locked(timer, op, due, out.todo);
@@ -220,12 +231,12 @@ public:
     }
 
     /// Starts the wait of an alarm, or moves its deadline.
-    /// @return false if the shard is closed, or the alarm barred.
+    /// @return false if the shard is closed, the alarm barred, or refused.
     template <class Deadline = deadline>
     [[nodiscard]] result<bool> arm(timer_core& timer, alarm_wait& op, Deadline due) noexcept {
         result<bool> out;
         const locked lock(mutex_);
-        if (observers().needed()) [[unlikely]]
+        if (observers().needed_to_count()) [[unlikely]]
             out.value = arm_observed(timer, op, due, out.todo);
         else
             out.value = arm_locked<false>(timer, op, due, out.todo);
@@ -238,7 +249,7 @@ public:
         result<bool> out;
         const locked lock(mutex_);
         out.value = roster_.disarm(timer, op);
-        if (observers().needed() || !active()) [[unlikely]] // nothing was queued
+        if (observers().needed_to_count() || !active()) [[unlikely]] // nothing was queued
             settle_now<cause::outside>(out.todo);
         return out;
     }
@@ -447,8 +458,10 @@ public:
             out.behind = backlog_ && !up_to_date;
             last = !out.behind;
         }
-        if (observers().needed()) [[unlikely]]
+        if (observers().needed_to_count()) [[unlikely]] {
+            waits().count_ends();
             out.observer = observers().note_start(out.op);
+        }
         if (last) {
             if (!first)
                 runners_.rely_on();
@@ -553,6 +566,7 @@ public:
     void close() noexcept {
         const locked lock(mutex_);
         observers().close();
+        waits().set_bound(nullptr); // it goes with the service
     }
 
     /// After close(): passes the remaining waits to `end`, unlocked, in chains linked by `next`.
@@ -725,15 +739,18 @@ private:
     template <cause Why>
     PAWL_DETAIL_ALWAYS_INLINE void settle(commitment& out) noexcept {
         // Nearly always all is settled, but not once entries are queued.
-        const bool settled = Why != cause::queued && !observers().needed() && active() &&
+        const bool settled = Why != cause::queued && !observers().needed_to_count() && active() &&
                              !runners_.wants_more(waits().due(), backlog_);
         if (!settled) [[unlikely]]
             settle_now<Why>(out);
     }
     template <cause Why>
     PAWL_DETAIL_NOINLINE void settle_now(commitment& out) noexcept {
-        if (closed()) [[unlikely]]
-            return;
+        if (observers().needed_to_count()) [[unlikely]] {
+            if (closed())
+                return;
+            waits().count_ends();
+        }
         if (Why == cause::queued)
             runners_.claim_if_held(waits().due(), out.runners);
         if (observers().must_tell()) [[unlikely]] // units that are set aside come too late
@@ -768,9 +785,12 @@ private:
     ///        parked.
     void carrier_ends(const wait_operation* owned, timer_event_kind what,
                       commitment& out) noexcept {
-        if (owned && observers().needed()) [[unlikely]] {
-            roster_.note_arrival(*owned, what);
-            settle<cause::outside>(out);
+        if (observers().needed_to_count()) [[unlikely]] {
+            waits().count_ends();
+            if (owned) {
+                roster_.note_arrival(*owned, what);
+                settle<cause::outside>(out);
+            }
         }
         user_leaves(out);
     }
@@ -807,32 +827,43 @@ private:
         return new Part;
     }
 
-    /// start() without the checks.
-    template <class Deadline>
-    PAWL_DETAIL_ALWAYS_INLINE void start_locked(timer_core& timer, wait_operation& op,
-                                                const Deadline& due, commitment& out) noexcept {
+    void will_start(wait_operation& op) noexcept {
         if (slot_link* const link = op.slot()) {
             link->set_started();
             ++users_;
         }
         wakeup_.begin();
+    }
+
+    /// start() without the checks.
+    template <class Deadline>
+    PAWL_DETAIL_ALWAYS_INLINE void start_locked(timer_core& timer, wait_operation& op,
+                                                const Deadline& due, commitment& out) noexcept {
+        will_start(op);
         was_filed(roster_.start(timer, op, due), out);
     }
 
-    /// start() of a shard that is closed or observed. Out of line, which keeps the other path short.
+    /// start() of a shard that is closed, bounded or observed. Out of line, which keeps the other
+    /// path short.
     template <class Deadline>
-    PAWL_DETAIL_COLD bool start_observed(timer_core& timer, wait_operation& op, const Deadline& due,
-                                         commitment& out) noexcept {
+    PAWL_DETAIL_COLD admission start_observed(timer_core& timer, wait_operation& op,
+                                              const Deadline& due, commitment& out) noexcept {
         if (closed()) {
             ++users_; // the caller, until it calls leave()
             wait_ledger::unlink_slot(op);
             op.next = std::exchange(late_, &op);
-            return false;
+            return admission::closed;
+        }
+        if (!waits().admit()) {
+            will_start(op);
+            roster_.refuse(timer, op, due);
+            settle<cause::queued>(out);
+            return admission::refused;
         }
         start_locked(timer, op, due, out);
         if (observers().must_tell())
             settle<cause::outside>(out);
-        return true;
+        return admission::started;
     }
 
     template <bool Observed, class Deadline>
@@ -841,6 +872,8 @@ private:
         const bool moves = roster_.pending(timer);
         // Nearly always the wait itself is not read.
         if (!moves && !wait_ledger::dormant(timer) && op.barred) [[unlikely]]
+            return false;
+        if (Observed && !moves && !waits().admit(timer, op))
             return false;
         if (!wakeup_.busy() && !wait_ledger::in_background(timer)) [[unlikely]]
             wakeup_.begin();

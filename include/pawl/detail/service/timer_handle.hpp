@@ -130,9 +130,10 @@ public:
         return within(min, max).expiry;
     }
 
+    /// @return false if the wait was refused: it completes with no_buffer_space.
     /// @throws std::invalid_argument if no ring serves it.
     template <class Handler, class Executor>
-    void async_wait(Handler&& handler, const Executor& timer_executor) {
+    bool async_wait(Handler&& handler, const Executor& timer_executor) {
         if constexpr (on_rings) {
             // A timer whose expiry was never set is overdue, unless its clock reads a time before
             // the epoch: then there may be no ring that is long enough.
@@ -144,19 +145,19 @@ public:
         dispatcher& d = home_.get();
         if constexpr (has_no_executor<decayed>) {
             if (home_.native())
-                start(d, make<native_executor>(std::forward<Handler>(handler), {}));
+                return start(d, make<native_executor>(std::forward<Handler>(handler), {}));
             else
-                start(d, make<Executor>(std::forward<Handler>(handler), timer_executor));
+                return start(d, make<Executor>(std::forward<Handler>(handler), timer_executor));
         } else {
             const associated ex =
                 boost::asio::get_associated_executor(std::as_const(handler), timer_executor);
             if (runs_natively(ex, d.context()))
-                start(d, make<native_executor>(std::forward<Handler>(handler), {}));
+                return start(d, make<native_executor>(std::forward<Handler>(handler), {}));
             else if (home_.native())
-                start(d, make<associated>(std::forward<Handler>(handler), ex));
+                return start(d, make<associated>(std::forward<Handler>(handler), ex));
             else
-                start(d, make<foreign_executors<associated, Executor>>(
-                             std::forward<Handler>(handler), {ex, timer_executor}));
+                return start(d, make<foreign_executors<associated, Executor>>(
+                                    std::forward<Handler>(handler), {ex, timer_executor}));
         }
     }
 
@@ -176,8 +177,9 @@ public:
     /// Starts a wait whose memory the caller owns.
     /// @param users how many users of the shard come with it, besides the timer. They stay if this
     ///         throws.
+    /// @return as async_wait()
     /// @throws std::bad_alloc after wait_destroyed() was called.
-    void wait(wait_operation& op, unsigned users = 0) { start(home_.get(), op, users); }
+    bool wait(wait_operation& op, unsigned users = 0) { return start(home_.get(), op, users); }
 
     /// Ends such a wait, which must be the only one, and leaves the shard.
     /// @return true if the caller owns the wait again; false if its carrier will come.
@@ -197,13 +199,14 @@ public:
         home_.set_used(true);
     }
 
-    void arm_at(alarm_wait& op, const time_point& t) { arm(op, at(t)); }
-    void arm_after(alarm_wait& op, const duration& d) {
+    /// @return whether the alarm is armed; if not, nothing has changed.
+    bool arm_at(alarm_wait& op, const time_point& t) { return arm(op, at(t)); }
+    bool arm_after(alarm_wait& op, const duration& d) {
         prefetch_waits();
-        arm(op, after(d));
+        return arm(op, after(d));
     }
-    void arm_within(alarm_wait& op, const duration& min, const duration& max) {
-        arm(op, within(min, max));
+    bool arm_within(alarm_wait& op, const duration& min, const duration& max) {
+        return arm(op, within(min, max));
     }
 
     void keep_running(bool on) { home_.get().keep_running(core_, on); }
@@ -290,12 +293,12 @@ private:
         return home_.get().deadline_of(t, overdue, left);
     }
 
-    void start(dispatcher& d, wait_operation& op, unsigned users = 0) {
+    bool start(dispatcher& d, wait_operation& op, unsigned users = 0) {
         users += home_.used() ? 0U : 1U;
         home_.set_used(true);
         // Once the wait is filed it may complete in another thread, and its handler may destroy the
         // timer.
-        d.start(
+        return d.start(
             core_, op, [this] { return due(); }, users);
     }
 
@@ -415,15 +418,17 @@ private:
         }
     }
 
-    void arm(alarm_wait& op, const choice& c) {
+    bool arm(alarm_wait& op, const choice& c) {
         dispatcher& d = home_.get();
         const deadline when = due(c.expiry, c.overdue(), c.left);
         d.follow_clock();
         const setting before{expiry_, home_.word()};
         // First: once the alarm is filed, its function may destroy it in another thread.
         set(c, before.word);
-        if (!d.arm(core_, op, when)) // nothing can run it
+        const bool armed = d.arm(core_, op, when);
+        if (!armed) // nothing can run it
             restore(before);
+        return armed;
     }
 
     /// The expiry, and what home_ knows about it.

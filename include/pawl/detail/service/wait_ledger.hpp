@@ -9,6 +9,8 @@
 /// Invariants
 ///   - Live-count invariant: armed() <= live(), where live() counts the waits that have not begun.
 ///     The due queue has room for each of them.
+///   - Bound invariant: whenever the lock is free, counted_ is the number of live waits that were
+///     not refused, if there is a bound.
 ///   - Hint invariant: two bits of timer_node::user summarise the waits of a timer, so that these
 ///     need not be read. A hint is reliable; none carries no information. The wait of a dormant
 ///     alarm still says `armed`, although the alarm is not: make_idle() corrects that.
@@ -34,10 +36,37 @@
 
 namespace pawl::detail {
 
+/// How many waits the shards of a service may have together. Any thread may call it.
+class pending_bound {
+public:
+    explicit pending_bound(std::size_t most) noexcept : most_(most) {}
+    pending_bound& operator=(pending_bound&&) = delete;
+
+    /// @return false if there are as many waits as there may be.
+    [[nodiscard]] bool take() noexcept {
+        // relaxed: a count only. The same holds below.
+        std::size_t n = count_.load(std::memory_order_relaxed);
+        do {
+            if (n >= most_)
+                return false;
+        } while (!count_.compare_exchange_weak(n, n + 1, std::memory_order_relaxed));
+        return true;
+    }
+    void give_back(std::size_t n) noexcept { count_.fetch_sub(n, std::memory_order_relaxed); }
+
+private:
+    const std::size_t most_;
+    std::atomic<std::size_t> count_{0};
+};
+
 class wait_ledger {
 public:
     static const boost::system::error_code& aborted() noexcept {
         static const boost::system::error_code ec = boost::asio::error::operation_aborted;
+        return ec;
+    }
+    static const boost::system::error_code& refusal() noexcept {
+        static const boost::system::error_code ec = boost::asio::error::no_buffer_space;
         return ec;
     }
 
@@ -70,6 +99,52 @@ public:
     }
     /// Takes ownership.
     void add_room(due_queue::segment& room) noexcept { due_.add_room(room); }
+
+    // --- options::max_pending -------------------------------------------------------------------
+
+    /// @param b null: there is none, or no longer.
+    void set_bound(pending_bound* b) noexcept { bound_ = b; }
+
+    /// One more wait is to start.
+    /// @return false if it is refused.
+    [[nodiscard]] bool admit() noexcept {
+        if (!bound_)
+            return true;
+        const bool admitted = bound_->take();
+        counted_ += admitted;
+        refusals_ += !admitted;
+        return admitted;
+    }
+    /// The same for an alarm that is not armed. If its entry is still on its way, that counts.
+    [[nodiscard]] bool admit(const timer_core& timer, const alarm_wait& op) noexcept {
+        return (!dormant(timer) && op.state.carried()) || admit();
+    }
+
+    /// Called before the lock is released if waits may have begun, or ended.
+    void count_ends() noexcept {
+        if (!bound_)
+            return;
+        PAWL_ASSERT(counted_ >= live_ - refused_);
+        if (const std::size_t ended = counted_ - (live_ - refused_); ended != 0)
+            bound_->give_back(ended);
+        counted_ = live_ - refused_;
+    }
+
+    /// Starts a wait that is over at once. Its timer never has it.
+    /// @pre there is room.
+    void refuse(wait_operation& op) noexcept {
+        op.state.arm();
+        (void)op.state.cancel(); // true: it had no carrier
+        due_.push(due_entry(op));
+        op.set_refused();
+        op.set_result(refusal(), wait_ending::early);
+        ++live_;
+        ++started_;
+        ++refused_;
+    }
+
+    /// Waits and armings ever refused.
+    [[nodiscard]] std::uint64_t refusals() const noexcept { return refusals_; }
 
     /// idle -> armed.
     /// @pre there is room.
@@ -304,8 +379,12 @@ public:
         }
         PAWL_ASSERT(live_ > armed());
         --live_;
-        if (op.is_alarm()) [[unlikely]]
-            static_cast<alarm_wait&>(op).hold();
+        if (op.special()) [[unlikely]] {
+            if (op.refused())
+                --refused_;
+            else
+                static_cast<alarm_wait&>(op).hold();
+        }
         return true;
     }
 
@@ -372,6 +451,10 @@ private:
     std::size_t background_ = 0; ///< of these
     std::uint64_t started_ = 0;
     std::uint64_t expired_ = 0;
+    pending_bound* bound_ = nullptr;
+    std::size_t counted_ = 0; ///< waits that bound_ counts
+    std::size_t refused_ = 0; ///< live waits that it does not
+    std::uint64_t refusals_ = 0;
 };
 
 } // namespace pawl::detail

@@ -26,6 +26,7 @@
 #include <pawl/detail/service/driver.hpp>
 #include <pawl/detail/service/native_executor.hpp>
 #include <pawl/detail/service/observer.hpp>
+#include <pawl/detail/service/wait_ledger.hpp>
 
 #include <pawl/time/tick.hpp>
 
@@ -67,7 +68,7 @@ public:
     /// @param o outlives this.
     wakeup(boost::asio::execution_context& context, const options& o)
         : context_(context), options_(o), scale_(o.precision, dispatcher::origin_of_ticks()),
-          driver_(context, *this, o.locking),
+          driver_(context, *this, o.locking), bound_(o.max_pending),
           shards_(o.shards != 0 ? o.shards : std::clamp(processors_online(), 1U, most_shards)) {
         do
             shards_.push_back(new dispatcher(context, *this, o, scale_));
@@ -96,6 +97,9 @@ public:
         }
         return *shards_[n % shards_.size()];
     }
+
+    /// See options::max_pending.
+    [[nodiscard]] pending_bound& bound() noexcept { return bound_; }
 
     // --- the context --------------------------------------------------------------------------
 
@@ -389,6 +393,7 @@ private:
     std::atomic<const native_context*> native_{nullptr};
     std::atomic<bool> counts_work_{false}; ///< per busy shard, not for the driver
     driver driver_;
+    pending_bound bound_;
     shard_list shards_;
     std::mutex growth_; ///< held while a shard is added, or native_ is set
     bool closed_ = false;

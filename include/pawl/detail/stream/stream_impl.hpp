@@ -22,7 +22,9 @@
 ///
 /// Invariants
 ///   - With waiting_, the wait is pending or its handler queued, and timer_.expiry() <= earliest().
-///     Without it, there is no deadline, or close() was called.
+///     Without it, there is no deadline, or close() was called. With refused_ as well, the wait was
+///     refused (options::max_pending): look() comes now, as if all limits had expired, and no
+///     operation with a limit starts before.
 ///   - `ended` implies `pending`.
 ///
 /// Threads
@@ -43,10 +45,12 @@
 #include <pawl/detail/stream/next_layer.hpp>
 
 #include <pawl/detail/service/clocks.hpp>
+#include <pawl/detail/service/timer_handle.hpp>
 #include <pawl/detail/time/durations.hpp>
 
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/cancellation_type.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/beast/core/error.hpp>
 #include <boost/system/error_code.hpp>
 
@@ -128,8 +132,7 @@ public:
             if (std::exchange(idle_expired_, false))
                 return report();
         }
-        start(d, after(now, limit_of(d)));
-        return {};
+        return start(d, after(now, limit_of(d)));
     }
 
     /// A read or a write of zero bytes is about to start. It has no limit, and several may be
@@ -165,8 +168,9 @@ public:
         }
         closed_by_limit_ = idling_ = idle_expired_ = false;
         connecting_ = true;
-        start(direction::write, after(now, limits_.handshake));
-        return {};
+        const error_code ec = start(direction::write, after(now, limits_.handshake));
+        connecting_ = !ec;
+        return ec;
     }
 
     [[nodiscard]] error_code finish_connect(const error_code& ec) {
@@ -292,6 +296,8 @@ private:
     }
 
     [[nodiscard]] error_code report() const {
+        if (refused_)
+            return boost::asio::error::no_buffer_space;
         if (limits_.report == limit_error::timed_out)
             return error::timed_out;
         return boost::beast::error::timeout;
@@ -313,12 +319,20 @@ private:
         return limits ? latest_now<Clock>() : time_point{};
     }
 
-    void start(direction d, const time_point& deadline) {
-        watch_until(std::min({deadline, total_, handshake_deadline()})); // close() stops watching
+    /// @return the error to report if its limit was refused.
+    [[nodiscard]] error_code start(direction d, const time_point& deadline) {
+        const time_point first = std::min({deadline, total_, handshake_deadline()});
+        watch_until(first); // close() stops watching
+        if (refused_ && waiting_ && (first != never || idling_)) {
+            if (limits_.action == on_limit::close)
+                end_all();
+            return report();
+        }
         operation& op = at(d);
         op.deadline = deadline;
         op.pending = true;
         ++op.number;
+        return {};
     }
 
     void begin_idling(const time_point& now) {
@@ -366,7 +380,8 @@ private:
             timer_.rearm_at(t);
         } else {
             timer_.expires_at(t);
-            timer_.async_wait(watcher{this->weak_from_this(), ++wait_number_});
+            refused_ = !timer_access::handle(timer_).async_wait(
+                watcher{this->weak_from_this(), ++wait_number_}, timer_.get_executor());
             waiting_ = true;
         }
     }
@@ -404,7 +419,7 @@ private:
         moved_ = now; // for operations started after a cancellation
         const bool busy = at(direction::read).pending || at(direction::write).pending;
         idling_ = busy && !hurry; // off: until the next operation, which reports it
-        idle_expired_ = !busy && open();
+        idle_expired_ = !busy && !refused_ && open();
         return busy || idle_expired_;
     }
 
@@ -448,6 +463,7 @@ private:
     stream_limits limits_;
     std::uint32_t wait_number_ = 0; ///< handlers of other waits are stale
     bool waiting_ = false;
+    bool refused_ = false; ///< the last wait
     bool connecting_ = false;
     bool handshaking_ = false;
     bool handshake_expired_ = false; ///< possibly early, by expire_all()

@@ -136,6 +136,13 @@ public:
     /// not tell: expire_all() accepts any code.
     [[nodiscard]] bool was_cancelled() const noexcept { return ending_ == wait_ending::cancelled; }
 
+    /// Whether the wait was refused when it was started: see options::max_pending.
+    [[nodiscard]] bool refused() const noexcept { return special_ && !alarm_; }
+    /// Before other threads know the wait.
+    void set_refused() noexcept { special_ = true; }
+    /// This is an alarm_wait, or refused.
+    [[nodiscard]] bool special() const noexcept { return special_; }
+
     /// The handler in the cancellation slot; nullptr if none is connected.
     [[nodiscard]] slot_link* slot() const noexcept;
     void set_slot(slot_link* link) noexcept;
@@ -154,6 +161,7 @@ protected:
     wait_operation(function f, bool direct, kind k = kind::slotless) noexcept
         : direct_(direct), has_slot_(k == kind::slotted),
           embedded_(k == kind::embedded || k == kind::alarm), alarm_(k == kind::alarm),
+          special_(alarm_),
           function_(f) {}
     ~wait_operation() = default;
 
@@ -165,6 +173,7 @@ private:
     const bool has_slot_ : 1; ///< this is a slotted_wait
     const bool embedded_ : 1;
     const bool alarm_ : 1;
+    bool special_ : 1; ///< one bit, which costs the others one test
     wait_ending ending_ = wait_ending::none;
     int value_ = 0;
     union {
