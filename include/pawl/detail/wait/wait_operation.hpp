@@ -161,8 +161,7 @@ protected:
     wait_operation(function f, bool direct, kind k = kind::slotless) noexcept
         : direct_(direct), has_slot_(k == kind::slotted),
           embedded_(k == kind::embedded || k == kind::alarm), alarm_(k == kind::alarm),
-          special_(alarm_),
-          function_(f) {}
+          special_(alarm_), function_(f) {}
     ~wait_operation() = default;
 
 private:
