@@ -64,7 +64,7 @@ public:
                                            const Limit& limit) {
         alarm_block& made = *memory(get_handler_allocator(f)).make(timer, ex, std::move(f), limit);
         try {
-            timer.adopt(made);
+            timer.enlist(made);
         } catch (...) {
             made.free();
             throw;

@@ -242,8 +242,8 @@ BOOST_AUTO_TEST_CASE(a_shard_that_closes_while_a_start_makes_room_files_nothing)
         s.start(1'000);
 
     BOOST_CHECK_EQUAL(drain(s.b), s.waits.size() - 1);
-    BOOST_CHECK(s.b.state().begin_draining());
-    BOOST_CHECK(s.b.state().end_draining() == &s.waits.back());
+    BOOST_CHECK(s.b.state().begin_emptying());
+    BOOST_CHECK(s.b.state().end_emptying() == &s.waits.back());
 }
 
 // ---- a random walk beside a model ---------------------------------------------------------------------

@@ -533,7 +533,7 @@ PAWL_TYPED_CASE(a_wait_whose_carrier_has_gone_elsewhere_is_not_withdrawn, Backen
 }
 
 // An object besides the timer points at it, so the due queue's entry cannot hold the whole result.
-PAWL_TYPED_CASE(a_held_wait_knows_at_once_that_its_timer_was_cancelled, Backend, backends) {
+PAWL_TYPED_CASE(an_embedded_wait_knows_at_once_that_its_timer_was_cancelled, Backend, backends) {
     bench<Backend> b;
     timer_core t;
     const auto owner = make_held_test_wait();
@@ -819,11 +819,11 @@ PAWL_TYPED_CASE(a_closed_shard_starts_and_moves_nothing, Backend, backends) {
     BOOST_CHECK_EQUAL(b.rearm(t, 20), 0u);
     BOOST_CHECK_EQUAL(b.cancel(t), 0u);
     BOOST_CHECK(!b.state().empty_batch([](wait_operation* op) { BOOST_CHECK(!op); }));
-    BOOST_CHECK(b.state().begin_draining());
-    BOOST_CHECK(!b.state().begin_draining());
-    BOOST_CHECK(b.state().end_draining() == &w); // the caller of end_draining() destroys it
-    BOOST_CHECK(!b.state().end_draining());
-    BOOST_CHECK(b.state().begin_draining());
+    BOOST_CHECK(b.state().begin_emptying());
+    BOOST_CHECK(!b.state().begin_emptying());
+    BOOST_CHECK(b.state().end_emptying() == &w); // the caller of end_emptying() destroys it
+    BOOST_CHECK(!b.state().end_emptying());
+    BOOST_CHECK(b.state().begin_emptying());
 }
 
 PAWL_TYPED_CASE(a_closed_shard_moves_no_wait_that_it_has, Backend, backends) {

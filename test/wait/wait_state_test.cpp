@@ -625,7 +625,7 @@ struct holder : embedded_wait<holder> {
 
 BOOST_AUTO_TEST_SUITE(embedded)
 
-BOOST_AUTO_TEST_CASE(a_held_wait_ends_where_it_is_handed_over_if_that_is_native) {
+BOOST_AUTO_TEST_CASE(an_embedded_wait_ends_where_it_is_handed_over_if_that_is_native) {
     scripted_host host;
     manual_context context;
     holder h(true, context.get_executor());
@@ -636,7 +636,7 @@ BOOST_AUTO_TEST_CASE(a_held_wait_ends_where_it_is_handed_over_if_that_is_native)
     BOOST_CHECK_EQUAL(context.size(), 0u);
 }
 
-BOOST_AUTO_TEST_CASE(a_held_wait_that_was_pulled_back_does_not_end) {
+BOOST_AUTO_TEST_CASE(an_embedded_wait_that_was_pulled_back_does_not_end) {
     for (const bool native : {true, false}) {
         scripted_host host;
         host.pulled_back = true;
@@ -649,7 +649,7 @@ BOOST_AUTO_TEST_CASE(a_held_wait_that_was_pulled_back_does_not_end) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(a_held_wait_whose_carrier_is_destroyed_is_told_so) {
+BOOST_AUTO_TEST_CASE(an_embedded_wait_whose_carrier_is_destroyed_is_told_so) {
     scripted_host host;
     auto context = std::make_unique<manual_context>();
     holder h(false, context->get_executor());

@@ -217,9 +217,9 @@ public:
 
     /// Counts an alarm as a user, and makes all that arm() needs.
     /// @throws std::bad_alloc with nothing changed.
-    void adopt(timer_core& timer, alarm_wait& op) {
+    void enlist(timer_core& timer, alarm_wait& op) {
         wakeup_.prepare();
-        shard_.adopt(timer, op);
+        shard_.enlist(timer, op);
     }
 
     /// Starts the wait of an alarm, or moves its deadline. On return the alarm may be gone.
@@ -411,7 +411,7 @@ private:
     /// Ends every wait of a closed shard. Handlers destroyed here may destroy timers and start
     /// waits; those end in the same loop, not by recursion.
     void empty(shutdown_policy policy) {
-        if (!shard_.begin_draining())
+        if (!shard_.begin_emptying())
             return;
         wait_operation* late = nullptr;
         do {
@@ -419,7 +419,7 @@ private:
             while (
                 shard_.empty_batch([policy](wait_operation* chain) { end_all(chain, policy); })) {
             }
-            late = shard_.end_draining();
+            late = shard_.end_emptying();
         } while (late);
     }
 

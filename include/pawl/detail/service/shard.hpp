@@ -76,7 +76,7 @@ enum class parting {
 enum class admission {
     started,
     refused, ///< by options::max_pending: it completes with no_buffer_space
-    closed,  ///< end_draining() will return the wait, and the caller is a user
+    closed,  ///< end_emptying() will return the wait, and the caller is a user
 };
 
 template <time::backend Backend>
@@ -216,7 +216,7 @@ public:
 
     /// Counts an alarm as a user, and makes room for it: to arm it needs no memory.
     /// @throws std::bad_alloc with nothing changed.
-    void adopt(timer_core& timer, alarm_wait&) {
+    void enlist(timer_core& timer, alarm_wait&) {
         const locked lock(mutex_);
         ++users_;
         ++alarms_;
@@ -598,17 +598,17 @@ public:
         return any;
     }
 
-    /// Returns true to one thread, which must drain the shard.
-    [[nodiscard]] bool begin_draining() noexcept {
+    /// Returns true to one thread, which must empty the shard.
+    [[nodiscard]] bool begin_emptying() noexcept {
         const locked lock(mutex_);
-        return !std::exchange(draining_, true);
+        return !std::exchange(emptying_, true);
     }
 
     /// @return waits started after close(), linked by `next`, for the caller to destroy; nullptr if
-    ///         there are none, and draining has ended.
-    [[nodiscard]] wait_operation* end_draining() noexcept {
+    ///         there are none, and the shard is empty.
+    [[nodiscard]] wait_operation* end_emptying() noexcept {
         const locked lock(mutex_);
-        draining_ = late_ != nullptr;
+        emptying_ = late_ != nullptr;
         return std::exchange(late_, nullptr);
     }
 
@@ -965,7 +965,7 @@ private:
     std::size_t users_ = 1;  ///< see the user invariant; the service is the first
     std::size_t alarms_ = 0; ///< room for so many entries is never given to waits of timers
     bool backlog_ = false;   ///< expire() stopped at its limit
-    bool draining_ = false;
+    bool emptying_ = false;
     wait_operation* late_ = nullptr; ///< started after close()
 };
 

@@ -194,8 +194,8 @@ public:
 
     /// Registers the alarm. The other calls need that.
     /// @throws std::bad_alloc
-    void adopt(alarm_wait& op) {
-        home_.get().adopt(core_, op);
+    void enlist(alarm_wait& op) {
+        home_.get().enlist(core_, op);
         home_.set_used(true);
     }
 
