@@ -90,7 +90,7 @@ public:
     using duration = typename clock_type::duration;     ///< Duration of the clock.
     using time_point = typename clock_type::time_point; ///< Time point of the clock.
     using traits_type = WaitTraits;                     ///< How waits use the clock.
-    using event = basic_timer_event<Clock>;             ///< What the function of a timer receives.
+    using event = basic_queue_event<Clock>;             ///< What the function of a timer receives.
 
     /// Submits functions to the queue. execute() never runs a function itself.
     class executor_type {
@@ -354,7 +354,7 @@ private:
         static_assert(std::invocable<std::decay_t<F>&, const event&> ||
                           std::invocable<std::decay_t<F>&>,
                       "pawl: the function of a timer is called as f(event), with a "
-                      "pawl::basic_timer_event, or as f()");
+                      "pawl::basic_queue_event, or as f()");
     }
 
     [[nodiscard]] static std::chrono::steady_clock::time_point now() {

@@ -39,7 +39,7 @@ struct event_queue_options {
 /// The event does not say whether the timer has been disarmed: the function is never called for
 /// events emitted after that. Call `armed()` of the handle to know the present state.
 template <class Clock>
-struct basic_timer_event {
+struct basic_queue_event {
     /// When the event was due: a point of the interval's grid.
     typename Clock::time_point scheduled;
     /// When the timer put the event into the queue.

@@ -56,7 +56,7 @@ public:
     using clock = pawl::manual_clock;
     using duration = clock::duration;
     using time_point = clock::time_point;
-    using event = pawl::basic_timer_event<clock>;
+    using event = pawl::basic_queue_event<clock>;
     using policy = pawl::missed_tick_policy;
     using overflow = pawl::overflow_policy;
 

@@ -52,7 +52,7 @@ class event_buffer {
 public:
     using timer_type = queue_timer<Clock, WaitTraits>;
     using timer_ptr = std::shared_ptr<timer_type>;
-    using event_type = basic_timer_event<Clock>;
+    using event_type = basic_queue_event<Clock>;
     using time_point = typename Clock::time_point;
 
     /// Numbers of functions and slots pushed by some moment.

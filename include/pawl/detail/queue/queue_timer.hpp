@@ -49,7 +49,7 @@ class queue_core;
 template <class Clock, class WaitTraits>
 struct queue_timer : std::enable_shared_from_this<queue_timer<Clock, WaitTraits>> {
     using core_type = queue_core<Clock, WaitTraits>;
-    using event_type = basic_timer_event<Clock>;
+    using event_type = basic_queue_event<Clock>;
     using time_point = typename Clock::time_point;
     using wait_type = basic_waitable_timer<Clock, WaitTraits, boost::asio::any_io_executor>;
 
