@@ -190,6 +190,28 @@ sed -n 's/^[^]]*] \("[^ "]*\)[^"]*" \([-0-9]*\) .*ms \(.* timeout\)$/\3, \1 ..."
     sed 's/^idle timeout, "- ..."/idle timeout, between requests,/; s/"- ..."/before a complete header,/
          s/answered -/not answered/' | sort | uniq -c
 
+# --- hostile clients hold as many connections as there is room for -----------------------------------
+
+if [[ $timer == pawl ]]; then
+    echo
+    start --max-connections 100 --idle 60s
+    hold 100 'HEAD /small HTTP/1.1\r\nHost: h\r\n\r\n'
+    begin=$(now_ms)
+    printf '%-46s %-28s %s\n' '--max-connections 100, --idle 60s' 'promised' 'found'
+    row 'a request while 100 connections are idle' 200 "$(code "http://127.0.0.1:$port/small")"
+    ended=0
+    for connection in "${held_connections[@]}"; do
+        if timeout 30 cat <&"$connection" >/dev/null 2>&1; then ended=$((ended + 1)); fi
+        exec {connection}>&-
+    done
+    took=$(($(now_ms) - begin))
+    row "they are closed, the last after $took ms" '100 closed, before 30 s' \
+        "$ended closed, $( ((took < 30000)) && echo 'before 30 s' || echo 'later')"
+    kill -TERM "$server"
+    wait "$server" || failures=$((failures + 1))
+    server=
+fi
+
 # --- the same over TLS, in short --------------------------------------------------------------------
 
 echo

@@ -11,9 +11,9 @@
 //
 // --timer selects the timers of the limits: pawl::tcp_stream and pawl::steady_timer, or
 // beast::tcp_stream and asio::steady_timer. The calls are the same, with two exceptions. Pawl's stream
-// is set to survive a limit, so that a slow client can be answered. And idle connections have a
-// coarse_alarm, so that pawl::expire_all() can end these and no others. http_server/session.hpp
-// describes a connection.
+// is set to survive a limit, so that a slow client can be answered. And idle connections have an alarm
+// on a clock of their own, so that pawl::expire_all() can end these and no others, and so that they have
+// less time if connections run short. http_server/session.hpp describes a connection.
 //
 // On SIGTERM or SIGINT the server drains: it accepts no more connections, closes those without a
 // request, lets the others finish, and cuts off after --drain what has not finished.
@@ -311,6 +311,13 @@ int main(int argc, char** argv) {
                  "longest time from the end of a header to the end of the response");
     limit_option("--drain", s.drain,
                  "longest time that running requests have after SIGTERM or SIGINT");
+    if (const auto files = example::raise_descriptor_limit(); files != 0)
+        s.max_connections = files;
+    app.add_option("--max-connections", s.max_connections,
+                   "connections for which there is room: from half of it on, idle ones have less "
+                   "time, down to a tenth of --idle; by default the limit of open files")
+        ->option_text("INT")
+        ->check(CLI::Range(1, 1'000'000'000));
     app.add_option("--max-header", s.max_header, "largest header, bytes")
         ->option_text("INT=8192")
         ->check(CLI::Range(64, 1'048'576));
@@ -339,7 +346,6 @@ int main(int argc, char** argv) {
         return *status;
 
     s.endpoint = {asio::ip::make_address(address), port};
-    example::raise_descriptor_limit();
     try {
         s.root = root_from(s.root);
         std::ofstream file;
@@ -349,7 +355,7 @@ int main(int argc, char** argv) {
                 throw std::runtime_error("cannot write to " + log_file);
         }
         access_log log(file.is_open() ? file : std::cerr);
-        connections list;
+        connections list(s.max_connections);
         environment e{.options = s, .list = list, .log = log_file.empty() ? nullptr : &log};
         std::unique_ptr<asio::ssl::context> context;
         if (tls)

@@ -11,6 +11,8 @@
 #ifndef PAWL_EXAMPLES_HTTP_SERVER_CONNECTIONS_HPP
 #define PAWL_EXAMPLES_HTTP_SERVER_CONNECTIONS_HPP
 
+#include <pawl/pressure.hpp>
+
 #include <boost/intrusive/list.hpp>
 
 #include <algorithm>
@@ -79,12 +81,14 @@ public:
             list_.list_.push_back(connection_);
             ++list_.accepted_;
             list_.most_ = std::max(list_.most_, list_.list_.size());
+            list_.press();
         }
         membership(const membership&) = delete;
         membership& operator=(const membership&) = delete;
         ~membership() {
             const std::lock_guard lock(list_.mutex_);
             list_.list_.erase(list_.list_.iterator_to(connection_));
+            list_.press();
             list_.total_ += counts_;
         }
 
@@ -93,6 +97,9 @@ public:
         connection& connection_;
         const tally& counts_;
     };
+
+    /// @param room the number of connections that there can be.
+    explicit connections(std::size_t room) : room_(room) {}
 
     [[nodiscard]] bool empty() const {
         const std::lock_guard lock(mutex_);
@@ -115,6 +122,15 @@ public:
     [[nodiscard]] std::size_t most_at_once() const noexcept { return most_; }
 
 private:
+    /// From half of the connections on there is pressure on idle ones.
+    void press() const {
+        const double used = static_cast<double>(list_.size()) / static_cast<double>(room_);
+        if (const double p = std::clamp(2 * used - 1, 0., 1.);
+            p != pawl::scaled_clock<>::pressure())
+            pawl::scaled_clock<>::set_pressure(p);
+    }
+
+    const std::size_t room_;
     mutable std::mutex mutex_;
     boost::intrusive::list<connection> list_;
     tally total_;

@@ -15,7 +15,7 @@
 //   write       from each progress of a response                moved
 //   request     from the end of the header, above all others    not moved
 //
-// On Pawl, a coarse_alarm keeps the limit of an idle connection: it may be some milliseconds late. It is
+// On Pawl, an alarm keeps the limit of an idle connection, on a clock that runs faster if connections run short. It is
 // armed as long as the connection lasts, and each idle phase moves it, so that no request has to set
 // the system timer. When the server drains, expire_all() on these alarms ends the idle connections;
 // busy ones continue.
@@ -44,8 +44,8 @@
 #include "http_server/timers_summary.hpp"
 
 #include <pawl/alarm.hpp>
-#include <pawl/coarse_timer.hpp>
 #include <pawl/expire_all.hpp>
+#include <pawl/pressure.hpp>
 #include <pawl/timeout_stream.hpp>
 
 #include <boost/asio/as_tuple.hpp>
@@ -139,7 +139,8 @@ class session final : public connection,
     struct no_alarm {
         no_alarm(const asio::any_io_executor&, on_idle) {}
     };
-    using idle_alarm = std::conditional_t<survives, pawl::coarse_alarm<on_idle>, no_alarm>;
+    using idle_alarm =
+        std::conditional_t<survives, pawl::basic_alarm<on_idle, pawl::scaled_clock<>>, no_alarm>;
 
 public:
     /// @param arguments for the stream, after its socket.
@@ -181,7 +182,7 @@ public:
     /// Ends idle connections. May miss one that is about to wait: call it again.
     static void drain_idle(asio::io_context& context, connections& list) {
         if constexpr (survives)
-            pawl::expire_all<pawl::coarse_timer>(context);
+            pawl::expire_all<pawl::scaled_timer>(context);
         else
             list.drain_all();
     }

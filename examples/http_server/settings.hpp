@@ -31,6 +31,8 @@ struct settings {
     std::uint32_t max_header = 8192;  ///< bytes
     std::uint64_t max_body = 1048576; ///< bytes
 
+    std::uint64_t max_connections = 1'000'000'000; ///< for which there is room
+
     std::uint32_t tabs = 32;    ///< open at a time
     bool expose_timers = false; ///< to other machines
     bool measure_times = false; ///< for /metrics, from the beginning

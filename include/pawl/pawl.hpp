@@ -33,6 +33,7 @@
 #include <pawl/missed_tick_policy.hpp>
 #include <pawl/on_backend.hpp>
 #include <pawl/options.hpp>
+#include <pawl/pressure.hpp>
 #include <pawl/ring_timer.hpp>
 #include <pawl/sleep.hpp>
 #include <pawl/stats.hpp>

@@ -12,6 +12,12 @@
 #include "whole_service.hpp"
 
 #include <pawl/basic_interval_timer.hpp>
+#include <pawl/pressure.hpp>
+#include <pawl/timeout.hpp>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include "../support/io_uring.hpp"
 #include "../support/seed.hpp"
@@ -26,6 +32,8 @@
 #include <initializer_list>
 #include <limits>
 #include <random>
+#include <ratio>
+#include <stdexcept>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -662,6 +670,100 @@ BOOST_AUTO_TEST_CASE(an_interval_on_a_clock_of_floating_point_stays_on_its_grid)
         BOOST_CHECK(o.succeeded());
     }
 }
+
+// ---- pressure ---------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(pressure)
+
+BOOST_AUTO_TEST_CASE(a_timeout_takes_a_share_of_its_time_in_proportion_to_the_pressure) {
+    using clock = pawl::scaled_clock<std::ratio<1, 4>, struct in_proportion>;
+    BOOST_CHECK_EQUAL(clock::pressure(), 0);
+    BOOST_CHECK(clock::takes(8s) == 8s);
+    clock::set_pressure(0.5);
+    BOOST_CHECK(clock::takes(8s) == 5s + 1ns);
+    clock::set_pressure(1);
+    BOOST_CHECK(clock::takes(8s) == 2s + 1ns);
+    BOOST_CHECK(clock::takes(std::chrono::nanoseconds::max()) > 24h);
+
+    using steady = std::chrono::steady_clock;
+    const auto a = steady::now();
+    const auto begin = clock::now();
+    const auto b = steady::now();
+    std::this_thread::sleep_for(1ms);
+    const auto c = steady::now();
+    const auto end = clock::now();
+    const auto d = steady::now();
+    BOOST_CHECK(end - begin >= 4 * (c - b) - 2ns);
+    BOOST_CHECK(end - begin <= 4 * (d - a) + 2ns);
+    clock::set_pressure(0);
+    BOOST_CHECK(clock::now() >= end);
+}
+
+BOOST_AUTO_TEST_CASE(a_pressure_that_is_none_is_refused_and_changes_nothing) {
+    using clock = pawl::scaled_clock<std::ratio<1, 10>, struct refused>;
+    clock::set_pressure(0.25);
+    for (const double p : {-0.01, 1.01, std::numeric_limits<double>::quiet_NaN(),
+                           std::numeric_limits<double>::infinity()}) {
+        BOOST_CHECK_THROW(clock::set_pressure(p), std::invalid_argument);
+        BOOST_CHECK_EQUAL(clock::pressure(), 0.25);
+    }
+    asio::io_context context;
+    BOOST_CHECK_THROW(pawl::lateness_pressure<clock>(context, 2ms, 2ms), std::invalid_argument);
+    BOOST_CHECK_THROW(pawl::lateness_pressure<clock>(context, 1ms, 2ms, 0ms),
+                      std::invalid_argument);
+    context.run();
+    BOOST_CHECK_EQUAL(clock::pressure(), 0.25);
+}
+
+PAWL_NOT_ON_IO_URING
+BOOST_AUTO_TEST_CASE(P1_P2_what_waits_already_ends_sooner_when_the_pressure_rises) {
+    using clock = pawl::scaled_clock<std::ratio<1, 1000>, struct rises>;
+    asio::io_context context;
+    pawl::basic_waitable_timer<clock> timer(context, 900s);
+    clock::time_point ended{};
+    outcome o;
+    timer.async_wait([&](error_code ec) {
+        ended = clock::now();
+        record(o)(ec);
+    });
+    clock::time_point called{};
+    const auto function = [&] { called = clock::now(); };
+    pawl::basic_alarm<decltype(function), clock> alarm(context.get_executor(), function);
+    alarm.arm_after(900s);
+    outcome limited;
+    asio::steady_timer operation(context, 1h);
+    operation.async_wait(pawl::timeout_at(clock::now() + 900s)(record(limited)));
+
+    units_of_poll(context);
+    BOOST_CHECK(o.pending() && alarm.armed() && limited.pending());
+    clock::set_pressure(1);
+    context.restart();
+    context.run(); // some seconds, or a quarter of an hour
+
+    BOOST_CHECK(o.succeeded() && ended >= timer.expiry());
+    BOOST_CHECK(called >= alarm.expiry());
+    BOOST_CHECK_EQUAL(limited.code, pawl::error::timed_out);
+}
+
+BOOST_AUTO_TEST_CASE(a_loop_that_is_late_is_under_pressure_until_it_is_not) {
+    using clock = pawl::scaled_clock<std::ratio<1, 10>, struct late_loop>;
+    asio::io_context context;
+    const auto work = asio::make_work_guard(context);
+    {
+        const pawl::lateness_pressure<clock> gauge(context, 1ms, 5ms, 5ms);
+        for (int i = 0; clock::pressure() < 1 && i != 1000; ++i) {
+            asio::post(context, [] { std::this_thread::sleep_for(20ms); });
+            context.run_one();
+        }
+        BOOST_CHECK_EQUAL(clock::pressure(), 1);
+    }
+    const pawl::lateness_pressure<clock> gauge(context, 1h, 2h, 1ms); // nothing is so late
+    for (int i = 0; clock::pressure() > 0 && i != 1000; ++i)
+        context.run_one();
+    BOOST_CHECK_EQUAL(clock::pressure(), 0);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
 
 namespace {
 
