@@ -1188,7 +1188,7 @@ BOOST_AUTO_TEST_CASE(at_max_pending_a_due_alarm_that_is_disarmed_can_be_armed_ag
     BOOST_TEST(pawl::expire_all(context) == one);
     poll(context);
     BOOST_TEST(c.alarm.arm_after(1s)); // each has left its place once
-    manual_timer timer(context, 1s);
+    pawl::manual_timer timer(context, 1s);
     outcome beyond;
     timer.async_wait(record(beyond));
     poll(context);
