@@ -126,7 +126,10 @@ using scaled_timer = basic_waitable_timer<scaled_clock<>>;
 template <class Clock = scaled_clock<>>
 class lateness_pressure {
 public:
-    /// @param none the lateness up to which there is no pressure. @param full that of pressure 1.
+    /// @param context whose executor runs the alarm.
+    /// @param none the lateness up to which there is no pressure.
+    /// @param full the lateness of pressure 1.
+    /// @param period from one look to the next.
     /// @throws std::invalid_argument unless `none < full` and `period > 0`. std::bad_alloc.
     template <class ExecutionContext>
     explicit lateness_pressure(ExecutionContext& context,
@@ -163,6 +166,7 @@ private:
 
 } // namespace pawl
 
+#ifndef PAWL_DETAIL_DOXYGEN
 /// How long Asio sleeps: the pressure may change meanwhile.
 template <class Least, class Tag>
 struct boost::asio::wait_traits<pawl::scaled_clock<Least, Tag>> {
@@ -178,5 +182,6 @@ struct boost::asio::wait_traits<pawl::scaled_clock<Least, Tag>> {
         return t > now ? to_wait_duration(t - now) : clock::duration::zero();
     }
 };
+#endif
 
 #endif // PAWL_PRESSURE_HPP
