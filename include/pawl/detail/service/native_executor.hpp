@@ -93,9 +93,11 @@ void enqueue_on(boost::asio::execution_context& context, runner_token& token) {
         enqueue(static_cast<Context&>(context).get_executor(), token);
 }
 
-/// Contexts that count work through a Networking TS executor. system_context does not count.
+/// Contexts that count work through a Networking TS executor. system_context has the functions, but
+/// does not count; it cannot be asked for its threads.
 template <class Context>
 concept counts_work = requires(Context& context) {
+    context.get_executor().running_in_this_thread();
     context.get_executor().on_work_started();
     context.get_executor().on_work_finished();
 };
