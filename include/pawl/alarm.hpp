@@ -345,7 +345,7 @@ public:
     /// first. With false it is called only if something else keeps the context running until then.
     /// For housekeeping, as `uv_unref` and Node's `unref()`.
     ///
-    /// Works on a steady clock with the wait traits of Asio, and in a context that can be told of work:
+    /// Works on the steady clock with the wait traits of Asio, and in a context that can be told of work:
     /// `io_context`, `thread_pool`. Elsewhere, and in builds with virtual time, an armed alarm always
     /// keeps the context running.
     /// @pre not moved from

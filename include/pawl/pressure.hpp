@@ -8,10 +8,15 @@
 
 #include <pawl/alarm.hpp>
 #include <pawl/basic_waitable_timer.hpp>
+#include <pawl/on_backend.hpp>
 
 #include <pawl/detail/service/spin_mutex.hpp>
 
+#include <pawl/time/hierarchical_wheel.hpp>
+
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/wait_traits.hpp>
+#include <boost/system/error_code.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -31,7 +36,7 @@ namespace pawl {
 /// pawl::scaled_timer idle(context, 60s);                    // 6 s at pressure 1
 /// idle.async_wait(close_connection);
 /// ... idle.rearm_after(60s);                                // for each read
-/// ... pawl::scaled_clock<>::set_pressure(double(open) / most);
+/// ... pawl::scaled_clock<>::set_pressure(std::clamp(double(open) / room, 0., 1.));
 /// @endcode
 ///
 /// All that takes a clock takes this one: timers, alarms, `timeout_at(scaled_clock<>::now() + d)`,
@@ -40,7 +45,7 @@ namespace pawl {
 ///
 /// After Envoy's scaled timers, which keep a list for each spread, and compute each timeout anew.
 ///
-/// @tparam Least what is left of a timeout at pressure 1: above 0, at most 1
+/// @tparam Least what is left of a timeout at pressure 1: from 1/100 to 1
 /// @tparam Tag distinguishes clocks: each has a pressure of its own, the same for all contexts
 /// @par Thread safety
 /// All members may be called from any thread.
@@ -48,9 +53,10 @@ namespace pawl {
 /// A reading is one of the steady clock, under a lock.
 template <class Least = std::ratio<1, 10>, class Tag = void>
 class scaled_clock {
-    static_assert(std::ratio_greater_v<Least, std::ratio<0>> &&
+    // So that a reading does not overflow in years of pressure 1.
+    static_assert(std::ratio_greater_equal_v<Least, std::ratio<1, 100>> &&
                       std::ratio_less_equal_v<Least, std::ratio<1>>,
-                  "pawl: what is left of a timeout under pressure is above 0, and at most 1");
+                  "pawl: what is left of a timeout under pressure is at least 1/100, at most 1");
 
     using steady = std::chrono::steady_clock;
 
@@ -119,49 +125,62 @@ private:
 using scaled_timer = basic_waitable_timer<scaled_clock<>>;
 
 /// Sets the pressure of a clock from how late the handlers of a context are: its own alarm, each
-/// period. The pressure rises at once, and falls by a fifth in each period at most. The alarm does
-/// not keep the context running. The pressure stays when the gauge is destroyed.
+/// period. The pressure rises at once, and falls by a fifth in each period at most. It stays when
+/// the gauge is destroyed. One gauge for each clock: several would undo what the others set.
+///
+/// The alarm does not keep the context running, except as `keep_running(false)` of an alarm says.
+/// It is of a service of its own, so that options::max_pending does not end it. cancel_all() does.
 /// @par Thread safety
-/// As a timer of the context.
+/// As an alarm: if other threads run the context, give it a strand, and destroy it there.
 template <class Clock = scaled_clock<>>
 class lateness_pressure {
 public:
-    /// @param context whose executor runs the alarm.
+    /// @param ex runs the alarm.
     /// @param none the lateness up to which there is no pressure.
     /// @param full the lateness of pressure 1.
     /// @param period from one look to the next.
     /// @throws std::invalid_argument unless `none < full` and `period > 0`. std::bad_alloc.
-    template <class ExecutionContext>
-    explicit lateness_pressure(ExecutionContext& context,
+    explicit lateness_pressure(const boost::asio::any_io_executor& ex,
                                std::chrono::nanoseconds none = std::chrono::milliseconds(10),
                                std::chrono::nanoseconds full = std::chrono::milliseconds(200),
                                std::chrono::nanoseconds period = std::chrono::milliseconds(100))
-        : none_(none), full_(full), period_(period),
-          alarm_(context.get_executor(), look_again{this}) {
+        : none_(none), full_(full), period_(period), alarm_(ex, look_again{this}) {
         if (!(none < full) || !(period > period.zero()))
             throw std::invalid_argument("pawl: a gauge of lateness needs none < full, and a period "
                                         "above 0");
         alarm_.keep_running(false);
         alarm_.arm_after(period);
     }
+    /// As the other one, on the executor of the context.
+    template <detail::execution_context_type ExecutionContext>
+    explicit lateness_pressure(ExecutionContext& context,
+                               std::chrono::nanoseconds none = std::chrono::milliseconds(10),
+                               std::chrono::nanoseconds full = std::chrono::milliseconds(200),
+                               std::chrono::nanoseconds period = std::chrono::milliseconds(100))
+        : lateness_pressure(boost::asio::any_io_executor(context.get_executor()), none, full,
+                            period) {}
     lateness_pressure& operator=(lateness_pressure&&) = delete;
 
 private:
     struct look_again {
         lateness_pressure* gauge;
-        void operator()() const { gauge->look(); }
+        void operator()(const boost::system::error_code&) const { gauge->look(); }
     };
 
     void look() {
-        using real = std::chrono::duration<double>;
-        const auto late = std::chrono::steady_clock::now() - alarm_.expiry();
-        const double p = std::clamp(real(late - none_) / real(full_ - none_), 0., 1.);
+        const real late = detail::steady_clock::now() - alarm_.expiry();
+        const double p = std::clamp((late - none_) / (full_ - none_), 0., 1.);
         Clock::set_pressure(std::max(p, Clock::pressure() - 0.2));
         alarm_.arm_after(period_);
     }
 
-    std::chrono::nanoseconds none_, full_, period_;
-    alarm<look_again> alarm_;
+    using real = std::chrono::duration<double>;
+    using own_service =
+        on_backend<time::hierarchical_wheel, boost::asio::wait_traits<detail::steady_clock>>;
+
+    const real none_, full_;
+    const std::chrono::nanoseconds period_;
+    basic_alarm<look_again, detail::steady_clock, boost::asio::any_io_executor, own_service> alarm_;
 };
 
 } // namespace pawl

@@ -39,6 +39,8 @@ void delay_if_told() noexcept;
 #include "../support/meeting.hpp"
 #include "../support/seed.hpp"
 
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -636,16 +638,23 @@ BOOST_AUTO_TEST_CASE(destroy_for_says_whether_the_function_has_gone) {
     delays = false;
 }
 
-// A queue is destroyed while several threads wait with different ends, and while its timers expire.
-// A thread gets an event that came before, or the exception.
+// A queue is destroyed while several threads wait with different ends, and while its timers expire; or
+// by a handler that one of these threads runs. A thread gets an event that came before, or the exception.
 BOOST_AUTO_TEST_CASE(threads_that_wait_leave_a_queue_that_goes) {
     std::mt19937_64 random(pawl_test::seed());
     running_context other(2);
     delays = true;
-    for (int round = 0; round != 8; ++round) {
+    for (int round = 0; round != 16; ++round) {
         const bool own = round % 2 == 0;
+        const bool by_handler = round % 4 == 0;
         auto queue = own ? std::make_unique<pawl::event_queue>()
                          : std::make_unique<pawl::event_queue>(other.context);
+        if (round % 8 < 4 && own)
+            (void)queue->native_handle();
+        asio::cancellation_signal signal;
+        if (by_handler)
+            queue->async_wait(asio::bind_cancellation_slot(
+                signal.slot(), [&](const boost::system::error_code&) { queue.reset(); }));
         const auto token = std::make_shared<int>();
         std::atomic<int> entered{0};
         std::atomic<int> events{0};
@@ -671,11 +680,15 @@ BOOST_AUTO_TEST_CASE(threads_that_wait_leave_a_queue_that_goes) {
         while (entered != 5)
             std::this_thread::yield();
         std::this_thread::sleep_for(50ms); // now in the calls, which keep the queue alive
-        for (int i = 0; i != 20; ++i)
-            queue->once(std::chrono::microseconds(random() % 400), [token] {});
-        race_support::wait_until(std::chrono::steady_clock::now() +
-                                 std::chrono::microseconds(random() % 400));
-        queue.reset();
+        if (by_handler) {
+            signal.emit(asio::cancellation_type::total);
+        } else {
+            for (int i = 0; i != 20; ++i)
+                queue->once(std::chrono::microseconds(random() % 400), [token] {});
+            race_support::wait_until(std::chrono::steady_clock::now() +
+                                     std::chrono::microseconds(random() % 400));
+            queue.reset();
+        }
         for (auto& t : threads)
             t.join();
         BOOST_TEST(events + exceptions == 5);

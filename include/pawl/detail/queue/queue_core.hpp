@@ -103,7 +103,7 @@ public:
             // A function of this queue may destroy it. No other thread may while a function runs.
             left_.wait(lock, [this] {
                 const std::thread::id processor = processor_;
-                return inside_ == (runs_inside_ == std::this_thread::get_id() ? 1U : 0U) &&
+                return inside_ == (leader_.leads() && leader_.waits() ? 1U : 0U) &&
                        (processor == std::thread::id() || processor == std::this_thread::get_id());
             });
             buffer_.kill_all();
@@ -113,6 +113,8 @@ public:
         waker_.close();
         if (leader_.is_free()) // otherwise collect() does it: a handler has destroyed the queue
             leader_.close();
+        else
+            abandoned_ = leader_.context() != nullptr;
     }
 
     // --- for the executor ----------------------------------------------------------------------
@@ -270,7 +272,7 @@ public:
             if (buffer_.has_room_for_parked())
                 without(lock, [this] { (void)unpark(); });
             if (closed_) {
-                if (leader_.is_free()) // a handler that this thread ran has destroyed the queue
+                if (abandoned_) // a handler that this thread ran has destroyed the queue
                     without(lock, [this] { leader_.close(); });
                 throw boost::system::system_error(boost::asio::error::operation_aborted,
                                                   "pawl: the event queue was destroyed in wait()");
@@ -281,11 +283,10 @@ public:
                 throw std::logic_error(
                     "pawl: wait() on an event queue, called in a handler that this "
                     "queue runs itself: return from the handler first");
-            const running_inside mine(*this);
             if (until && std::chrono::steady_clock::now() >= *until) {
                 if (!leader_.context() || std::exchange(looked, true))
                     return false;
-                without(lock, [this] { collect(); });
+                without(lock, [this] { collect(true); });
                 continue;
             }
             waker_.expect();
@@ -344,26 +345,13 @@ private:
         ~inside() {
             if (!lock.owns_lock())
                 lock.lock();
-            if (--core.inside_ == 0)
+            --core.inside_;
+            if (core.closed_)
                 core.left_.notify_all();
         }
 
         queue_core& core;
         lock_type lock;
-    };
-    /// In wait(), this thread may run handlers of the queue's own context, which may destroy the queue.
-    struct running_inside {
-        explicit running_inside(queue_core& c) : core(c), leads(c.leader_.is_free()) {
-            if (leads)
-                core.runs_inside_ = std::this_thread::get_id();
-        }
-        running_inside& operator=(running_inside&&) = delete;
-        ~running_inside() {
-            if (leads)
-                core.runs_inside_ = {};
-        }
-        queue_core& core;
-        const bool leads;
     };
     /// Calls `f` without the lock.
     template <class F>
@@ -634,7 +622,7 @@ private:
             ;
     }
     /// Makes the queue's own timers read their clock.
-    void collect() {
+    void collect(bool waits = false) {
         if (!leader_.context())
             return;
         bool more = false;
@@ -642,11 +630,12 @@ private:
             lock_type lock(mutex());
             if (!leader_.is_free() || closed_)
                 return; // another thread does it, or this one already is
-            more = leader_.collect(lock, 64 + 2 * buffer_.timers()); // a unit per timer, and some
+            more = leader_.collect(lock, 64 + 2 * buffer_.timers(),
+                                   waits); // a unit per timer, and some
         }
-        if (closed_)
+        if (abandoned_)
             leader_.close(); // a handler has destroyed the queue
-        else
+        else if (!closed_)
             watch_deadline(more);
     }
 
@@ -682,9 +671,9 @@ private:
     buffer_type buffer_{options_};
     waker_type waker_{buffer_, leader_};
 
-    std::condition_variable left_;             ///< a function has returned, or a thread has left
-    std::size_t inside_ = 0;                   ///< threads in wait(), or in destroy()
-    std::thread::id runs_inside_;              ///< the thread in wait() that runs the own context
+    std::condition_variable left_; ///< a function has returned, or a thread has left
+    std::size_t inside_ = 0;       ///< threads in wait(), or in destroy()
+    bool abandoned_ = false;       ///< by close(), called in a handler: its thread closes leader_
     std::atomic<std::thread::id> processor_{}; ///< the processing thread
     std::atomic<bool> closed_{false};
 };

@@ -52,6 +52,9 @@ public:
         return how_ != leading::none && thread_ == std::this_thread::get_id();
     }
 
+    [[nodiscard]] bool waits() const noexcept {
+        return how_ == leading::sleeps || how_ == leading::waits;
+    }
     /// Sleeps until wake(), or until `until`; as the leader until a handler has run.
     /// @return whether it has led.
     bool sleep(lock_type& lock, const std::optional<real_time>& until) {
@@ -71,8 +74,8 @@ public:
     }
     /// Runs the handlers that are ready, `most` at most. @pre is_free()
     /// @return whether there may be more.
-    bool collect(lock_type& lock, std::size_t most) {
-        const leadership mine(*this, lock, leading::collects);
+    bool collect(lock_type& lock, std::size_t most, bool waits) {
+        const leadership mine(*this, lock, waits ? leading::waits : leading::collects);
         while (most != 0 && context_->poll_one() != 0)
             --most;
         return most == 0;
@@ -101,8 +104,9 @@ public:
 private:
     enum class leading : unsigned char {
         none,
-        sleeps,  ///< until there is an event, or a timer is due
-        collects ///< runs what is due
+        sleeps,   ///< until there is an event, or a timer is due
+        collects, ///< runs what is due
+        waits     ///< the same, in wait()
     };
 
     /// This thread runs the context, and does not hold the lock meanwhile.
