@@ -10,6 +10,7 @@
 #include <pawl/event_queue.hpp>
 #include <pawl/interval_timer.hpp>
 #include <pawl/manual_clock.hpp>
+#include <pawl/pressure.hpp>
 #include <pawl/ring_timer.hpp>
 #include <pawl/stats.hpp>
 #include <pawl/steady_timer.hpp>
@@ -24,6 +25,7 @@
 #include <boost/system/error_code.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -517,6 +519,16 @@ BOOST_AUTO_TEST_CASE(an_interval_ticks_in_a_loop_and_under_operators) {
         });
     context.run();
     BOOST_TEST(winner == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(timeouts_shrink_under_pressure) {
+    asio::io_context context;
+    const int open = 900, room = 1000;
+    pawl::scaled_timer idle(context, 60s);   // then rearm_after(60s) for each read
+    const double used = double(open) / room; // descriptors, memory, what you measure
+    pawl::scaled_clock<>::set_pressure(std::clamp(used, 0., 1.));
+    BOOST_TEST((pawl::scaled_clock<>::takes(60s) < 60s));
+    pawl::scaled_clock<>::set_pressure(0);
 }
 
 // doc/performance.md

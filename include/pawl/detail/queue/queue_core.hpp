@@ -103,7 +103,7 @@ public:
             // A function of this queue may destroy it. No other thread may while a function runs.
             left_.wait(lock, [this] {
                 const std::thread::id processor = processor_;
-                return inside_ == (leader_.leads() && leader_.waits() ? 1U : 0U) &&
+                return inside_ == (leader_.leads_in_wait() ? 1U : 0U) &&
                        (processor == std::thread::id() || processor == std::this_thread::get_id());
             });
             buffer_.kill_all();

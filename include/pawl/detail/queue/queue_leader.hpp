@@ -51,10 +51,11 @@ public:
     [[nodiscard]] bool leads() const noexcept {
         return how_ != leading::none && thread_ == std::this_thread::get_id();
     }
-
-    [[nodiscard]] bool waits() const noexcept {
-        return how_ == leading::sleeps || how_ == leading::waits;
+    /// Whether it does so in wait().
+    [[nodiscard]] bool leads_in_wait() const noexcept {
+        return leads() && how_ != leading::collects;
     }
+
     /// Sleeps until wake(), or until `until`; as the leader until a handler has run.
     /// @return whether it has led.
     bool sleep(lock_type& lock, const std::optional<real_time>& until) {
