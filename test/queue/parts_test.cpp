@@ -278,14 +278,14 @@ BOOST_AUTO_TEST_CASE(the_leader_that_collects_runs_what_was_asked_for_and_is_not
             ++ran;
         });
 
-    BOOST_TEST(leader.collect(lock, 3)); // there may be more
+    BOOST_TEST(leader.collect(lock, 3, false)); // there may be more
     BOOST_TEST(ran == 3);
     BOOST_TEST(lock.owns_lock());
     BOOST_TEST((!leader.leads() && leader.is_free()));
-    BOOST_TEST(!leader.collect(lock, 3));
+    BOOST_TEST(!leader.collect(lock, 3, false));
     BOOST_TEST(ran == 5);
 
     boost::asio::post(*leader.context(), [] { throw 1; });
-    BOOST_CHECK_THROW(leader.collect(lock, 3), int);
+    BOOST_CHECK_THROW(leader.collect(lock, 3, false), int);
     BOOST_TEST((lock.owns_lock() && leader.is_free()));
 }
