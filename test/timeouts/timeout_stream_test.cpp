@@ -542,6 +542,11 @@ BOOST_DATA_TEST_CASE(what_is_to_have_a_limit_is_refused_beyond_max_pending, acti
         c->stream.close();
         poll();
     }
+    pass(10s); // now the deadline that was refused has come
+    outcome read;
+    late.read(read.record());
+    run_until_over(context, read);
+    BOOST_TEST((action == on_limit::close ? read.ended_with(no_room) : read.timed_out()));
 }
 
 BOOST_AUTO_TEST_CASE(a_limit_for_writes_that_cancels_leaves_the_read_alone) {

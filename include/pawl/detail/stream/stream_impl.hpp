@@ -119,18 +119,18 @@ public:
     [[nodiscard]] error_code begin(direction d) {
         PAWL_ASSERT(!at(d).pending && !connecting_); // one read and one write at a time
         if (is_closed_by_limit())
-            return report();
+            return report(closed_by_limit_);
 
         const bool idles = limits_.idle != none && !idling_ && open();
         const time_point now = time_of_start(limit_of(d) != none || idles);
         if (everything_expired(now)) {
-            end_all();
-            return report();
+            end_all(cause::expiry);
+            return report(cause::expiry);
         }
         if (idles) {
             begin_idling(now);
             if (std::exchange(idle_expired_, false))
-                return report();
+                return report(cause::expiry);
         }
         return start(d, after(now, limit_of(d)));
     }
@@ -142,31 +142,37 @@ public:
         if (at(d).pending) // ssl::stream does this
             return {};
         if (limits_everything() && everything_expired(Clock::now()))
-            end_all();
-        else if (!is_closed_by_limit() && !std::exchange(idle_expired_, false))
+            end_all(cause::expiry);
+        else if (is_closed_by_limit())
+            return report(closed_by_limit_);
+        else if (!std::exchange(idle_expired_, false))
             return {};
-        return report();
+        return report(cause::expiry);
     }
 
     /// The operation has completed. @return the error to report.
     [[nodiscard]] error_code finish(direction d, const error_code& ec, std::size_t size) {
         moved(size);
-        const bool ended = at(d).ended;
+        const cause ended = at(d).ended;
         abandon(d);
-        return ec && ended ? report() : ec;
+        return ec && ended != cause::none ? report(ended) : ec;
     }
 
     /// The operation will never complete.
-    void abandon(direction d) noexcept { at(d).pending = at(d).ended = false; }
+    void abandon(direction d) noexcept {
+        at(d).pending = false;
+        at(d).ended = cause::none;
+    }
 
     [[nodiscard]] error_code begin_connect() {
         PAWL_ASSERT(!at(direction::read).pending && !at(direction::write).pending);
         const time_point now = time_of_start(limits_.handshake != none);
         if (everything_expired(now)) {
-            end_all();
-            return report();
+            end_all(cause::expiry);
+            return report(cause::expiry);
         }
-        closed_by_limit_ = idling_ = idle_expired_ = false;
+        closed_by_limit_ = cause::none;
+        idling_ = idle_expired_ = false;
         connecting_ = true;
         const error_code ec = start(direction::write, after(now, limits_.handshake));
         connecting_ = !ec;
@@ -174,11 +180,11 @@ public:
     }
 
     [[nodiscard]] error_code finish_connect(const error_code& ec) {
-        const bool ended = at(direction::write).ended;
+        const cause ended = at(direction::write).ended;
         abandon_connect();
         if (!ec)
             connected();
-        return ec && ended ? report() : ec;
+        return ec && ended != cause::none ? report(ended) : ec;
     }
 
     void abandon_connect() noexcept {
@@ -188,7 +194,8 @@ public:
 
     /// The layer is connected, maybe again; idle time counts from now.
     void connected() {
-        closed_by_limit_ = idle_expired_ = false;
+        closed_by_limit_ = cause::none;
+        idle_expired_ = false;
         if (limits_.idle != none)
             begin_idling(latest_now<Clock>());
     }
@@ -225,7 +232,7 @@ public:
     }
 
     void close() {
-        closed_by_limit_ = false;
+        closed_by_limit_ = cause::none;
         stop_watching();
         shut();
     }
@@ -233,6 +240,7 @@ public:
     /// No limit applies until an operation starts or a limit is set.
     void stop_watching() {
         idling_ = false;
+        refused_ = false;
         if (std::exchange(waiting_, false)) {
             ++wait_number_;
             timer_.cancel();
@@ -240,6 +248,13 @@ public:
     }
 
 private:
+    /// What a limit has done.
+    enum class cause : unsigned char {
+        none,   ///< nothing
+        expiry, ///< it has expired
+        refusal ///< its wait was refused: see options::max_pending
+    };
+
     static constexpr limit none = stream_limits::none;
     static constexpr time_point never = time_point::max();
     static constexpr std::array both{direction::read, direction::write};
@@ -250,7 +265,7 @@ private:
         boost::asio::cancellation_signal signal;
         std::uint32_t number = 0;
         bool pending = false;
-        bool ended = false; ///< by a limit: a failure is reported as that limit
+        cause ended = cause::none; ///< by a limit: a failure is reported as that limit
     };
 
     /// The handler of the wait. It does not keep the stream alive.
@@ -291,12 +306,13 @@ private:
 
     /// Whether it still is: its owner may have opened the layer again.
     [[nodiscard]] bool is_closed_by_limit() noexcept {
-        closed_by_limit_ = closed_by_limit_ && !open();
-        return closed_by_limit_;
+        if (closed_by_limit_ != cause::none && open())
+            closed_by_limit_ = cause::none;
+        return closed_by_limit_ != cause::none;
     }
 
-    [[nodiscard]] error_code report() const {
-        if (refused_)
+    [[nodiscard]] error_code report(cause why) const {
+        if (why == cause::refusal)
             return boost::asio::error::no_buffer_space;
         if (limits_.report == limit_error::timed_out)
             return error::timed_out;
@@ -323,10 +339,10 @@ private:
     [[nodiscard]] error_code start(direction d, const time_point& deadline) {
         const time_point first = std::min({deadline, total_, handshake_deadline()});
         watch_until(first); // close() stops watching
-        if (refused_ && waiting_ && (first != never || idling_)) {
+        if (refused_ && (first != never || idling_)) {
             if (limits_.action == on_limit::close)
-                end_all();
-            return report();
+                end_all(cause::refusal);
+            return report(cause::refusal);
         }
         operation& op = at(d);
         op.deadline = deadline;
@@ -344,7 +360,9 @@ private:
     // ---- watching -------------------------------------------------------------------------------
 
     /// Whether the operation may have a deadline.
-    [[nodiscard]] bool limited(direction d) const noexcept { return at(d).pending && !at(d).ended; }
+    [[nodiscard]] bool limited(direction d) const noexcept {
+        return at(d).pending && at(d).ended == cause::none;
+    }
 
     [[nodiscard]] time_point handshake_deadline() const noexcept {
         return handshaking_ && !handshake_expired_ ? handshake_ : never;
@@ -389,6 +407,7 @@ private:
     /// The wait is over: ends what has expired, and waits for the rest.
     void look(const error_code& ec) {
         waiting_ = false;
+        const cause why = std::exchange(refused_, false) ? cause::refusal : cause::expiry;
         const time_point now = Clock::now();
         // Only expire_all() ends a wait early.
         const bool hurry = ec || (Clock::is_steady && now < timer_.expiry());
@@ -400,47 +419,47 @@ private:
         if (handshaking_ && !handshake_expired_ && due(handshake_))
             everything = handshake_expired_ = true;
         if (idling_ && due(after(moved_, limits_.idle)))
-            everything |= expire_idle(now, hurry);
+            everything |= expire_idle(now, hurry, why);
 
         if (everything) {
-            end_all();
+            end_all(why);
         } else {
             if (reads && due(at(direction::read).deadline))
-                end(direction::read);
+                end(direction::read, why);
             // A layer that completes inline may have run a handler that ended the write.
             if (writes && limited(direction::write) && due(at(direction::write).deadline))
-                end(direction::write);
+                end(direction::write, why);
         }
         watch_until(earliest());
     }
 
     /// @return whether there is anything to end.
-    bool expire_idle(const time_point& now, bool hurry) {
+    bool expire_idle(const time_point& now, bool hurry, cause why) {
         moved_ = now; // for operations started after a cancellation
         const bool busy = at(direction::read).pending || at(direction::write).pending;
         idling_ = busy && !hurry; // off: until the next operation, which reports it
-        idle_expired_ = !busy && !refused_ && open();
+        idle_expired_ = !busy && why == cause::expiry && open();
         return busy || idle_expired_;
     }
 
     /// A limit for one direction has expired.
-    void end(direction d) {
+    void end(direction d, cause why) {
         if (limits_.action == on_limit::close)
-            return end_all();
-        at(d).ended = true;
+            return end_all(why);
+        at(d).ended = why;
         at(d).signal.emit(boost::asio::cancellation_type::terminal);
     }
 
     /// A limit for everything has expired.
-    void end_all() {
+    void end_all(cause why) {
         for (const direction d : both)
-            at(d).ended = at(d).pending;
+            at(d).ended = at(d).pending ? why : cause::none;
         if (limits_.action == on_limit::close) {
-            closed_by_limit_ = true;
+            closed_by_limit_ = why;
             return shut();
         }
         for (const direction d : both) {
-            if (at(d).ended)
+            if (at(d).ended != cause::none)
                 at(d).signal.emit(boost::asio::cancellation_type::terminal);
         }
         // Operations directly on the layer, such as its handshake, are unknown here.
@@ -463,13 +482,13 @@ private:
     stream_limits limits_;
     std::uint32_t wait_number_ = 0; ///< handlers of other waits are stale
     bool waiting_ = false;
-    bool refused_ = false; ///< the last wait
+    bool refused_ = false; ///< the wait that is queued; only with waiting_
     bool connecting_ = false;
     bool handshaking_ = false;
     bool handshake_expired_ = false; ///< possibly early, by expire_all()
     bool idling_ = false;
     bool idle_expired_ = false; ///< to be reported by the next operation
-    bool closed_by_limit_ = false;
+    cause closed_by_limit_ = cause::none;
     bool closed_ = false; ///< for layers without is_open()
 };
 
