@@ -50,7 +50,8 @@ namespace pawl {
 /// @par Thread safety
 /// All members may be called from any thread.
 /// @par Cost
-/// A reading is one of the steady clock, under a lock.
+/// A reading is one of the steady clock, under a lock. While a timer waits, Asio's reactor looks
+/// each second, without running a handler.
 template <class Least = std::ratio<1, 10>, class Tag = void>
 class scaled_clock {
     // So that a reading does not overflow in years of pressure 1.
@@ -129,7 +130,8 @@ using scaled_timer = basic_waitable_timer<scaled_clock<>>;
 /// the gauge is destroyed. One gauge for each clock: several would undo what the others set.
 ///
 /// The alarm does not keep the context running, except as `keep_running(false)` of an alarm says.
-/// It is of a service of its own, so that options::max_pending does not end it. cancel_all() does.
+/// It wakes the context each period. It is of a service of its own, so that options::max_pending
+/// does not end it. cancel_all() does.
 /// @par Thread safety
 /// As an alarm: if other threads run the context, give it a strand, and destroy it there.
 template <class Clock = scaled_clock<>>

@@ -700,6 +700,32 @@ BOOST_AUTO_TEST_CASE(a_timeout_takes_a_share_of_its_time_in_proportion_to_the_pr
     BOOST_CHECK(clock::now() >= end);
 }
 
+BOOST_AUTO_TEST_CASE(a_scaled_clock_never_goes_back_while_threads_set_the_pressure) {
+    using clock = pawl::scaled_clock<std::ratio<1, 100>, struct by_threads>;
+    std::atomic<int> backwards{0};
+    std::atomic<bool> over{false};
+    std::vector<std::thread> threads;
+    for (int i = 0; i != 2; ++i) {
+        threads.emplace_back([&] {
+            for (auto last = clock::now(); !over;) {
+                const auto now = clock::now();
+                backwards += now < last;
+                last = now;
+            }
+        });
+    }
+    for (int i = 0; i != 2; ++i) {
+        threads.emplace_back([&, i] {
+            for (int n = 0; n != 5000; ++n)
+                clock::set_pressure((n * 7 + i) % 11 / 10.);
+            over = true;
+        });
+    }
+    for (auto& t : threads)
+        t.join();
+    BOOST_CHECK_EQUAL(backwards, 0);
+}
+
 BOOST_AUTO_TEST_CASE(a_pressure_that_is_none_is_refused_and_changes_nothing) {
     using clock = pawl::scaled_clock<std::ratio<1, 10>, struct refused>;
     clock::set_pressure(0.25);
