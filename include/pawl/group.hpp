@@ -287,7 +287,8 @@ public:
     /// is destroyed. pawl::expire_all() and pawl::cancel_all() do not end it.
     ///
     /// @param token signature `void(error_code)`: success, `operation_aborted` if the wait was
-    ///     cancelled, or `no_buffer_space` beyond options::max_pending. By default a deferred operation, which a coroutine can await.
+    ///     cancelled, or `no_buffer_space` beyond options::max_pending. By default a deferred
+    ///     operation, which a coroutine can await.
     /// @par Cancellation
     /// By the associated cancellation slot of the handler, with any type.
     /// @par Executor

@@ -111,7 +111,8 @@ public:
         bury();
         buffer_.clear_functions(); // no more pushes
         waker_.close();
-        if (leader_.is_free()) // otherwise collect() does it: a handler has destroyed the queue
+        if (leader_
+                .is_free()) // otherwise a handler has destroyed the queue, and its thread does it
             leader_.close();
         else
             abandoned_ = leader_.context() != nullptr;

@@ -126,8 +126,7 @@ public:
     // --- from any thread ----------------------------------------------------------------------
 
     [[nodiscard]] virtual std::chrono::nanoseconds precision() const noexcept = 0;
-    /// Reads the clock.
-    /// Zero if the clock throws.
+    /// Reads the clock. Zero if that throws.
     [[nodiscard]] virtual moment read_clock() const noexcept = 0;
 
 protected:
