@@ -778,6 +778,19 @@ BOOST_AUTO_TEST_CASE(an_operation_whose_limit_is_refused_is_not_started) {
     a_refused_limit_comes_before_its_operation<callers_timer, says_neither>();
 }
 
+BOOST_AUTO_TEST_CASE(an_operation_without_any_result_gets_an_error_code_from_its_limit) {
+    full_context c;
+    outcome refused;
+    asio::post(c.context, pawl::timeout_at(manual_clock::now() + 10s, record(refused)));
+    c.taken->cancel();
+    poll(c.context);
+    BOOST_TEST(refused.ended_with(no_room), refused);
+    outcome o;
+    asio::post(c.context, pawl::timeout_at(manual_clock::now() + 10s, record(o)));
+    poll(c.context);
+    BOOST_TEST(o.ended_with({}), o);
+}
+
 BOOST_AUTO_TEST_CASE(a_refused_limit_of_a_cancel_after_is_reported_if_there_is_an_error_code) {
     full_context c;
     manual_timer timer(c.context);

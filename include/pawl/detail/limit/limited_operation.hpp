@@ -136,10 +136,12 @@ inline void set_error(std::exception_ptr& error, const boost::system::error_code
     error = as_exception(ec);
 }
 
-template <class Signature>
+template <class SignatureOrTuple>
 inline constexpr bool begins_with_error = false;
 template <class R, class First, class... Rest>
 inline constexpr bool begins_with_error<R(First, Rest...)> = is_error<First>;
+template <class First, class... Rest>
+inline constexpr bool begins_with_error<std::tuple<First, Rest...>> = is_error<First>;
 
 /// Whether a report can tell the handler of an operation with these results that it was not
 /// started.
@@ -480,8 +482,9 @@ private:
         judge(verdict::who::limit, ec);
         work_.emplace(wait_executor());
         try {
-            auto& result = result_.template emplace<1>();
-            if constexpr (requires { set_error(std::get<0>(result), ec); })
+            [[maybe_unused]] auto& result = result_.template emplace<1>();
+            using results = std::tuple_element_t<0, std::tuple<Results...>>;
+            if constexpr (begins_with_error<results>)
                 set_error(std::get<0>(result), ec);
         } catch (...) {
             result_.template emplace<0>();
