@@ -9,6 +9,7 @@
 #include <pawl/config.hpp>
 #include <pawl/version.hpp>
 
+#include <pawl/abandon.hpp>
 #include <pawl/alarm.hpp>
 #include <pawl/basic_interval_timer.hpp>
 #include <pawl/basic_waitable_timer.hpp>

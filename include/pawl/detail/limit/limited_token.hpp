@@ -35,7 +35,26 @@
 #include <type_traits>
 #include <utility>
 
+namespace pawl {
+
+template <class Late, class Token>
+struct abandoning; // abandon.hpp
+
+} // namespace pawl
+
 namespace pawl::detail {
+
+/// In place of the token of an abandoning token that has none.
+struct no_token {};
+
+template <class T>
+inline constexpr bool is_abandoning = false;
+template <class Late, class Token>
+inline constexpr bool is_abandoning<abandoning<Late, Token>> = true;
+template <class T>
+inline constexpr bool is_bare_abandoning = false;
+template <class Late>
+inline constexpr bool is_bare_abandoning<abandoning<Late, no_token>> = true;
 
 /// A completion signature without qualifiers.
 template <class Signature>
@@ -153,8 +172,9 @@ private:
                               type_, std::forward<I>(initiation), std::forward<Args>(args)...);
         };
         // If the context of the I/O object is known, it keeps the time. The handler's context may
-        // only be a place to run in, as with use_future.
-        if constexpr (has_executor<Initiation>)
+        // only be a place to run in, as with use_future. An operation that may be abandoned may
+        // block its context.
+        if constexpr (has_executor<Initiation> && !requires { Initiation::blocks_its_context; })
             start(initiation.get_executor());
         else
             start(executor(Associated::get(handler, fallback)));
@@ -230,8 +250,22 @@ template <class Report, class Limit, class Token>
         return limited<Report>(refused_limit{});
     else if constexpr (is_coroutine)
         return std::decay_t<Token>(std::forward<Token>(token));
+    else if constexpr (is_bare_abandoning<std::decay_t<Token>>) // it stays outside: see abandon.hpp
+        return token.with(limited<Report>(limit, type));
+    else if constexpr (is_abandoning<std::decay_t<Token>>)
+        return token.with(limited<Report>(limit, type, std::forward<Token>(token).token));
     else
         return limited<Report>(limit, type)(std::forward<Token>(token));
+}
+template <class Report, class Limit, class Late, class Token>
+[[nodiscard]] constexpr auto limited(Limit limit, boost::asio::cancellation_type_t type,
+                                     const abandoning<Late, no_token>& a, Token&& token) {
+    return limited<Report>(limit, type, a.with(std::forward<Token>(token)));
+}
+template <class Report, class Limit, class Late, class Token>
+[[nodiscard]] constexpr auto limited(Limit limit, const abandoning<Late, no_token>& a,
+                                     Token&& token) {
+    return limited<Report>(limit, a.with(std::forward<Token>(token)));
 }
 
 /// Whether `Times` makes a limit of the arguments that follow a timer.

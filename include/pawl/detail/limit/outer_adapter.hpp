@@ -32,7 +32,7 @@ namespace pawl::detail {
 
 /// Whether a token is a limit, or adapters around one.
 template <class T>
-inline constexpr bool has_limit = is_limited<T>;
+inline constexpr bool has_limit = is_limited<T> || is_abandoning<T>;
 template <class T>
 inline constexpr bool has_limit<boost::asio::as_tuple_t<T>> = has_limit<T>;
 template <class T>
@@ -119,6 +119,15 @@ template <class Initiation, class Token, class Limit, class Report>
 template <class Initiation, class Limit, class Report>
 [[nodiscard]] constexpr auto limit_outside(partial_limit<Limit, Report>& p) {
     return p(typename default_token<Initiation>::type());
+}
+template <class Initiation, class Late, class Token>
+[[nodiscard]] constexpr auto limit_outside(abandoning<Late, Token>& a) {
+    if constexpr (std::is_same_v<Token, no_token>)
+        return a.with(typename default_token<Initiation>::type());
+    else if constexpr (has_limit<Token>)
+        return a.with(limit_outside<Initiation>(a.token));
+    else
+        return std::move(a);
 }
 template <class Initiation, class Adapter>
 [[nodiscard]] constexpr auto limit_outside(Adapter& a) {
