@@ -8,7 +8,10 @@
 
 #include <pawl/config.hpp>
 
+#include <pawl/detail/time/durations.hpp>
+
 #include <chrono>
+#include <cstdint>
 
 namespace pawl {
 
@@ -24,18 +27,37 @@ enum class limit_error {
     timed_out,     ///< `pawl::error::timed_out`
 };
 
-/// The limits of a pawl::timeout_stream. `duration::max()` means no limit; zero or less means that
-/// the limit has passed at once. The unit is nanoseconds: a larger duration, such as
-/// `std::chrono::hours::max()`, overflows in the conversion, as with any `std::chrono` type. Use
-/// `stream_limits::none` instead.
+/// The least rate at which the peer must send, and receive, while a transfer is under way. Ends
+/// clients that drip: they keep a connection busy with a byte now and then.
+///
+/// Each direction is measured for itself. A transfer begins with a byte after bytes have moved in
+/// the other direction, or at first; a request begins with its first byte, not with the silence
+/// before. Only the time of pending operations counts, and `grace` of it is free. Each byte adds
+/// `1 s / bytes_per_second`, up to `grace` again. When it is used up, the pending operation has
+/// reached a limit. So a peer that keeps the rate over each `grace` is never ended.
+///
+/// A peer that pauses within a transfer for longer than `grace` is: set this for protocols of
+/// requests and responses, or while a message is incomplete. A write makes progress when the kernel
+/// has room again: `grace` must allow the peer to take a third of the send buffer.
+///
+/// After Apache's RequestReadTimeout and Kestrel's MinDataRate.
+struct min_rate {
+    std::uint64_t bytes_per_second = 0;                                          ///< 0 is no limit
+    detail::saturated<std::chrono::nanoseconds> grace = std::chrono::seconds(5); ///< above 0
+};
+
+/// The limits of a pawl::timeout_stream, as nanoseconds, converted from any duration. `none`, or
+/// more than that, means no limit; zero or less means that the limit has passed at once.
+/// @throws std::invalid_argument in the conversion, if a duration is not a number.
 struct stream_limits {
-    using duration = std::chrono::nanoseconds;
-    static constexpr duration none = duration::max();
+    using duration = detail::saturated<std::chrono::nanoseconds>;
+    static constexpr std::chrono::nanoseconds none = std::chrono::nanoseconds::max();
 
     duration idle = none;      ///< between two bytes, in either direction
     duration read = none;      ///< for one async_read_some()
     duration write = none;     ///< for one async_write_some()
     duration handshake = none; ///< for one async_connect(), and for limit_handshake()
+    pawl::min_rate min_rate{}; ///< while bytes are to move
     on_limit action = on_limit::close;
     limit_error report = limit_error::beast_timeout;
 };

@@ -1598,3 +1598,126 @@ BOOST_AUTO_TEST_CASE(no_limit_acts_early) {
 BOOST_AUTO_TEST_SUITE_END()
 
 } // namespace
+// ---- the least rate ---------------------------------------------------------------------------------
+
+namespace {
+
+/// Ten bytes a second, measured over ten. A byte is worth 100 ms.
+constexpr pawl::min_rate slow{.bytes_per_second = 10, .grace = 10s};
+
+/// Time passes in a pending read, then the peer sends.
+outcome read_after(asio::io_context& context, connection<>& c, manual_clock::duration silence,
+                   std::size_t size) {
+    outcome o;
+    c.read(o.record());
+    pass(context, silence);
+    if (size != 0 && o.pending())
+        c.feed(size);
+    if (size != 0)
+        run_until_over(context, o);
+    return o;
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(a_peer_that_drips_is_ended_when_it_has_used_up_its_grace) {
+    for (const auto report : {limit_error::beast_timeout, limit_error::timed_out}) {
+        asio::io_context context;
+        connection<> c(context, {.idle = 1h, .min_rate = slow, .report = report});
+        BOOST_TEST(read_after(context, c, 50min, 1).succeeded()); // no transfer yet
+        BOOST_TEST(read_after(context, c, 4s, 1).succeeded());
+        BOOST_TEST(read_after(context, c, 4s, 1).succeeded());
+        outcome o;
+        c.read(o.record());
+        ends_after(context, 2s + 2 * 100ms, o, error_of(report));
+        BOOST_TEST(!c.stream.socket().is_open());
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_peer_that_is_slow_but_keeps_the_rate_is_not_ended) {
+    asio::io_context context;
+    connection<> c(context, {.min_rate = slow});
+    for (int i = 0; i != 1000; ++i)
+        BOOST_REQUIRE(read_after(context, c, 6300ms, 64).size == 64);
+    // A burst buys the grace, and no more.
+    for (int i = 0; i != 10; ++i)
+        BOOST_REQUIRE(read_after(context, c, 0s, 64).succeeded());
+    outcome o;
+    c.read(o.record());
+    ends_after(context, 10s, o);
+}
+
+BOOST_AUTO_TEST_CASE(a_transfer_ends_when_bytes_move_the_other_way) {
+    asio::io_context context;
+    connection<> c(context, {.min_rate = slow});
+    BOOST_TEST(read_after(context, c, 0s, 1).succeeded());
+    outcome w;
+    c.write(w.record());
+    run_until_over(context, w);
+    BOOST_TEST(read_after(context, c, 1h, 1).succeeded()); // the next request may take its time
+
+    outcome r; // also with a read that is pending already
+    c.read(r.record());
+    pass(context, 9s);
+    outcome w2;
+    c.write(w2.record());
+    run_until_over(context, w2);
+    pass(context, 1h);
+    BOOST_TEST(r.pending());
+    c.feed(1);
+    run_until_over(context, r);
+    BOOST_TEST(r.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(time_in_which_nothing_is_pending_is_not_counted_against_the_peer) {
+    asio::io_context context;
+    connection<> c(context, {.min_rate = slow});
+    BOOST_TEST(read_after(context, c, 0s, 1).succeeded());
+    pass(context, 1h);
+    outcome o;
+    c.read(o.record());
+    ends_after(context, 10s, o);
+}
+
+#if !defined(_WIN32)
+BOOST_AUTO_TEST_CASE(a_peer_that_does_not_take_what_is_written_is_ended_too) {
+    asio::io_context context;
+    connection<local_stream> c(context, {.min_rate = slow});
+    outcome first;
+    c.write(first.record());
+    run_until_over(context, first);
+    c.clog();
+    outcome o;
+    c.write(o.record());
+    ends_after(context, 10s, o);
+}
+#endif
+
+BOOST_AUTO_TEST_CASE(a_least_rate_that_cancels_leaves_a_stream_that_can_be_used) {
+    asio::io_context context;
+    connection<> c(context, {.min_rate = slow, .action = on_limit::cancel});
+    BOOST_TEST(read_after(context, c, 0s, 1).succeeded());
+    outcome o;
+    c.read(o.record());
+    ends_after(context, 10s, o);
+    BOOST_TEST(read_after(context, c, 1h, 1).succeeded()); // a new transfer
+}
+
+BOOST_AUTO_TEST_CASE(a_least_rate_can_be_taken_back_and_is_refused_without_a_grace) {
+    asio::io_context context;
+    connection<> c(context, {.min_rate = slow});
+    BOOST_TEST(read_after(context, c, 0s, 1).succeeded());
+    outcome o;
+    c.read(o.record());
+    for (const auto grace : {0ns, -1ns, std::chrono::nanoseconds::min()})
+        BOOST_CHECK_THROW(
+            c.stream.set_limits({.min_rate = {.bytes_per_second = 1, .grace = grace}}),
+            std::invalid_argument);
+    BOOST_TEST((c.stream.limits().min_rate.grace == 10s));
+    pass(context, 9s);
+    c.stream.set_limits({.min_rate = {.bytes_per_second = 0, .grace = 0s}});
+    pass(context, 1h);
+    BOOST_TEST(o.pending());
+    c.stream.close();
+    poll(context);
+}

@@ -14,6 +14,7 @@
 ///
 ///     deadline       exists while                               moves
 ///     read, write    such an operation is pending, not ended    -
+///     rate           the same, in a transfer with a min_rate    when the transfer ends
 ///     (a connect is a write whose deadline is its handshake limit)
 ///     total          a read or write is pending, not ended      by expires_at()
 ///     handshake      a guard lives, until it has expired        -
@@ -60,6 +61,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
@@ -87,7 +89,11 @@ public:
     [[nodiscard]] const stream_limits& limits() const noexcept { return limits_; }
 
     void set_limits(const stream_limits& limits) {
+        if (limits.min_rate.bytes_per_second != 0 && limits.min_rate.grace <= limit::zero())
+            throw std::invalid_argument("pawl: stream_limits::min_rate needs a grace above 0");
         limits_ = limits;
+        if (!rated())
+            end_transfers();
         const time_point now = latest_now<Clock>();
         for (const direction d : both)
             at(d).deadline = after(now, limit_of(d));
@@ -122,10 +128,15 @@ public:
             return report(closed_by_limit_);
 
         const bool idles = limits_.idle != none && !idling_ && open();
-        const time_point now = time_of_start(limit_of(d) != none || idles);
+        const bool moving = at(d).moving;
+        const time_point now = time_of_start(limit_of(d) != none || idles || moving);
         if (everything_expired(now)) {
             end_all(cause::expiry);
             return report(cause::expiry);
+        }
+        if (moving) {
+            at(d).since = now;
+            at(d).rate_deadline = after(now, at(d).credit);
         }
         if (idles) {
             begin_idling(now);
@@ -154,6 +165,10 @@ public:
     [[nodiscard]] error_code finish(direction d, const error_code& ec, std::size_t size) {
         moved(size);
         const cause ended = at(d).ended;
+        if (rated() && size != 0)
+            measure(d, size);
+        if (ended != cause::none)
+            end_transfers();
         abandon(d);
         return ec && ended != cause::none ? report(ended) : ec;
     }
@@ -161,6 +176,7 @@ public:
     /// The operation will never complete.
     void abandon(direction d) noexcept {
         at(d).pending = false;
+        at(d).rate_deadline = never;
         at(d).ended = cause::none;
     }
 
@@ -173,6 +189,7 @@ public:
         }
         closed_by_limit_ = cause::none;
         idling_ = idle_expired_ = false;
+        end_transfers();
         connecting_ = true;
         const error_code ec = start(direction::write, after(now, limits_.handshake));
         connecting_ = !ec;
@@ -262,6 +279,10 @@ private:
     /// The pending read or write, if any.
     struct operation {
         time_point deadline;
+        time_point rate_deadline = never; ///< never without a transfer
+        time_point since;                 ///< its start, in a transfer
+        limit credit = limit::zero();     ///< how long the peer may take, in a transfer
+        bool moving = false;              ///< a transfer is under way: see min_rate
         boost::asio::cancellation_signal signal;
         std::uint32_t number = 0;
         bool pending = false;
@@ -284,6 +305,32 @@ private:
     }
     [[nodiscard]] const operation& at(direction d) const noexcept {
         return operations_[static_cast<std::size_t>(d)];
+    }
+
+    [[nodiscard]] bool rated() const noexcept { return limits_.min_rate.bytes_per_second != 0; }
+
+    void end_transfers() noexcept {
+        for (const direction d : both)
+            end_transfer(d);
+    }
+    void end_transfer(direction d) noexcept {
+        at(d).moving = false;
+        at(d).rate_deadline = never;
+    }
+
+    /// Bytes have come.
+    void measure(direction d, std::size_t size) {
+        operation& op = at(d);
+        const min_rate& least = limits_.min_rate;
+        const std::chrono::duration<double> earned(static_cast<double>(size) /
+                                                   static_cast<double>(least.bytes_per_second));
+        if (!std::exchange(op.moving, true))
+            op.credit = least.grace;
+        else // not less than 0: it has come
+            op.credit =
+                std::max<limit>(limit::zero(), op.credit - (latest_now<Clock>() - op.since));
+        op.credit = std::min<limit>(least.grace, op.credit + limit(earned));
+        end_transfer(d == direction::read ? direction::write : direction::read);
     }
 
     [[nodiscard]] limit limit_of(direction d) const noexcept {
@@ -337,7 +384,8 @@ private:
 
     /// @return the error to report if its limit was refused.
     [[nodiscard]] error_code start(direction d, const time_point& deadline) {
-        const time_point first = std::min({deadline, total_, handshake_deadline()});
+        const time_point first =
+            std::min({deadline, at(d).rate_deadline, total_, handshake_deadline()});
         watch_until(first); // close() stops watching
         if (refused_ && (first != never || idling_)) {
             if (limits_.action == on_limit::close)
@@ -372,7 +420,7 @@ private:
         time_point t = never;
         for (const direction d : both) {
             if (limited(d))
-                t = std::min({t, at(d).deadline, total_});
+                t = std::min({t, at(d).deadline, at(d).rate_deadline, total_});
         }
         t = std::min(t, handshake_deadline());
         if (idling_)
@@ -424,10 +472,13 @@ private:
         if (everything) {
             end_all(why);
         } else {
-            if (reads && due(at(direction::read).deadline))
+            const auto expired = [&](direction d) {
+                return due(std::min(at(d).deadline, at(d).rate_deadline));
+            };
+            if (reads && expired(direction::read))
                 end(direction::read, why);
             // A layer that completes inline may have run a handler that ended the write.
-            if (writes && limited(direction::write) && due(at(direction::write).deadline))
+            if (writes && limited(direction::write) && expired(direction::write))
                 end(direction::write, why);
         }
         watch_until(earliest());
