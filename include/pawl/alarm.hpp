@@ -295,12 +295,13 @@ public:
     /// @return true; false if nothing has changed: there are options::max_pending waits, the context
     ///     has gone, or the group of the alarm is cancelled. A deadline that moves is not refused.
     /// @throws what the clock throws, with the alarm as it was. Nothing, with pawl::alarm,
-    ///     pawl::coarse_alarm and pawl::manual_alarm.
+    ///     pawl::coarse_alarm and pawl::manual_alarm. std::invalid_argument if `d` is not a number.
     /// @pre not moved from
     /// @par Complexity
     /// O(1). Does not allocate.
     template <class Rep, class Period>
-    bool arm_after(const std::chrono::duration<Rep, Period>& d) noexcept(reads_clock_safely) {
+    bool arm_after(const std::chrono::duration<Rep, Period>& d) noexcept(
+        reads_clock_safely && !std::chrono::treat_as_floating_point_v<Rep>) {
         return handle_.arm_after(used(), detail::saturating_cast<duration>(d));
     }
 
@@ -312,7 +313,8 @@ public:
     /// As arm_after(), with a deadline between `min` and `max` from now, both included, that it
     /// shares with others, as basic_waitable_timer::expires_within() chooses it.
     /// @throws std::invalid_argument if `max < min`, with nothing changed.
-    bool arm_within(const duration& min, const duration& max) {
+    bool arm_within(const detail::saturated<duration>& min,
+                    const detail::saturated<duration>& max) {
         return handle_.arm_within(used(), min, max);
     }
 

@@ -123,27 +123,29 @@ public:
 
     /// Makes an interval whose first tick is due now, and the others every `period` from now.
     /// @throws std::invalid_argument unless `period` is greater than zero.
-    basic_interval_timer(const executor_type& ex, const duration& period,
+    basic_interval_timer(const executor_type& ex, const detail::saturated<duration>& period,
                          pawl::missed_tick_policy policy = pawl::missed_tick_policy::burst)
         : basic_interval_timer(ex, Clock::now(), period, policy) {}
 
     /// As above, with the executor of an execution context.
     template <detail::execution_context_type ExecutionContext>
-    basic_interval_timer(ExecutionContext& context, const duration& period,
+    basic_interval_timer(ExecutionContext& context, const detail::saturated<duration>& period,
                          pawl::missed_tick_policy policy = pawl::missed_tick_policy::burst)
         : basic_interval_timer(executor_type(context.get_executor()), period, policy) {}
 
     /// Makes an interval whose first tick is due at `start`. If that has passed, further ticks may
     /// have been missed.
     /// @throws std::invalid_argument unless `period` is greater than zero.
-    basic_interval_timer(const executor_type& ex, const time_point& start, const duration& period,
+    basic_interval_timer(const executor_type& ex, const time_point& start,
+                         const detail::saturated<duration>& period,
                          pawl::missed_tick_policy policy = pawl::missed_tick_policy::burst)
         : grid_(std::make_shared<grid_type>(start, period, policy, detail::see_clock<Clock>())),
           timer_(ex, start) {}
 
     /// As above, with the executor of an execution context.
     template <detail::execution_context_type ExecutionContext>
-    basic_interval_timer(ExecutionContext& context, const time_point& start, const duration& period,
+    basic_interval_timer(ExecutionContext& context, const time_point& start,
+                         const detail::saturated<duration>& period,
                          pawl::missed_tick_policy policy = pawl::missed_tick_policy::burst)
         : basic_interval_timer(executor_type(context.get_executor()), start, period, policy) {}
 
@@ -230,7 +232,7 @@ public:
     /// reset_at(), reset_after() or reset_immediately(), it stays.
     /// @return the number of waits that were moved.
     /// @throws std::invalid_argument unless `period` is greater than zero, with nothing changed.
-    std::size_t set_period(const duration& period) {
+    std::size_t set_period(const detail::saturated<duration>& period) {
         const auto now = Clock::now();
         return move_waits([&] { return grid_->set_period(period, now); });
     }
@@ -259,7 +261,9 @@ public:
     std::size_t reset_immediately() { return reset_at(Clock::now()); }
 
     /// reset(), with the tick due `d` from now, saturating.
-    std::size_t reset_after(const duration& d) { return reset_at(detail::sum_from_now<Clock>(d)); }
+    std::size_t reset_after(const detail::saturated<duration>& d) {
+        return reset_at(detail::sum_from_now<Clock>(d));
+    }
 
     /// reset(), with the tick due between `min` and `max` from now, both included, chosen as by
     /// basic_waitable_timer::expires_within(). Intervals with overlapping ranges tend to tick
@@ -267,7 +271,8 @@ public:
     /// delays no tick. next_tick() returns the choice.
     /// @throws std::invalid_argument if `max < min`, with nothing changed.
     /// @pre The context exists, or a wait was started before.
-    std::size_t reset_within(const duration& min, const duration& max) {
+    std::size_t reset_within(const detail::saturated<duration>& min,
+                             const detail::saturated<duration>& max) {
         return reset_at(detail::timer_access::handle(timer_).expiry_within(min, max));
     }
 

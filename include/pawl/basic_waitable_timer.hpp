@@ -100,14 +100,15 @@ public:
     }
 
     /// Makes a timer that expires `expiry_time` from now.
-    basic_waitable_timer(const executor_type& ex, const duration& expiry_time)
+    basic_waitable_timer(const executor_type& ex, const detail::saturated<duration>& expiry_time)
         : basic_waitable_timer(ex) {
         handle_.expires_after(expiry_time);
     }
 
     /// As above, with the executor of an execution context.
     template <detail::execution_context_type ExecutionContext>
-    explicit basic_waitable_timer(ExecutionContext& context, const duration& expiry_time)
+    explicit basic_waitable_timer(ExecutionContext& context,
+                                  const detail::saturated<duration>& expiry_time)
         : basic_waitable_timer(context) {
         handle_.expires_after(expiry_time);
     }
@@ -197,10 +198,13 @@ public:
 
     /// Cancels all waits, as cancel() does, then sets the expiry to `expiry_time` from now.
     /// Saturates at `time_point::max()`, which means never.
+    /// @param expiry_time any duration. What the clock's own cannot hold saturates; fractions are
+    ///     rounded up. The same holds for the constructors and for the other members.
     /// @return the number of waits that were cancelled.
+    /// @throws std::invalid_argument if it is not a number, with nothing cancelled.
     /// @par Complexity
     /// As cancel().
-    std::size_t expires_after(const duration& expiry_time) {
+    std::size_t expires_after(const detail::saturated<duration>& expiry_time) {
         return handle_.expires_after(expiry_time);
     }
 
@@ -218,7 +222,7 @@ public:
     std::size_t rearm_at(const time_point& expiry_time) { return handle_.rearm_at(expiry_time); }
 
     /// As rearm_at(), with an expiry `expiry_time` from now, saturating.
-    std::size_t rearm_after(const duration& expiry_time) {
+    std::size_t rearm_after(const detail::saturated<duration>& expiry_time) {
         return handle_.rearm_after(expiry_time);
     }
 
@@ -233,7 +237,8 @@ public:
     /// @pre The context exists, or the timer has waited before. The same holds for rearm_within().
     /// @par Complexity
     /// As expires_after().
-    std::size_t expires_within(const duration& min, const duration& max) {
+    std::size_t expires_within(const detail::saturated<duration>& min,
+                               const detail::saturated<duration>& max) {
         return handle_.expires_within(min, max);
     }
 
@@ -241,7 +246,8 @@ public:
     /// expires_within().
     /// @return the number of waits that were moved.
     /// @throws std::invalid_argument if `max < min`, with nothing moved.
-    std::size_t rearm_within(const duration& min, const duration& max) {
+    std::size_t rearm_within(const detail::saturated<duration>& min,
+                             const detail::saturated<duration>& max) {
         return handle_.rearm_within(min, max);
     }
 
@@ -273,10 +279,13 @@ public:
     }
 
     /// (Deprecated, as in Asio before Boost 1.87.) Use expires_after().
-    std::size_t expires_from_now(const duration& expiry_time) { return expires_after(expiry_time); }
+    std::size_t expires_from_now(const detail::saturated<duration>& expiry_time) {
+        return expires_after(expiry_time);
+    }
 
     /// (Deprecated, as in Asio before Boost 1.87.) Use expires_after().
-    std::size_t expires_from_now(const duration& expiry_time, boost::system::error_code& ec) {
+    std::size_t expires_from_now(const detail::saturated<duration>& expiry_time,
+                                 boost::system::error_code& ec) {
         ec = {};
         return expires_after(expiry_time);
     }

@@ -223,7 +223,7 @@ public:
     /// @par Complexity
     /// O(1), amortised.
     template <class F>
-    timer once(const duration& d, F&& f) {
+    timer once(const detail::saturated<duration>& d, F&& f) {
         check<F>();
         if (d < duration::zero())
             throw std::invalid_argument("pawl: a one-off timer after " + time::detail::text_of(d) +
@@ -245,13 +245,13 @@ public:
     /// @throws std::invalid_argument unless `period` is greater than zero, if `f` is empty, or if
     ///     there is no such policy; std::bad_alloc. Nothing is left behind.
     template <class F>
-    timer every(const duration& period, F&& f,
+    timer every(const detail::saturated<duration>& period, F&& f,
                 missed_tick_policy policy = missed_tick_policy::burst) {
         return every_from(detail::sum_from_now<Clock>(period), period, std::forward<F>(f), policy);
     }
     /// As above, with the first tick at `first`.
     template <class F>
-    timer every_from(const time_point& first, const duration& period, F&& f,
+    timer every_from(const time_point& first, const detail::saturated<duration>& period, F&& f,
                      missed_tick_policy policy = missed_tick_policy::burst) {
         check<F>();
         return timer(core_->every(first, period, policy, std::forward<F>(f)));

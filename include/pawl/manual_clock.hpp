@@ -74,7 +74,7 @@ public:
     /// negative `d` counts as zero: the clock is steady.
     /// @par Complexity
     /// Amortised O(levels) per wait that falls due.
-    static void advance(boost::asio::execution_context& context, duration d) {
+    static void advance(boost::asio::execution_context& context, detail::saturated<duration> d) {
         if (d > duration::zero()) {
             constexpr rep most = duration::max().count();
             rep seen = ticks_.load(std::memory_order_relaxed);

@@ -289,7 +289,9 @@ public:
     /// Unlike in Beast, it may be called while operations are pending, and applies to them, too.
     /// @par Complexity
     /// As set_limits().
-    void expires_after(const duration& d) { impl_->expires_at(detail::sum_from_now<Clock>(d)); }
+    void expires_after(const detail::saturated<duration>& d) {
+        impl_->expires_at(detail::sum_from_now<Clock>(d));
+    }
 
     /// As expires_after(), with a time point. `time_point::max()` means never.
     void expires_at(const time_point& t) { impl_->expires_at(t); }

@@ -85,11 +85,11 @@ public:
     /// each deadline instead.
     /// @par Complexity
     /// As the expiry of those waits, plus O(timer services of the process).
-    static void advance(duration d) {
+    static void advance(detail::saturated<duration> d) {
         crew& c = the_crew();
         const std::scoped_lock lock(c.mutex);
         virtual_clock::move_to(
-            detail::saturating_sum(virtual_clock::now(), std::max(d, duration::zero())));
+            detail::saturating_sum(virtual_clock::now(), std::max<duration>(d, duration::zero())));
         look();
         c.begin_turn();
     }

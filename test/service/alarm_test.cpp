@@ -1003,7 +1003,9 @@ BOOST_AUTO_TEST_CASE(any_duration_saturates) {
     c.advance(1h);
     poll(context);
     BOOST_TEST(c.calls == 0);
-    c.alarm.arm_after(std::chrono::duration<double>(std::numeric_limits<double>::quiet_NaN()));
+    const std::chrono::duration<double> nan(std::numeric_limits<double>::quiet_NaN());
+    BOOST_CHECK_THROW(c.alarm.arm_after(nan), std::invalid_argument);
+    BOOST_TEST(c.alarm.armed());
     BOOST_TEST((c.alarm.expiry() == manual_clock::time_point::max()));
     for (const auto d : {std::chrono::hours::min(), -1h, 0h}) {
         const int before = c.calls;

@@ -345,6 +345,8 @@ namespace {
 
 /// As a resolver: a thread of another context is blocked until it is told.
 struct blocked_names {
+    ~blocked_names() { release(); }
+
     template <class Token>
     auto async_resolve(Token&& token) {
         return asio::async_initiate<Token, void(error_code, std::vector<int>)>(start{this}, token);

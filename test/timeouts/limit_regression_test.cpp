@@ -10,6 +10,7 @@
 
 #include "timeout_support.hpp"
 
+#include <pawl/interval_timer.hpp>
 #include <pawl/steady_timer.hpp>
 #include <pawl/timeout_stream.hpp>
 
@@ -390,25 +391,59 @@ asio::awaitable<int> await(operation& op, Token token) {
 
 // NaN is neither more than the largest duration nor less than the smallest. It was cast to an
 // integer, which is undefined, and cancelled operations at once.
-BOOST_AUTO_TEST_CASE(a_duration_that_is_not_a_number_means_never) {
-    const std::chrono::duration<double> nan(std::numeric_limits<double>::quiet_NaN());
-    const auto expect_no_limit = [&](auto limit) {
-        asio::io_context context;
-        operation op(context.get_executor());
-        outcome o;
-        manual_timer timer(context);
-        op.async_run(limit(timer, record(o)));
-        pass(context, 24h * 365);
-        BOOST_TEST(op.signals().empty());
-        op.complete({}, 7);
-        BOOST_TEST(o.ended_with({}, 7), o);
-        poll(context);
-        BOOST_TEST(context.stopped());
-    };
-    expect_no_limit(
-        [&](manual_timer& timer, recorder r) { return pawl::timeout(timer, nan, std::move(r)); });
-    expect_no_limit(
-        [&](manual_timer&, recorder r) { return pawl::cancel_after(nan, std::move(r)); });
+BOOST_AUTO_TEST_CASE(a_duration_that_is_not_a_number_is_refused_and_changes_nothing) {
+    const std::chrono::duration<float> nan(std::numeric_limits<float>::quiet_NaN());
+    asio::io_context context;
+    manual_timer timer(context, 1h);
+    const auto expiry = timer.expiry();
+    outcome o;
+    timer.async_wait(record(o));
+    const auto refused = [&](auto call) { BOOST_CHECK_THROW((void)call(), std::invalid_argument); };
+    refused([&] { return timer.expires_after(nan); });
+    refused([&] { return timer.rearm_after(nan); });
+    refused([&] { return timer.expires_within(1s, nan); });
+    refused([&] { return manual_timer(context, nan).expiry(); });
+    refused([&] { return pawl::timeout(timer, nan); });
+    refused([&] { return pawl::cancel_after(nan); });
+    refused([&] { return pawl::interval_timer(context, nan).period(); });
+    refused([&] { return pawl::stream_limits{.idle = nan}.idle; });
+    poll(context);
+    BOOST_TEST(o.pending());
+    BOOST_TEST((timer.expiry() == expiry));
+}
+
+BOOST_AUTO_TEST_CASE(durations_that_the_clock_cannot_hold_saturate) {
+    using std::chrono::hours;
+    using never = manual_clock::time_point;
+    asio::io_context context;
+    manual_timer timer(context, hours::max());
+    BOOST_TEST((timer.expiry() == never::max()));
+    outcome o;
+    timer.async_wait(record(o));
+    BOOST_TEST(timer.rearm_after(hours::max()) == one);
+    BOOST_TEST((timer.expiry() == never::max()));
+    BOOST_TEST(timer.rearm_after(std::chrono::duration<double>(1e300)) == one);
+    BOOST_TEST((timer.expiry() == never::max()));
+    pass(context, 24h * 365);
+    BOOST_TEST(o.pending());
+    BOOST_TEST(timer.rearm_after(std::chrono::duration<float>(0.5F)) == one);
+    BOOST_TEST((timer.expiry() == manual_clock::now() + 500ms));
+    pass(context, 499ms);
+    BOOST_TEST(o.pending());
+    BOOST_TEST(timer.rearm_after(hours::min()) == one);
+    pass(context, 0s);
+    BOOST_TEST(o.ended_with({}));
+
+    pawl::basic_interval_timer<manual_clock> ticks(context, manual_clock::now(), hours::max());
+    BOOST_TEST((ticks.period() == manual_clock::duration::max()));
+    ticks.reset_after(hours::max());
+    BOOST_TEST((ticks.next_tick() == never::max()));
+    const pawl::stream_limits limits{.idle = hours::max(), .read = 1min, .write = hours::min()};
+    BOOST_TEST((limits.idle == pawl::stream_limits::none));
+    BOOST_TEST((limits.read == 60s));
+    BOOST_TEST((limits.write < 0s));
+    pawl::tcp_stream stream(context);
+    stream.expires_after(hours::max());
 }
 
 BOOST_AUTO_TEST_CASE(a_duration_below_the_range_of_the_clock_is_the_least_of_that) {

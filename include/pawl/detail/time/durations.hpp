@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <ratio>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -51,6 +52,7 @@ saturating_difference(std::chrono::time_point<Clock, Duration> a,
 }
 
 /// `d` in another unit, rounded up and clamped to the range of that unit.
+/// @throws std::invalid_argument if `d` is not a number.
 template <class To, class Rep, class Period>
 [[nodiscard]] constexpr To saturating_cast(const std::chrono::duration<Rep, Period>& d) {
     // The usual limits, `5s` in nanoseconds, become constants.
@@ -64,14 +66,33 @@ template <class To, class Rep, class Period>
             return To::min();
         return d;
     }
+    if constexpr (std::chrono::treat_as_floating_point_v<Rep>) {
+        if (d.count() != d.count())
+            throw std::invalid_argument("pawl: a duration that is not a number (NaN)");
+    }
+    if constexpr (std::is_same_v<To, std::chrono::duration<Rep, Period>>)
+        return d;
     // Compared as seconds, because the conversion between the units may overflow.
     using seconds = std::chrono::duration<double>;
-    if (!(seconds(d) < seconds(To::max()))) // NaN, too
+    if (seconds(d) >= seconds(To::max()))
         return To::max();
     if (seconds(d) <= seconds(To::min()))
         return To::min();
     return std::chrono::ceil<To>(d);
 }
+
+/// A duration that converts from every other one by saturating_cast(). The conversion of std::chrono
+/// overflows, which is undefined behaviour, before a function with a parameter of a duration is called.
+template <class Duration>
+struct saturated : Duration {
+    constexpr saturated(const Duration& d) : Duration(saturating_cast<Duration>(d)) {}
+    template <class Rep, class Period>
+    constexpr saturated(const std::chrono::duration<Rep, Period>& d)
+        : Duration(saturating_cast<Duration>(d)) {}
+    template <class T>
+        requires(!is_duration<T> && std::is_convertible_v<const T&, Duration>)
+    constexpr saturated(const T& d) : Duration(d) {}
+};
 
 } // namespace pawl::detail
 
