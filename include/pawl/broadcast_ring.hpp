@@ -190,7 +190,9 @@ public:
     ///     ring is closed.
     /// @throws what copying a T throws. The messages copied before it are published; the others do
     ///     not count as dropped.
-    std::size_t write(std::span<const T> messages) {
+    std::size_t write(std::span<const T> messages)
+        requires std::constructible_from<T, const T&>
+    {
         std::size_t written = 0;
         while (written != messages.size()) {
             const std::size_t n = std::min(messages.size() - written, capacity());
@@ -371,9 +373,17 @@ public:
         /// An iterator of no slice.
         iterator() = default;
         /// The message.
-        [[nodiscard]] const T& operator*() const noexcept { return *core_->look(at_); }
+        [[nodiscard]] const T& operator*() const noexcept
+            requires(!reads_copies)
+        {
+            return *core_->look(at_);
+        }
         /// The message.
-        [[nodiscard]] const T* operator->() const noexcept { return core_->look(at_); }
+        [[nodiscard]] const T* operator->() const noexcept
+            requires(!reads_copies)
+        {
+            return core_->look(at_);
+        }
         /// The generation of the message.
         [[nodiscard]] std::uint64_t generation() const noexcept { return at_; }
         /// Moves to the next message.
@@ -642,7 +652,9 @@ private:
         core_->move_claim(*place_, core::keeps_unread ? next : core::none);
     }
 
-    read_result copy(std::span<T> out) noexcept {
+    read_result copy(std::span<T> out) noexcept
+        requires(reads_copies)
+    {
         if (suspended_)
             return {0, 0, read_status::suspended};
         detail::ring_end end = core_->end_for(next_);
@@ -679,7 +691,9 @@ private:
         return result;
     }
 
-    read_result assign(std::span<T> out) {
+    read_result assign(std::span<T> out)
+        requires(!reads_copies && std::is_copy_assignable_v<T>)
+    {
         slice some = read();
         read_result result{0, some.missed(), some.status()};
         auto at = some.begin();

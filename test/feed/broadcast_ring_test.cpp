@@ -67,6 +67,28 @@ struct ring_core_probe {
 
 } // namespace pawl::detail
 
+namespace broadcast_ring_test {
+
+/// A message that can only be constructed in place, and read there.
+class fixed {
+public:
+    explicit fixed(int value) : value_(value) {}
+    fixed& operator=(fixed&&) = delete;
+    ~fixed() { value_ = 0; }
+    operator int() const { return value_; }
+
+private:
+    int value_;
+};
+
+} // namespace broadcast_ring_test
+
+// Instantiates all members, also those that a kind of ring does not have.
+template class pawl::broadcast_ring<int>;
+template class pawl::broadcast_ring<std::string>;
+template class pawl::broadcast_ring<broadcast_ring_test::fixed>;
+template class pawl::broadcast_ring<int, slow_readers::block, ring_writers::one>;
+
 namespace {
 
 /// A message that is read in place, and counted.
@@ -440,6 +462,17 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_reader_that_is_moved_keeps_all_that_it_knows, Ri
         BOOST_TEST(1 + rest.missed + rest.messages.size() == ring.published());
         BOOST_TEST(of<Ring>::read(third).missed == 0U);
     }
+}
+
+BOOST_AUTO_TEST_CASE(a_message_that_can_be_neither_copied_nor_moved_is_read_in_place) {
+    broadcast_ring<broadcast_ring_test::fixed> r(4);
+    auto reader = r.join_newest();
+    BOOST_REQUIRE(r.emplace(7));
+
+    const auto messages = reader.read();
+
+    BOOST_REQUIRE(!messages.empty());
+    BOOST_CHECK_EQUAL(*messages.begin(), 7);
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(readers_and_their_positions_can_be_looked_at, Ring, all_rings) {
@@ -1132,7 +1165,9 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_ring_lives_as_long_as_any_of_its_writers, Ring,
     BOOST_TEST(copy.writers() == 2U);
     first.reset();
     BOOST_TEST(copy.writers() == 2U);
-    { const Ring ends(std::move(moved)); }
+    {
+        const Ring ends(std::move(moved));
+    }
     BOOST_TEST(counted::alive == alive);
     BOOST_TEST(copy.writers() == 1U);
     BOOST_TEST(!copy.closed());
