@@ -33,7 +33,7 @@
  * Left out
  *   Handlers that run the context, and the driver's canceller (nested_loop.pml). The part of a wait behind take() (wait_protocol.pml): its handler ends with it. Waits that start in handlers,
  *   set-backs, rings, expire_all(), look(), shards that are added later. Turns of several waits, and handlers that
- *   throw. rearm(), kick() and collect() when the driver lacks memory. A process of one thread, which pins nothing. A
+ *   throw. rearm(), hurry() and collect() when the driver lacks memory. A process of one thread, which pins nothing. A
  *   wait for tick::never(), the only reason for looked_at_. The end of the context. Memory orders.
  *   By hand, without `small`: a context that cannot be told of work, and an unknown one.
  */
@@ -91,7 +91,7 @@ bool stopped;
 bool started[WAITS];                    /* async_wait() has returned */
 byte seen_to[2];                        /* units, or a thread that is pinned elsewhere, that will set the driver */
 
-#define commitment byte out_units, out_wake; bool out_arm, out_pinned, out_rest, out_give_back, out_errand
+#define commitment byte out_units, out_wake; bool out_arm, out_pinned, out_quiet, out_give_back, out_errand
 
 #define here(w, s) ((two -> w : 0) == s)
 #define armed_in(s) ((phase[0] == armed && here(0, s)) + (phase[1] == armed && here(1, s)))
@@ -169,7 +169,7 @@ inline settle(s) {                      /* shard::settle, wakeup_state::settle *
     :: active(s) -> begin(s)
 #endif
 #ifndef MUTANT_GIVES_BACK_ANYWHERE      /* and not in a unit */
-    :: !active(s) && pins[s] == 0 && busy[s] && counted[s] && !inside ->    /* dispatcher::may_rest_here */
+    :: !active(s) && pins[s] == 0 && busy[s] && counted[s] && !inside ->    /* dispatcher::may_go_quiet_here */
 #ifndef MUTANT_SETTLE_CLAIMS_NO_RUNNER
         runners[s]++; out_units++
 #else
@@ -188,7 +188,7 @@ inline settle(s) {                      /* shard::settle, wakeup_state::settle *
         :: else -> wake[s] = NEVER
         fi;
         busy[s] = false;
-        out_rest = true;
+        out_quiet = true;
         out_give_back = counted[s];
 #ifndef MUTANT_ERRAND_IS_MISSING
         on_way[s] = on_way[s] + !counted[s];
@@ -408,7 +408,7 @@ inline driver_arm(t) {                  /* driver::arm; failed: it has thrown */
 #elif !defined(MUTANT_ARM_ASKS_TOO_EARLY)
             is_uncounted = counted_by;
 #endif
-#ifdef MUTANT_ARM_FOR_QUIET_SHARDS      /* rest(), while a unit was about to set it */
+#ifdef MUTANT_ARM_FOR_QUIET_SHARDS      /* go_idle(), while a unit was about to set it */
             is_needed = true;
 #endif
             if
@@ -430,7 +430,7 @@ inline hurry() {                        /* driver::hurry */
     fi
 }
 
-inline driver_rest() {                  /* driver::rest, wakeup::any_busy */
+inline driver_go_idle() {               /* driver::go_idle, wakeup::any_busy */
     if
     :: driver == set && uncounted && seldom -> armed_at = NEVER
     :: driver == set && !(uncounted && seldom) && !any_busy -> driver_cancel()
@@ -513,9 +513,9 @@ inline wakeup_arm(t) {                  /* wakeup::arm; failed: it has thrown */
     fi
 }
 
-inline wakeup_rest() {                         /* wakeup::rest */
+inline wakeup_go_quiet() {              /* wakeup::go_quiet */
     if
-    :: atomic { (!out_give_back || !stays) && !locked -> driver_rest() }
+    :: atomic { (!out_give_back || !stays) && !locked -> driver_go_idle() }
     :: out_give_back && stays
     fi;
     atomic {
@@ -523,7 +523,7 @@ inline wakeup_rest() {                         /* wakeup::rest */
         :: out_give_back -> work_finished()
         :: else
         fi;
-        out_rest = false;
+        out_quiet = false;
         out_give_back = false
     }
 }
@@ -534,7 +534,7 @@ inline enqueue(s) {                     /* dispatcher::enqueue, for one of a lis
     if
     :: atomic { native -> out_units--; units[s]++; work++ }
     :: atomic { !native -> out_units--; runners[s]--; seen_to[s]++ }        /* shard::unclaim */
-        atomic { !locked; hurry(); seen_to[s]-- }                   /* wakeup::kick */
+        atomic { !locked; hurry(); seen_to[s]-- }                  /* wakeup::hurry */
     fi
 }
 
@@ -544,7 +544,7 @@ inline go_on(s) {                       /* dispatcher::enqueue, dispatcher::foll
     :: else -> break
     od;
     if
-    :: out_rest -> wakeup_rest()
+    :: out_quiet -> wakeup_go_quiet()
     :: else
     fi;
     if

@@ -38,7 +38,7 @@ using namespace service_test;
 using pawl::manual_clock;
 using pawl::manual_timer;
 using shard_bench::commitment;
-using shard_bench::rests;
+using shard_bench::goes_quiet;
 using shard_bench::sequel;
 using shard_bench::test_wait;
 using shard_bench::timer_core;
@@ -324,7 +324,7 @@ BOOST_AUTO_TEST_CASE(P8_the_context_is_told_of_rest_once_and_not_for_each_cancel
     BOOST_REQUIRE(ended.runners); // the thread that takes the wait tells it
     auto taken = s.take(ended.runners, true, false);
     taken.op->complete();
-    BOOST_CHECK(rests(taken.todo));
+    BOOST_CHECK(goes_quiet(taken.todo));
 
     for (int i = 0; i < 10; ++i)
         BOOST_CHECK(cancel(s, timer, 0).empty());
@@ -350,7 +350,7 @@ BOOST_AUTO_TEST_CASE(P8_a_cancel_of_nothing_asks_for_nothing_while_others_wait) 
     BOOST_CHECK(cancel(s, other, 0).empty());
     auto rest = s.take(cancel(s, timer, 1).runners, true, false);
     rest.op->complete();
-    BOOST_CHECK(rests(rest.todo));
+    BOOST_CHECK(goes_quiet(rest.todo));
     BOOST_CHECK(s.leave(timer).after != sequel::destroy);
     BOOST_CHECK(s.leave(other).after != sequel::destroy);
     BOOST_CHECK(s.leave().after == sequel::destroy);

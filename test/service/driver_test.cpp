@@ -179,7 +179,7 @@ BOOST_AUTO_TEST_CASE(one_handler_is_on_its_way_at_most) {
     b.arm(3);
     b.driver.hurry();
     b.driver.linger();
-    b.driver.rest();
+    b.driver.go_idle();
     b.driver.end_counted();
     BOOST_CHECK_EQUAL(b.wakes(), 1);
     BOOST_CHECK(!b.at_work());
@@ -277,15 +277,15 @@ BOOST_AUTO_TEST_CASE(linger_leaves_a_driver_that_is_set) {
     BOOST_CHECK_EQUAL(b.wakes(), 1);
 }
 
-// ---- rest -----------------------------------------------------------------------------------------
+// ---- go_idle --------------------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(P9_rest_ends_a_wait_that_the_context_counts_unless_a_shard_is_busy) {
     steady b;
     b.arm(5);
-    b.driver.rest();
+    b.driver.go_idle();
     BOOST_CHECK_EQUAL(b.wakes(), 0);
     b.target.busy = false;
-    b.driver.rest();
+    b.driver.go_idle();
     BOOST_CHECK_EQUAL(b.wakes(), 1);
     BOOST_CHECK(!b.at_work());
 }
@@ -293,7 +293,7 @@ BOOST_AUTO_TEST_CASE(P9_rest_ends_a_wait_that_the_context_counts_unless_a_shard_
 BOOST_AUTO_TEST_CASE(rest_leaves_a_driver_that_is_off) {
     steady b;
     b.target.busy = false;
-    b.driver.rest();
+    b.driver.go_idle();
     BOOST_CHECK_EQUAL(b.wakes(), 0);
 }
 
@@ -302,7 +302,7 @@ BOOST_AUTO_TEST_CASE(rest_leaves_a_driver_that_has_woken) {
     b.driver.arm(tick{5}, std::chrono::steady_clock::now());
     BOOST_CHECK_EQUAL(b.wakes(), 1);
     b.target.busy = false;
-    b.driver.rest();
+    b.driver.go_idle();
     b.target.busy = true;
     b.driver.arm(tick{6}, std::chrono::steady_clock::now());
     BOOST_CHECK_EQUAL(b.wakes(), 1);
@@ -314,7 +314,7 @@ BOOST_AUTO_TEST_CASE(rest_leaves_a_wait_that_is_not_counted_and_has_it_relied_on
     b.counts_shards();
     b.arm(5);
     b.target.busy = false;
-    b.driver.rest();
+    b.driver.go_idle();
     BOOST_CHECK_EQUAL(b.wakes(), 0);
     b.target.busy = true;
     b.arm(9); // later, but it hurries nevertheless: the clock may have jumped
@@ -326,10 +326,10 @@ BOOST_AUTO_TEST_CASE(rest_ends_a_wait_that_looks_at_the_clock_often_unless_a_sha
     bench<test_clock, short_sleep> b;
     b.counts_shards();
     b.arm(5);
-    b.driver.rest();
+    b.driver.go_idle();
     BOOST_CHECK_EQUAL(b.wakes(), 0);
     b.target.busy = false;
-    b.driver.rest();
+    b.driver.go_idle();
     BOOST_CHECK_EQUAL(b.wakes(), 1);
 }
 

@@ -3,7 +3,7 @@
 
 // Purpose
 //   Clocks that are set at a critical moment of the service: between a reading and its use, while
-//   the driver rests, after a lack of memory. The clock itself acts like another thread there, in a
+//   the driver is idle, after a lack of memory. The clock itself acts like another thread there, in a
 //   chosen reading.
 
 #define BOOST_TEST_MODULE set_clock
@@ -71,7 +71,7 @@ unsigned set_backs(asio::io_context& context) {
 
 } // namespace
 
-// ---- a driver that rests ------------------------------------------------------------------------------
+// ---- a driver that is idle ------------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_SUITE(resting)
 
@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_CASE(a_wait_that_starts_while_the_driver_rests_is_due_by_a_clock
     asio::post(context, [&] { timer.cancel(); });
     poll_to_end(context);
     BOOST_REQUIRE(cancelled.aborted());
-    BOOST_REQUIRE(context.stopped()); // it rests
+    BOOST_REQUIRE(context.stopped()); // it is idle
 
     outcome o;
     manual_clock::advance(other, 3h);

@@ -68,8 +68,8 @@ using pawl::time::tick;
 inline const error_code aborted = boost::asio::error::operation_aborted;
 
 /// Whether the shard has become quiet.
-inline bool rests(const commitment& c) {
-    return c.after == sequel::rest || c.after == sequel::give_back;
+inline bool goes_quiet(const commitment& c) {
+    return c.after == sequel::go_quiet || c.after == sequel::give_back;
 }
 
 /// A wait whose handler records its outcome. Lives as long as the test.
@@ -305,11 +305,11 @@ public:
         armings_ += out.arm;
         if (out.arm && (!driver_ || out.wake < *driver_))
             driver_ = out.wake;
-        if (rests(out)) {
+        if (goes_quiet(out)) {
             BOOST_CHECK(!shard_.busy());
             BOOST_CHECK_EQUAL(shard_.armed_count(), 0u);
         }
-        if (out.after == sequel::end_errand || out.after == sequel::rest)
+        if (out.after == sequel::end_errand || out.after == sequel::go_quiet)
             shard_.end_errand();
         if (out.after == sequel::unpin)
             apply(shard_.unpin(), false);

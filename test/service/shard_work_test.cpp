@@ -91,7 +91,7 @@ struct test_context final : pawl::detail::work_host {
         work += counts;
         return counts;
     }
-    bool may_rest_here(bool counted) noexcept override { return !counted || in_unit; }
+    bool may_go_quiet_here(bool counted) noexcept override { return !counted || in_unit; }
     bool driver_stays(bool counted) noexcept override { return counted && stays; }
 
     bool counts = true;
@@ -121,7 +121,7 @@ PAWL_TYPED_CASE(P9_work_is_counted_from_the_first_start_to_the_unit_of_the_last_
 
     auto found = b.state().collect(tick{10}, 0, outside<Backend>);
     BOOST_CHECK(found.todo.runners);
-    BOOST_CHECK(!rests(found.todo)); // no wait is armed, but runners are claimed
+    BOOST_CHECK(!goes_quiet(found.todo)); // no wait is armed, but runners are claimed
     b.apply(found.todo, false);
     b.run_unit();
     BOOST_CHECK(b.state().busy());
@@ -177,7 +177,7 @@ PAWL_TYPED_CASE(P9_the_last_end_outside_a_unit_sends_one_to_give_the_work_back, 
     auto [withdrawn, todo] = b.withdraw(c.waits[0]);
 
     BOOST_CHECK(withdrawn);
-    BOOST_CHECK(!rests(todo));
+    BOOST_CHECK(!goes_quiet(todo));
     BOOST_REQUIRE(todo.runners);
     BOOST_CHECK(!todo.runners->next);
     BOOST_CHECK(b.state().busy());
@@ -203,7 +203,7 @@ PAWL_TYPED_CASE(P9_a_context_that_cannot_be_told_of_work_is_left_anywhere, Backe
     auto [withdrawn, todo] = b.withdraw(c.waits[0]);
 
     BOOST_CHECK(withdrawn);
-    BOOST_CHECK(todo.after == sequel::rest && !todo.runners);
+    BOOST_CHECK(todo.after == sequel::go_quiet && !todo.runners);
     BOOST_CHECK(!b.state().errands_done()); // so that the context does not end in the meantime
     b.apply(todo);
     BOOST_CHECK(b.state().errands_done());
@@ -277,7 +277,7 @@ PAWL_TYPED_CASE(P9_a_shard_is_busy_while_a_start_has_yet_to_set_the_driver, Back
         context.in_unit = in_unit;
         const auto end = b.state().unpin();
 
-        BOOST_CHECK_EQUAL(rests(end), in_unit);
+        BOOST_CHECK_EQUAL(goes_quiet(end), in_unit);
         BOOST_CHECK_EQUAL(end.runners != nullptr, !in_unit);
         BOOST_CHECK_EQUAL(b.state().busy(), !in_unit);
         context.in_unit = true;
@@ -396,7 +396,7 @@ PAWL_TYPED_CASE(a_start_whose_driver_fails_is_withdrawn_without_a_trace, Backend
     BOOST_CHECK(withdrawn && todo.empty()); // it is pinned
     b.state().arm_failed();
     const auto end = b.state().unpin();
-    BOOST_CHECK(rests(end) && !end.runners);
+    BOOST_CHECK(goes_quiet(end) && !end.runners);
     b.apply(end);
 
     BOOST_CHECK_EQUAL(b.state().armed_count(), 0u);

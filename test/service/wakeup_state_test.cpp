@@ -27,7 +27,7 @@ struct fake_host final : pawl::detail::work_host {
         work += counts;
         return counts;
     }
-    bool may_rest_here(bool counted) noexcept override {
+    bool may_go_quiet_here(bool counted) noexcept override {
         asked_with = counted;
         return in_unit;
     }
@@ -153,7 +153,7 @@ BOOST_AUTO_TEST_CASE(P9_what_was_not_counted_is_not_given_back) {
     BOOST_CHECK(!s.settle(!active, out));
 
     BOOST_CHECK(!host.asked_with);
-    BOOST_CHECK(out.after == sequel::rest);
+    BOOST_CHECK(out.after == sequel::go_quiet);
     BOOST_CHECK(!s.busy());
     BOOST_CHECK_EQUAL(host.work, 0);
 }
@@ -188,7 +188,7 @@ BOOST_AUTO_TEST_CASE(a_shard_without_a_context_is_busy_and_quiet_all_the_same) {
     commitment out;
     BOOST_CHECK(!s.settle(!active, out));
 
-    BOOST_CHECK(out.after == sequel::rest);
+    BOOST_CHECK(out.after == sequel::go_quiet);
     BOOST_CHECK(!s.busy());
     BOOST_CHECK(!s.must_arm(tick{5}));
 }
@@ -332,7 +332,7 @@ BOOST_AUTO_TEST_CASE(a_commitment_is_empty_if_nothing_is_to_be_done) {
     BOOST_CHECK(is_empty([](commitment& c) { c.wake = tick{5}; })); // nothing is armed for it
     BOOST_CHECK(!is_empty([&](commitment& c) { c.runners = &token; }));
     BOOST_CHECK(!is_empty([](commitment& c) { c.arm = true; }));
-    BOOST_CHECK(!is_empty([](commitment& c) { c.after = commitment::sequel::rest; }));
+    BOOST_CHECK(!is_empty([](commitment& c) { c.after = commitment::sequel::go_quiet; }));
     BOOST_CHECK(!is_empty([](commitment& c) { c.after = commitment::sequel::destroy; }));
 }
 

@@ -125,7 +125,7 @@ public:
     void follow_clock() {
         if constexpr (!wakeup::driver_stays) {
             if (shard_.passed(current_tick()))
-                wakeup_.look_again();
+                wakeup_.hurry_if_set();
         }
     }
 
@@ -282,8 +282,7 @@ public:
     void give_up_turn() { turn_end(*this, nullptr); }
 
     std::size_t expire_all(const boost::system::error_code& ec, wait_ending how) {
-        return shard_.expire_all(
-            ec, [this](commitment todo) { carry_out(todo); }, how);
+        return shard_.expire_all(ec, [this](commitment todo) { carry_out(todo); }, how);
     }
 
     /// Runs one turn: at most completions_per_turn waits.
@@ -382,7 +381,7 @@ public:
         return true;
     }
 
-    bool may_rest_here(bool counted) noexcept override {
+    bool may_go_quiet_here(bool counted) noexcept override {
         return !counted || wakeup_.native()->runs_here(context_);
     }
 
@@ -603,14 +602,14 @@ private:
         switch (todo.after) {
         case sequel::nothing:
             break;
-        case sequel::rest:
-            wakeup_.rest(false);
+        case sequel::go_quiet:
+            wakeup_.go_quiet(false);
             [[fallthrough]];
         case sequel::end_errand:
             shard_.end_errand();
             break;
         case sequel::give_back:
-            wakeup_.rest(true);
+            wakeup_.go_quiet(true);
             break;
         case sequel::unpin:
             unpin();
@@ -629,7 +628,7 @@ private:
                 native->enqueue(context_, token);
             } else {
                 shard_.unclaim(token);
-                wakeup_.kick();
+                wakeup_.hurry();
             }
         }
     }

@@ -15,24 +15,25 @@
 ///
 ///   Moving a deadline later, or cancelling the earliest wait, costs no system call but one wake-up
 ///   that finds nothing. For an earlier deadline the Asio timer is cancelled; its handler then
-///   looks at all shards and sets the timer again.
+///   collects in all shards and sets the timer again.
 ///
 ///   A handler that sets an earlier deadline may then run the context in a loop of its own. If one
 ///   thread runs an io_context, that loop does not find what the thread has cancelled before: Asio
 ///   keeps it until the handler returns. So in a thread that runs an io_context, a second Asio
 ///   timer, which is due now, cancels the first.
 ///
-///     event   from          to       effect                             caller
-///     arm     off           set      the Asio timer is set              a thread with a deadline
-///     arm     set           hurries  if the deadline is earlier: the    the same
-///                                    Asio timer is, or will be, cancelled
-///     look_again  set       hurries  as for an earlier deadline         a start, after a clock leapt
-///     hurry   off           set      the Asio timer is set, due now     wakeup::kick()
-///     hurry   set           hurries  the Asio timer is cancelled        kick(), wakeup::rest()
-///     linger  off           set      the Asio timer is set, due in a    wakeup::unit_ends()
-///                                    moment
-///     prepare off           set      as hurry, the first time only      the first alarm
-///     wake    set, hurries  off      on_wake() looks at the shards      the Asio handler
+///     event         from          to       effect                            caller
+///     arm           off           set      the Asio timer is set             a thread with a deadline
+///     arm           set           hurries  if the deadline is earlier: the   the same
+///                                          Asio timer is, or will be, cancelled
+///     hurry_if_set  set           hurries  as for an earlier deadline        a start, after a clock leapt
+///     hurry         off           set      the Asio timer is set, due now    wakeup::hurry()
+///     hurry         set           hurries  the Asio timer is cancelled       the same
+///     go_idle       set           hurries  the same, or nothing              wakeup::go_quiet()
+///     linger        off           set      the Asio timer is set, due in a   wakeup::unit_ends()
+///                                          moment
+///     prepare       off           set      as hurry, the first time only     the first alarm
+///     wake          set, hurries  off      on_wake() collects in all shards  the Asio handler
 ///
 ///   Any other event changes nothing. Neither does an arm() that comes too late, when no shard is
 ///   busy any more: the wait would never be ended. An idle driver has no state of its own: it stays
@@ -43,8 +44,8 @@
 ///     it does not matter that cancelling an Asio timer does not recall a handler that is already
 ///     queued.
 ///   - Covered-deadline invariant: a thread that finds a handler on its way that was cancelled, or
-///     that comes early enough, need do nothing. The handler will look at all shards, and happens
-///     after the thread's changes.
+///     that comes early enough, need do nothing. The handler will collect in all shards, and
+///     happens after the thread's changes.
 ///   - Uncounted-wait invariant: while the driver's wait is uncounted, the context counts one unit
 ///     of work less than Asio has reported, if Asio reports timers at all
 ///     (native_context::counts_timers). on_wake() restores the count before Asio counts the handler
@@ -159,7 +160,7 @@ public:
         const bool needed = target_.any_busy();
         const native_context* const uncounted = target_.counted_by();
         if (!needed && !(uncounted && stays_set))
-            return; // meanwhile the shard that needed it has called rest()
+            return; // meanwhile the shard that needed it has gone quiet
         if constexpr (steady)
             schedule(t, at, uncounted);
         else
@@ -176,7 +177,7 @@ public:
     }
 
     /// If it sleeps, wakes up as soon as the context can: it may sleep by an older time.
-    void look_again() {
+    void hurry_if_set() {
         const std::scoped_lock lock(mutex_);
         if (state_ == state::set)
             cancel();
@@ -192,7 +193,7 @@ public:
 
     /// A shard has gone quiet. If no other shard is busy, ends a wait that the context counts or
     /// for which Asio polls. Any other wait stays set but is no longer relied on (see stays_set).
-    void rest() {
+    void go_idle() {
         const bool seldom =
             wait_traits::look_seldom(); // calls the user's traits: not under the lock
         const std::scoped_lock lock(mutex_);

@@ -264,7 +264,7 @@ public:
     }
 
     /// Whether the alarm keeps the context at work while it is armed. If the context cannot be told
-    /// of work, or its driver rests with it, it always does.
+    /// of work, or its driver goes idle with it, it always does.
     commitment keep_running(timer_core& timer, bool on) noexcept {
         commitment out;
         const locked lock(mutex_);

@@ -143,7 +143,7 @@ public:
     /// The clock runs again: the driver must recompute its sleep.
     void time_goes_on() override {
         if (next_wake() != time_point::max())
-            wakeup_.kick();
+            wakeup_.hurry();
     }
 #endif
 

@@ -7,13 +7,13 @@
 ///   the context (wakeup_state.hpp).
 ///
 /// Model
-///     dispatcher --arm, kick, rest--> driver --wake--> collect in all shards, then set the driver
+///     dispatcher --arm, hurry, go_quiet--> driver --wake--> collect in all shards, set the driver
 ///
 ///   A context that can be told of work counts one unit per busy shard, and none for the driver. If
 ///   the type of the context is unknown, or has no suitable executor, the context counts the
 ///   driver's wait, as Asio does. There the driver is set while any shard is busy. If nothing is
 ///   armed, it is set for a moment from now, until the thread that has claimed a runner calls
-///   kick().
+///   hurry().
 ///
 /// Threads
 ///   All members may be called from any thread.
@@ -151,16 +151,16 @@ public:
     }
 
     /// Wakes all shards as soon as the context can.
-    void kick() { driver_.hurry(); }
+    void hurry() { driver_.hurry(); }
 
-    /// The clock has passed the time for which the driver is set.
-    void look_again() { driver_.look_again(); }
+    /// The clock has passed the time for which the driver is set: wakes all shards if it still is.
+    void hurry_if_set() { driver_.hurry_if_set(); }
 
     /// A shard has gone quiet.
     /// @param give_back the context counts work for it; then the caller is in a unit.
-    void rest(bool give_back) {
+    void go_quiet(bool give_back) {
         if (!give_back || !driver_stays)
-            driver_.rest();
+            driver_.go_idle();
         if (give_back)
             native()->work_finished(context_);
     }

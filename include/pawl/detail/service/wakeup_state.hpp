@@ -65,8 +65,8 @@ struct [[nodiscard]] commitment {
     enum class sequel : unsigned char {
         nothing,
         end_errand, ///< call shard::end_errand(): until then the context must not end
-        rest,       ///< the shard is quiet: call wakeup::rest(false), then shard::end_errand()
-        give_back,  ///< the same, and the context counts work for it: call wakeup::rest(true) only
+        go_quiet,   ///< call wakeup::go_quiet(false), then shard::end_errand()
+        give_back,  ///< the context counts work for the shard: call wakeup::go_quiet(true) only
         unpin,      ///< the driver is set, or cannot be: call shard::unpin()
         destroy,    ///< the last user has left: delete the shard
     };
@@ -93,9 +93,9 @@ public:
     /// @return false if the context cannot be told of work.
     virtual bool work_started() noexcept = 0;
 
-    /// Whether this thread may call wakeup::rest() for a quiet shard; if not, a unit is sent.
+    /// Whether this thread may call wakeup::go_quiet() for a quiet shard; if not, a unit is sent.
     /// @param counted work is counted for the shard.
-    virtual bool may_rest_here(bool counted) noexcept = 0;
+    virtual bool may_go_quiet_here(bool counted) noexcept = 0;
 
     /// Whether the driver stays set when a shard goes quiet.
     /// @param counted as above.
@@ -225,14 +225,14 @@ private:
     [[nodiscard]] PAWL_DETAIL_NOINLINE bool go_quiet(commitment& out) noexcept {
         if (pins_ != 0 || !busy())
             return false;
-        if (host_ && !host_->may_rest_here(counted_))
+        if (host_ && !host_->may_go_quiet_here(counted_))
             return true;
         if (host_ && !host_->driver_stays(counted_))
             will_not_look();
         // release: a thread that finds the shard quiet also sees what the driver was told.
         busy_.store(false, std::memory_order_release);
         PAWL_ASSERT(out.after == commitment::sequel::nothing);
-        out.after = counted_ ? commitment::sequel::give_back : commitment::sequel::rest;
+        out.after = counted_ ? commitment::sequel::give_back : commitment::sequel::go_quiet;
         errands_ += !counted_;
         return false;
     }
