@@ -130,8 +130,8 @@ inline void prefetch_to_write([[maybe_unused]] const void* p) noexcept {
 template <class Atomic, class T, class Order>
 void atomic_wait(const Atomic& a, T seen, Order order) noexcept {
 #if PAWL_DETAIL_ATOMIC_WAIT_LOSES_WAKEUPS
-    for (int looks = 0; a.load(order) == seen; ++looks) {
-        if (looks < 16)
+    for (int spins = 0; a.load(order) == seen; ++spins) {
+        if (spins < 16)
             std::this_thread::yield();
         else
             std::this_thread::sleep_for(std::chrono::milliseconds(1));

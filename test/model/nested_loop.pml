@@ -201,7 +201,7 @@ inline fall_due(s, w) {
 
 inline give_up_turn(s) { count[s]--; settle(s) }   /* dispatcher::give_up_turn */
 
-inline collect_in(s) {                  /* shard::collect for a lone_runner, wakeup::wake */
+inline collect_in(s) {                  /* shard::collect for a lone_candidate, wakeup::wake */
     fallen = false;
     fall_due(s, 0);
     fall_due(s, 1);

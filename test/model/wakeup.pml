@@ -32,9 +32,9 @@
  *
  * Left out
  *   Handlers that run the context, and the driver's canceller (nested_loop.pml). The part of a wait behind take() (wait_protocol.pml): its handler ends with it. Waits that start in handlers,
- *   set-backs, rings, expire_all(), look(), shards that are added later. Turns of several waits, and handlers that
+ *   set-backs, rings, expire_all(), wakeup::collect(), shards that are added later. Turns of several waits, and handlers that
  *   throw. rearm(), hurry() and collect() when the driver lacks memory. A process of one thread, which pins nothing. A
- *   wait for tick::never(), the only reason for looked_at_. The end of the context. Memory orders.
+ *   wait for tick::never(), the only reason for will_collect_. The end of the context. Memory orders.
  *   By hand, without `small`: a context that cannot be told of work, and an unknown one.
  */
 
@@ -68,7 +68,7 @@ bool counts;                            /* work is counted for each shard that b
 bool counts_work;                       /* and not for the driver */
 bool tells = true;                      /* the context can be told of work, if it is known */
 bool stays = true;                      /* driver::stays_set */
-bool seldom = true;                     /* driver_wait_traits::look_seldom */
+bool seldom = true;                     /* driver_wait_traits::polls_seldom */
 
 /* driver */
 mtype = { off, set, hurries }
@@ -299,7 +299,7 @@ inline shard_collect(s, offers_to_take) {          /* shard::collect */
     if
     :: backlog[s] -> wake[s] = 0
 #ifndef MUTANT_NOBODY_LOOKS_FOR_THE_RESTING
-    :: !backlog[s] && armed_in(s) > 0 ->                            /* shard::look_at */
+    :: !backlog[s] && armed_in(s) > 0 ->                            /* shard::collect_next_at */
 #else
     :: !backlog[s] && keeps_in(s) > 0 ->
 #endif
@@ -309,7 +309,7 @@ inline shard_collect(s, offers_to_take) {          /* shard::collect */
     :: else -> wake[s] = NEVER
     fi;
     if
-    :: offers_to_take && crowds > 0 && (entries(s) > 0 || backlog[s]) ->    /* late_runner */
+    :: offers_to_take && crowds > 0 && (entries(s) > 0 || backlog[s]) ->    /* late_candidate */
         crowds--;
         runners[s]++;
         claimed = 1 + s;
@@ -322,7 +322,7 @@ inline shard_collect(s, offers_to_take) {          /* shard::collect */
         out_wake = 0                                                /* wakeup::collect */
     :: else ->
         if
-        :: offers_to_take && wants_more(s) && (!native || (runners[s] == 0 && entries(s) + backlog[s] <= 1)) ->  /* lone_runner: gives up its turn if it has queued others */
+        :: offers_to_take && wants_more(s) && (!native || (runners[s] == 0 && entries(s) + backlog[s] <= 1)) ->  /* lone_candidate: gives up its turn if it has queued others */
             runners[s]++;
             claimed = 1 + s
         :: else
@@ -767,15 +767,15 @@ proctype uses(bool attaches; byte home, own, until) {
 #define relied_on(s) (wake[s] == NEVER || comes(s, wake[s]))
 #define busy_rightly(s) ((busy[s] || !(active(s) || pins[s] > 0)) && \
                          (!busy[s] || active(s) || pins[s] > 0 || entries(s) > 0 || backlog[s] || !counted[s]))
-#define looked_after(w) (phase[w] != armed || !started[w] || comes((two -> w : 0), due_at[w]))
+#define will_be_collected(w) (phase[w] != armed || !started[w] || comes((two -> w : 0), due_at[w]))
 
 proctype watches() {
 end:
     atomic {
-        !(busy_rightly(0) && busy_rightly(1) && relied_on(0) && relied_on(1) && looked_after(0) && looked_after(1)) ->
+        !(busy_rightly(0) && busy_rightly(1) && relied_on(0) && relied_on(1) && will_be_collected(0) && will_be_collected(1)) ->
             assert(busy_rightly(0) && busy_rightly(1));
             assert(relied_on(0) && relied_on(1));
-            assert(looked_after(0) && looked_after(1))
+            assert(will_be_collected(0) && will_be_collected(1))
     }
 }
 

@@ -353,9 +353,9 @@ BOOST_AUTO_TEST_CASE(the_driver_sleeps_as_long_as_the_traits_say_but_not_longer_
         for (const auto more : {longest, longest + 1ns, std::chrono::nanoseconds::max()})
             BOOST_CHECK(sleep(duration::max(), more) == longest);
         BOOST_CHECK(noting_sleep::asked == tested::duration::max());
-        BOOST_CHECK(traits::look_seldom());
+        BOOST_CHECK(traits::polls_seldom());
         BOOST_CHECK(sleep(duration::max(), longest - 1ns) == longest - 1ns);
-        BOOST_CHECK(!traits::look_seldom());
+        BOOST_CHECK(!traits::polls_seldom());
         for (const duration over : {duration(0), duration(-1), duration::min()}) {
             BOOST_CHECK(sleep(over, 3ms) == 0ms);
             BOOST_CHECK(!noting_sleep::asked);

@@ -212,13 +212,13 @@ public:
         now_ = std::max(now_, tick{now});
         if (driver_ && *driver_ <= now_)
             driver_.reset();
-        apply(shard_.collect(now_, shard_.seen().set_backs, shard::looker::outside).todo);
+        apply(shard_.collect(now_, shard_.seen().set_backs, shard::collector::outside).todo);
     }
     /// Like the driver, whose wake-up is itself a unit.
     bool wake(std::uint64_t now) {
         now_ = std::max(now_, tick{now});
         driver_.reset();
-        auto found = shard_.collect(now_, shard_.seen().set_backs, shard::looker::runner);
+        auto found = shard_.collect(now_, shard_.seen().set_backs, shard::collector::candidate);
         apply(found.todo, !found.claimed);
         if (found.claimed)
             turn(nullptr);

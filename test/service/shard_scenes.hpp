@@ -77,9 +77,9 @@ struct second_thread {
 };
 
 template <class Backend>
-inline constexpr auto outside = pawl::detail::shard<Backend>::looker::outside;
+inline constexpr auto outside = pawl::detail::shard<Backend>::collector::outside;
 template <class Backend>
-inline constexpr auto runner = pawl::detail::shard<Backend>::looker::runner;
+inline constexpr auto candidate = pawl::detail::shard<Backend>::collector::candidate;
 
 /// Ends the waits of a shard, like the end of its context. @return the number of waits.
 template <class Backend>

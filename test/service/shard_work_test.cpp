@@ -245,8 +245,8 @@ PAWL_TYPED_CASE(P9_a_shard_is_busy_while_a_cancel_has_yet_to_queue_its_runner, B
     BOOST_CHECK_EQUAL(b.state().armed_count(), 0u);
     BOOST_CHECK(!b.state().errands_done());
 
-    auto found = b.state().collect(tick{10}, 0, runner<Backend>); // the driver wakes up
-    BOOST_CHECK(!found.claimed);                                  // no turn for it
+    auto found = b.state().collect(tick{10}, 0, candidate<Backend>); // the driver wakes up
+    BOOST_CHECK(!found.claimed);                                     // no turn for it
     BOOST_CHECK(found.todo.empty());
     BOOST_CHECK(b.state().busy());
 
@@ -293,14 +293,14 @@ PAWL_TYPED_CASE(P9_a_shard_is_busy_while_a_start_has_yet_to_set_the_driver, Back
 // A thread that is pinned in one shard sets the driver for all shards; no other thread has to.
 PAWL_TYPED_CASE(P9_who_looks_at_the_clock_outside_a_unit_is_pinned, Backend, backends) {
     const second_thread there_is;
-    using looker = typename pawl::detail::shard<Backend>::looker;
+    using collector = typename pawl::detail::shard<Backend>::collector;
     bench<Backend> b;
     crowd<Backend> c(b, 1);
     c.start(100);
 
-    BOOST_CHECK(b.state().collect(tick{10}, 0, looker::runner).todo.after != sequel::unpin);
-    BOOST_CHECK(b.state().collect(tick{11}, 0, looker::covered).todo.after != sequel::unpin);
-    auto found = b.state().collect(tick{12}, 0, looker::outside);
+    BOOST_CHECK(b.state().collect(tick{10}, 0, collector::candidate).todo.after != sequel::unpin);
+    BOOST_CHECK(b.state().collect(tick{11}, 0, collector::covered).todo.after != sequel::unpin);
+    auto found = b.state().collect(tick{12}, 0, collector::outside);
     BOOST_CHECK(found.todo.arm && found.todo.after == sequel::unpin);
     b.apply(found.todo);
     BOOST_CHECK(b.state().errands_done());

@@ -209,11 +209,11 @@ BOOST_AUTO_TEST_CASE(the_driver_is_set_for_what_is_earlier_only) {
     BOOST_CHECK(!s.must_arm(tick{5}));
     BOOST_CHECK(!s.must_arm(tick{9}));
 
-    s.will_look_at(tick{7});
+    s.will_collect_at(tick{7});
     BOOST_CHECK(s.must_arm(tick{6}));
     BOOST_CHECK(!s.must_arm(tick{7}));
 
-    s.will_not_look();
+    s.will_not_collect();
     BOOST_CHECK(s.must_arm(tick{9}));
     BOOST_CHECK(s.must_arm(tick::never()));
     BOOST_CHECK(!s.passed(tick{8}));

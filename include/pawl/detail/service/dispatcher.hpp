@@ -67,7 +67,7 @@ class alignas(cache_line) dispatcher final : public wait_host,
 public:
     using deadline =
         std::conditional_t<Clock::is_steady, typename shard::deadline, settable_deadline>;
-    using looker = typename shard::looker;
+    using collector = typename shard::collector;
     using sequel = commitment::sequel;
 
     dispatcher(boost::asio::execution_context& context, wakeup& w, const options& o,
@@ -121,7 +121,7 @@ public:
     }
 
     /// Before a deadline is filed: if the clock has leapt ahead of the driver, which still sleeps
-    /// by the time before, the driver looks again. As the clock, it may throw.
+    /// by the time before, the driver hurries. As the clock, it may throw.
     void follow_clock() {
         if constexpr (!wakeup::driver_stays) {
             if (shard_.passed(current_tick()))
@@ -207,7 +207,7 @@ public:
         carry_out(todo, [&] {
             // The driver is still set for the old deadline. Waits that were due become due again.
             carry_out(shard_.rearm(timer, old()).todo);
-            (void)collect(current_tick(), looker::covered);
+            (void)collect(current_tick(), collector::covered);
             return true;
         });
         return count;
@@ -267,8 +267,8 @@ public:
     /// Collects what is due at `now` and queues the runners. The caller sets the driver, and calls
     /// turn() if it has become a runner.
     /// @throws std::bad_alloc after setting the driver to try again.
-    [[nodiscard]] auto collect(time::tick now, looker who) {
-        auto found = look(now, who);
+    [[nodiscard]] auto collect(time::tick now, collector who) {
+        auto found = collect_due(now, who);
         enqueue(found.todo.runners);
         if (found.todo.after != sequel::unpin)
             follow_up(found.todo);
@@ -433,16 +433,16 @@ private:
         }
     }
 
-    [[nodiscard]] auto look(time::tick now, looker who) {
+    [[nodiscard]] auto collect_due(time::tick now, collector who) {
         if constexpr (Clock::is_steady)
             return shard_.collect(now, 0, who);
         else
-            return look_after_set_backs(who);
+            return collect_after_set_backs(who);
     }
 
     /// For clocks that can be set back: the shard follows.
     /// @throws std::bad_alloc
-    [[nodiscard]] auto look_after_set_backs(looker who) {
+    [[nodiscard]] auto collect_after_set_backs(collector who) {
         for (;;) {
             // Read in this order: a reading older than that of another thread is not a set-back.
             const auto seen = shard_.seen();
@@ -508,10 +508,10 @@ private:
         auto taken = shard_.take(token, last, Late && last, first, Late);
         if (taken.behind) [[unlikely]] {
             if constexpr (Late) {
-                collect_on(looker::in_crowd);
+                collect_on(collector::in_crowd);
                 return false;
             }
-            collect_on(looker::covered);
+            collect_on(collector::covered);
             // With io_context(1) the units that this has queued are held until this one ends, and a
             // handler may wait for them in a loop of its own.
             if (wakeup_.may_nest())
@@ -537,7 +537,7 @@ private:
         return taken.retired;
     }
 
-    PAWL_DETAIL_NOINLINE void collect_on(looker who) {
+    PAWL_DETAIL_NOINLINE void collect_on(collector who) {
         if (const auto found = collect(current_tick(), who); found.todo.arm)
             wakeup_.arm(found.todo.wake);
     }

@@ -195,7 +195,7 @@ public:
     /// for which Asio polls. Any other wait stays set but is no longer relied on (see stays_set).
     void go_idle() {
         const bool seldom =
-            wait_traits::look_seldom(); // calls the user's traits: not under the lock
+            wait_traits::polls_seldom(); // calls the user's traits: not under the lock
         const std::scoped_lock lock(mutex_);
         if (state_ != state::set)
             return;

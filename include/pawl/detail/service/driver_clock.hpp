@@ -95,7 +95,7 @@ struct driver_wait_traits {
     }
 
     /// Whether the traits do not shorten the sleep, so that an unneeded timer may stay set.
-    static bool look_seldom() { return to_wait_duration(duration::max()) == longest; }
+    static bool polls_seldom() { return to_wait_duration(duration::max()) == longest; }
 
 private:
     // A clock that can jump is polled every second; Asio polls any other every five minutes.
@@ -106,7 +106,7 @@ private:
 template <class Clock, class WaitTraits>
     requires keeps_time<Clock, WaitTraits>
 struct driver_wait_traits<Clock, WaitTraits> : boost::asio::wait_traits<Clock> {
-    static constexpr bool look_seldom() noexcept { return true; }
+    static constexpr bool polls_seldom() noexcept { return true; }
 };
 
 } // namespace pawl::detail

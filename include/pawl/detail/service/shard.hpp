@@ -329,25 +329,25 @@ public:
 
     struct findings {
         bool claimed = false; ///< the caller has become a runner
-        bool crowd = false;   ///< of a late_runner: it runs a crowd, and hurries the driver
+        bool crowd = false;   ///< of a late_candidate: it runs a crowd, and hurries the driver
         std::size_t fallen_due = 0;
         commitment todo{};
     };
 
     /// The kind of caller of collect().
-    enum class looker {
-        runner,      ///< in a unit; offers to become a runner
-        lone_runner, ///< the same, if it has no units to queue
-        late_runner, ///< the same, or if it finds a crowd, for which it queues no units
-        in_crowd,    ///< the same later in its turn
-        covered,     ///< in a unit, or pinned in another shard
-        outside,     ///< elsewhere; gets pinned if it must set the driver
+    enum class collector {
+        candidate,      ///< in a unit; offers to become a runner
+        lone_candidate, ///< the same, if it has no units to queue
+        late_candidate, ///< the same, or if it finds a crowd, for which it queues no units
+        in_crowd,       ///< the same later in its turn
+        covered,        ///< in a unit, or pinned in another shard
+        outside,        ///< elsewhere; gets pinned if it must set the driver
     };
 
     /// Moves at most one batch of timers that are due at `now` into the due queue.
     /// @param set_backs what seen() returned before the clock was read.
     /// @param reading the reading, of a clock that may be set back.
-    [[nodiscard]] findings collect(tick now, unsigned set_backs, looker who,
+    [[nodiscard]] findings collect(tick now, unsigned set_backs, collector who,
                                    clock_reading reading = latest) {
         findings out;
         const locked lock(mutex_);
@@ -355,34 +355,34 @@ public:
             return out;
         const std::size_t armed = waits().armed();
         if (files().outdated(set_backs, reading)) {
-            look_at(tick{}, who, out.todo); // the driver polls until all is filed again
+            collect_next_at(tick{}, who, out.todo); // the driver polls until all is filed again
         } else {
             backlog_ = roster_.expire(now);
             if (backlog_)
-                wakeup_.will_look_at(tick{}); // runners go on; no start needs to set the driver
+                wakeup_.will_collect_at(tick{}); // runners go on; no start needs to set the driver
             else if (waits().armed() != 0)
-                look_at(files().backend().next_wake(), who, out.todo);
+                collect_next_at(files().backend().next_wake(), who, out.todo);
             else
-                wakeup_.will_not_look();
+                wakeup_.will_not_collect();
         }
         out.fallen_due = armed - waits().armed();
-        if (who == looker::in_crowd)
+        if (who == collector::in_crowd)
             return out;
-        if (who == looker::late_runner && (waits().due() > runner_pool::most || backlog_)) {
+        if (who == collector::late_candidate && (waits().due() > runner_pool::most || backlog_)) {
             runners_.join();
             wakeup_.begin();
             out.claimed = out.crowd = true;
             return out;
         }
         const bool must_come = backlog_ || observers().must_tell();
-        if (who == looker::runner) {
+        if (who == collector::candidate) {
             out.claimed = runners_.claim_one(waits().due(), must_come);
-        } else if (who == looker::lone_runner || who == looker::late_runner) {
+        } else if (who == collector::lone_candidate || who == collector::late_candidate) {
             out.claimed = runners_.claim_lone(waits().due(), must_come);
             if (!out.claimed && out.fallen_due != 0)
                 runners_.claim_to_find_out(waits().due(), out.todo.runners);
         }
-        if (who == looker::outside)
+        if (who == collector::outside)
             settle<cause::queued>(out.todo);
         else
             settle_now<cause::in_unit>(out.todo);
@@ -412,7 +412,7 @@ public:
                     all = files().end_set_back();
                 return more;
             },
-            [&] { wakeup_.will_look_at(tick{}); }, // the caller collects next
+            [&] { wakeup_.will_collect_at(tick{}); }, // the caller collects next
             [] {});
     }
 
@@ -629,7 +629,7 @@ public:
     /// The driver could not be set: the next start will try again.
     void arm_failed() noexcept {
         const locked lock(mutex_);
-        wakeup_.will_not_look();
+        wakeup_.will_not_collect();
     }
 
     /// A thread that was sent on an errand has finished it. Does not lock.
@@ -932,9 +932,9 @@ private:
         }
     }
 
-    void look_at(tick t, looker who, commitment& out) noexcept {
-        wakeup_.will_look_at(t);
-        if (who == looker::outside && mutex_.held())
+    void collect_next_at(tick t, collector who, commitment& out) noexcept {
+        wakeup_.will_collect_at(t);
+        if (who == collector::outside && mutex_.held())
             wakeup_.arm_pinned(t, out);
         else
             wakeup_.arm(t, out);

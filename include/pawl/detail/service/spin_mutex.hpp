@@ -92,7 +92,7 @@ public:
     void give_way() const noexcept {
         PAWL_DETAIL_LOCK_GIVES_WAY();
         // relaxed: guards no data.
-        for (unsigned n = 0; n < looks && waiting_.load(std::memory_order_relaxed) != 0 &&
+        for (unsigned n = 0; n < spins && waiting_.load(std::memory_order_relaxed) != 0 &&
                              !held_.load(std::memory_order_relaxed);
              ++n)
             pause_processor();
@@ -102,15 +102,15 @@ private:
     // Spins for some microseconds, longer than most holds; then yields for about a millisecond,
     // longer than a batch of uncached timers takes. Not less: on a virtual machine a sleep of 50 us
     // took up to a millisecond, during which the lock was free many times.
-    static constexpr unsigned looks = 128;
+    static constexpr unsigned spins = 128;
     static constexpr unsigned yields = 2048;
 
     PAWL_DETAIL_COLD void wait() noexcept {
         waiting_.fetch_add(1, std::memory_order_relaxed); // see give_way()
         for (unsigned n = 0;; ++n) {
-            if (n < looks)
+            if (n < spins)
                 pause_processor();
-            else if (n < looks + yields)
+            else if (n < spins + yields)
                 yield();
             else
                 block_thread(std::chrono::microseconds(50));

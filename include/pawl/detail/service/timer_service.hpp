@@ -137,7 +137,7 @@ public:
 
     /// Reads the clock now. For clocks that are moved by hand.
     /// @return how many waits have become due.
-    std::size_t clock_moved() override { return wakeup_.look(); }
+    std::size_t clock_moved() override { return wakeup_.collect(); }
 
 #ifdef PAWL_VIRTUAL_TIME
     /// The clock runs again: the driver must recompute its sleep.

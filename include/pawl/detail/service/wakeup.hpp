@@ -167,9 +167,9 @@ public:
 
     /// Reads the clock and collects what is due in all shards. The caller is not in a unit.
     /// @return how many waits have become due.
-    std::size_t look() {
+    std::size_t collect() {
         round found;
-        collect(looker::outside, found);
+        collect(collector::outside, found);
         return found.count;
     }
 
@@ -212,7 +212,7 @@ public:
         // relaxed, no read-modify-write: at most one driver handler runs.
         wake_ups_.store(wake_ups() + 1, std::memory_order_relaxed);
         round found;
-        const looker who = may_nest() ? looker::lone_runner : looker::runner;
+        const collector who = may_nest() ? collector::lone_candidate : collector::candidate;
         if constexpr (driver_stays) { // other clocks may have leapt
             // relaxed: a measure only.
             found.asked =
@@ -238,7 +238,7 @@ public:
                 return found.claimed->turn_late(
                     saturating_difference(scale_.time_of(found.now), scale_.time_of(found.asked)));
         }
-        if (who == looker::lone_runner && found.queued)
+        if (who == collector::lone_candidate && found.queued)
             found.claimed->give_up_turn(); // its handler may wait for what would come after it
         else
             found.claimed->turn();
@@ -284,9 +284,9 @@ public:
 
 private:
     using driver = detail::driver<Clock, WaitTraits, wakeup>;
-    using looker = typename dispatcher::looker;
+    using collector = typename dispatcher::collector;
 
-    /// A look at all shards.
+    /// A collect in all shards.
     struct round {
         std::size_t count = 0;
         dispatcher* claimed = nullptr; ///< the caller must run a turn of it
@@ -300,12 +300,12 @@ private:
     /// shard by shard would cancel it repeatedly and cause empty wake-ups.
     /// @throws std::bad_alloc if a shard lacks memory to follow its clock; the others have been
     ///         served.
-    void collect(looker who, round& out) {
+    void collect(collector who, round& out) {
         const time::tick now = out.now = scale_.floor(Clock::now());
         const std::size_t count = shards_.size();
         std::size_t next = 0;
         if (out.asked != time::tick{} && out.asked < now) {
-            who = looker::late_runner;
+            who = collector::late_candidate;
             next = count == 1 ? 0 : wake_ups() % count; // each shard is the first one in its turn
         }
         dispatcher* pinned = nullptr;
@@ -328,10 +328,10 @@ private:
                 if (found.todo.after == commitment::sequel::unpin)
                     pinned = s;
                 // A lone runner finds out in each shard whether its runners are held.
-                if (who == looker::late_runner)
-                    who = looker::lone_runner; // units may have been queued for this shard
-                else if ((out.claimed && who != looker::lone_runner) || pinned)
-                    who = looker::covered;
+                if (who == collector::late_candidate)
+                    who = collector::lone_candidate; // units may have been queued for this shard
+                else if ((out.claimed && who != collector::lone_candidate) || pinned)
+                    who = collector::covered;
                 out.count += found.fallen_due;
                 needed = needed || found.todo.arm;
                 earliest = std::min(earliest, found.todo.wake);

@@ -111,17 +111,17 @@ public:
     /// @param host null for a shard without a context.
     explicit wakeup_state(work_host* host) noexcept : host_(host) {}
 
-    /// The driver or a unit will look at the shard at `t`: a start that is not earlier need not set
+    /// The driver or a unit will collect in the shard at `t`: a start that is not earlier need not set
     /// the driver.
-    void will_look_at(time::tick t) noexcept {
+    void will_collect_at(time::tick t) noexcept {
         wake_ = t;
-        looked_at_ = true;
+        will_collect_ = true;
     }
 
-    /// Nothing will look at the shard: the next start must set the driver.
-    void will_not_look() noexcept {
+    /// Nothing will collect in the shard: the next start must set the driver.
+    void will_not_collect() noexcept {
         wake_ = time::tick::never();
-        looked_at_ = false; // not even at never()
+        will_collect_ = false; // not even at never()
     }
 
     /// A wait is about to be armed, or a runner claimed.
@@ -133,7 +133,7 @@ public:
     /// Whether a thread that arms a wait for `t` must set the driver. It does not rely on a pinned
     /// thread, which may fail to set it and then takes back only its own wait.
     [[nodiscard]] bool must_arm(time::tick t) const noexcept {
-        return t < wake_ || !looked_at_ || pins_ != 0;
+        return t < wake_ || !will_collect_ || pins_ != 0;
     }
 
     /// Whether the driver ought to have woken up before `now`: it may sleep by an older time.
@@ -143,7 +143,7 @@ public:
 
     /// The caller must set the driver for `t`. It is in a unit, or is the only thread.
     void arm(time::tick t, commitment& out) noexcept {
-        will_look_at(t);
+        will_collect_at(t);
         out.arm = true;
         out.wake = t;
     }
@@ -228,7 +228,7 @@ private:
         if (host_ && !host_->may_go_quiet_here(counted_))
             return true;
         if (host_ && !host_->driver_stays(counted_))
-            will_not_look();
+            will_not_collect();
         // release: a thread that finds the shard quiet also sees what the driver was told.
         busy_.store(false, std::memory_order_release);
         PAWL_ASSERT(out.after == commitment::sequel::nothing);
@@ -239,7 +239,7 @@ private:
 
     work_host* const host_;
     time::tick wake_ = time::tick::never(); ///< see the driver-set invariant
-    bool looked_at_ = false;
+    bool will_collect_ = false;
     unsigned pins_ = 0; ///< threads that are about to set the driver
     std::atomic<bool> busy_{false};
     bool counted_ = false;           ///< the context counts work for it
