@@ -98,14 +98,14 @@ private:
           home_(timer.home()), executor_(ex), function_(std::move(f)), membership_(limit) {}
     ~alarm_block() = default;
 
-    static void perform(wait_operation& op, action what, wait_host* host) {
+    static void perform(wait_operation& op, action what, wait_arbiter* arbiter) {
         auto& self = static_cast<alarm_block&>(op);
         switch (what) {
         case action::hand_over: {
             // Fetched first: the block may be gone before dispatch() returns.
             const auto ex = boost::asio::get_associated_executor(self.function_, self.executor_);
-            boost::asio::dispatch(ex,
-                                  wait_carrier(*host, op, get_handler_allocator(self.function_)));
+            boost::asio::dispatch(
+                ex, wait_carrier(*arbiter, op, get_handler_allocator(self.function_)));
             break;
         }
         case action::regain_work: // the shard counts the work

@@ -191,7 +191,7 @@ private:
 
 /// The shard with the wait for the limit; see wait/wait_state.hpp. It destroys itself when its last
 /// user leaves.
-class limit_shard final : public pawl::detail::wait_host {
+class limit_shard final : public pawl::detail::wait_arbiter {
 public:
     /// Its outcome, which outlives it.
     struct history {

@@ -60,7 +60,7 @@ using sequel = commitment::sequel;
 using pawl::detail::runner_token;
 using pawl::detail::slot_link;
 using pawl::detail::timer_core;
-using pawl::detail::wait_host;
+using pawl::detail::wait_arbiter;
 using pawl::detail::wait_operation;
 using pawl::detail::wait_phase;
 using pawl::time::tick;
@@ -76,7 +76,7 @@ inline bool goes_quiet(const commitment& c) {
 struct test_wait final : pawl::detail::slotted_wait {
     explicit test_wait(bool is_direct = true) : slotted_wait(&perform, is_direct) {}
 
-    static void perform(wait_operation& base, action what, wait_host*) {
+    static void perform(wait_operation& base, action what, wait_arbiter*) {
         auto& self = static_cast<test_wait&>(base);
         if (what == action::complete) {
             ++self.completed;
@@ -124,12 +124,12 @@ public:
 };
 
 template <class Backend>
-class bench final : private wait_host {
+class bench final : private wait_arbiter {
 public:
     using shard = pawl::detail::shard<Backend>;
 
     explicit bench(const pawl::options& o = {}, tick now = {},
-                   pawl::detail::work_host* work = nullptr)
+                   pawl::detail::work_context* work = nullptr)
         : per_turn_(o.completions_per_turn), shard_(o, now, nullptr, work), now_(now) {}
 
     ~bench() {
@@ -141,7 +141,7 @@ public:
     }
 
     shard& state() { return shard_; }
-    wait_host& host() { return *this; }
+    wait_arbiter& arbiter() { return *this; }
     tick now() const { return now_; }
     std::size_t units() const { return units_.size(); }
     const std::optional<tick>& driver() const { return driver_; }
@@ -292,7 +292,7 @@ public:
 
     const boost::asio::execution_context& context() const noexcept override { return context_; }
 
-    /// Like wait_host::cancel() of a dispatcher.
+    /// Like wait_arbiter::cancel() of a dispatcher.
     void cancel(slot_link& link) override { apply(shard_.cancel(link)); }
     void forget(slot_link& link) noexcept override {
         over_ = shard_.forget(link).after == sequel::destroy;

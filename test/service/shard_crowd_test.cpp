@@ -353,7 +353,7 @@ private:
         auto m = std::make_unique<modelled>(pick(3) != 0);
         m->due = due_[t];
         if (pick(2) == 0)
-            m->link = std::make_unique<slot_link>(b_.host(), m->wait);
+            m->link = std::make_unique<slot_link>(b_.arbiter(), m->wait);
         BOOST_REQUIRE(b_.start(*cores_[t], m->wait, due_[t]));
         pending_[t].push_back(std::move(m));
     }

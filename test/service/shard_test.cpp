@@ -638,7 +638,7 @@ PAWL_TYPED_CASE(C31_a_slot_cancels_its_wait_only_in_every_state, Backend, backen
     std::deque<test_wait> w(3);
     std::deque<slot_link> links;
     for (test_wait& each : w) {
-        links.emplace_back(b.host(), each);
+        links.emplace_back(b.arbiter(), each);
         b.start(t, each, 10);
     }
 
@@ -661,7 +661,7 @@ PAWL_TYPED_CASE(P3_the_newest_wait_leaves_the_others_to_their_timer, Backend, ba
     bench<Backend> b;
     timer_core t;
     std::deque<test_wait> w(2);
-    slot_link link(b.host(), w[1]);
+    slot_link link(b.arbiter(), w[1]);
     b.start(t, w[0], 10);
     b.start(t, w[1], 10);
 
@@ -678,7 +678,7 @@ PAWL_TYPED_CASE(C32_a_slot_finds_its_wait_after_the_timer_has_moved, Backend, ba
     timer_core from;
     timer_core to;
     test_wait w;
-    slot_link link(b.host(), w);
+    slot_link link(b.arbiter(), w);
     b.start(from, w, 10);
     b.move(from, to);
     BOOST_REQUIRE(w.owner() == &to);
@@ -697,7 +697,7 @@ PAWL_TYPED_CASE(C32_a_slot_finds_its_wait_cancelled_after_a_cancel, Backend, bac
     bench<Backend> b;
     timer_core t;
     test_wait w;
-    slot_link link(b.host(), w);
+    slot_link link(b.arbiter(), w);
     b.start(t, w, 10);
 
     BOOST_CHECK_EQUAL(b.cancel(t), 1u);
@@ -713,7 +713,7 @@ PAWL_TYPED_CASE(a_slot_that_goes_last_is_the_last_user, Backend, backends) {
     bench<Backend> b;
     timer_core t;
     test_wait w;
-    auto link = std::make_unique<slot_link>(b.host(), w);
+    auto link = std::make_unique<slot_link>(b.arbiter(), w);
     b.start(t, w, 10);
     b.cancel(t);
     b.run_all();
@@ -941,7 +941,7 @@ std::vector<observed_act<Backend>> observed_acts() {
         s.b.collect(12);
     };
     const auto slotted = [](scene& s) {
-        s.links.emplace_back(s.b.host(), s.w.emplace_back());
+        s.links.emplace_back(s.b.arbiter(), s.w.emplace_back());
         s.b.start(s.t[0], s.w.back(), 10);
     };
     const auto emit = [](scene& s) { s.links[0](boost::asio::cancellation_type::terminal); };

@@ -86,7 +86,7 @@ PAWL_TYPED_CASE(P8_a_start_during_a_backlog_does_not_arm_the_driver, Backend, ba
 namespace {
 
 /// The context of a shard: its count of work, and whether the thread is in a unit.
-struct test_context final : pawl::detail::work_host {
+struct test_context final : pawl::detail::work_context {
     bool work_started() noexcept override {
         work += counts;
         return counts;
@@ -434,7 +434,7 @@ namespace {
 
 struct held_test_wait final : wait_operation {
     held_test_wait()
-        : wait_operation([](wait_operation&, action, wait_host*) {}, true, kind::embedded) {}
+        : wait_operation([](wait_operation&, action, wait_arbiter*) {}, true, kind::embedded) {}
 };
 
 /// Not inlined: if g++ 12 sees the object's size, it warns of a cast to a slotted_wait that this

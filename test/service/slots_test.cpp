@@ -301,7 +301,7 @@ BOOST_AUTO_TEST_CASE(a_wait_belongs_to_the_timer_that_took_over_whatever_its_sta
             timer_core from;
             timer_core to;
             for (test_wait& each : w) {
-                links.emplace_back(b.host(), each);
+                links.emplace_back(b.arbiter(), each);
                 b.start(from, each, 10);
             }
             if (due)

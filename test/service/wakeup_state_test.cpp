@@ -22,7 +22,7 @@ using pawl::time::tick;
 constexpr bool active = true;
 
 /// A shard asks it, and tells it.
-struct fake_host final : pawl::detail::work_host {
+struct fake_context final : pawl::detail::work_context {
     bool work_started() noexcept override {
         work += counts;
         return counts;
@@ -48,20 +48,20 @@ struct fake_host final : pawl::detail::work_host {
 // ---- the table ------------------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(P9_work_is_counted_once_when_a_shard_becomes_busy) {
-    fake_host host;
-    wakeup_state s(&host);
+    fake_context context;
+    wakeup_state s(&context);
     BOOST_CHECK(!s.busy());
 
     s.begin();
     BOOST_CHECK(s.busy());
-    BOOST_CHECK_EQUAL(host.work, 1);
+    BOOST_CHECK_EQUAL(context.work, 1);
     s.begin();
-    BOOST_CHECK_EQUAL(host.work, 1);
+    BOOST_CHECK_EQUAL(context.work, 1);
 }
 
 BOOST_AUTO_TEST_CASE(P9_a_pin_keeps_a_shard_busy_until_it_is_taken_out) {
-    fake_host host;
-    wakeup_state s(&host);
+    fake_context context;
+    wakeup_state s(&context);
     s.begin();
     commitment start;
     s.arm_pinned(tick{5}, start);
@@ -82,8 +82,8 @@ BOOST_AUTO_TEST_CASE(P9_a_pin_keeps_a_shard_busy_until_it_is_taken_out) {
 }
 
 BOOST_AUTO_TEST_CASE(P9_nothing_is_given_back_while_anything_is_armed_or_claimed) {
-    fake_host host;
-    wakeup_state s(&host);
+    fake_context context;
+    wakeup_state s(&context);
     s.begin();
     commitment out;
 
@@ -91,44 +91,44 @@ BOOST_AUTO_TEST_CASE(P9_nothing_is_given_back_while_anything_is_armed_or_claimed
 
     BOOST_CHECK(out.empty());
     BOOST_CHECK(s.busy());
-    BOOST_CHECK_EQUAL(host.work, 1);
+    BOOST_CHECK_EQUAL(context.work, 1);
 }
 
 BOOST_AUTO_TEST_CASE(P9_a_quiet_shard_for_which_a_runner_is_claimed_becomes_busy) {
-    fake_host host;
-    wakeup_state s(&host);
+    fake_context context;
+    wakeup_state s(&context);
     commitment out;
 
     BOOST_CHECK(!s.settle(active, out));
 
     BOOST_CHECK(s.busy());
-    BOOST_CHECK_EQUAL(host.work, 1);
+    BOOST_CHECK_EQUAL(context.work, 1);
 }
 
 BOOST_AUTO_TEST_CASE(P9_work_is_given_back_once_in_a_unit) {
-    fake_host host;
-    wakeup_state s(&host);
+    fake_context context;
+    wakeup_state s(&context);
     s.begin();
 
     commitment out;
     BOOST_CHECK(!s.settle(!active, out));
-    BOOST_CHECK(host.asked_with);
+    BOOST_CHECK(context.asked_with);
     BOOST_CHECK(out.after == sequel::give_back);
     BOOST_CHECK(!s.busy());
-    BOOST_CHECK_EQUAL(host.work, 1); // the caller gives it back, unlocked
+    BOOST_CHECK_EQUAL(context.work, 1); // the caller gives it back, unlocked
 
     commitment again;
     BOOST_CHECK(!s.settle(!active, again));
     BOOST_CHECK(again.empty());
 
     s.begin();
-    BOOST_CHECK_EQUAL(host.work, 2);
+    BOOST_CHECK_EQUAL(context.work, 2);
 }
 
 BOOST_AUTO_TEST_CASE(P9_elsewhere_a_runner_is_claimed_that_gives_it_back) {
-    fake_host host;
-    host.in_unit = false;
-    wakeup_state s(&host);
+    fake_context context;
+    context.in_unit = false;
+    wakeup_state s(&context);
     s.begin();
     commitment out;
 
@@ -141,41 +141,41 @@ BOOST_AUTO_TEST_CASE(P9_elsewhere_a_runner_is_claimed_that_gives_it_back) {
 // ---- contexts that count nothing, or only later ---------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(P9_what_was_not_counted_is_not_given_back) {
-    fake_host host;
-    host.counts = false;
-    wakeup_state s(&host);
+    fake_context context;
+    context.counts = false;
+    wakeup_state s(&context);
     s.begin();
     BOOST_CHECK(s.busy());
 
-    host.counts = true; // from now on, but too late for this time
-    host.asked_with = true;
+    context.counts = true; // from now on, but too late for this time
+    context.asked_with = true;
     commitment out;
     BOOST_CHECK(!s.settle(!active, out));
 
-    BOOST_CHECK(!host.asked_with);
+    BOOST_CHECK(!context.asked_with);
     BOOST_CHECK(out.after == sequel::go_quiet);
     BOOST_CHECK(!s.busy());
-    BOOST_CHECK_EQUAL(host.work, 0);
+    BOOST_CHECK_EQUAL(context.work, 0);
 }
 
 BOOST_AUTO_TEST_CASE(P9_a_busy_shard_is_counted_when_the_context_can_be_told) {
-    fake_host host;
-    host.counts = false;
-    wakeup_state s(&host);
+    fake_context context;
+    context.counts = false;
+    wakeup_state s(&context);
     s.begin();
 
-    host.counts = true;
+    context.counts = true;
     s.count();
-    BOOST_CHECK_EQUAL(host.work, 1);
+    BOOST_CHECK_EQUAL(context.work, 1);
     s.count(); // the shard is busy
     s.begin();
-    BOOST_CHECK_EQUAL(host.work, 1);
+    BOOST_CHECK_EQUAL(context.work, 1);
 
     commitment out;
     BOOST_CHECK(!s.settle(!active, out));
     BOOST_CHECK(out.after == sequel::give_back);
     s.count(); // the shard is quiet
-    BOOST_CHECK_EQUAL(host.work, 1);
+    BOOST_CHECK_EQUAL(context.work, 1);
 }
 
 BOOST_AUTO_TEST_CASE(a_shard_without_a_context_is_busy_and_quiet_all_the_same) {
@@ -196,8 +196,8 @@ BOOST_AUTO_TEST_CASE(a_shard_without_a_context_is_busy_and_quiet_all_the_same) {
 // ---- setting the driver ------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(the_driver_is_set_for_what_is_earlier_only) {
-    fake_host host;
-    wakeup_state s(&host);
+    fake_context context;
+    wakeup_state s(&context);
     BOOST_CHECK(s.must_arm(tick{9}));
     BOOST_CHECK(s.must_arm(tick::never()));
 
@@ -224,8 +224,8 @@ BOOST_AUTO_TEST_CASE(the_driver_is_set_for_what_is_earlier_only) {
 }
 
 BOOST_AUTO_TEST_CASE(a_wait_for_ever_is_looked_at_too) {
-    fake_host host;
-    wakeup_state s(&host);
+    fake_context context;
+    wakeup_state s(&context);
     commitment out;
     s.arm(tick::never(), out);
     BOOST_CHECK(!s.must_arm(tick::never()));
@@ -234,8 +234,8 @@ BOOST_AUTO_TEST_CASE(a_wait_for_ever_is_looked_at_too) {
 
 // It may fail, and then takes back only its own wait.
 BOOST_AUTO_TEST_CASE(a_thread_that_is_about_to_set_the_driver_is_not_relied_on) {
-    fake_host host;
-    wakeup_state s(&host);
+    fake_context context;
+    wakeup_state s(&context);
     s.begin();
     commitment first;
     s.arm_pinned(tick{5}, first);
@@ -253,8 +253,8 @@ BOOST_AUTO_TEST_CASE(a_thread_that_is_about_to_set_the_driver_is_not_relied_on) 
 }
 
 BOOST_AUTO_TEST_CASE(a_call_that_arms_twice_is_pinned_once) {
-    fake_host host;
-    wakeup_state s(&host);
+    fake_context context;
+    wakeup_state s(&context);
     s.begin();
     commitment out;
     s.arm_pinned(tick{9}, out);
@@ -268,9 +268,9 @@ BOOST_AUTO_TEST_CASE(a_call_that_arms_twice_is_pinned_once) {
 
 BOOST_AUTO_TEST_CASE(a_quiet_shard_relies_on_a_driver_that_stays_set_and_on_no_other) {
     for (const bool stays : {true, false}) {
-        fake_host host;
-        host.stays = stays;
-        wakeup_state s(&host);
+        fake_context context;
+        context.stays = stays;
+        wakeup_state s(&context);
         s.begin();
         commitment start;
         s.arm(tick{5}, start);
@@ -287,8 +287,8 @@ BOOST_AUTO_TEST_CASE(a_quiet_shard_relies_on_a_driver_that_stays_set_and_on_no_o
 // ---- threads in flight -------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(P10_errands_are_done_when_each_that_was_begun_has_ended) {
-    fake_host host;
-    wakeup_state s(&host);
+    fake_context context;
+    wakeup_state s(&context);
     BOOST_CHECK(s.errands_done());
 
     commitment one;
@@ -306,8 +306,8 @@ BOOST_AUTO_TEST_CASE(P10_errands_are_done_when_each_that_was_begun_has_ended) {
 }
 
 BOOST_AUTO_TEST_CASE(P10_a_thread_that_is_pinned_has_not_left) {
-    fake_host host;
-    wakeup_state s(&host);
+    fake_context context;
+    wakeup_state s(&context);
     s.begin();
     commitment out;
     s.arm_pinned(tick{5}, out);
@@ -339,9 +339,9 @@ BOOST_AUTO_TEST_CASE(a_commitment_is_empty_if_nothing_is_to_be_done) {
 BOOST_AUTO_TEST_CASE(P9_the_end_gives_back_what_was_counted_once) {
     for (const bool counts : {true, false}) {
         for (const bool busy : {true, false}) {
-            fake_host host;
-            host.counts = counts;
-            wakeup_state s(&host);
+            fake_context context;
+            context.counts = counts;
+            wakeup_state s(&context);
             if (busy)
                 s.begin();
 

@@ -3,7 +3,7 @@
 
 // Purpose
 //   One wait: its state word, transition by transition, and its handler with allocator, executor
-//   and cancellation slot. A host that records its calls plays the shard.
+//   and cancellation slot. A arbiter that records its calls plays the shard.
 //
 // Model
 //   Where forbidden transitions are tested, PAWL_ASSERT counts instead of ending the program.
@@ -257,7 +257,7 @@ BOOST_AUTO_TEST_SUITE_END()
 namespace {
 
 /// Plays the shard for one wait at a time.
-struct scripted_host final : wait_host {
+struct scripted_arbiter final : wait_arbiter {
     const boost::asio::execution_context& context() const noexcept override { return home; }
     bool arrive(wait_operation& op) noexcept override {
         ++arrivals;
@@ -307,8 +307,9 @@ struct scripted_host final : wait_host {
 };
 
 template <typename Handler, typename Executor = native_executor>
-wait_operation& make_wait(wait_host& host, Handler&& h, const Executor& ex = {}) {
-    return wait_handler<std::decay_t<Handler>, Executor>::make(std::forward<Handler>(h), ex, host);
+wait_operation& make_wait(wait_arbiter& arbiter, Handler&& h, const Executor& ex = {}) {
+    return wait_handler<std::decay_t<Handler>, Executor>::make(std::forward<Handler>(h), ex,
+                                                               arbiter);
 }
 
 /// A handler that throws when it is moved for the `fuse`-th time.
@@ -340,12 +341,12 @@ using manual_executor = manual_context::executor_type;
 BOOST_AUTO_TEST_SUITE(handler)
 
 BOOST_AUTO_TEST_CASE(C27_the_memory_of_a_wait_is_freed_before_its_handler_is_invoked) {
-    scripted_host host;
+    scripted_arbiter arbiter;
     allocation_log memory;
     std::optional<std::size_t> live_in_handler;
     const auto handler = asio::bind_allocator(counting_allocator<void>(memory),
                                               [&](error_code) { live_in_handler = memory.live(); });
-    wait_operation& op = make_wait(host, handler);
+    wait_operation& op = make_wait(arbiter, handler);
     BOOST_REQUIRE_EQUAL(memory.live(), 1u);
 
     op.complete();
@@ -356,11 +357,11 @@ BOOST_AUTO_TEST_CASE(C27_the_memory_of_a_wait_is_freed_before_its_handler_is_inv
 }
 
 BOOST_AUTO_TEST_CASE(P3_a_destroyed_wait_frees_its_memory_and_does_not_call_its_handler) {
-    scripted_host host;
+    scripted_arbiter arbiter;
     allocation_log memory;
     handler_log log;
     wait_operation& op = make_wait(
-        host, asio::bind_allocator(counting_allocator<void>(memory), counting_handler(log)));
+        arbiter, asio::bind_allocator(counting_allocator<void>(memory), counting_handler(log)));
 
     op.destroy();
 
@@ -371,11 +372,11 @@ BOOST_AUTO_TEST_CASE(P3_a_destroyed_wait_frees_its_memory_and_does_not_call_its_
 }
 
 BOOST_AUTO_TEST_CASE(C25_the_handler_is_told_the_result_that_was_set) {
-    scripted_host host;
+    scripted_arbiter arbiter;
     handler_log first;
     handler_log second;
-    wait_operation& untouched = make_wait(host, counting_handler(first));
-    wait_operation& aborted = make_wait(host, counting_handler(second));
+    wait_operation& untouched = make_wait(arbiter, counting_handler(first));
+    wait_operation& aborted = make_wait(arbiter, counting_handler(second));
     first.last = second.last = asio::error::eof;
 
     aborted.set_result(asio::error::operation_aborted);
@@ -387,13 +388,13 @@ BOOST_AUTO_TEST_CASE(C25_the_handler_is_told_the_result_that_was_set) {
 }
 
 BOOST_AUTO_TEST_CASE(C19_an_rvalue_handler_is_never_copied_and_an_lvalue_is_copied_once) {
-    scripted_host host;
+    scripted_arbiter arbiter;
     handler_log moved;
     handler_log copied;
     const counting_handler lvalue(copied);
 
-    make_wait(host, counting_handler(moved)).complete();
-    make_wait(host, lvalue).complete();
+    make_wait(arbiter, counting_handler(moved)).complete();
+    make_wait(arbiter, lvalue).complete();
 
     BOOST_CHECK_EQUAL(moved.copies, 0);
     BOOST_CHECK_EQUAL(moved.calls, 1);
@@ -402,23 +403,23 @@ BOOST_AUTO_TEST_CASE(C19_an_rvalue_handler_is_never_copied_and_an_lvalue_is_copi
 }
 
 BOOST_AUTO_TEST_CASE(C18_a_handler_may_be_move_only) {
-    scripted_host host;
+    scripted_arbiter arbiter;
     int seen = 0;
     auto handler = [&seen, value = std::make_unique<int>(7)](error_code) { seen = *value; };
 
-    make_wait(host, std::move(handler)).complete();
+    make_wait(arbiter, std::move(handler)).complete();
 
     BOOST_CHECK_EQUAL(seen, 7);
 }
 
 BOOST_AUTO_TEST_CASE(C26_a_wait_that_cannot_be_allocated_leaves_the_handler_with_its_owner) {
-    scripted_host host;
+    scripted_arbiter arbiter;
     allocation_log memory;
     memory.fail = true;
     handler_log log;
     auto handler = asio::bind_allocator(counting_allocator<void>(memory), counting_handler(log));
 
-    BOOST_CHECK_THROW((void)make_wait(host, std::move(handler)), std::bad_alloc);
+    BOOST_CHECK_THROW((void)make_wait(arbiter, std::move(handler)), std::bad_alloc);
 
     BOOST_CHECK_EQUAL(memory.live(), 0u);
     BOOST_CHECK_EQUAL(log.live, 1);
@@ -426,14 +427,14 @@ BOOST_AUTO_TEST_CASE(C26_a_wait_that_cannot_be_allocated_leaves_the_handler_with
 }
 
 BOOST_AUTO_TEST_CASE(C26_a_handler_that_throws_when_it_is_stored_leaves_nothing_behind) {
-    scripted_host host;
+    scripted_arbiter arbiter;
     allocation_log memory;
     handler_log log;
     int fuse = 1;
     {
         burning_handler handler(fuse, log, memory);
 
-        BOOST_CHECK_THROW((void)make_wait(host, std::move(handler)), std::runtime_error);
+        BOOST_CHECK_THROW((void)make_wait(arbiter, std::move(handler)), std::runtime_error);
     }
 
     BOOST_CHECK_EQUAL(memory.allocations, 1u);
@@ -443,11 +444,11 @@ BOOST_AUTO_TEST_CASE(C26_a_handler_that_throws_when_it_is_stored_leaves_nothing_
 
 BOOST_AUTO_TEST_CASE(
     C34_a_handler_that_throws_when_it_is_fetched_frees_its_wait_and_is_not_called) {
-    scripted_host host;
+    scripted_arbiter arbiter;
     allocation_log memory;
     handler_log log;
     int fuse = 2;
-    wait_operation& op = make_wait(host, burning_handler(fuse, log, memory));
+    wait_operation& op = make_wait(arbiter, burning_handler(fuse, log, memory));
 
     BOOST_CHECK_THROW(op.complete(), std::runtime_error);
 
@@ -460,13 +461,13 @@ BOOST_AUTO_TEST_CASE(
 
 BOOST_AUTO_TEST_CASE(C29_work_of_the_executor_is_held_from_the_start_to_the_hand_over) {
     // The context is destroyed first: it still holds a carrier, and the carrier its handler.
-    scripted_host host;
+    scripted_arbiter arbiter;
     handler_log log;
     manual_context context;
-    wait_operation& op = make_wait(host, counting_handler(log), context.get_executor());
+    wait_operation& op = make_wait(arbiter, counting_handler(log), context.get_executor());
     BOOST_CHECK_EQUAL(context.work(), 1);
 
-    op.hand_over(host);
+    op.hand_over(arbiter);
 
     BOOST_CHECK_EQUAL(context.work(), 0);
     BOOST_CHECK_EQUAL(context.size(), 1u);
@@ -474,36 +475,36 @@ BOOST_AUTO_TEST_CASE(C29_work_of_the_executor_is_held_from_the_start_to_the_hand
 }
 
 BOOST_AUTO_TEST_CASE(P4_a_wait_starts_where_its_carrier_arrives_and_not_where_it_is_handed_over) {
-    scripted_host host;
+    scripted_arbiter arbiter;
     handler_log log;
     manual_context context;
-    wait_operation& op = make_wait(host, counting_handler(log), context.get_executor());
-    op.hand_over(host);
-    BOOST_CHECK_EQUAL(host.arrivals, 0);
+    wait_operation& op = make_wait(arbiter, counting_handler(log), context.get_executor());
+    op.hand_over(arbiter);
+    BOOST_CHECK_EQUAL(arbiter.arrivals, 0);
 
     op.set_result(asio::error::operation_aborted); // cancelled in flight
     context.poll();
 
-    BOOST_CHECK_EQUAL(host.arrivals, 1);
+    BOOST_CHECK_EQUAL(arbiter.arrivals, 1);
     BOOST_CHECK_EQUAL(log.calls, 1);
     BOOST_CHECK_EQUAL(log.last, error_code(asio::error::operation_aborted));
 }
 
 BOOST_AUTO_TEST_CASE(a_wait_that_was_pulled_back_on_its_way_has_work_again_and_is_not_called) {
-    scripted_host host;
+    scripted_arbiter arbiter;
     handler_log log;
     manual_context context;
-    wait_operation& op = make_wait(host, counting_handler(log), context.get_executor());
-    op.hand_over(host);
-    host.pulled_back = true;
+    wait_operation& op = make_wait(arbiter, counting_handler(log), context.get_executor());
+    op.hand_over(arbiter);
+    arbiter.pulled_back = true;
 
     context.poll();
 
-    BOOST_CHECK_EQUAL(host.parkings, 1);
+    BOOST_CHECK_EQUAL(arbiter.parkings, 1);
     BOOST_CHECK_EQUAL(log.calls, 0);
     BOOST_CHECK_EQUAL(context.work(), 1);
-    host.pulled_back = false;
-    op.hand_over(host);
+    arbiter.pulled_back = false;
+    op.hand_over(arbiter);
     context.poll();
     BOOST_CHECK_EQUAL(log.calls, 1);
     BOOST_CHECK_EQUAL(context.work(), 0);
@@ -527,36 +528,36 @@ struct tiring_executor : manual_executor {
 } // namespace
 
 BOOST_AUTO_TEST_CASE(a_wait_that_was_pulled_back_goes_on_although_work_for_it_is_refused) {
-    scripted_host host;
+    scripted_arbiter arbiter;
     handler_log log;
     manual_context context;
     int fuse = 1;
     wait_operation& op =
-        make_wait(host, counting_handler(log), tiring_executor(context.get_executor(), fuse));
-    op.hand_over(host);
-    host.pulled_back = true;
+        make_wait(arbiter, counting_handler(log), tiring_executor(context.get_executor(), fuse));
+    op.hand_over(arbiter);
+    arbiter.pulled_back = true;
 
     BOOST_CHECK_THROW(context.poll(), std::runtime_error);
 
-    BOOST_CHECK_EQUAL(host.parkings, 1);
-    BOOST_CHECK_EQUAL(host.abandoned, 0);
+    BOOST_CHECK_EQUAL(arbiter.parkings, 1);
+    BOOST_CHECK_EQUAL(arbiter.abandoned, 0);
     BOOST_CHECK_EQUAL(log.calls, 0);
     BOOST_CHECK_EQUAL(context.work(), 0);
-    host.pulled_back = false;
-    op.hand_over(host);
+    arbiter.pulled_back = false;
+    op.hand_over(arbiter);
     context.poll();
     BOOST_CHECK_EQUAL(log.calls, 1);
     BOOST_CHECK_EQUAL(context.work(), 0);
 }
 
 BOOST_AUTO_TEST_CASE(P3_a_wait_that_is_due_again_completes_although_work_for_it_is_refused) {
-    scripted_host host;
+    scripted_arbiter arbiter;
     handler_log log;
     manual_context context;
     int fuse = 1;
-    make_wait(host, counting_handler(log), tiring_executor(context.get_executor(), fuse))
-        .hand_over(host);
-    host.pulled_back = host.due_again = true;
+    make_wait(arbiter, counting_handler(log), tiring_executor(context.get_executor(), fuse))
+        .hand_over(arbiter);
+    arbiter.pulled_back = arbiter.due_again = true;
 
     BOOST_CHECK_THROW(context.poll(), std::runtime_error);
 
@@ -566,12 +567,12 @@ BOOST_AUTO_TEST_CASE(P3_a_wait_that_is_due_again_completes_although_work_for_it_
 }
 
 BOOST_AUTO_TEST_CASE(a_wait_that_falls_due_while_its_carrier_parks_is_completed_by_it) {
-    scripted_host host;
+    scripted_arbiter arbiter;
     handler_log log;
     manual_context context;
-    wait_operation& op = make_wait(host, counting_handler(log), context.get_executor());
-    op.hand_over(host);
-    host.pulled_back = host.due_again = true;
+    wait_operation& op = make_wait(arbiter, counting_handler(log), context.get_executor());
+    op.hand_over(arbiter);
+    arbiter.pulled_back = arbiter.due_again = true;
 
     context.poll();
 
@@ -581,18 +582,18 @@ BOOST_AUTO_TEST_CASE(a_wait_that_falls_due_while_its_carrier_parks_is_completed_
 }
 
 BOOST_AUTO_TEST_CASE(P3_a_carrier_that_is_destroyed_before_it_arrives_has_its_wait_destroyed) {
-    scripted_host host;
+    scripted_arbiter arbiter;
     handler_log log;
     allocation_log memory;
     {
         manual_context context;
         wait_operation& op = make_wait(
-            host, asio::bind_allocator(counting_allocator<void>(memory), counting_handler(log)),
+            arbiter, asio::bind_allocator(counting_allocator<void>(memory), counting_handler(log)),
             context.get_executor());
-        op.hand_over(host);
+        op.hand_over(arbiter);
     }
 
-    BOOST_CHECK_EQUAL(host.abandoned, 1);
+    BOOST_CHECK_EQUAL(arbiter.abandoned, 1);
     BOOST_CHECK_EQUAL(log.calls, 0);
     BOOST_CHECK_EQUAL(log.live, 0);
     BOOST_CHECK_EQUAL(memory.live(), 0u);
@@ -612,7 +613,7 @@ struct holder : embedded_wait<holder> {
     }
     void wait_destroyed() { ++destroyed; }
     const manual_executor& wait_executor() const noexcept { return executor; }
-    bool is_native(const manual_executor&, const wait_host&) const noexcept { return native; }
+    bool is_native(const manual_executor&, const wait_arbiter&) const noexcept { return native; }
     std::allocator<void> carrier_allocator() const noexcept { return {}; }
 
     bool native;
@@ -626,11 +627,11 @@ struct holder : embedded_wait<holder> {
 BOOST_AUTO_TEST_SUITE(embedded)
 
 BOOST_AUTO_TEST_CASE(an_embedded_wait_ends_where_it_is_handed_over_if_that_is_native) {
-    scripted_host host;
+    scripted_arbiter arbiter;
     manual_context context;
     holder h(true, context.get_executor());
     h.set_result(asio::error::operation_aborted);
-    h.hand_over(host);
+    h.hand_over(arbiter);
     BOOST_CHECK_EQUAL(h.ended, 1);
     BOOST_CHECK_EQUAL(h.last, error_code(asio::error::operation_aborted));
     BOOST_CHECK_EQUAL(context.size(), 0u);
@@ -638,22 +639,22 @@ BOOST_AUTO_TEST_CASE(an_embedded_wait_ends_where_it_is_handed_over_if_that_is_na
 
 BOOST_AUTO_TEST_CASE(an_embedded_wait_that_was_pulled_back_does_not_end) {
     for (const bool native : {true, false}) {
-        scripted_host host;
-        host.pulled_back = true;
+        scripted_arbiter arbiter;
+        arbiter.pulled_back = true;
         manual_context context;
         holder h(native, context.get_executor());
-        h.hand_over(host);
+        h.hand_over(arbiter);
         context.poll();
-        BOOST_CHECK_EQUAL(host.parkings, 1);
+        BOOST_CHECK_EQUAL(arbiter.parkings, 1);
         BOOST_CHECK_EQUAL(h.ended + h.destroyed, 0);
     }
 }
 
 BOOST_AUTO_TEST_CASE(an_embedded_wait_whose_carrier_is_destroyed_is_told_so) {
-    scripted_host host;
+    scripted_arbiter arbiter;
     auto context = std::make_unique<manual_context>();
     holder h(false, context->get_executor());
-    h.hand_over(host);
+    h.hand_over(arbiter);
     context.reset();
     BOOST_CHECK_EQUAL(h.ended, 0);
     BOOST_CHECK_EQUAL(h.destroyed, 1);
@@ -667,24 +668,24 @@ BOOST_AUTO_TEST_SUITE(slot)
 
 BOOST_AUTO_TEST_CASE(C31_terminal_partial_and_total_reach_the_wait_and_none_does_not) {
     using asio::cancellation_type;
-    scripted_host host;
+    scripted_arbiter arbiter;
     handler_log log;
     asio::cancellation_signal signal;
     wait_operation& op =
-        make_wait(host, asio::bind_cancellation_slot(signal.slot(), counting_handler(log)));
+        make_wait(arbiter, asio::bind_cancellation_slot(signal.slot(), counting_handler(log)));
 
     signal.emit(cancellation_type::all); // before the start: no effect
     op.slot()->set_started();
     signal.emit(cancellation_type::none);
-    BOOST_CHECK_EQUAL(host.emissions, 0);
+    BOOST_CHECK_EQUAL(arbiter.emissions, 0);
     signal.emit(cancellation_type::terminal);
     signal.emit(cancellation_type::partial);
     signal.emit(cancellation_type::total);
     signal.emit(cancellation_type::all);
 
-    BOOST_CHECK_EQUAL(host.emissions, 4);
-    BOOST_CHECK_EQUAL(host.last, &op);
-    scripted_host::end(op);
+    BOOST_CHECK_EQUAL(arbiter.emissions, 4);
+    BOOST_CHECK_EQUAL(arbiter.last, &op);
+    scripted_arbiter::end(op);
     op.destroy();
 }
 
@@ -692,55 +693,55 @@ BOOST_AUTO_TEST_CASE(C32_a_signal_emitted_after_its_wait_has_ended_does_nothing)
     asio::cancellation_signal signal;
     handler_log log;
     {
-        scripted_host host;
+        scripted_arbiter arbiter;
         wait_operation& op =
-            make_wait(host, asio::bind_cancellation_slot(signal.slot(), counting_handler(log)));
-        scripted_host::end(op);
+            make_wait(arbiter, asio::bind_cancellation_slot(signal.slot(), counting_handler(log)));
+        scripted_arbiter::end(op);
         op.complete();
         signal.emit(asio::cancellation_type::all);
-        BOOST_CHECK_EQUAL(host.emissions, 0);
+        BOOST_CHECK_EQUAL(arbiter.emissions, 0);
     }
 
-    signal.emit(asio::cancellation_type::all); // the host has been destroyed, too
+    signal.emit(asio::cancellation_type::all); // the arbiter has been destroyed, too
 
     BOOST_CHECK_EQUAL(log.calls, 1);
 }
 
 BOOST_AUTO_TEST_CASE(C31_a_signal_may_be_destroyed_before_its_wait_ends) {
-    scripted_host host;
+    scripted_arbiter arbiter;
     handler_log log;
     std::optional<asio::cancellation_signal> signal(std::in_place);
     wait_operation& op =
-        make_wait(host, asio::bind_cancellation_slot(signal->slot(), counting_handler(log)));
+        make_wait(arbiter, asio::bind_cancellation_slot(signal->slot(), counting_handler(log)));
     BOOST_REQUIRE(op.slot());
 
     op.slot()->set_started();
 
     signal.reset();
 
-    BOOST_CHECK_EQUAL(host.forgotten, 1);
+    BOOST_CHECK_EQUAL(arbiter.forgotten, 1);
     BOOST_CHECK(!op.slot());
     op.complete();
     BOOST_CHECK_EQUAL(log.calls, 1);
 }
 
 BOOST_AUTO_TEST_CASE(C31_a_slot_that_gets_another_handler_forgets_the_first_wait) {
-    scripted_host host;
+    scripted_arbiter arbiter;
     handler_log log;
     asio::cancellation_signal signal;
     wait_operation& first =
-        make_wait(host, asio::bind_cancellation_slot(signal.slot(), counting_handler(log)));
+        make_wait(arbiter, asio::bind_cancellation_slot(signal.slot(), counting_handler(log)));
     wait_operation& second =
-        make_wait(host, asio::bind_cancellation_slot(signal.slot(), counting_handler(log)));
+        make_wait(arbiter, asio::bind_cancellation_slot(signal.slot(), counting_handler(log)));
 
     second.slot()->set_started();
 
     signal.emit(asio::cancellation_type::terminal);
 
     BOOST_CHECK(!first.slot());
-    BOOST_CHECK_EQUAL(host.last, &second);
+    BOOST_CHECK_EQUAL(arbiter.last, &second);
     first.destroy();
-    scripted_host::end(second);
+    scripted_arbiter::end(second);
     second.destroy();
 }
 

@@ -250,13 +250,13 @@ def waits_of(core):
 def dispatcher_of(handle):
     """The dispatcher of a detail::timer_handle; None if it was destroyed."""
     address = gdb.Value(number(handle, "home_.word_") & ~7)
-    host = address.cast(gdb.lookup_type("pawl::detail::wait_host").pointer())
+    arbiter = address.cast(gdb.lookup_type("pawl::detail::wait_arbiter").pointer())
     # When a dispatcher is deleted, timers that have not waited are not updated. Freed memory has lost its
     # virtual table or, if it was not reused yet, has no users.
     try:
-        if host.dynamic_type == host.type:
+        if arbiter.dynamic_type == arbiter.type:
             return None
-        dispatcher = host.cast(host.dynamic_type).dereference()
+        dispatcher = arbiter.cast(arbiter.dynamic_type).dereference()
         return dispatcher if number(dispatcher, "shard_.users_") else None
     except gdb.MemoryError:
         return None

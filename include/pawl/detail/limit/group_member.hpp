@@ -8,7 +8,7 @@
 ///   is cancelled.
 ///
 /// Model
-///   group_state is the wait_host of its members' waits. In the terms of wait_state.hpp a member is
+///   group_state is the wait_arbiter of its members' waits. In the terms of wait_state.hpp a member is
 ///     idle --join--> armed --cancel--> due --carrier--> started
 ///   Armed members are in a list. The others are only counted, until their operation is destroyed.
 ///   An inner group with members counts as one member.
@@ -143,7 +143,7 @@ private:
 };
 
 /// The state of a group.
-class group_state final : public wait_host {
+class group_state final : public wait_arbiter {
 public:
     using executor_type = boost::asio::any_io_executor;
 
@@ -315,7 +315,7 @@ public:
         release();
     }
 
-    // --- wait_host ----------------------------------------------------------------------------
+    // --- wait_arbiter ----------------------------------------------------------------------------
 
     [[nodiscard]] const boost::asio::execution_context& context() const noexcept override {
         return boost::asio::query(executor_, boost::asio::execution::context);
@@ -490,7 +490,7 @@ public:
     }
 
 private:
-    static void perform(wait_operation& op, action, wait_host*) { // hand_over: there is no other
+    static void perform(wait_operation& op, action, wait_arbiter*) { // hand_over: there is no other
         auto& self = static_cast<alarm_member&>(op);
         self.bar_(*self.alarm_);
     }

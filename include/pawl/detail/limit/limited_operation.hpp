@@ -79,7 +79,7 @@ namespace pawl::detail {
 /// - `wait_ended(error_code)`, called on `wait_executor()`;
 /// - `wait_destroyed()`, called in any thread;
 /// - `wait_executor()`;
-/// - `is_native(executor, host)`: whether that executor is the native one of the host's context;
+/// - `is_native(executor, arbiter)`: whether that executor is the native one of the arbiter's context;
 /// - `carrier_allocator()`.
 /// The object keeps outstanding work itself if it needs any.
 template <class Object>
@@ -91,7 +91,7 @@ protected:
     ~embedded_wait() = default;
 
 private:
-    static void perform(wait_operation& op, action what, wait_host* host) {
+    static void perform(wait_operation& op, action what, wait_arbiter* arbiter) {
         auto& self = static_cast<Object&>(op);
         switch (what) {
         case action::complete:
@@ -99,9 +99,9 @@ private:
             break;
         case action::hand_over: {
             const auto ex = self.wait_executor(); // the object may be gone before dispatch returns
-            if (!self.is_native(ex, *host))
-                boost::asio::dispatch(ex, wait_carrier(*host, op, self.carrier_allocator()));
-            else if (!host->park(op))
+            if (!self.is_native(ex, *arbiter))
+                boost::asio::dispatch(ex, wait_carrier(*arbiter, op, self.carrier_allocator()));
+            else if (!arbiter->park(op))
                 op.complete();
             break;
         }
@@ -331,11 +331,11 @@ public:
     /// @pre the handler was not moved.
     [[nodiscard]] Executor wait_executor() const noexcept { return executor_.get(handler_); }
 
-    [[nodiscard]] static bool is_native(const Executor& ex, const wait_host& host) noexcept {
+    [[nodiscard]] static bool is_native(const Executor& ex, const wait_arbiter& arbiter) noexcept {
         if constexpr (requires { Timer::ends_anywhere; })
             return false;
         else
-            return runs_natively(ex, host.context());
+            return runs_natively(ex, arbiter.context());
     }
 
     [[nodiscard]] allocator_type carrier_allocator() const noexcept {

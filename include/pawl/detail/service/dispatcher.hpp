@@ -54,9 +54,9 @@ template <class Clock, class WaitTraits>
 class wakeup;
 
 template <class Clock, class WaitTraits>
-class alignas(cache_line) dispatcher final : public wait_host,
-                                             public runner_host,
-                                             public work_host,
+class alignas(cache_line) dispatcher final : public wait_arbiter,
+                                             public runner_target,
+                                             public work_context,
                                              public observed_shard {
     using backend = typename backend_choice<WaitTraits>::backend;
     using shard = detail::shard<backend>;
@@ -317,7 +317,7 @@ public:
         empty(policy);
     }
 
-    // --- wait_host ----------------------------------------------------------------------------
+    // --- wait_arbiter ----------------------------------------------------------------------------
 
     bool arrive(wait_operation& op) noexcept override {
         note_time_if_watched();
@@ -371,7 +371,7 @@ public:
         }
     }
 
-    // --- work_host ----------------------------------------------------------------------------
+    // --- work_context ----------------------------------------------------------------------------
 
     bool work_started() noexcept override {
         const native_context* const native = wakeup_.native();

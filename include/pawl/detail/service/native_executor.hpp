@@ -53,7 +53,7 @@ template <class Executor>
 struct runner {
     runner_token* token;
 
-    void operator()() const { token->host->run(*token); }
+    void operator()() const { token->target->run(*token); }
 };
 
 /// Operations on a context of known type.

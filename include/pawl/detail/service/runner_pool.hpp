@@ -45,7 +45,7 @@
 
 namespace pawl::detail {
 
-class runner_host;
+class runner_target;
 
 /// The right to queue one unit, with the memory for it: queueing does not allocate.
 struct runner_token {
@@ -55,19 +55,19 @@ struct runner_token {
     using block_type = own_block<64>;
 #endif
 
-    runner_host* host = nullptr;
+    runner_target* target = nullptr;
     runner_token* next = nullptr;
     std::uint64_t ticket = 0; ///< its place in the order in which tokens are queued
     block_type block;         ///< free again before run() is called, which hands the token back
 };
 
-/// Runs a unit.
-class runner_host {
+/// What a runner runs.
+class runner_target {
 public:
     virtual void run(runner_token& token) = 0;
 
 protected:
-    ~runner_host() = default;
+    ~runner_target() = default;
 };
 
 class runner_pool {
@@ -82,9 +82,9 @@ public:
         part* next = nullptr; ///< owned
     };
 
-    /// @param per_turn entries that a runner completes. @param host runs the runners.
-    runner_pool(std::size_t per_turn, runner_host* host) noexcept
-        : per_turn_(per_turn), rest_of_turn_(per_turn - 1), host_(host) {
+    /// @param per_turn entries that a runner completes. @param target runs them.
+    runner_pool(std::size_t per_turn, runner_target* target) noexcept
+        : per_turn_(per_turn), rest_of_turn_(per_turn - 1), target_(target) {
         give_back_all(first_);
     }
     runner_pool& operator=(runner_pool&&) = delete;
@@ -290,7 +290,7 @@ private:
 
     void give_back_all(part& p) noexcept {
         for (runner_token& t : p.tokens) {
-            t.host = host_;
+            t.target = target_;
             give_back(&t);
         }
         tokens_ += part::length;
@@ -308,7 +308,7 @@ private:
     std::size_t room_ = 0;            ///< for so many entries
     const std::size_t per_turn_;
     const std::size_t rest_of_turn_;
-    runner_host* const host_;
+    runner_target* const target_;
     runner_token* free_ = nullptr;
     std::size_t tokens_ = 0; ///< free or not
     part first_;

@@ -95,10 +95,10 @@ public:
         commitment todo{};
     };
 
-    /// @param host runs the runners.
+    /// @param target of the runners.
     /// @param work the context. Both are null for a shard without one.
-    shard(const options& o, tick now, runner_host* host = nullptr, work_host* work = nullptr)
-        : mutex_(o.locking), roster_(o, now), runners_(o.completions_per_turn, host),
+    shard(const options& o, tick now, runner_target* target = nullptr, work_context* work = nullptr)
+        : mutex_(o.locking), roster_(o, now), runners_(o.completions_per_turn, target),
           wakeup_(work) {}
     shard& operator=(shard&&) = delete;
 
@@ -497,7 +497,7 @@ public:
 
     // --- carriers -----------------------------------------------------------------------------
 
-    /// wait_host::arrive()
+    /// wait_arbiter::arrive()
     [[nodiscard]] result<bool> arrive(wait_operation& op) noexcept {
         result<bool> out;
         const locked lock(mutex_);
@@ -507,7 +507,7 @@ public:
         return out;
     }
 
-    /// wait_host::park(). Also called by a carrier that is destroyed.
+    /// wait_arbiter::park(). Also called by a carrier that is destroyed.
     /// @param what the event to note if the wait is not parked.
     /// @return false if the caller owns the wait.
     [[nodiscard]] result<bool> park(wait_operation& op, timer_event_kind what) noexcept {

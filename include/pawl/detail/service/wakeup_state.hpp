@@ -38,7 +38,7 @@
 ///     waits that keep the context running, claimed runners or pins.
 ///   - Driver-set invariant: the driver is set for wake_ or earlier, or hurries; or a pinned thread
 ///     is about to set it; or a unit that is queued or running will collect. This holds for a quiet
-///     shard, too, if the driver stays set (work_host::driver_stays): a start that is not earlier
+///     shard, too, if the driver stays set (work_context::driver_stays): a start that is not earlier
 ///     need not set it. Otherwise the next start sets the driver.
 ///
 /// Threads
@@ -87,7 +87,7 @@ struct [[nodiscard]] commitment {
 };
 
 /// What the shard asks of its context, under its lock. Must not block or call user code.
-class work_host {
+class work_context {
 public:
     /// Counts one unit of outstanding work.
     /// @return false if the context cannot be told of work.
@@ -102,14 +102,14 @@ public:
     virtual bool driver_stays(bool counted) noexcept = 0;
 
 protected:
-    ~work_host() = default;
+    ~work_context() = default;
 };
 
 /// The part of one shard.
 class wakeup_state {
 public:
-    /// @param host null for a shard without a context.
-    explicit wakeup_state(work_host* host) noexcept : host_(host) {}
+    /// @param context null for a shard without a context.
+    explicit wakeup_state(work_context* context) noexcept : context_(context) {}
 
     /// The driver or a unit will collect in the shard at `t`: a start that is not earlier need not set
     /// the driver.
@@ -161,7 +161,9 @@ public:
     }
 
     /// Whether the driver stays set while the shard is quiet, and the context can be told of work.
-    [[nodiscard]] bool driver_stays() const noexcept { return host_ && host_->driver_stays(true); }
+    [[nodiscard]] bool driver_stays() const noexcept {
+        return context_ && context_->driver_stays(true);
+    }
 
     void unpin() noexcept {
         PAWL_ASSERT(pins_ != 0);
@@ -181,7 +183,7 @@ public:
     /// The context can be told of work from now on.
     void count() noexcept {
         if (busy() && !counted_)
-            counted_ = host_->work_started();
+            counted_ = context_->work_started();
     }
 
     /// The shard is closed: nothing begins or ends any more, and runners are destroyed without
@@ -217,7 +219,7 @@ public:
 
 private:
     PAWL_DETAIL_NOINLINE void become_busy() noexcept {
-        counted_ = host_ && host_->work_started();
+        counted_ = context_ && context_->work_started();
         busy_.store(true, std::memory_order_relaxed);
     }
 
@@ -225,9 +227,9 @@ private:
     [[nodiscard]] PAWL_DETAIL_NOINLINE bool go_quiet(commitment& out) noexcept {
         if (pins_ != 0 || !busy())
             return false;
-        if (host_ && !host_->may_go_quiet_here(counted_))
+        if (context_ && !context_->may_go_quiet_here(counted_))
             return true;
-        if (host_ && !host_->driver_stays(counted_))
+        if (context_ && !context_->driver_stays(counted_))
             will_not_collect();
         // release: a thread that finds the shard quiet also sees what the driver was told.
         busy_.store(false, std::memory_order_release);
@@ -237,7 +239,7 @@ private:
         return false;
     }
 
-    work_host* const host_;
+    work_context* const context_;
     time::tick wake_ = time::tick::never(); ///< see the driver-set invariant
     bool will_collect_ = false;
     unsigned pins_ = 0; ///< threads that are about to set the driver

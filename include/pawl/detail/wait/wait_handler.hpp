@@ -138,49 +138,49 @@ inline constexpr bool has_no_executor =
 /// on the handler type: Asio instantiates its code once per executor and allocator.
 ///
 /// All copies together are one carrier. The first copy that is invoked acts; later ones do nothing. If none is invoked, the
-/// last one to be destroyed abandons the wait. The carrier belongs to one thread; the host synchronises. Copies: see
+/// last one to be destroyed abandons the wait. The carrier belongs to one thread; the arbiter synchronises. Copies: see
 /// claim.hpp.
 template <class Allocator>
 class wait_carrier {
 public:
     using allocator_type = Allocator;
 
-    wait_carrier(wait_host& host, wait_operation& op, const Allocator& a) noexcept
-        : host_(&host), op_(&op), alloc_(a) {}
+    wait_carrier(wait_arbiter& arbiter, wait_operation& op, const Allocator& a) noexcept
+        : arbiter_(&arbiter), op_(&op), alloc_(a) {}
     wait_carrier(wait_carrier&& other) noexcept = default;
     wait_carrier(const wait_carrier& other) = default;
     wait_carrier& operator=(wait_carrier&&) = delete;
     ~wait_carrier() {
-        op_.end([host = host_](wait_operation* op) { host->abandon(*op); });
+        op_.end([arbiter = arbiter_](wait_operation* op) { arbiter->abandon(*op); });
     }
 
     allocator_type get_allocator() const noexcept { return alloc_; }
 
     void operator()() const {
         if (wait_operation* const op = op_.take())
-            arrive(*host_, *op);
+            arrive(*arbiter_, *op);
     }
 
 private:
-    static void arrive(wait_host& host, wait_operation& op) {
-        bool owned = host.arrive(op);
+    static void arrive(wait_arbiter& arbiter, wait_operation& op) {
+        bool owned = arbiter.arrive(op);
         if (!owned) {
             // A re-arm has pulled the wait back. The wait needs outstanding work again; no lock is
             // held here. If that throws, the wait goes on without.
             try {
                 op.regain_work();
             } catch (...) {
-                if (!host.park(op))
+                if (!arbiter.park(op))
                     op.complete();
                 throw;
             }
-            owned = !host.park(op);
+            owned = !arbiter.park(op);
         }
         if (owned)
             op.complete();
     }
 
-    wait_host* host_;
+    wait_arbiter* arbiter_;
     claim<wait_operation> op_;
     [[no_unique_address]] Allocator alloc_;
 };
@@ -207,22 +207,23 @@ public:
     /// Allocates and constructs a wait with a decay-copy of `handler`, and connects its
     /// cancellation slot. Strong exception guarantee.
     template <class H>
-    [[nodiscard]] static wait_operation& make(H&& handler, const Executor& ex, wait_host& host) {
-        return *memory(get_handler_allocator(handler)).make(std::forward<H>(handler), ex, host);
+    [[nodiscard]] static wait_operation& make(H&& handler, const Executor& ex,
+                                              wait_arbiter& arbiter) {
+        return *memory(get_handler_allocator(handler)).make(std::forward<H>(handler), ex, arbiter);
     }
 
 private:
     template <class H>
-    wait_handler(H&& handler, const Executor& ex, [[maybe_unused]] wait_host& host)
+    wait_handler(H&& handler, const Executor& ex, [[maybe_unused]] wait_arbiter& arbiter)
         : base(&wait_handler::perform, native), work_(ex), handler_(std::forward<H>(handler)) {
         if constexpr (may_have_slot<Handler>) {
             auto slot = boost::asio::get_associated_cancellation_slot(handler_);
             if (slot.is_connected())
-                slot.template emplace<slot_link>(host, *this);
+                slot.template emplace<slot_link>(arbiter, *this);
         }
     }
 
-    static void perform(wait_operation& op, action what, wait_host* host) {
+    static void perform(wait_operation& op, action what, wait_arbiter* arbiter) {
         auto& self = static_cast<wait_handler&>(op);
         if constexpr (!native) {
             if (what == action::hand_over) {
@@ -232,7 +233,7 @@ private:
                 const auto ex =
                     self.work_.executor(); // the wait may be gone before dispatch returns
                 boost::asio::dispatch(
-                    ex, wait_carrier(*host, op, get_handler_allocator(self.handler_)));
+                    ex, wait_carrier(*arbiter, op, get_handler_allocator(self.handler_)));
                 return;
             }
             if (what == action::regain_work)

@@ -3,7 +3,7 @@
 
 /// @file
 /// Purpose
-///   One asynchronous wait. The type of its handler is behind one function pointer. wait_host is the
+///   One asynchronous wait. The type of its handler is behind one function pointer. wait_arbiter is the
 ///   shard as a wait sees it, slot_link what a wait has in a cancellation slot.
 ///
 /// Threads
@@ -32,10 +32,10 @@ class slot_link;
 class timer_core;
 class wait_operation;
 
-/// The shard, as seen by a wait. Carriers, cancellation slots and timers may outlive the execution
-/// context: each is counted as a user, which keeps the host alive. The host's lock guards that
-/// count.
-class wait_host {
+/// The shard, as seen by a wait: it decides the races of the wait. Carriers, cancellation slots and
+/// timers may outlive the execution context: each is counted as a user, which keeps the arbiter
+/// alive. The arbiter's lock guards that count.
+class wait_arbiter {
 public:
     /// The context of the timers. It may be gone once the service is shut down.
     [[nodiscard]] virtual const boost::asio::execution_context& context() const noexcept = 0;
@@ -59,7 +59,7 @@ public:
     virtual void forget(slot_link& link) noexcept = 0;
 
 protected:
-    ~wait_host() = default;
+    ~wait_arbiter() = default;
 };
 
 /// Why a wait has a result.
@@ -78,12 +78,12 @@ public:
         regain_work, ///< it waits again after a hand-over: acquire work on that executor
         destroy,     ///< free the memory without invoking the handler
     };
-    using function = void (*)(wait_operation&, action, wait_host*);
+    using function = void (*)(wait_operation&, action, wait_arbiter*);
 
     wait_operation& operator=(wait_operation&&) = delete;
 
     void complete() { function_(*this, action::complete, nullptr); }
-    void hand_over(wait_host& host) { function_(*this, action::hand_over, &host); }
+    void hand_over(wait_arbiter& arbiter) { function_(*this, action::hand_over, &arbiter); }
     void regain_work() { function_(*this, action::regain_work, nullptr); }
     void destroy() { function_(*this, action::destroy, nullptr); }
 
@@ -242,16 +242,16 @@ inline void wait_operation::set_slot(slot_link* link) noexcept {
 /// Link and wait point at each other; the first to go clears the other's pointer. The link does not
 /// hold the address of the timer, which may move. A signal emitted after the wait has completed, or
 /// after its timer or context is gone, finds nothing and does nothing. Once the wait is started, the
-/// link is a user of the host.
+/// link is a user of the arbiter.
 class slot_link {
 public:
-    slot_link(wait_host& host, wait_operation& op) noexcept : host_(&host), op_(&op) {
+    slot_link(wait_arbiter& arbiter, wait_operation& op) noexcept : arbiter_(&arbiter), op_(&op) {
         op.set_slot(this);
     }
     slot_link& operator=(slot_link&&) = delete;
     ~slot_link() {
         if (started_)
-            host_->forget(*this);
+            arbiter_->forget(*this);
         else if (op_)
             unlink();
     }
@@ -261,10 +261,10 @@ public:
         const auto any =
             cancellation_type::terminal | cancellation_type::partial | cancellation_type::total;
         if (started_ && (type & any) != cancellation_type::none)
-            host_->cancel(*this);
+            arbiter_->cancel(*this);
     }
 
-    /// The wait is started: from now on the host counts the link as a user, until it calls
+    /// The wait is started: from now on the arbiter counts the link as a user, until it calls
     /// forget().
     void set_started() noexcept { started_ = true; }
 
@@ -279,7 +279,7 @@ public:
     }
 
 private:
-    wait_host* const host_;
+    wait_arbiter* const arbiter_;
     wait_operation* op_;
     bool started_ = false; ///< written before the wait can end, by the thread that starts it
 };
