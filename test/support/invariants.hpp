@@ -108,9 +108,9 @@ struct invariant_of<time::binary_wheel> {
             require(++total <= wheel.size_,
                     "bin-name invariant: there are more nodes than the size",
                     {{"bin", bin}, {"size", wheel.size_}});
-            if (bin == Wheel::parked) {
+            if (bin == Wheel::never) {
                 require(node.due == tick::never(),
-                        "bin-name invariant: a parked node has a due tick", {{"due", due}});
+                        "bin-name invariant: a node due never has a due tick", {{"due", due}});
             } else if (bin >= Wheel::first_of_time) {
                 const tick begin = wheel.begin(bin);
                 require(
@@ -131,7 +131,7 @@ struct invariant_of<time::binary_wheel> {
             }
         };
 
-        for (; bin <= Wheel::parked; ++bin) {
+        for (; bin <= Wheel::never; ++bin) {
             const bool occupied = (wheel.words_[bin / 64].occupied >> (bin % 64) & 1) != 0;
             require(occupied == (wheel.head(bin) != nullptr),
                     "bin-name invariant: the occupancy set is wrong",
@@ -167,7 +167,7 @@ struct invariant_of<time::hierarchical_wheel> {
         using slot_type = slot_lists::slot_type;
         const invariant_check require{"hierarchical_wheel"};
         const std::uint32_t base = wheel.sets_.base();
-        const std::uint32_t parked = wheel.sets_.parked_slot;
+        const std::uint32_t never = wheel.sets_.never_slot;
         const tick now = wheel.now();
         std::size_t total = 0;
 
@@ -251,11 +251,12 @@ struct invariant_of<time::hierarchical_wheel> {
             };
             invariant_of<striped_list>::for_each_in_order(wheel.time_[slot], check_order);
         }
-        check_list(wheel.parked_, parked, [&](const timer_node& node) {
-            require(node.due == tick::never(), "slot-name invariant: a parked node has a due tick",
+        check_list(wheel.never_, never, [&](const timer_node& node) {
+            require(node.due == tick::never(),
+                    "slot-name invariant: a node due never has a due tick",
                     {{"due", node.due.count()}});
         });
-        check_digits(wheel.stage_, parked + 1, [&](const timer_node& node, slot_type slot) {
+        check_digits(wheel.stage_, never + 1, [&](const timer_node& node, slot_type slot) {
             const std::uint64_t key = wheel.stage_.key(wheel.starts_.of(node));
             require(slot == wheel.stage_.entered() || key >= wheel.stage_.begin(slot),
                     "slot-begin invariant: a node in the stage comes before its slot begins",
@@ -286,7 +287,7 @@ struct invariant_of<time::hierarchical_wheel> {
         };
         for (const auto* set = wheel.sets_.sets_; set; set = set->next_) {
             check_set(*set, set->time_, 0);
-            check_set(*set, set->stage_, parked + 1);
+            check_set(*set, set->stage_, never + 1);
         }
         const std::uint32_t lent = invariant_of<list_pool>::lent(wheel.pool_);
         require(occupied_slots == lent, "lent-list invariant: a list is lent to no slot, or to two",

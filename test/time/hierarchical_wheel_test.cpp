@@ -360,7 +360,7 @@ BOOST_AUTO_TEST_CASE(more_sets_can_be_drained_at_once_than_slot_numbers_can_tell
         pawl_test::check_invariant(wheel);
     }
     for (std::uint32_t i = 0; i != count; ++i) {
-        wheel.erase(nodes[4 * i + (i % 2 == 0 ? 0 : 3)]); // filed, or parked
+        wheel.erase(nodes[4 * i + (i % 2 == 0 ? 0 : 3)]); // filed, or due never
         wheel.rearm(nodes[4 * i + 1], tick{7});
     }
     pawl_test::check_invariant(wheel);
@@ -375,7 +375,7 @@ BOOST_AUTO_TEST_CASE(more_sets_can_be_drained_at_once_than_slot_numbers_can_tell
     BOOST_TEST(wheel.size() == count);
 }
 
-// More sets than the wheel can tell apart, each with nodes that are due, staged and parked. Nodes leave
+// More sets than the wheel can tell apart, each with nodes that are due, staged and due never. Nodes leave
 // sets by every way; sets end in any order, and others take their places.
 BOOST_AUTO_TEST_CASE(a_node_of_any_of_many_sets_leaves_it_and_the_rest_stays) {
     constexpr std::size_t of_each = 240;
@@ -412,10 +412,10 @@ BOOST_AUTO_TEST_CASE(a_node_of_any_of_many_sets_leaves_it_and_the_rest_stays) {
             wheel.reserve_to_detach(nodes.size());
             const std::uint32_t used = hierarchical_wheel_probe::used(wheel);
             const bool more = used != hierarchical_wheel_probe::epochs(wheel);
-            const auto parked = nodes[first + 2].slot();
+            const auto never = nodes[first + 2].slot();
             wheel.detach_all(*sets.back());
             BOOST_TEST(hierarchical_wheel_probe::used(wheel) == used + (more ? 1 : 0));
-            BOOST_TEST((nodes[first + 2].slot() == parked) == more); // it was not visited
+            BOOST_TEST((nodes[first + 2].slot() == never) == more); // it was not visited
             BOOST_TEST(wheel.size() == 0U);
             pawl_test::check_invariant(wheel);
             ++now;

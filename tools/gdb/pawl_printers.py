@@ -429,8 +429,8 @@ class HierarchicalWheel(Wheel):
                     level += 1
                 if int(which):
                     yield name if digits == "stage_" else f"level {level}", self.lent(int(which))
-        if self.count(member(self.value, "parked_")):
-            yield "parked", member(self.value, "parked_")
+        if self.count(member(self.value, "never_")):
+            yield "never", member(self.value, "never_")
 
     def lent(self, which):
         """The list of this number, as list_pool finds it."""
@@ -458,12 +458,12 @@ class BinaryWheel(Wheel):
             yield from nodes_in(head)
 
     def bins(self):
-        """The non-empty bins: the present, 64 of the stage, 64 of time, the parked ones."""
+        """The non-empty bins: the present, 64 of the stage, 64 of time, those due never."""
         heads = innermost(member(self.value, "heads_"))
         for i in range(130):
             if int(heads[i]):
                 if i in (0, 129):
-                    yield ("present" if i == 0 else "parked"), heads[i]
+                    yield ("present" if i == 0 else "never"), heads[i]
                 else:
                     yield (f"staged {i - 1}" if i < 65 else f"bin {i - 65}"), heads[i]
 

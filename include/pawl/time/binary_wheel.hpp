@@ -18,7 +18,7 @@
 ///                 there are more of them than expire() has room for: they are sorted here, in
 ///                 bounded steps
 ///       time      64 bins keyed by due tick; the position is now()
-///       parked    due never
+///       never     due never
 ///       a detached set
 ///
 ///   expire() takes the first occupied bin. If all of it fits into the rest of the room, it goes
@@ -256,7 +256,7 @@ public:
     /// the first of a few, is waited for without a stop at each bit, re-armed or not.
     [[nodiscard]] tick next_wake() const noexcept {
         const bin_type first = first_from(present);
-        if (first == parked)
+        if (first == never)
             return tick::never();
         if (time().entered() != detail::bit_bins::none)
             return now(); // it is not ordered with the bins below it
@@ -294,14 +294,14 @@ private:
     friend struct pawl::detail::invariant_of;
 
     // All places are bins, numbered in the order in which they are handed out. Number / 64 is the
-    // word of the occupancy set: for the present, the stage, time, and parked nodes.
+    // word of the occupancy set: for the present, the stage, time, and nodes due never.
     using bin_type = unsigned;
     static constexpr bin_type present = 63;
     static constexpr bin_type first_of_stage = 64;
     static constexpr bin_type first_of_time = 128;
-    static constexpr bin_type parked = 192;
+    static constexpr bin_type never = 192;
 
-    using heads = std::array<timer_node*, parked + 1 - present>;
+    using heads = std::array<timer_node*, never + 1 - present>;
 
     /// How many nodes of a bin are searched for the earliest.
     static constexpr int few = 8;
@@ -332,27 +332,27 @@ private:
         return node.slot() >> slot_bits == epochs_.present();
     }
 
-    /// The first occupied bin that is no lower than `bin`; parked if there is none.
+    /// The first occupied bin that is no lower than `bin`; never if there is none.
     [[nodiscard]] bin_type first_from(bin_type bin) const noexcept {
-        while (bin < parked) {
+        while (bin < never) {
             if (const std::uint64_t rest = words_[bin / 64].occupied >> (bin % 64))
                 return bin + static_cast<bin_type>(std::countr_zero(rest));
             [[maybe_unused]] const bin_type before = std::exchange(bin, (bin / 64 + 1) * 64);
             PAWL_ASSERT(before < bin);
         }
-        return parked;
+        return never;
     }
 
     /// No node of a bin need be handled before this tick.
     [[nodiscard]] tick begin(bin_type bin) const noexcept {
         if (bin < first_of_time)
             return now();
-        return bin == parked ? tick::never() : std::max(now(), tick{time().begin(bin % 64)});
+        return bin == never ? tick::never() : std::max(now(), tick{time().begin(bin % 64)});
     }
 
     /// No node of a bin is due before this tick.
     [[nodiscard]] tick least_in(bin_type bin) const noexcept {
-        if (bin < first_of_time || bin == parked)
+        if (bin < first_of_time || bin == never)
             return begin(bin);
         return std::max(now(), tick{time().least_in(bin % 64)});
     }
@@ -378,7 +378,7 @@ private:
     void file(timer_node& node) noexcept {
         bin_type bin = present;
         if (node.due == tick::never()) {
-            bin = parked;
+            bin = never;
         } else if (node.due > now()) {
             bin = first_of_time + time().bin_of(node.due.count());
             time().note(node.due.count());

@@ -17,7 +17,7 @@
 ///                room for: unless they come in order, they are sorted here, in bounded steps,
 ///                instead of in `out` at once. While it is open, every node that becomes due at
 ///                now() goes here.
-///       parked   due never.
+///       never    due never.
 ///       a detached set (detached_sets.hpp)
 ///
 ///   expire() repeats four steps; each runs only if the earlier ones have nothing left to do:
@@ -242,8 +242,8 @@ public:
     [[nodiscard]] std::uint64_t level_moves() const noexcept { return level_moves_; }
     /// Number of levels.
     [[nodiscard]] std::size_t levels() const noexcept { return time_.shape().levels(); }
-    /// Adds the number of nodes on each level to `counts[0]` .. `counts[levels() - 1]`. Due and
-    /// parked nodes are on no level. O(slots)
+    /// Adds the number of nodes on each level to `counts[0]` .. `counts[levels() - 1]`. Nodes due
+    /// now or never are on no level. O(slots)
     void count_levels(std::size_t* counts) const noexcept {
         slot_type slot = 0;
         for (std::size_t level = 0; level != levels(); ++level)
@@ -257,7 +257,7 @@ public:
             return stage_[slot].any();
         if (const slot_type slot = time_.first(); slot != none)
             return time_[slot].any();
-        return parked_.any();
+        return never_.any();
     }
 
     /// Moves all nodes to a set, where they are still filed.
@@ -313,11 +313,11 @@ private:
     // Out of line, which keeps file() short.
     PAWL_DETAIL_NOINLINE void file_elsewhere(timer_node& node, std::uint64_t number) noexcept {
         if (node.due > now()) {
-            name(node, sets_.parked_slot, number);
-            parked_.push(node, number);
+            name(node, sets_.never_slot, number);
+            never_.push(node, number);
         } else if (stage_.is_open()) {
             const slot_type slot = stage_.slot_of(stage_.key(number));
-            name(node, sets_.parked_slot + 1 + slot, number);
+            name(node, sets_.never_slot + 1 + slot, number);
             stage_.push(slot, node, number);
         } else {
             file_in_time(node, time_.position(), number);
@@ -332,12 +332,12 @@ private:
 
     void unfile(timer_node& node) noexcept {
         const std::uint32_t slot = node.slot() - sets_.base(); // wraps around for earlier epochs
-        if (slot < sets_.parked_slot)
+        if (slot < sets_.never_slot)
             time_.erase(slot, node);
-        else if (slot == sets_.parked_slot)
-            parked_.erase(node);
+        else if (slot == sets_.never_slot)
+            never_.erase(node);
         else if (slot < sets_.slots)
-            stage_.erase(slot - sets_.parked_slot - 1, node);
+            stage_.erase(slot - sets_.never_slot - 1, node);
         else {
             sets_.erase(node);
             return; // not counted here
@@ -369,8 +369,8 @@ private:
     [[nodiscard]] bool begins_by(const timer_node& node, tick due) const noexcept {
         const std::uint32_t slot = node.slot() - sets_.base();
         // Staged nodes are examined before the position moves.
-        if (slot >= sets_.parked_slot)
-            return slot != sets_.parked_slot;
+        if (slot >= sets_.never_slot)
+            return slot != sets_.never_slot;
         return time_.begin(slot) <= std::max(due, now()).count();
     }
 
@@ -506,7 +506,7 @@ private:
     detail::digit_slots<> time_;
     detail::tick_sorter stage_;
     detail::detached_sets sets_; ///< and the numbers of all slots
-    detail::striped_list parked_;
+    detail::striped_list never_;
 
     std::size_t size_ = 0;
     std::uint64_t level_moves_ = 0;
@@ -529,7 +529,7 @@ private:
 };
 
 inline void hierarchical_wheel::detach_all(detached& set) noexcept {
-    sets_.take(set, time_, stage_, parked_);
+    sets_.take(set, time_, stage_, never_);
     size_ = 0;
     rewind(now());
 }

@@ -7,7 +7,7 @@
 ///   sets, whose nodes are still filed.
 ///
 /// Model
-///   `slot` of a node counts from base(): the slots of time, parked, the slots of the stage. Its 16
+///   `slot` of a node counts from base(): the slots of time, never, the slots of the stage. Its 16
 ///   bits hold several times that number; each such range is an epoch (node_list.hpp). A detached node
 ///   is recognised by its slot without having been visited. If all epochs are in use, the nodes of
 ///   one more set are visited, and moved to one list.
@@ -38,7 +38,7 @@ public:
     /// @param time_slots the number of slots of time
     /// @param pool       has the lists of all slots
     detached_sets(std::uint32_t time_slots, list_pool& pool)
-        : parked_slot(time_slots), slots(time_slots + 1 + tick_sorter::every_shape.slots()),
+        : never_slot(time_slots), slots(time_slots + 1 + tick_sorter::every_shape.slots()),
           most(std::min(epochs::most, list_pool::most / slots)), pool_(pool) {
         // 12 bits on each level, the maximum, make 20673 slots.
         PAWL_ASSERT(most >= 2);
@@ -46,9 +46,9 @@ public:
 
     detached_sets& operator=(detached_sets&&) = delete;
 
-    const std::uint32_t parked_slot; ///< the number of the parked nodes, and of the slots of time
-    const std::uint32_t slots;       ///< how many numbers the wheel has, as does each set
-    const std::uint32_t most;        ///< how many epochs there are
+    const std::uint32_t never_slot; ///< the number of the nodes due never, and of the slots of time
+    const std::uint32_t slots;      ///< how many numbers the wheel has, as does each set
+    const std::uint32_t most;       ///< how many epochs there are
 
     /// The number of the wheel's first slot.
     [[nodiscard]] std::uint32_t base() const noexcept { return base_; }
@@ -61,7 +61,7 @@ public:
     /// The same with `more` sets.
     [[nodiscard]] std::size_t room_with(std::uint32_t more) const noexcept {
         const std::uint32_t lists = pool_.size();
-        // The parked nodes are a list of their own.
+        // The nodes due never are a list of their own.
         const std::uint32_t needed = (slots - 1) * std::min(used() + more, most);
         return needed <= lists ? ~std::size_t{0} : lists;
     }
@@ -70,7 +70,7 @@ public:
     void count_room() noexcept { room_ = room_with(0); }
 
     /// Moves all nodes of a wheel to an empty set.
-    void take(set& to, slot_lists& time, slot_lists& stage, striped_list& parked) noexcept;
+    void take(set& to, slot_lists& time, slot_lists& stage, striped_list& never) noexcept;
 
     /// Unlinks a node of a set.
     void erase(timer_node& node) noexcept;
@@ -109,12 +109,12 @@ public:
     [[nodiscard]] timer_node* pop() noexcept {
         if (!home_)
             return nullptr;
-        // Staged nodes are due at now(), parked ones never.
+        // Staged nodes are due at now(), the others never.
         if (timer_node* const node = stage_.pop())
             return node;
         if (timer_node* const node = time_.pop())
             return node;
-        if (timer_node* const node = parked_.pop())
+        if (timer_node* const node = never_.pop())
             return node;
         if (epoch_ != 0)
             home_->give_epoch_back(*this);
@@ -129,7 +129,7 @@ private:
 
     slot_lists time_;
     slot_lists stage_;
-    striped_list parked_;           ///< and all nodes of a set without an epoch
+    striped_list never_;            ///< and all nodes of a set without an epoch
     detached_sets* home_ = nullptr; ///< non-null while there may be nodes
     std::uint64_t epoch_ = 0;       ///< to give back, if any
     std::uint32_t base_ = 0;        ///< first slot of that epoch
@@ -137,10 +137,10 @@ private:
 };
 
 inline void detached_sets::take(set& to, slot_lists& time, slot_lists& stage,
-                                striped_list& parked) noexcept {
+                                striped_list& never) noexcept {
     PAWL_ASSERT(!to.home_);
     to.home_ = this;
-    to.parked_.take(parked);
+    to.never_.take(never);
     to.epoch_ = epochs_.move_on(most);
     if (to.epoch_ != 0) {
         time.move_to(to.time_);
@@ -150,7 +150,7 @@ inline void detached_sets::take(set& to, slot_lists& time, slot_lists& stage,
         count_room();
         return;
     }
-    to.parked_.for_each(
+    to.never_.for_each(
         [](const timer_node&, timer_node* const& node) { node->set_slot(loose_slot); });
     for (slot_lists* const from : {&time, &stage}) {
         for (std::uint32_t slot = from->size(); slot-- != 0;) {
@@ -158,7 +158,7 @@ inline void detached_sets::take(set& to, slot_lists& time, slot_lists& stage,
                 continue;
             from->walk(slot, (*from)[slot].count(), [&to](timer_node& node) {
                 node.set_slot(loose_slot);
-                to.parked_.push(node, 0);
+                to.never_.push(node, 0);
             });
         }
     }
@@ -167,10 +167,10 @@ inline void detached_sets::take(set& to, slot_lists& time, slot_lists& stage,
 inline void detached_sets::erase(timer_node& node) noexcept {
     for (set* each = sets_; each; each = each->next_) {
         const std::uint32_t slot = node.slot() - each->base_; // wraps around for earlier epochs
-        if (slot < parked_slot)
+        if (slot < never_slot)
             return each->time_.erase(slot, node);
-        if (slot > parked_slot && slot < slots)
-            return each->stage_.erase(slot - parked_slot - 1, node);
+        if (slot > never_slot && slot < slots)
+            return each->stage_.erase(slot - never_slot - 1, node);
     }
     unlink(node); // in the set's own list
 }
