@@ -4,13 +4,13 @@
  * Purpose
  *   The wait of a timer of an event queue: who starts it, who moves it, and its block of memory. And the end of the
  *   timer: the mark, the last event, and the function and its destruction. In include/pawl/detail/queue/queue_core.hpp these
- *   are arm(), move_wait(), unpark(), disarm(), destroy(), wait_ended(), take(), goes_on() and end_run();
+ *   are arm(), move_wait(), unstall(), disarm(), destroy(), wait_ended(), take(), goes_on() and end_run();
  *   queue_timer.hpp has the state. Each inline names the function that it models.
  *
  * Model
  *   One interval, in a queue with room for one tick. A thread runs the timers' context: it takes a wait that is due,
- *   frees its block, emits a tick or parks the timer, and arms the wait again, until TICKS are emitted. The host takes
- *   events, emits the tick of a parked timer, moves its wait, and runs the function, which may destroy its own timer.
+ *   frees its block, emits a tick or stalls the timer, and arms the wait again, until TICKS are emitted. The host takes
+ *   events, emits the tick of a stalled timer, moves its wait, and runs the function, which may destroy its own timer.
  *   One more thread disarms the timer, and two may destroy it. expire_all() may end one wait before it is due, and
  *   one start of a wait may find no memory. Everything under the lock of the queue is one step, and so is a call of the
  *   wait; the lock of the wait is held for several.
@@ -39,7 +39,7 @@ mtype = { no_wait, due, at_the_end_of_time }
 mtype phase = armed;
 chan slots = [TICKS + 2] of { mtype };
 bool last_there;
-bool running;                           /* queue_timer::runner is a thread */
+bool running;                           /* queue_timer::run_by is a thread */
 bool runs;                              /* the function is running, in fact */
 bool dropped;
 
@@ -48,8 +48,8 @@ bool block_used = true;                 /* by a wait, until its handler is calle
 bool wait_locked;
 byte there;                             /* ticks in the queue */
 byte emitted;                           /* ticks */
-bool parked;                            /* for want of room or of memory */
-bool adrift;                            /* parked without a wait: the host starts the next one */
+bool stalled;                           /* for want of room or of memory */
+bool adrift;                            /* stalled without a wait: the host starts the next one */
 bool expired;                           /* expire_all() was called */
 bool failed;                            /* there was no memory */
 bool disarmed;
@@ -85,14 +85,14 @@ inline emit() {
     if
     :: emitted == TICKS                 /* no tick is due any more */
     :: emitted < TICKS && there < ROOM -> push(a_tick); there++; emitted++
-    :: emitted < TICKS && there == ROOM -> parked = true
+    :: emitted < TICKS && there == ROOM -> stalled = true
     fi
 }
 
 /* queue_core::due_now() */
 inline due_now(when) {
     if
-    :: parked -> when = at_the_end_of_time
+    :: stalled -> when = at_the_end_of_time
     :: else -> when = due
     fi
 }
@@ -107,7 +107,7 @@ inline start(when) {
     }
 }
 
-/* queue_core::arm_or_park(). The caller is the one who starts the next wait. */
+/* queue_core::arm_or_stall(). The caller is the one who starts the next wait. */
 inline arm(when) {
 #ifdef MUTANT_THE_DUE_TIME_IS_OLD
     due_now(when);
@@ -128,7 +128,7 @@ inline arm(when) {
           atomic {
               if
               :: phase == armed ->
-                 parked = true;
+                 stalled = true;
 #ifndef MUTANT_A_TIMER_WITHOUT_MEMORY_IS_FORGOTTEN
                  adrift = true
 #endif
@@ -159,13 +159,13 @@ inline move_wait(when) {
     unlock_wait()
 }
 
-/* queue_core::unpark() */
-inline unpark(when, starts) {
+/* queue_core::unstall() */
+inline unstall(when, starts) {
     atomic {
-        parked && there < ROOM ->
+        stalled && there < ROOM ->
         starts = adrift;
         adrift = false;
-        parked = false;
+        stalled = false;
         emit()
     };
     if
@@ -200,7 +200,7 @@ active proctype context() {
 #else
            :: phase != ended ->
 #endif
-              parked = false;
+              stalled = false;
               emit();
               next = true
            :: else
@@ -221,9 +221,9 @@ active proctype disarmer() {
        atomic {
            if
 #ifndef MUTANT_DISARM_TWICE
-           :: phase == armed -> phase = ending; parked = false; push(a_last); mine = true
+           :: phase == armed -> phase = ending; stalled = false; push(a_last); mine = true
 #else
-           :: phase != ended -> phase = ending; parked = false; push(a_last); mine = true
+           :: phase != ended -> phase = ending; stalled = false; push(a_last); mine = true
 #endif
            :: else
            fi
@@ -250,7 +250,7 @@ active [2] proctype destroyer() {
         if
         :: phase != ended ->
            phase = ended;
-           parked = false;
+           stalled = false;
 #ifndef MUTANT_DESTROY_DROPS_WHAT_RUNS
            drops = !running
 #else
@@ -280,8 +280,8 @@ over:
 /* inside the function: queue_core::destroy() and disarm() by the host */
 inline function_ends_its_timer() {
     if
-    :: atomic { phase != ended -> phase = ended; parked = false }; stop_wait()
-    :: atomic { phase == armed -> phase = ending; parked = false; push(a_last) }; stop_wait()
+    :: atomic { phase != ended -> phase = ended; stalled = false }; stop_wait()
+    :: atomic { phase == armed -> phase = ending; stalled = false; push(a_last) }; stop_wait()
     :: true
     fi
 }
@@ -294,7 +294,7 @@ active proctype host() {
     bool starts;
     mtype when;
     do
-    :: unpark(when, starts)
+    :: unstall(when, starts)
     :: atomic {
            slots ? what ->
            there = there - (what == a_tick);

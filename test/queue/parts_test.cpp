@@ -200,7 +200,7 @@ BOOST_AUTO_TEST_CASE(events_are_taken_in_order_up_to_a_mark_and_a_timer_goes_wit
     for (const auto& t : {first, second}) {
         events.unlist_if_over(*t); // its function runs
         BOOST_TEST(!events.take_over());
-        t->runner = {};
+        t->run_by = {};
         events.unlist_if_over(*t);
         BOOST_TEST((events.take_over() == t));
     }

@@ -61,7 +61,7 @@ public:
     using overflow = pawl::overflow_policy;
 
     enum class phase { armed, ending, ended };
-    enum class place { nowhere, waits, ready, parked };
+    enum class place { nowhere, waits, ready, stalled };
 
     struct timer {
         std::size_t id;
@@ -106,7 +106,7 @@ public:
             take_away(t);
             t.is = phase::ended;
         }
-        unpark();
+        unstall();
     }
     void submit(std::size_t which) {
         slots_.push_back({next_number_++, nullptr, false, true, {}, which});
@@ -143,17 +143,19 @@ public:
             }
         }
     }
-    [[nodiscard]] bool has_ready_and_parked() const { return !ready_.empty() && !parked_.empty(); }
+    [[nodiscard]] bool has_ready_and_stalled() const {
+        return !ready_.empty() && !stalled_.empty();
+    }
     /// Whether a wait was due at its start, and the context has not run since.
     [[nodiscard]] bool overdue() const {
         return std::any_of(waiting_.begin(), waiting_.end(),
                            [](const timer* t) { return t->due <= clock::now(); });
     }
     /// Timers that wait for room continue, if there is room.
-    void unpark() {
-        while (!parked_.empty() && ticks_ < options_.capacity) {
-            timer& t = *parked_.front();
-            parked_.pop_front();
+    void unstall() {
+        while (!stalled_.empty() && ticks_ < options_.capacity) {
+            timer& t = *stalled_.front();
+            stalled_.pop_front();
             t.at = place::nowhere;
             emit(t);
         }
@@ -162,13 +164,13 @@ public:
     // --- process_events() ----------------------------------------------------------------------
 
     void begin(std::size_t most) {
-        unpark();
+        unstall();
         left_ = most;
         end_ = next_number_;
     }
     /// The next event that is handled, if there is another.
     std::optional<slot> next() {
-        unpark();
+        unstall();
         while (left_ != 0 && !slots_.empty() && slots_.front().number < end_) {
             slot s = slots_.front();
             slots_.pop_front();
@@ -184,7 +186,7 @@ public:
                 --left_;
                 return s;
             }
-            unpark();
+            unstall();
         }
         return {};
     }
@@ -227,7 +229,7 @@ private:
         waiting_.push_back(&t);
     }
     void take_away(timer& t) {
-        for (std::deque<timer*>* const from : {&waiting_, &ready_, &parked_})
+        for (std::deque<timer*>* const from : {&waiting_, &ready_, &stalled_})
             std::erase(*from, &t);
         t.at = place::nowhere;
     }
@@ -246,8 +248,8 @@ private:
         }
         for (int n = 0; n != 64 && t.due <= now; ++n) {
             if (options_.overflow == overflow::block && ticks_ >= options_.capacity) {
-                t.at = place::parked;
-                parked_.push_back(&t);
+                t.at = place::stalled;
+                stalled_.push_back(&t);
                 return;
             }
             const time_point due = t.due;
@@ -292,7 +294,7 @@ private:
     std::uint64_t destroyed_ = 0;
     std::deque<timer*> waiting_;
     std::deque<timer*> ready_;
-    std::deque<timer*> parked_;
+    std::deque<timer*> stalled_;
     std::uint64_t starts_ = 0;
     std::size_t left_ = 0;  ///< events that process_events() may still handle
     std::uint64_t end_ = 0; ///< the end of those
@@ -434,9 +436,9 @@ private:
 
     /// The order between waits that were due when they started and others that have fallen due in
     /// the meantime is not promised. So a given context runs before they meet, and before a call
-    /// that lets parked timers continue.
+    /// that lets stalled timers continue.
     void run_ready() {
-        if (model_.has_ready_and_parked())
+        if (model_.has_ready_and_stalled())
             run();
     }
     void run_overdue() {
@@ -561,7 +563,7 @@ private:
         expect(has_thrown || *said == handled_, "process_events()", said.value_or(0), handled_);
         running_ = nullptr;
         if (goes_on() && has_thrown)
-            model_.unpark();
+            model_.unstall();
         else if (goes_on())
             expect(!model_.next(), "an event was not handled");
     }
@@ -722,7 +724,7 @@ private:
 #endif
         if (below(8) == 0) {
             run_ready();
-            model_.unpark();
+            model_.unstall();
             expect(queue_->wait_for(std::chrono::nanoseconds(0)) == (model_.inqueue() != 0),
                    "wait_for()", model_.inqueue());
         }

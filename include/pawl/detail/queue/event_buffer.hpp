@@ -56,7 +56,7 @@ public:
     using time_point = typename Clock::time_point;
 
     /// Numbers of functions and slots pushed by some moment.
-    struct marks {
+    struct pushed_counts {
         std::uint64_t events;
         std::uint64_t functions;
     };
@@ -80,7 +80,7 @@ public:
     [[nodiscard]] std::size_t timers() const noexcept { return reserved_ + last_events_; }
     /// Number of ticks dropped because the queue was full.
     [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_; }
-    [[nodiscard]] marks now() const noexcept { return {pushed_, functions_.pushed()}; }
+    [[nodiscard]] pushed_counts now() const noexcept { return {pushed_, functions_.pushed()}; }
     /// Whether there is no slot and no timer that waits for room. From any thread.
     [[nodiscard]] bool idle() const noexcept { return idle_.load(std::memory_order_relaxed); }
 
@@ -91,7 +91,7 @@ public:
     [[nodiscard]] bool has_function() const noexcept { return functions_.size() != 0; }
     [[nodiscard]] std::uint64_t functions() const noexcept { return functions_.pushed(); }
     /// Whether the next event is a function, and was pushed before `end`. For the thread that takes.
-    [[nodiscard]] bool function_is_next(const marks& end) const noexcept {
+    [[nodiscard]] bool function_is_next(const pushed_counts& end) const noexcept {
         const std::uint64_t taken = functions_.taken();
         return taken < end.functions && taken < functions_before_.load(std::memory_order_relaxed);
     }
@@ -122,7 +122,7 @@ public:
         t.phase = phase::ending;
         --reserved_;
         ++last_events_;
-        unpark(t);
+        unstall(t);
         push(t, event ? *event : event_type{}, true);
     }
 
@@ -144,7 +144,7 @@ public:
                 return due;
             woken = false;
             if (!has_room_for(t)) {
-                park(t);
+                stall(t);
                 return {};
             }
             std::uint64_t missed = t.grid->deliver(t.grid->join().number, seen);
@@ -177,13 +177,13 @@ public:
         ticks_ -= t.ticks;
         dead_ += t.slots;
         t.ticks = 0;
-        unpark(t);
+        unstall(t);
         sweep_if_many();
     }
     /// Ends all timers and discards all events.
     void kill_all() noexcept {
         slots_.clear();
-        parked_.clear();
+        stalled_.clear();
         note_first();
         for (timer_type& t : timers_) {
             t.phase = phase::ended;
@@ -194,37 +194,37 @@ public:
     }
 
     /// The timer waits for room or for memory. @pre it is armed.
-    void park(timer_type& t) noexcept {
-        if (t.parked.is_linked())
+    void stall(timer_type& t) noexcept {
+        if (t.stalled.is_linked())
             return;
-        t.crowded = true;
-        parked_.push_back(t);
+        t.has_stalled = true;
+        stalled_.push_back(t);
         note_first();
     }
     /// The timer no longer waits for room.
-    void unpark(timer_type& t) noexcept {
-        if (!t.parked.is_linked())
+    void unstall(timer_type& t) noexcept {
+        if (!t.stalled.is_linked())
             return;
-        parked_.erase(parked_.iterator_to(t));
+        stalled_.erase(stalled_.iterator_to(t));
         note_first();
     }
     /// Whether a timer waits for room, and there is some.
-    [[nodiscard]] bool has_room_for_parked() noexcept {
-        return !parked_.empty() && has_room_for(parked_.front());
+    [[nodiscard]] bool has_room_for_stalled() noexcept {
+        return !stalled_.empty() && has_room_for(stalled_.front());
     }
     /// Takes a timer that waits for room.
-    [[nodiscard]] timer_ptr take_parked() noexcept {
-        if (!has_room_for_parked())
+    [[nodiscard]] timer_ptr take_stalled() noexcept {
+        if (!has_room_for_stalled())
             return nullptr;
-        timer_ptr t = parked_.front().self;
-        parked_.pop_front();
+        timer_ptr t = stalled_.front().self;
+        stalled_.pop_front();
         note_first();
         return t;
     }
 
     /// Moves the timer to the list of those to release, if it is over.
     void unlist_if_over(timer_type& t) noexcept {
-        if (t.phase != phase::ended || t.slots != 0 || t.runner != std::thread::id() ||
+        if (t.phase != phase::ended || t.slots != 0 || t.run_by != std::thread::id() ||
             std::exchange(t.over, true))
             return;
         timers_.erase(timers_.iterator_to(t));
@@ -238,14 +238,16 @@ public:
         over_.pop_front();
         return t;
     }
-    /// Whether a timer is parked or over.
-    [[nodiscard]] bool has_leftovers() const noexcept { return !parked_.empty() || !over_.empty(); }
+    /// Whether a timer is stalled or over.
+    [[nodiscard]] bool has_leftovers() const noexcept {
+        return !stalled_.empty() || !over_.empty();
+    }
 
     // --- processing ----------------------------------------------------------------------------
 
     /// Takes the first event of a timer, if it was pushed before `end` and no function precedes it.
-    /// This thread becomes the runner of the timer.
-    [[nodiscard]] taken_event take(const marks& end) noexcept {
+    /// This thread then runs the timer.
+    [[nodiscard]] taken_event take(const pushed_counts& end) noexcept {
         while (!slots_.empty() && is_dead(slots_.front())) {
             forget(slots_.front());
             pop_front();
@@ -269,7 +271,7 @@ public:
         }
         if (result.handled)
             result.event.overruns += std::exchange(t.owed, 0);
-        t.runner = std::this_thread::get_id();
+        t.run_by = std::this_thread::get_id();
         pop_front();
         return result;
     }
@@ -326,7 +328,7 @@ private:
     void note_first() noexcept {
         functions_before_.store(slots_.empty() ? none : slots_.front().functions,
                                 std::memory_order_relaxed);
-        idle_.store(slots_.empty() && parked_.empty(), std::memory_order_relaxed);
+        idle_.store(slots_.empty() && stalled_.empty(), std::memory_order_relaxed);
     }
     /// @pre ticks_ != 0
     void drop_oldest() noexcept {
@@ -395,8 +397,8 @@ private:
     std::size_t oldest_ = 0;      ///< no live tick precedes this slot
     std::uint64_t dropped_ = 0;
     list<&timer_type::listed> timers_;
-    list<&timer_type::listed> over_;   ///< removed from timers_, to be released without the lock
-    list<&timer_type::parked> parked_; ///< armed, due, and without a wait
+    list<&timer_type::listed> over_;     ///< removed from timers_, to be released without the lock
+    list<&timer_type::stalled> stalled_; ///< armed, due, and without a wait
 };
 
 } // namespace pawl::detail

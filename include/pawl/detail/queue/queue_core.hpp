@@ -131,7 +131,7 @@ public:
             if (closed_)
                 return; // as an execution context after its shutdown
             buffer_.push(std::move(function));
-            n = waker_.look_for_more();
+            n = waker_.find_news_of_push();
             if (n != 0)
                 keep = this->shared_from_this();
         }
@@ -177,9 +177,9 @@ public:
             if (t.phase == phase::ended)
                 return;
             buffer_.kill(t);
-            drops = t.runner == std::thread::id();
+            drops = t.run_by == std::thread::id();
             if (drops)
-                t.runner = self;
+                t.run_by = self;
         });
         const bool done = drops || leaves(t, until);
         if (drops)
@@ -193,18 +193,18 @@ public:
     void wait_ended(timer_type& t, const boost::system::error_code& ec) {
         const auto now = see_clock<Clock>();
         std::optional<time_point> next;
-        bool crowded = false;
+        bool has_stalled = false;
         waker_.change([&] {
             if (t.phase != phase::armed)
                 return;
             if (ec) // the program cancelled all timers of the context
                 return buffer_.push_last(t);
-            buffer_.unpark(t); // by expire_all(), which also ends waits for room
+            buffer_.unstall(t); // by expire_all(), which also ends waits for room
             next = buffer_.emit(t, now, true);
-            crowded = t.crowded;
+            has_stalled = t.has_stalled;
         });
-        if (crowded || next)
-            (void)arm_or_park(t, crowded ? std::nullopt : next);
+        if (has_stalled || next)
+            (void)arm_or_stall(t, has_stalled ? std::nullopt : next);
     }
 
     /// The wait of `t` was destroyed with its context.
@@ -221,9 +221,9 @@ public:
             collect(); // runs handlers of async_wait(), which may process events
         const processing entered(*this);
         // In this order, so that an event before one of those functions is seen, too.
-        marks end{0, buffer_.functions()};
+        pushed_counts end{0, buffer_.functions()};
         if (!buffer_.idle())
-            end = unpark();
+            end = unstall();
         std::size_t count = 0;
         while (count != most && !closed_.load(std::memory_order_relaxed)) {
             if (buffer_.function_is_next(end)) {
@@ -268,10 +268,10 @@ public:
             return true;
         inside entered(*this);
         lock_type& lock = entered.lock;
-        bool looked = false;
+        bool collected = false;
         for (;;) {
-            if (buffer_.has_room_for_parked())
-                without(lock, [this] { (void)unpark(); });
+            if (buffer_.has_room_for_stalled())
+                without(lock, [this] { (void)unstall(); });
             if (closed_) {
                 if (abandoned_) // a handler that this thread ran has destroyed the queue
                     without(lock, [this] { leader_.close(); });
@@ -285,13 +285,13 @@ public:
                     "pawl: wait() on an event queue, called in a handler that this "
                     "queue runs itself: return from the handler first");
             if (until && std::chrono::steady_clock::now() >= *until) {
-                if (!leader_.context() || std::exchange(looked, true))
+                if (!leader_.context() || std::exchange(collected, true))
                     return false;
                 without(lock, [this] { collect(true); });
                 continue;
             }
             waker_.expect();
-            if (buffer_.has_room_for_parked()) // lack of memory parked a timer
+            if (buffer_.has_room_for_stalled()) // lack of memory stalled a timer
                 leader_.stand_by(lock, real_time::clock::now() + std::chrono::milliseconds(10));
             else if (leader_.sleep(lock, until))
                 without(lock, [this] { watch_deadline(); });
@@ -322,7 +322,7 @@ private:
     using phase = typename timer_type::phase_type;
     using buffer_type = event_buffer<Clock, WaitTraits>;
     using waker_type = queue_waker<buffer_type>;
-    using marks = typename buffer_type::marks;
+    using pushed_counts = typename buffer_type::pushed_counts;
     using news = typename waker_type::news;
     using lock_type = std::unique_lock<std::mutex>;
 
@@ -420,15 +420,15 @@ private:
             wait_destroyed(t);
         watch_deadline();
     }
-    /// Without memory, parks the timer until the host's next call. @return whether it was armed.
-    [[nodiscard]] bool arm_or_park(timer_type& t, const std::optional<time_point>& due) {
+    /// Without memory, stalls the timer until the host's next call. @return whether it was armed.
+    [[nodiscard]] bool arm_or_stall(timer_type& t, const std::optional<time_point>& due) {
         try {
             arm(t, due);
             return true;
         } catch (const std::bad_alloc&) {
             const std::scoped_lock lock(mutex());
             if (t.phase == phase::armed) {
-                buffer_.park(t);
+                buffer_.stall(t);
                 t.adrift = true;
                 leader_.wake(); // the host may already sleep
             }
@@ -451,7 +451,7 @@ private:
     /// (P9 of doc/guarantees.md), and learns of the context's end.
     [[nodiscard]] time_point due_now(timer_type& t) {
         const std::scoped_lock lock(mutex());
-        if (t.parked.is_linked())
+        if (t.stalled.is_linked())
             return time_point::max();
         return t.grid ? t.grid->scheduled().due : t.due;
     }
@@ -466,31 +466,31 @@ private:
 
     /// Resumes timers that wait for room, if there is some.
     /// @return the counts at that moment.
-    marks unpark() {
+    pushed_counts unstall() {
         for (bool goes_on = true;;) {
             {
                 const std::scoped_lock lock(mutex());
-                if (!goes_on || !buffer_.has_room_for_parked())
+                if (!goes_on || !buffer_.has_room_for_stalled())
                     return buffer_.now();
             }
             const auto now = see_clock<Clock>();
             timer_ptr t;
             bool starts = false;
             waker_.change([&] {
-                t = buffer_.take_parked();
+                t = buffer_.take_stalled();
                 if (!t)
                     return;
                 starts = std::exchange(t->adrift, false);
                 (void)buffer_.emit(*t, now, false); // due_now() asks again
             });
-            goes_on = t && (!starts || arm_or_park(*t, std::nullopt));
+            goes_on = t && (!starts || arm_or_stall(*t, std::nullopt));
             if (goes_on && !starts)
                 move_wait(*t);
         }
     }
     /// Called after events were taken, or a timer was destroyed.
     void clean_up() {
-        (void)unpark();
+        (void)unstall();
         bury();
     }
 
@@ -508,7 +508,7 @@ private:
             if (!closed_)
                 continue;
             stop_wait(*t);
-            if (t->runner == std::thread::id()) // otherwise destroyed when it returns
+            if (t->run_by == std::thread::id()) // otherwise destroyed when it returns
                 t->drop();
         }
     }
@@ -544,9 +544,9 @@ private:
     /// Takes the first event of a timer, and runs its function. Not inlined into process(), which
     /// handles functions without it.
     /// @return whether there may be more.
-    PAWL_DETAIL_NOINLINE bool take(const marks& end, std::size_t& handled) {
+    PAWL_DETAIL_NOINLINE bool take(const pushed_counts& end, std::size_t& handled) {
         typename buffer_type::taken_event taken;
-        bool leftovers = false; // a timer may be parked or over
+        bool leftovers = false; // a timer may be stalled or over
         waker_.change([&] {
             taken = buffer_.take(end);
             leftovers = buffer_.has_leftovers();
@@ -583,7 +583,7 @@ private:
         leftovers = t.phase == phase::ended || buffer_.has_leftovers();
         if (t.phase == phase::ended)
             return false;
-        t.runner = {}; // no thread waits for it: destroy() ends the timer first
+        t.run_by = {}; // no thread waits for it: destroy() ends the timer first
         return true;
     }
     /// A thread that waits in destroy() will find the function destroyed. @pre this thread runs
@@ -591,7 +591,7 @@ private:
     void end_run(timer_type& t) noexcept {
         t.drop();
         const std::scoped_lock lock(mutex());
-        t.runner = {};
+        t.run_by = {};
         buffer_.unlist_if_over(t);
         left_.notify_all();
     }
@@ -599,7 +599,7 @@ private:
     /// @return whether that was before `until`.
     [[nodiscard]] bool leaves(timer_type& t, const std::optional<real_time>& until) {
         const auto over = [&t] {
-            return t.runner == std::thread::id() || t.runner == std::this_thread::get_id();
+            return t.run_by == std::thread::id() || t.run_by == std::this_thread::get_id();
         };
         inside entered(*this);
         bool done = true;
@@ -654,7 +654,7 @@ private:
     void watch_deadline(bool now = false) {
         using service = timer_service<Clock, WaitTraits>;
         using sleep = std::chrono::nanoseconds;
-        waker_.set_alarm([this, now]() -> sleep {
+        waker_.set_deadline([this, now]() -> sleep {
             if (now)
                 return sleep::zero();
             const auto next = boost::asio::use_service<service>(*leader_.context()).next_wake();

@@ -72,7 +72,7 @@ struct queue_timer : std::enable_shared_from_this<queue_timer<Clock, WaitTraits>
     std::atomic<phase_type> phase{phase_type::armed}; ///< written under the lock of the queue
     std::optional<interval_grid<Clock>> grid;         ///< for an interval
     time_point due{};                                 ///< for a one-off
-    std::thread::id runner;            ///< the thread that runs or destroys its function
+    std::thread::id run_by;            ///< the thread that runs or destroys its function
     std::size_t slots = 0;             ///< slots with its events, dropped ones included
     std::size_t ticks = 0;             ///< of these, ticks to be handled
     bool last_counts = false;          ///< the last event will be handled
@@ -80,9 +80,9 @@ struct queue_timer : std::enable_shared_from_this<queue_timer<Clock, WaitTraits>
     std::shared_ptr<queue_timer> self; ///< while listed
     bool over = false;                 ///< in the list of timers to release
     boost::intrusive::list_member_hook<> listed;
-    boost::intrusive::list_member_hook<> parked; ///< while it waits for room
-    bool crowded = false;                        ///< it has waited for room
-    bool adrift = false; ///< parked without a wait: the host starts the next one
+    boost::intrusive::list_member_hook<> stalled; ///< while it waits for room
+    bool has_stalled = false;                     ///< it has waited for room
+    bool adrift = false; ///< stalled without a wait: the host starts the next one
 
     std::mutex wait_mutex;
     wait_type wait;

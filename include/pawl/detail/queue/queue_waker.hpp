@@ -6,7 +6,7 @@
 ///   Who must be told that a queue has events, or has none.
 ///
 /// Model
-///   After each change, look() asks under the lock whether it is as the others were told. If not, it
+///   After each change, find_news() asks under the lock whether it is as the others were told. If not, it
 ///   stops the leader and sets or clears the descriptor. Then, without the lock, tell() tells the
 ///   other threads that sleep, and the waits of async_wait().
 ///
@@ -17,13 +17,13 @@
 ///
 /// Invariants
 ///   - A thread that finds the queue empty under the lock, and wants to learn of the next event,
-///     calls expect(). The next look() that finds an event wakes all.
-///   - With a descriptor, or a wait of async_wait(), look() is also called when the last event was
+///     calls expect(). The next find_news() that finds an event wakes all.
+///   - With a descriptor, or a wait of async_wait(), find_news() is also called when the last event was
 ///     taken: Content::watch() asks for it.
 ///
 /// Threads
-///   All members may be called from any thread, look() and expect() under mutex(). The lock of the
-///   waits and that of the alarm are taken before it.
+///   All members may be called from any thread, find_news() and expect() under mutex(). The lock of the
+///   waits and that of the deadline are taken before it.
 #ifndef PAWL_DETAIL_QUEUE_QUEUE_WAKER_HPP
 #define PAWL_DETAIL_QUEUE_QUEUE_WAKER_HPP
 
@@ -62,14 +62,14 @@ public:
         {
             const std::scoped_lock lock(mutex_);
             f();
-            n = look();
+            n = find_news();
         }
         tell(n);
     }
     /// Called after each change, under the lock. @return for tell().
-    [[nodiscard]] news look() noexcept { return told_ && !content_.watched() ? 0 : compare(); }
+    [[nodiscard]] news find_news() noexcept { return told_ && !content_.watched() ? 0 : compare(); }
     /// The same after a push, which removes nothing.
-    [[nodiscard]] news look_for_more() noexcept { return told_ ? 0 : compare(); }
+    [[nodiscard]] news find_news_of_push() noexcept { return told_ ? 0 : compare(); }
     /// @pre the lock is not held.
     void tell(news n) {
         if (n != 0)
@@ -79,27 +79,27 @@ public:
     void expect() noexcept { told_ = false; }
 
     /// The descriptor to poll.
-    /// @param with_alarm whether set_alarm() is of use.
+    /// @param with_deadline whether set_deadline() is of use.
     /// @throws boost::system::system_error
-    [[nodiscard]] int descriptor(bool with_alarm) {
+    [[nodiscard]] int descriptor(bool with_deadline) {
         const std::scoped_lock lock(mutex_);
         if (!descriptor_) {
-            descriptor_.emplace(with_alarm);
+            descriptor_.emplace(with_deadline);
             descriptor_->set(watch());
-            has_alarm_ = with_alarm;
+            has_deadline_ = with_deadline;
         }
         return descriptor_->get();
     }
     /// Makes the descriptor readable after `d()`, which is called without the lock.
     template <class F>
-    void set_alarm(F d) {
-        if (!has_alarm_)
+    void set_deadline(F d) {
+        if (!has_deadline_)
             return;
-        const std::scoped_lock order(alarm_mutex_);
+        const std::scoped_lock order(deadline_mutex_);
         const std::chrono::nanoseconds sleep = d();
         const std::scoped_lock lock(mutex_);
         if (descriptor_)
-            descriptor_->alarm_after(sleep);
+            descriptor_->ready_after(sleep);
     }
 
     /// Starts a wait that ends when there is an event.
@@ -126,7 +126,7 @@ public:
         const std::scoped_lock both(waits_mutex_, mutex_);
         waiting.swap(waiting_);
         descriptor_.reset();
-        has_alarm_ = false;
+        has_deadline_ = false;
     }
 
 private:
@@ -146,7 +146,7 @@ private:
             descriptor_->set(something);
         return (something && leader_.interrupt() ? sleepers : 0) | (notifies_ ? waits : 0);
     }
-    /// From now on, look() is called when the last event was taken. @return whether one is there.
+    /// From now on, find_news() is called when the last event was taken. @return whether one is there.
     bool watch() noexcept {
         content_.watch();
         return told_ = content_.size() != 0;
@@ -185,8 +185,8 @@ private:
     bool told_ = false;     ///< that there are events
     bool notifies_ = false; ///< async_wait() was called
     std::optional<ready_descriptor> descriptor_;
-    std::atomic<bool> has_alarm_{false};
-    std::mutex alarm_mutex_; ///< locked before mutex_
+    std::atomic<bool> has_deadline_{false};
+    std::mutex deadline_mutex_; ///< locked before mutex_
 
     std::mutex waits_mutex_; ///< locked before mutex_
     timers waiting_;

@@ -6,7 +6,7 @@
 ///   A file descriptor for a foreign event loop to poll: readable while there is an event.
 ///
 /// Model
-///   An eventfd, or a pipe where that does not exist. With an alarm, for a queue that keeps its own
+///   An eventfd, or a pipe where that does not exist. With a deadline, for a queue that keeps its own
 ///   timers: an epoll descriptor of an eventfd and a timerfd. Windows has no descriptor that can be
 ///   polled together with sockets; there the constructor fails.
 ///
@@ -41,23 +41,23 @@ namespace pawl::detail {
 
 class ready_descriptor {
 public:
-    /// @param with_alarm whether alarm_after() will be called.
+    /// @param with_deadline whether ready_after() will be called.
     /// @throws boost::system::system_error if the system has no more descriptors, or no suitable
     ///     kind.
-    explicit ready_descriptor(bool with_alarm) : ready_descriptor() {
+    explicit ready_descriptor(bool with_deadline) : ready_descriptor() {
 #if defined(__linux__)
         reading_ = writing_ = valid(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-        if (!with_alarm)
+        if (!with_deadline)
             return;
-        alarm_ = valid(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+        timer_ = valid(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
         outer_ = valid(::epoll_create1(EPOLL_CLOEXEC));
-        for (const int fd : {reading_, alarm_}) {
+        for (const int fd : {reading_, timer_}) {
             ::epoll_event event{};
             event.events = EPOLLIN;
             valid(::epoll_ctl(outer_, EPOLL_CTL_ADD, fd, &event));
         }
 #elif PAWL_DETAIL_POSIX
-        if (with_alarm) {
+        if (with_deadline) {
             errno = ENOTSUP;
             valid(none);
         }
@@ -70,7 +70,7 @@ public:
             valid(::fcntl(fd, F_SETFL, O_NONBLOCK));
         }
 #else
-        static_cast<void>(with_alarm);
+        static_cast<void>(with_deadline);
         throw boost::system::system_error(boost::asio::error::operation_not_supported,
                                           "pawl: a descriptor for an event queue");
 #endif
@@ -78,7 +78,7 @@ public:
     ready_descriptor& operator=(ready_descriptor&&) = delete;
     ~ready_descriptor() {
 #if PAWL_DETAIL_POSIX
-        for (const int fd : {outer_, alarm_, reading_, writing_ != reading_ ? writing_ : none})
+        for (const int fd : {outer_, timer_, reading_, writing_ != reading_ ? writing_ : none})
             if (fd != none)
                 ::close(fd);
 #endif
@@ -102,8 +102,8 @@ public:
 
     /// Makes the descriptor readable after `d`, at once if `d` is not positive, and never for the
     /// longest duration. Replaces the last call.
-    /// @pre constructed with an alarm.
-    void alarm_after([[maybe_unused]] std::chrono::nanoseconds d) noexcept {
+    /// @pre constructed with a deadline.
+    void ready_after([[maybe_unused]] std::chrono::nanoseconds d) noexcept {
 #if defined(__linux__)
         constexpr std::int64_t second = 1'000'000'000;
         std::int64_t ns = d.count() < 1 ? 1 : d.count();
@@ -112,7 +112,7 @@ public:
         ::itimerspec when{};
         when.it_value.tv_sec = static_cast<::time_t>(ns / second);
         when.it_value.tv_nsec = static_cast<long>(ns % second);
-        ::timerfd_settime(alarm_, 0, &when, nullptr);
+        ::timerfd_settime(timer_, 0, &when, nullptr);
 #endif
     }
 
@@ -130,7 +130,7 @@ private:
 
     int reading_ = none;
     int writing_ = none;
-    int alarm_ = none;
+    int timer_ = none;
     int outer_ = none;
     bool is_set_ = false;
 };
