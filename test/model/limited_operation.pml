@@ -42,7 +42,7 @@ byte parties = OPERATION | WAIT | START;
 
 /* limited_operation */
 bool alive = true;
-bool parked;            /* result_ */
+bool stored;            /* result_ */
 byte verdict;           /* 0 none, 1 the limit, 2 the caller */
 
 /* its wait, under the lock of the shard */
@@ -96,8 +96,8 @@ inline leave(who, may_deliver) {        /* leave, limit_parties::leave */
         assert((before & (who)) == (who));
         parties = parties - (who);
         if
-        :: before == (who) && parked && may_deliver -> assert(busy || elsewhere); invoke()
-        :: before == (who) && !(parked && may_deliver) -> destroy()
+        :: before == (who) && stored && may_deliver -> assert(busy || elsewhere); invoke()
+        :: before == (who) && !(stored && may_deliver) -> destroy()
         :: before != (who)
         fi;
         before = 0
@@ -143,7 +143,7 @@ inline operation_ended() {              /* operation_ended, limit_parties::is_al
 #ifdef MUTANT_PARKS_AFTER_IT_LEFT       /* the last party to leave finds no result */
             skip
 #else
-            parked = true
+            stored = true
 #endif
 #endif
         fi
@@ -152,7 +152,7 @@ inline operation_ended() {              /* operation_ended, limit_parties::is_al
     :: !delivered ->
         leave((OPERATION | with), true);
 #ifdef MUTANT_PARKS_AFTER_IT_LEFT
-        parked = true
+        stored = true
 #endif
     :: else
     fi;

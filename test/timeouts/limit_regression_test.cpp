@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(the_memory_of_an_operation_is_freed_before_its_handler_is_d
             operation op(context.get_executor());
             op.async_run(limit(std::move(handler)));
             manual_clock::advance(context, 10s);
-            op.complete({}, 7); // parked, because the limit is queued
+            op.complete({}, 7); // stored, because the limit is queued
         });
     };
     const auto timeout = [](owner handler) {
@@ -271,7 +271,7 @@ BOOST_AUTO_TEST_CASE(an_exception_out_of_the_making_of_a_result_leaks_no_handler
 
 // ---- a timer in another context ---------------------------------------------------------------------
 
-// The operation parks its result for a due limit whose context has been stopped. When that context
+// The operation stores its result for a due limit whose context has been stopped. When that context
 // was destroyed, the result was destroyed with it, although the handler could still have been
 // called. On Windows the limit does not stay: after stop(), run() still handles what is in the
 // port.

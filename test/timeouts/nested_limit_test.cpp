@@ -4,7 +4,7 @@
 // Purpose
 //   Operations under limits with nested events: the limit, the end of the operation and
 //   cancellation within the initiating function, within a signal, and within each other; results
-//   that are parked in the meantime.
+//   that are stored in the meantime.
 
 #define BOOST_TEST_MODULE nested_limit
 #include <boost/test/unit_test.hpp>
@@ -251,7 +251,7 @@ BOOST_AUTO_TEST_CASE(an_operation_that_ends_within_two_emissions_is_told_after_b
     }
 }
 
-// ---- results that are parked ----------------------------------------------------------------------------
+// ---- results that are stored ----------------------------------------------------------------------------
 
 namespace {
 
@@ -272,7 +272,7 @@ struct two_contexts {
 
 } // namespace
 
-BOOST_FIXTURE_TEST_CASE(P9_a_context_runs_until_the_handler_of_a_parked_result_has_been_invoked,
+BOOST_FIXTURE_TEST_CASE(P9_a_context_runs_until_the_handler_of_a_stored_result_has_been_invoked,
                         two_contexts) {
     asio::post(mine, [this] { op.complete({}, 7); });
 
@@ -289,7 +289,7 @@ BOOST_FIXTURE_TEST_CASE(P9_a_context_runs_until_the_handler_of_a_parked_result_h
 }
 
 BOOST_FIXTURE_TEST_CASE(
-    P9_a_result_that_is_parked_while_its_limit_travels_keeps_its_context_at_work, two_contexts) {
+    P9_a_result_that_is_stored_while_its_limit_travels_keeps_its_context_at_work, two_contexts) {
     poll(timers); // hands over
     BOOST_TEST(timers.stopped());
 
@@ -303,7 +303,7 @@ BOOST_FIXTURE_TEST_CASE(
 }
 
 BOOST_AUTO_TEST_CASE(
-    P9_a_result_that_is_parked_in_the_initiating_function_keeps_its_context_at_work) {
+    P9_a_result_that_is_stored_in_the_initiating_function_keeps_its_context_at_work) {
     asio::io_context context;
     asio::io_context elsewhere;
     manual_timer timer(context);

@@ -9,12 +9,12 @@
 /// Model
 ///   Up to four parties hold the object: limit_parties.hpp has their transitions. When the operation
 ///   completes, it withdraws the wait. Nearly always it is then the only party, so it frees the
-///   object and invokes the handler at once. Otherwise it parks the result, and the last party to
+///   object and invokes the handler at once. Otherwise it stores the result, and the last party to
 ///   leave continues. So the handler is invoked once, the memory is freed before, and no party
 ///   blocks.
 ///
 /// Invariants
-///   - The result is parked before the operation leaves.
+///   - The result is stored before the operation leaves.
 ///   - The limit's signal is emitted once, and only when the operation can listen to it: another
 ///     thread may still be starting it. limit_parties::fire() decides who emits.
 ///   - The handler is invoked, and the signal emitted, on the executor of the handler. Exception: a
@@ -269,7 +269,7 @@ public:
             [[maybe_unused]] const bool limited = start->timer_.start(*start);
             if constexpr (reports_refusal) {
                 if (!limited) [[unlikely]] {
-                    start->park_refusal();
+                    start->store_refusal();
                     inner.release();
                     return start.release().leave(limit_parties::operation | limit_parties::start,
                                                  false);
@@ -476,8 +476,8 @@ private:
         deliver_result();
     }
 
-    /// Parks the result of an operation that is not started.
-    void park_refusal() {
+    /// Stores the result of an operation that is not started.
+    void store_refusal() {
         const boost::system::error_code ec = boost::asio::error::no_buffer_space;
         judge(verdict::who::limit, ec);
         work_.emplace(wait_executor());
@@ -497,7 +497,7 @@ private:
                    std::variant<std::monostate, Results...>(std::move(result_)));
     }
 
-    /// Delivers the parked result, or destroys it if the context of its executor is destroyed.
+    /// Delivers the stored result, or destroys it if the context of its executor is destroyed.
     static void deliver_or_destroy(void* object, bool called) {
         auto& op = *static_cast<limited_operation*>(object);
         if (called)
@@ -567,7 +567,7 @@ private:
     inline_signal signal_;
     outer_link* outer_ = nullptr;
     verdict verdict_;
-    std::optional<outstanding_work<Executor>> work_; ///< while the result is parked
+    std::optional<outstanding_work<Executor>> work_; ///< while the result is stored
     std::variant<std::monostate, Results...> result_;
 };
 
