@@ -288,7 +288,7 @@ private:
             else if (!self->hub->end_sleep(self->sleeper, number) ||
                      op.cancelled() != boost::asio::cancellation_type::none)
                 return op.complete(boost::asio::error::operation_aborted, {});
-            look();
+            read();
             if (!error && result.count == 0 && result.missed == 0) {
                 phase = waits;
                 number = self->hub->begin_sleep(self->sleeper);
@@ -302,7 +302,7 @@ private:
             s->async_turn(std::move(op));
         }
 
-        void look() {
+        void read() {
             if (!self->ring) { // the reader left before a deferred read began
                 error = boost::asio::error::operation_aborted;
                 return;

@@ -84,7 +84,7 @@ public:
             }
             ticks_.notify_all();
         }
-        look(context);
+        collect(context);
     }
 
     /// Moves the clock to the next deadline of `context`, and makes the waits with that deadline
@@ -97,7 +97,7 @@ public:
 private:
     /// Makes all timers of a context read their clocks.
     /// @return how many waits on this clock have fallen due.
-    static std::size_t look(boost::asio::execution_context& context) {
+    static std::size_t collect(boost::asio::execution_context& context) {
         std::size_t count = 0;
         boost::asio::use_service<detail::service_registry>(context).for_each(
             [&](detail::registered_service& s) {
@@ -149,7 +149,7 @@ manual_clock::advance_to_next(boost::asio::execution_context& context) {
     const time_point begin = now();
     // The next wake-up is a lower bound: timers that were moved later are found on the way. Count
     // the waits that fell due; another thread may have run them already.
-    for (std::size_t fallen_due = 0; fallen_due == 0; fallen_due = look(context)) {
+    for (std::size_t fallen_due = 0; fallen_due == 0; fallen_due = collect(context)) {
         time_point next = time_point::max();
         for_each([&](const auto& service) { next = std::min(next, service.next_wake()); });
         if (next == time_point::max())

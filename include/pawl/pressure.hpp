@@ -140,13 +140,13 @@ public:
     /// @param ex runs the alarm.
     /// @param none the lateness up to which there is no pressure.
     /// @param full the lateness of pressure 1.
-    /// @param period from one look to the next.
+    /// @param period from one sample to the next.
     /// @throws std::invalid_argument unless `none < full` and `period > 0`. std::bad_alloc.
     explicit lateness_pressure(const boost::asio::any_io_executor& ex,
                                std::chrono::nanoseconds none = std::chrono::milliseconds(10),
                                std::chrono::nanoseconds full = std::chrono::milliseconds(200),
                                std::chrono::nanoseconds period = std::chrono::milliseconds(100))
-        : none_(none), full_(full), period_(period), alarm_(ex, look_again{this}) {
+        : none_(none), full_(full), period_(period), alarm_(ex, take_sample{this}) {
         if (!(none < full) || !(period > period.zero()))
             throw std::invalid_argument("pawl: a gauge of lateness needs none < full, and a period "
                                         "above 0");
@@ -164,12 +164,12 @@ public:
     lateness_pressure& operator=(lateness_pressure&&) = delete;
 
 private:
-    struct look_again {
+    struct take_sample {
         lateness_pressure* gauge;
-        void operator()(const boost::system::error_code&) const { gauge->look(); }
+        void operator()(const boost::system::error_code&) const { gauge->sample(); }
     };
 
-    void look() {
+    void sample() {
         const real late = detail::steady_clock::now() - alarm_.expiry();
         const double p = std::clamp((late - none_) / (full_ - none_), 0., 1.);
         Clock::set_pressure(std::max(p, Clock::pressure() - 0.2));
@@ -182,7 +182,8 @@ private:
 
     const real none_, full_;
     const std::chrono::nanoseconds period_;
-    basic_alarm<look_again, detail::steady_clock, boost::asio::any_io_executor, own_service> alarm_;
+    basic_alarm<take_sample, detail::steady_clock, boost::asio::any_io_executor, own_service>
+        alarm_;
 };
 
 } // namespace pawl

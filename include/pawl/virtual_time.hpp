@@ -90,7 +90,7 @@ public:
         const std::scoped_lock lock(c.mutex);
         virtual_clock::move_to(
             detail::saturating_sum(virtual_clock::now(), std::max<duration>(d, duration::zero())));
-        look();
+        collect();
         c.begin_turn();
     }
 
@@ -268,7 +268,7 @@ private:
     }
 
     /// @return the number of waits that fell due.
-    static std::size_t look() {
+    static std::size_t collect() {
         std::size_t count = 0;
         for_each_service([&](auto& service) { count += service.clock_moved(); });
         if (!paused())
@@ -290,7 +290,7 @@ private:
             if (next == time_point::max())
                 return false;
             virtual_clock::move_to(next);
-            if (look() != 0 || next == end)
+            if (collect() != 0 || next == end)
                 return true;
         }
     }

@@ -80,17 +80,17 @@ inline set_head(to) {
 
 /* --- any thread -------------------------------------------------------------------------------------------- */
 
-inline look(b, n) {                     /* find(): look */
+inline find_in(b, n) {                  /* find(): find_in */
     where = place(b, n);
     state = (number[where] == n -> phase[where] : unused)
 }
 
-inline find(n) {                        /* find(): the rest, if look(hint, n) has found nothing */
+inline find(n) {                        /* find(): the rest, if find_in(hint, n) has found nothing */
     if
     :: atomic { growing && state == unused -> hint = block }
-        atomic { look(hint, n) }
+        atomic { find_in(hint, n) }
         if
-        :: atomic { hint == 1 && state == unused -> hint = 0; look(hint, n) }
+        :: atomic { hint == 1 && state == unused -> hint = 0; find_in(hint, n) }
         :: else
         fi
     :: else
@@ -100,7 +100,7 @@ inline find(n) {                        /* find(): the rest, if look(hint, n) ha
 inline reclaim() {                      /* reclaim() */
     atomic { h = head; to = h; hint = !growing }
     do
-    :: atomic { look(hint, to) }
+    :: atomic { find_in(hint, to) }
         find(to);
         if
         :: state == done -> to++
@@ -223,7 +223,7 @@ inline cancel() {                       /* cancel(): by ticket n of block b */
         where = place(b, n);
         state = phase[where];
 #else
-        look(b, n);
+        find_in(b, n);
 #endif
         if
         :: state != live -> nothing(n); where = 0; state = 0
@@ -282,7 +282,7 @@ inline grow() {                         /* grow(); the block itself comes before
 inline sweep(limit) {                   /* sweep() */
     atomic { at = head; hint = !growing; left = OUT }
     do
-    :: atomic { left > 0 -> left--; look(hint, at) }
+    :: atomic { left > 0 -> left--; find_in(hint, at) }
         find(at);
         if
 #ifdef MUTANT_SWEEP_SKIPS_UNPUBLISHED   /* treats reserved slots as cancelled */

@@ -74,7 +74,7 @@ struct invariant_of<time::detail::list_pool> {
     /// How many lists are lent.
     static std::uint32_t lent(const time::detail::list_pool& pool) {
         std::uint32_t count = pool.unused_ - pool.begin;
-        for (auto i = pool.free_; i != pool.none; i = static_cast<decltype(i)>(pool[i].mark()))
+        for (auto i = pool.free_; i != pool.none; i = static_cast<decltype(i)>(pool[i].next_free()))
             --count;
         return count;
     }

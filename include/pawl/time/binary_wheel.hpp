@@ -207,7 +207,7 @@ public:
         detail::unlink(node);
         if (!is_here(node))
             return;
-        mark(bin_of(node));
+        note_occupied(bin_of(node));
         --size_;
     }
 
@@ -262,9 +262,9 @@ public:
             return now(); // it is not ordered with the bins below it
         const tick soonest = least_in(first);
         tick earliest = least_in(first_from(first + 1));
-        int looked_at = 0;
+        int visited = 0;
         for (const timer_node* node = head(first); node; node = node->next) {
-            earliest = ++looked_at > few ? soonest : std::min(earliest, node->due);
+            earliest = ++visited > few ? soonest : std::min(earliest, node->due);
             if (earliest <= soonest)
                 break;
         }
@@ -368,7 +368,7 @@ private:
     }
 
     /// Keeps the bin-name invariant after a bin has changed.
-    void mark(bin_type bin) noexcept {
+    void note_occupied(bin_type bin) noexcept {
         const std::uint64_t bit = std::uint64_t{1} << (bin % 64);
         std::uint64_t& occupied = words_[bin / 64].occupied;
         occupied = head(bin) ? occupied | bit : occupied & ~bit;
@@ -388,7 +388,7 @@ private:
         }
         detail::link_front(head(bin), node);
         node.set_slot(epochs_.present() << slot_bits | bin);
-        mark(bin);
+        note_occupied(bin);
     }
 
     /// Whether a filed node may stay in its bin with a new due tick (bin-begin invariant).
@@ -473,7 +473,7 @@ private:
         head(bin) = node;
         if (node)
             node->link = &head(bin);
-        mark(bin);
+        note_occupied(bin);
     }
 
     /// The number of nodes in a bin, but no more than `most`.
@@ -549,7 +549,7 @@ inline void binary_wheel::detach_all(detached& set) noexcept {
     set.epoch_ = epochs_.move_on(detail::epochs::most);
     if (set.epoch_ != 0)
         return;
-    // More sets are being drained than there are epochs: keep ours, and mark every node.
+    // More sets are being drained than there are epochs: keep ours, and relabel every node.
     for (timer_node* node : set.heads_) {
         for (; node; node = node->next)
             node->set_slot(loose_slot);

@@ -582,11 +582,11 @@ private:
     /// The slot where a ticket was published, and its state then; {nullptr, 0} if the ticket is not
     /// yet published, or the slot was recycled.
     [[nodiscard]] finding find(std::uint64_t number, unsigned& block_hint) const noexcept {
-        if (const finding found = slots_.look(block_hint, number); found.where)
+        if (const finding found = slots_.find_in(block_hint, number); found.where)
             return found;
         // acquire: pairs with grow.
         for (unsigned i = block_in(tail_.load(std::memory_order_acquire)) + 1; i-- != 0;) {
-            if (const finding found = slots_.look(i, number); found.where) {
+            if (const finding found = slots_.find_in(i, number); found.where) {
                 block_hint = i;
                 return found;
             }

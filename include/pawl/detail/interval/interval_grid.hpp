@@ -21,7 +21,7 @@
 /// Invariants
 ///   - period_ > 0.
 ///   - delivered_ < number_ once a tick was delivered; numbers only grow.
-///   - crowds_ has one entry per tick with tickets, ordered by number. Only the last may be for the
+///   - awaited_ has one entry per tick with tickets, ordered by number. Only the last may be for the
 ///     scheduled tick; the others are for delivered ticks.
 ///
 /// Threads
@@ -74,7 +74,7 @@ public:
     interval_grid(const time_point& start, const duration& period, missed_tick_policy policy,
                   const sight& made)
         : seen_(made), next_(start), period_(valid(period)), policy_(valid(policy)) {
-        crowds_.reserve(1);
+        awaited_.reserve(1);
     }
 
     [[nodiscard]] schedule scheduled() const {
@@ -153,17 +153,17 @@ public:
     /// @throws std::bad_alloc with nothing changed.
     [[nodiscard]] schedule join() {
         const std::lock_guard lock(mutex_);
-        if (crowds_.empty() || crowds_.back().number != number_)
-            crowds_.push_back({number_, 0});
-        ++crowds_.back().waits;
+        if (awaited_.empty() || awaited_.back().number != number_)
+            awaited_.push_back({number_, 0});
+        ++awaited_.back().waits;
         return {number_, next_};
     }
 
     /// Whether a wait for this tick is outstanding.
     [[nodiscard]] bool awaited(tick_number number) const {
         const std::lock_guard lock(mutex_);
-        return std::any_of(crowds_.begin(), crowds_.end(),
-                           [&](const crowd& c) { return c.number == number; });
+        return std::any_of(awaited_.begin(), awaited_.end(),
+                           [&](const awaited_tick& c) { return c.number == number; });
     }
 
     /// A wait for this tick ends without a delivery.
@@ -183,7 +183,7 @@ public:
     }
 
 private:
-    struct crowd {
+    struct awaited_tick {
         tick_number number;
         std::size_t waits;
     };
@@ -266,11 +266,11 @@ private:
     }
 
     void leave_locked(tick_number number) noexcept {
-        const auto c = std::find_if(crowds_.begin(), crowds_.end(),
-                                    [&](const crowd& x) { return x.number == number; });
-        PAWL_ASSERT(c != crowds_.end()); // each ticket is counted
+        const auto c = std::find_if(awaited_.begin(), awaited_.end(),
+                                    [&](const awaited_tick& x) { return x.number == number; });
+        PAWL_ASSERT(c != awaited_.end()); // each ticket is counted
         if (--c->waits == 0)
-            crowds_.erase(c);
+            awaited_.erase(c);
     }
 
     mutable optional_mutex<> mutex_{true};
@@ -284,7 +284,7 @@ private:
     duration period_;
     missed_tick_policy policy_;
     bool set_by_hand_ = true;
-    std::vector<crowd> crowds_;
+    std::vector<awaited_tick> awaited_;
 };
 
 /// The claim of a wait on a tick of its interval.

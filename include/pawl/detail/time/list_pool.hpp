@@ -70,9 +70,9 @@ public:
     /// @pre !empty()
     [[nodiscard]] std::uint64_t least() const noexcept { return least_; }
 
-    /// A number that the owner keeps in an empty list.
-    [[nodiscard]] std::uint64_t mark() const noexcept { return least_; }
-    void set_mark(std::uint64_t number) noexcept {
+    /// A number that the pool keeps in an empty list.
+    [[nodiscard]] std::uint64_t next_free() const noexcept { return least_; }
+    void set_next_free(std::uint64_t number) noexcept {
         PAWL_ASSERT(empty());
         least_ = number;
     }
@@ -250,7 +250,7 @@ public:
     /// @pre fewer than size() are lent
     [[nodiscard]] index take() noexcept {
         if (const index last = free_; last != none) {
-            free_ = static_cast<index>((*this)[last].mark());
+            free_ = static_cast<index>((*this)[last].next_free());
             return last;
         }
         PAWL_ASSERT(unused_ != end_);
@@ -261,7 +261,7 @@ public:
     /// @pre it is empty
     void put(index which) noexcept {
         PAWL_ASSERT((*this)[which].empty());
-        (*this)[which].set_mark(free_);
+        (*this)[which].set_next_free(free_);
         free_ = which;
     }
 
@@ -286,7 +286,7 @@ private:
     striped_list* parts_[48]{};
     std::uint32_t end_ = begin;    ///< end of the numbers of lists
     std::uint32_t unused_ = begin; ///< from here on lists were never lent
-    index free_ = none;            ///< the list returned last; its mark is the one before
+    index free_ = none;            ///< the list returned last; it has the number of the one before
 };
 
 } // namespace pawl::time::detail

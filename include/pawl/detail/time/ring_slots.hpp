@@ -118,7 +118,7 @@ public:
     /// The slot of a number in a block, if the ticket was published there and the slot was not
     /// recycled.
     /// @pre the block exists
-    [[nodiscard]] finding look(unsigned index, std::uint64_t number) const noexcept {
+    [[nodiscard]] finding find_in(unsigned index, std::uint64_t number) const noexcept {
         slot& where = block_at(index)[place_in(index, number)];
         // acquire: pairs with publish, and with the change to `done`.
         const std::uint64_t state = where.state.load(std::memory_order_acquire);

@@ -77,12 +77,12 @@ private:
         std::atomic<std::size_t> claims;
     };
 
-    static constexpr std::uintptr_t mark = 1; ///< set in a pointer to a block
+    static constexpr std::uintptr_t tag = 1; ///< set in a pointer to a block
 
-    [[nodiscard]] static bool is_shared(std::uintptr_t word) noexcept { return (word & mark) != 0; }
+    [[nodiscard]] static bool is_shared(std::uintptr_t word) noexcept { return (word & tag) != 0; }
     [[nodiscard]] static block& shared(std::uintptr_t word) noexcept {
-        PAWL_ASSERT(is_shared(word) && word != mark);
-        return *reinterpret_cast<block*>(word & ~mark);
+        PAWL_ASSERT(is_shared(word) && word != tag);
+        return *reinterpret_cast<block*>(word & ~tag);
     }
 
     // Out of line and static, so that the address of the claim does not escape: the compiler can
@@ -95,7 +95,7 @@ private:
             shared(word_).claims.fetch_add(1, std::memory_order_relaxed);
         } else if (word_ != 0) {
             auto* const b = new block{{reinterpret_cast<T*>(word_)}, {2}};
-            word_ = reinterpret_cast<std::uintptr_t>(b) | mark;
+            word_ = reinterpret_cast<std::uintptr_t>(b) | tag;
         }
         return word_;
     }
@@ -122,7 +122,7 @@ private:
             abandon(object);
     }
 
-    mutable std::uintptr_t word_; ///< the object, or a marked block; 0 after a move
+    mutable std::uintptr_t word_; ///< the object, or a tagged block; 0 after a move
 };
 
 } // namespace pawl::detail
