@@ -376,13 +376,13 @@ public:
         [[nodiscard]] const T& operator*() const noexcept
             requires(!reads_copies)
         {
-            return *core_->look(at_);
+            return *core_->message(at_);
         }
         /// The message.
         [[nodiscard]] const T* operator->() const noexcept
             requires(!reads_copies)
         {
-            return core_->look(at_);
+            return core_->message(at_);
         }
         /// The generation of the message.
         [[nodiscard]] std::uint64_t generation() const noexcept { return at_; }

@@ -57,11 +57,11 @@ struct ring_core_probe {
     static auto& oldest(auto& core) { return core.oldest_; }
     static auto& doomed(auto& core) { return core.doomed_; }
     static auto& freed(auto& core) { return core.free_; }
-    static void mark_written(auto& core, std::uint64_t g) {
-        core.mark(g, std::remove_cvref_t<decltype(core)>::phase::written);
+    static void set_written(auto& core, std::uint64_t g) {
+        core.set_state(g, std::remove_cvref_t<decltype(core)>::phase::written);
     }
-    static void mark_freed(auto& core, std::uint64_t g) {
-        core.mark(g, std::remove_cvref_t<decltype(core)>::phase::freed);
+    static void set_freed(auto& core, std::uint64_t g) {
+        core.set_state(g, std::remove_cvref_t<decltype(core)>::phase::freed);
     }
 };
 
@@ -1355,12 +1355,12 @@ BOOST_AUTO_TEST_CASE(the_invariant_names_what_is_damaged) {
     at(probe::reserved(ring), 3, "order: doomed, published");
     at(probe::reserved(ring), 6, "nothing");
     at(probe::reserved(ring), 7, "order: reserved");
-    probe::mark_freed(ring, 2);
-    says("marks: free");
-    probe::mark_written(ring, 2);
+    probe::set_freed(ring, 2);
+    says("states: free");
+    probe::set_written(ring, 2);
     says("nothing");
-    probe::mark_written(ring, 4);
-    says("marks: published");
+    probe::set_written(ring, 4);
+    says("states: published");
 }
 
 BOOST_AUTO_TEST_CASE(messages_need_not_be_copyable) {

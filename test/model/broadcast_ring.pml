@@ -16,7 +16,7 @@
  *   each is destroyed once                    destroy()
  *   a slot is free when it is written         construct()
  *   read messages were published              look()
- *   nothing is forgotten (marks)              init: no slot stays marked and unpublished, or destroyed and not free
+ *   nothing is forgotten (states)             init: no slot stays written and unpublished, or destroyed and not free
  *   order                                     reserve()
  *
  * Left out
@@ -38,7 +38,7 @@ byte doomed;
 byte free;
 byte claim[2] = NONE;
 
-/* slot.mark is one word */
+/* slot.state is one word */
 byte number[SLOTS];
 mtype phase[SLOTS] = none;
 
@@ -49,18 +49,18 @@ byte looks_to[2];
 byte left;              /* threads */
 
 #define slot(g) ((g) % SLOTS)
-#define marked(g, a, b) (number[slot(g)] == (g) && (phase[slot(g)] == a || phase[slot(g)] == b))
+#define is_in(g, a, b) (number[slot(g)] == (g) && (phase[slot(g)] == a || phase[slot(g)] == b))
 #define min(a, b) ((a) < (b) -> (a) : (b))
 #define max(a, b) ((a) < (b) -> (b) : (a))
 
-inline mark(g, p) { atomic { number[slot(g)] = g; phase[slot(g)] = p } }
+inline set_state(g, p) { atomic { number[slot(g)] = g; phase[slot(g)] = p } }
 
 inline advance(position, a, b) {        /* advance(), advance_from() */
     from = position;
     do
     :: to = from;
         do
-        :: marked(to, a, b) -> to++
+        :: is_in(to, a, b) -> to++
         :: else -> break
         od;
         if
@@ -76,7 +76,7 @@ inline advance(position, a, b) {        /* advance(), advance_from() */
 #endif
                 fi
             }
-#ifdef MUTANT_ADVANCE_LOOKS_ONCE        /* marks that are set in the meantime are lost */
+#ifdef MUTANT_ADVANCE_LOOKS_ONCE        /* states that are set in the meantime are lost */
             break
 #endif
         fi
@@ -90,7 +90,7 @@ inline destroy(g) {
         assert(looks[0] == NONE || g < looks[0] || g >= looks_to[0]);
         assert(looks[1] == NONE || g < looks[1] || g >= looks_to[1]);
         if
-        :: marked(g, skipped, skipped) -> assert(made[slot(g)] != g + 1)
+        :: is_in(g, skipped, skipped) -> assert(made[slot(g)] != g + 1)
         :: else -> assert(made[slot(g)] == g + 1); made[slot(g)] = 0
         fi
     }
@@ -140,7 +140,7 @@ inline clean(wanted) {                  /* clean() */
     if
     :: at < goal ->
         do
-        :: at < goal -> destroy(at); mark(at, freed); at++
+        :: at < goal -> destroy(at); set_state(at, freed); at++
         :: else -> break
         od;
 #ifdef MUTANT_FREE_PASSES_OTHERS        /* another cleaner has not destroyed the messages before */
@@ -221,7 +221,7 @@ proctype writes(byte rounds; byte most) {
 #ifdef MUTANT_PUBLISHED_BEFORE_WRITTEN
             at = first;
             do
-            :: at < first + n -> mark(at, written); at++
+            :: at < first + n -> set_state(at, written); at++
             :: else -> break
             od;
             advance(published, written, skipped);
@@ -233,8 +233,8 @@ proctype writes(byte rounds; byte most) {
 #else
             at = first;
             do
-            :: at < first + n -> construct(at); mark(at, written); at++    /* emplace(), publish() */
-            :: at < first + n -> mark(at, skipped); at++                    /* not written, or cancelled */
+            :: at < first + n -> construct(at); set_state(at, written); at++    /* emplace(), publish() */
+            :: at < first + n -> set_state(at, skipped); at++                    /* not written, or cancelled */
             :: else -> break
             od;
             advance(published, written, skipped)
@@ -276,7 +276,7 @@ inline look() {                         /* a slice of all present messages */
     do
     :: next < end ->
         atomic {
-            assert(made[slot(next)] == next + 1 || marked(next, skipped, skipped));
+            assert(made[slot(next)] == next + 1 || is_in(next, skipped, skipped));
             next++
         }
     :: else -> break
@@ -357,7 +357,7 @@ init {
         fi
     }
     left == 0 ->
-    assert(!marked(published, written, skipped));
-    assert(!marked(free, freed, freed));
+    assert(!is_in(published, written, skipped));
+    assert(!is_in(free, freed, freed));
     assert(free == doomed && published == reserved)
 }

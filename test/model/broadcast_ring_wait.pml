@@ -6,7 +6,7 @@
  *   Each inline names the function that it models.
  *
  * Model
- *   Every access to shared memory is a step of its own. moved is its count and its mark, one word. Room is a number
+ *   Every access to shared memory is a step of its own. moved is its count and its flag, one word. Room is a number
  *   of slots: each reader adds one and notifies; each writer needs one. The wait is a futex: in one step, a writer
  *   falls asleep if moved still has the value that it saw.
  *
@@ -22,7 +22,7 @@
 
 byte room;
 byte count;
-bool waits;             /* the mark */
+bool waits;             /* the flag */
 bool sleeps[WRITERS];
 
 inline notify_all() {
@@ -37,7 +37,7 @@ inline notify_all() {
 inline tell_writers() {
     atomic {                            /* fetch_add(2) */
         told = waits;
-#ifdef MUTANT_COUNT_BY_NOTIFIER         /* a writer marks, and sleeps, in between */
+#ifdef MUTANT_COUNT_BY_NOTIFIER         /* a writer sets the flag, and sleeps, in between */
         skip
 #else
         count++
@@ -45,7 +45,7 @@ inline tell_writers() {
     }
     if
     :: told ->
-#ifdef MUTANT_CLEARS_AFTER_NOTIFYING    /* the mark of a later wait */
+#ifdef MUTANT_CLEARS_AFTER_NOTIFYING    /* the flag of a later wait */
         notify_all();
         waits = false
 #elif defined MUTANT_DOES_NOT_NOTIFY
@@ -75,7 +75,7 @@ inline reserve() {                      /* reserve() */
 }
 
 proctype writes(bit me) {               /* reserve_or_wait() */
-    bool got, seen, seen_mark;
+    bool got, seen, seen_flag;
     byte seen_count;
 
     do
@@ -88,7 +88,7 @@ proctype writes(bit me) {               /* reserve_or_wait() */
         :: seen ->                      /* moved_.wait() */
             atomic {
                 if
-                :: count == seen_count && waits == seen_mark -> sleeps[me] = true
+                :: count == seen_count && waits == seen_flag -> sleeps[me] = true
                 :: else
                 fi
             }
@@ -96,14 +96,14 @@ proctype writes(bit me) {               /* reserve_or_wait() */
         :: else
         fi;
 #ifdef MUTANT_SLEEPS_UNMARKED
-        atomic { seen_count = count; seen_mark = waits; seen = true }
+        atomic { seen_count = count; seen_flag = waits; seen = true }
 #else
-        atomic { waits = true; seen_count = count; seen_mark = true; seen = true }
+        atomic { waits = true; seen_count = count; seen_flag = true; seen = true }
 #endif
-#ifdef MUTANT_LOOKS_ONCE                /* there was room before the mark */
+#ifdef MUTANT_LOOKS_ONCE                /* there was room before the flag */
         atomic {
             if
-            :: count == seen_count && waits == seen_mark -> sleeps[me] = true
+            :: count == seen_count && waits == seen_flag -> sleeps[me] = true
             :: else
             fi
         }

@@ -464,10 +464,10 @@ struct invariant_of<ring_core<T, Policy, Writers>> {
         require(reserved <= (core::copies ? published : freed) + all.capacity_, "order: reserved",
                 {{"reserved", reserved}, {"freed", freed}, {"published", published}});
         if constexpr (core::many)
-            require(!all.is_marked(published, phase::written, phase::skipped), "marks: published",
+            require(!all.is_in(published, phase::written, phase::skipped), "states: published",
                     {{"published", published}});
         if constexpr (core::destroys)
-            require(!all.is_marked(freed, phase::freed, phase::freed), "marks: free",
+            require(!all.is_in(freed, phase::freed, phase::freed), "states: free",
                     {{"freed", freed}});
     }
 };

@@ -22,40 +22,41 @@
 //   - Policy lag: a reader has a claim only while it has a slice. oldest_ is raised as far as a writer
 //     needs room, and by at least a quarter of the ring.
 //
-//   Freeing. The thread that moves doomed_ destroys the messages in between and marks their slots.
-//   free_ then advances over all marked slots. If there are no destructors to run, free_ is moved
-//   at once.
+//   Freeing. The thread that moves doomed_ destroys the messages in between and sets the states of
+//   their slots to freed; free_ then advances over all freed slots. If there are no destructors to
+//   run, free_ is moved at once.
 //
-//   Waiting. With block, a writer that finds no room sets the mark in moved_, looks again, and
+//   Waiting. With block, a writer that finds no room sets the flag in moved_, tries again, and
 //   sleeps until moved_ changes. Each event that may make room counts moved_ up. If it finds the
-//   mark, it clears it and wakes all sleepers.
+//   flag, it clears it and wakes all sleepers.
 //
 //   Words. With lag, trivially copyable messages are overwritten without asking readers. A writer
 //   raises oldest_ before it writes. A reader copies several messages, then looks at oldest_:
 //   messages that oldest_ has passed may be torn, and count as missed; later ones are whole. There
 //   are no claims and no cleaners.
 //
-//   Publishing. With several writers, each marks its slots, and published_ advances over all marked
-//   slots. A fast writer does not wait for a slow one; the slow one publishes for both. With one
-//   writer, published_ is stored. Slots of an abandoned reservation are marked as skipped.
+//   Publishing. With several writers, each sets the states of its slots to written; published_
+//   advances over all written slots. A fast writer does not wait for a slow one; the slow one
+//   publishes for both. With one writer, published_ is stored. Slots of an abandoned reservation are skipped.
 //
 // Invariants
 //   order   free_ <= doomed_ <= oldest_, and doomed_ <= published_ <= reserved_ <= free_ + capacity.
 //   claims  free_ <= each claim that was checked against oldest_: no reader looks at a destroyed message.
 //   once    Every object is destroyed once: by the thread that dooms it, by its reservation if it is
 //           unpublished, or with the ring.
-//   marks   When all writers have left advance(), the slot at published_ is not marked. The same for free_.
+//   states  When all writers have left advance(), the slot at published_ is neither written nor
+//           skipped, and that at free_ is not freed.
 //
 // Threads
 //   Any thread may call anything, subject to Writers. Only block waits.
 //
 //   What         access                    order    pairs with, and why
-//   slot.mark    publish, clean: store     release  advance: the message was written, or destroyed
+//   slot.state   publish, clean: store     release  advance: the message was written, or destroyed
 //                advance: load             acquire  the same
 //                read words: load          acquire  publish of a later generation: see word_slot
 //                others                    relaxed  ordered by published_ or free_
-//   published_   advance: rmw              release  marks: the thread that moves it up to what was marked
-//                                                   before sees the marks
+//   published_   advance: rmw              release  states: the thread that moves it up to what was written
+//                                                   before sees the states
 //                advance: move             acq_rel  acquire: the same; release: readers
 //                one writer: store         release  readers
 //                load                      acquire  the same: messages; reserve: what is overwritten was
@@ -81,7 +82,7 @@
 //                join: rmw                 relaxed  another owner keeps the ring alive
 //   moved_       room: rmw                 release  reserve, block: sees the room that it is told of
 //                reserve: rmw              acquire  the same
-//                room: rmw of the mark     relaxed  only a change matters
+//                room: rmw of the flag     relaxed  only a change matters
 //   readers_, dropped_, ids_               relaxed  only counted
 //
 //   test/orders/broadcast_ring_test.cpp has a failing execution for each order that is weakened
@@ -150,8 +151,8 @@ public:
     static constexpr std::uint64_t none = reader_registry::none;
     using place = reader_registry::place;
 
-    using mark_type = std::conditional_t<many || destroys, slot_mark, no_mark>;
-    using slot = std::conditional_t<copies, word_slot<T, mark_type>, object_slot<T, mark_type>>;
+    using state_type = std::conditional_t<many || destroys, slot_state, no_state>;
+    using slot = std::conditional_t<copies, word_slot<T, state_type>, object_slot<T, state_type>>;
 
     ring_core(std::size_t capacity, std::size_t readers)
         : capacity_(power_of_two("capacity", capacity)),
@@ -277,7 +278,7 @@ public:
                 if (seen != 0)
                     // relaxed: loaded again below
                     detail::atomic_wait(moved_, seen, std::memory_order_relaxed);
-                // acquire: pairs with tell_writers(). A later change finds the mark and changes
+                // acquire: pairs with tell_writers(). A later change finds the flag and changes
                 // moved_.
                 seen = moved_.fetch_or(a_writer_waits, std::memory_order_acquire) | a_writer_waits;
             }
@@ -304,9 +305,9 @@ public:
     void publish(generations mine, std::uint64_t written) noexcept {
         if constexpr (many) {
             for (std::uint64_t g = mine.first; g != mine.last; ++g)
-                mark(g, g < written ? phase::written : phase::skipped);
+                set_state(g, g < written ? phase::written : phase::skipped);
             std::uint64_t from = mine.first;
-            // acq_rel: marks, and pairs with published(). relaxed: on failure advance() starts
+            // acq_rel: states, and pairs with published(). relaxed: on failure advance() starts
             // over.
             if (published_.compare_exchange_strong(from, mine.last, std::memory_order_acq_rel,
                                                    std::memory_order_relaxed))
@@ -378,15 +379,15 @@ public:
     [[nodiscard]] bool is_skipped(std::uint64_t generation) const noexcept {
         if constexpr (many) {
             // relaxed: published() has acquired.
-            return slot_of(generation).mark.load(std::memory_order_relaxed) ==
-                   marked(generation, phase::skipped);
+            return slot_of(generation).state.load(std::memory_order_relaxed) ==
+                   state_of(generation, phase::skipped);
         } else {
             return false;
         }
     }
 
     /// @pre claimed, published, and not skipped.
-    [[nodiscard]] const T* look(std::uint64_t generation) const noexcept
+    [[nodiscard]] const T* message(std::uint64_t generation) const noexcept
         requires(!copies)
     {
         return slot_of(generation).get();
@@ -401,9 +402,10 @@ public:
         for (std::size_t i = 0; i != n; ++i) {
             const slot& from = slot_of(first + i);
             if constexpr (many) {
-                // acquire: pairs with mark() of a later generation, whose writer has raised
+                // acquire: pairs with set_state() of a later generation, whose writer has raised
                 // oldest_.
-                if (from.mark.load(std::memory_order_acquire) == marked(first + i, phase::skipped))
+                if (from.state.load(std::memory_order_acquire) ==
+                    state_of(first + i, phase::skipped))
                     return i;
             }
             from.load(to[i]);
@@ -439,9 +441,9 @@ private:
 
     static constexpr std::uint32_t a_writer_waits = 1; ///< in moved_, which counts in twos
 
-    /// A mark is a generation plus a phase; 0 is no mark.
+    /// The state of a slot: a generation plus a phase; 0 at first.
     enum class phase : std::uint64_t { written = 1, skipped = 2, freed = 3 };
-    [[nodiscard]] static std::uint64_t marked(std::uint64_t generation, phase what) noexcept {
+    [[nodiscard]] static std::uint64_t state_of(std::uint64_t generation, phase what) noexcept {
         return generation << 2 | static_cast<std::uint64_t>(what);
     }
 
@@ -457,21 +459,21 @@ private:
         return slots_[static_cast<std::size_t>(generation) & (capacity_ - 1)];
     }
 
-    void mark(std::uint64_t generation, phase what) noexcept {
-        // release: pairs with is_marked() and copy().
-        slot_of(generation).mark.store(marked(generation, what), std::memory_order_release);
+    void set_state(std::uint64_t generation, phase what) noexcept {
+        // release: pairs with is_in() and copy().
+        slot_of(generation).state.store(state_of(generation, what), std::memory_order_release);
     }
-    [[nodiscard]] bool is_marked(std::uint64_t generation, phase a, phase b) const noexcept {
-        // acquire: pairs with mark().
-        const std::uint64_t is = slot_of(generation).mark.load(std::memory_order_acquire);
-        return is == marked(generation, a) || is == marked(generation, b);
+    [[nodiscard]] bool is_in(std::uint64_t generation, phase a, phase b) const noexcept {
+        // acquire: pairs with set_state().
+        const std::uint64_t is = slot_of(generation).state.load(std::memory_order_acquire);
+        return is == state_of(generation, a) || is == state_of(generation, b);
     }
 
-    /// Moves a position over all marked slots.
+    /// Moves a position over all slots in phase `a` or `b`.
     void advance(std::atomic<std::uint64_t>& position, phase a, phase b) noexcept {
         // volatile: for a literal 0 clang emits no instruction on x86 (LLVM issue 101551).
         volatile std::uint64_t nothing = 0;
-        // release: marks. The thread that moves the position to here sees the marks.
+        // release: states. The thread that moves the position to here sees the states.
         advance_from(position, position.fetch_add(nothing, std::memory_order_release), a, b);
     }
     /// The same, after a read-modify-write that left the position at `from`.
@@ -479,12 +481,12 @@ private:
                       phase b) noexcept {
         for (;;) {
             std::uint64_t to = from;
-            while (is_marked(to, a, b))
+            while (is_in(to, a, b))
                 ++to;
             if (to == from)
                 return;
-            // acquire: marks. release: pairs with published() and room_end(). relaxed: on failure
-            // another thread has moved it, sees the same marks, and continues.
+            // acquire: states. release: pairs with published() and room_end(). relaxed: on failure
+            // another thread has moved it, sees the same states, and continues.
             if (!position.compare_exchange_strong(from, to, std::memory_order_acq_rel,
                                                   std::memory_order_relaxed))
                 return;
@@ -533,7 +535,7 @@ private:
                                                   std::memory_order_relaxed)) {
                     destroy({from, to});
                     for (std::uint64_t g = from; g != to; ++g)
-                        mark(g, phase::freed);
+                        set_state(g, phase::freed);
                     advance(free_, phase::freed, phase::freed);
                     tell_writers();
                     return {from, to};
@@ -567,7 +569,7 @@ private:
             // release: pairs with reserve_or_wait(). A notification is a system call, so only a
             // waiting writer gets one.
             if ((moved_.fetch_add(2, std::memory_order_release) & a_writer_waits) != 0) {
-                // relaxed: ordered before the notification, after which the mark belongs to the
+                // relaxed: ordered before the notification, after which the flag belongs to the
                 // next wait.
                 moved_.fetch_and(~a_writer_waits, std::memory_order_relaxed);
                 moved_.notify_all();

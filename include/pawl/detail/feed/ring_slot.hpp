@@ -27,14 +27,14 @@ namespace pawl::detail {
 
 /// The state of a slot, with its generation. A ring with one writer and without destructors does
 /// not need it.
-struct slot_mark {
-    std::atomic<std::uint64_t> mark{0};
+struct slot_state {
+    std::atomic<std::uint64_t> state{0};
 };
-struct no_mark {};
+struct no_state {};
 
-/// @tparam Mark slot_mark or no_mark.
-template <class T, class Mark>
-class object_slot : public Mark {
+/// @tparam State slot_state or no_state.
+template <class T, class State>
+class object_slot : public State {
 public:
     template <class... Args>
     void construct(Args&&... args) {
@@ -48,8 +48,8 @@ private:
 };
 
 /// @tparam T trivially copyable.
-template <class T, class Mark>
-class word_slot : public Mark {
+template <class T, class State>
+class word_slot : public State {
 public:
     void store(const T& message) noexcept {
         const auto* const from = reinterpret_cast<const std::byte*>(&message);

@@ -28,7 +28,7 @@
 ///
 /// Cost
 ///   A batch is 64 records of 32 bytes. The first reader makes the ring. Writers of the ring take
-///   one lock per batch: that costs less than the marks per slot that a ring without this lock
+///   one lock per batch: that costs less than the states per slot that a ring without this lock
 ///   needs.
 #ifndef PAWL_DETAIL_WATCH_EVENT_HUB_HPP
 #define PAWL_DETAIL_WATCH_EVENT_HUB_HPP
