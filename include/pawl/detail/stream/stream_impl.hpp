@@ -9,8 +9,8 @@
 /// Model
 ///   The table says when a deadline exists. At most one wait is pending, and it ends no later than
 ///   the earliest deadline. An earlier deadline moves the wait. A deadline that disappears or moves
-///   later leaves the wait alone; look() deals with it at the end of the wait. look() ends what has
-///   expired, and waits for the earliest deadline then.
+///   later leaves the wait alone. At the end of the wait, end_expired() ends what has expired, and
+///   waits for the earliest deadline then.
 ///
 ///     deadline       exists while                               moves
 ///     read, write    such an operation is pending, not ended    -
@@ -24,7 +24,7 @@
 /// Invariants
 ///   - With waiting_, the wait is pending or its handler queued, and timer_.expiry() <= earliest().
 ///     Without it, there is no deadline, or close() was called. With refused_ as well, the wait was
-///     refused (options::max_pending): look() comes now, as if all limits had expired, and no
+///     refused (options::max_pending): end_expired() comes now, as if all limits had expired, and no
 ///     operation with a limit starts before.
 ///   - `ended` implies `pending`.
 ///
@@ -296,7 +296,7 @@ private:
 
         void operator()(const error_code& ec) const {
             if (const auto self = impl.lock(); self && self->wait_number_ == number)
-                self->look(ec);
+                self->end_expired(ec);
         }
     };
 
@@ -438,7 +438,7 @@ private:
             stop_watching();
     }
 
-    /// Makes look() run at `t` or earlier.
+    /// Makes end_expired() run at `t` or earlier.
     void watch_until(const time_point& t) {
         if (t == never || (waiting_ && timer_.expiry() <= t))
             return;
@@ -453,13 +453,13 @@ private:
     }
 
     /// The wait is over: ends what has expired, and waits for the rest.
-    void look(const error_code& ec) {
+    void end_expired(const error_code& ec) {
         waiting_ = false;
         const cause why = std::exchange(refused_, false) ? cause::refusal : cause::expiry;
         const time_point now = Clock::now();
         // Only expire_all() ends a wait early.
-        const bool hurry = ec || (Clock::is_steady && now < timer_.expiry());
-        const auto due = [&](const time_point& t) { return t <= now || (hurry && t != never); };
+        const bool early = ec || (Clock::is_steady && now < timer_.expiry());
+        const auto due = [&](const time_point& t) { return t <= now || (early && t != never); };
 
         const bool reads = limited(direction::read);
         const bool writes = limited(direction::write);
@@ -467,7 +467,7 @@ private:
         if (handshaking_ && !handshake_expired_ && due(handshake_))
             everything = handshake_expired_ = true;
         if (idling_ && due(after(moved_, limits_.idle)))
-            everything |= expire_idle(now, hurry, why);
+            everything |= expire_idle(now, early, why);
 
         if (everything) {
             end_all(why);
@@ -485,10 +485,10 @@ private:
     }
 
     /// @return whether there is anything to end.
-    bool expire_idle(const time_point& now, bool hurry, cause why) {
+    bool expire_idle(const time_point& now, bool early, cause why) {
         moved_ = now; // for operations started after a cancellation
         const bool busy = at(direction::read).pending || at(direction::write).pending;
-        idling_ = busy && !hurry; // off: until the next operation, which reports it
+        idling_ = busy && !early; // off: until the next operation, which reports it
         idle_expired_ = !busy && why == cause::expiry && open();
         return busy || idle_expired_;
     }
