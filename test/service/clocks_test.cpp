@@ -306,23 +306,23 @@ BOOST_AUTO_TEST_CASE(P1_C41_a_clock_that_is_set_back_delays_its_waits_and_loses_
     before.async_wait(record(o[0]));
     kept.async_wait(record(o[1]));
     clock::set(noon + 10ms);
-    look(context);
+    collect_and_poll(context);
     BOOST_REQUIRE(o[0].succeeded());
 
     clock::set(noon - 1h);
     timer_of<clock> after(context, 5ms);
     after.async_wait(record(o[2]));
-    look(context);
+    collect_and_poll(context);
     BOOST_CHECK(o[1].pending() && o[2].pending());
     clock::set(noon - 1h + 5ms);
-    look(context);
+    collect_and_poll(context);
     BOOST_CHECK(o[1].pending());
     BOOST_CHECK(o[2].succeeded());
     clock::set(noon + 19ms);
-    look(context);
+    collect_and_poll(context);
     BOOST_CHECK(o[1].pending());
     clock::set(noon + 20ms);
-    look(context);
+    collect_and_poll(context);
 
     BOOST_CHECK(o[1].succeeded());
 }
@@ -338,10 +338,10 @@ BOOST_AUTO_TEST_CASE(P1_a_clock_that_is_set_back_by_less_than_a_tick_makes_no_wa
     outcome o;
     timer.async_wait(record(o));
 
-    look(context);
+    collect_and_poll(context);
     BOOST_CHECK(o.pending());
     clock::set(noon + 1ms);
-    look(context);
+    collect_and_poll(context);
 
     BOOST_CHECK(o.succeeded());
 }
@@ -366,14 +366,14 @@ BOOST_DATA_TEST_CASE(P1_a_wait_that_was_overdue_is_not_early_when_the_clock_is_s
 
     clock::set(60s);
     if (noticed)
-        look(context);
+        collect_and_poll(context);
     clock::set(100s + 67ms);
     if (with_another)
         timer.async_wait(record(o[1]));
-    look(context);
+    collect_and_poll(context);
     BOOST_CHECK(o[0].pending() && o[1].pending());
     clock::set(101s);
-    look(context);
+    collect_and_poll(context);
 
     BOOST_CHECK(o[0].succeeded());
     BOOST_CHECK_EQUAL(o[1].succeeded(), with_another);
@@ -415,10 +415,10 @@ BOOST_AUTO_TEST_CASE(C41_a_clock_that_is_set_forward_makes_waits_due_in_order) {
     }
 
     clock::set(noon + 1h);
-    look(context);
+    collect_and_poll(context);
     BOOST_CHECK_EQUAL(order.size(), 60u);
     clock::set(noon + 24h);
-    look(context);
+    collect_and_poll(context);
 
     BOOST_CHECK_EQUAL(order.size(), 100u);
     BOOST_CHECK(std::is_sorted(order.rbegin(), order.rend()));
@@ -819,7 +819,7 @@ void check_that_poll_ends(std::chrono::nanoseconds precision) {
 
             units_of_poll(context);
             clock::set(end);
-            look(context);
+            collect_and_poll(context);
             units_of_poll(context);
             if (told.pending()) // its tick does not begin
                 timer.cancel();
@@ -862,16 +862,16 @@ BOOST_AUTO_TEST_CASE(P1_P7_many_waits_keep_their_order_when_the_clock_is_set_bac
             .async_wait([&order, i](error_code) { order.push_back(i); });
     }
     clock::set(noon + 5s);
-    look(context);
+    collect_and_poll(context);
     clock::set(noon - 48h);
-    look(context);
+    collect_and_poll(context);
     BOOST_CHECK(order.empty());
 
     clock::set(noon + 9s);
-    look(context);
+    collect_and_poll(context);
     BOOST_CHECK(order.empty());
     clock::set(noon + 1h);
-    look(context);
+    collect_and_poll(context);
 
     BOOST_CHECK_EQUAL(order.size(), 2000u);
     BOOST_CHECK(std::is_sorted(order.begin(), order.end()));
@@ -919,18 +919,18 @@ BOOST_AUTO_TEST_CASE(P10_expire_all_reaches_the_timers_that_a_set_back_is_filing
         for (std::size_t i = 0; i < n; ++i)
             timers.emplace_back(context, 5h + std::chrono::seconds(i)).async_wait([](error_code) {
             });
-        const auto look = [&] {
+        const auto collect = [&] {
             asio::use_service<pawl::detail::service_registry>(context).for_each(
                 [](pawl::detail::registered_service& s) { (void)s.clock_moved(); });
         };
         clock::set(2h);
-        look();
+        collect();
         clock::set(30min);
 
         std::atomic<bool> begun{false};
         std::thread driver([&] {
             begun = true;
-            look();
+            collect();
         });
         while (!begun) {
         }
@@ -950,13 +950,13 @@ BOOST_AUTO_TEST_CASE(P1_a_clock_before_its_epoch_makes_no_wait_early) {
     outcome o;
     timer.async_wait(record(o));
 
-    look(context);
+    collect_and_poll(context);
     BOOST_CHECK(o.pending());
     clock::set(-5s - 1ns);
-    look(context);
+    collect_and_poll(context);
     BOOST_CHECK(o.pending());
     clock::set(-5s + 1ms);
-    look(context);
+    collect_and_poll(context);
 
     BOOST_CHECK(o.succeeded());
 }

@@ -41,13 +41,13 @@ using timer = pawl::basic_waitable_timer<
 constexpr std::size_t crowd = 256;
 
 /// Makes the service check the clock, as its driver does once a second.
-void look(asio::io_context& context) {
+void collect_in(asio::io_context& context) {
     asio::use_service<pawl::detail::service_registry>(context).for_each(
         [](pawl::detail::registered_service& s) { (void)s.clock_moved(); });
 }
 
-void look_and_poll(asio::io_context& context) {
-    look(context);
+void collect_and_poll(asio::io_context& context) {
+    collect_in(context);
     poll(context);
 }
 
@@ -186,28 +186,28 @@ BOOST_AUTO_TEST_CASE(P1_P7_a_clock_is_set_back_while_another_thread_starts_a_cro
             for (std::size_t i = 0; i < more; ++i)
                 mine.emplace_back(*s.context, 5h + std::chrono::seconds(i % 10));
             clock::set(2h);
-            look(*s.context);
+            collect_in(*s.context);
 
             scene::in_two_threads([&](std::size_t me) {
                 for (std::size_t i = 0; me == 0 && i < more; ++i)
                     mine[i].start();
                 for (int i = 0; me == 1 && i < 5; ++i) {
                     clock::set(30min);
-                    look(*s.context);
+                    collect_in(*s.context);
                     clock::set(2h);
-                    look(*s.context);
+                    collect_in(*s.context);
                 }
             });
 
             poll(*s.context);
             clock::set(5h - 1ms);
-            look_and_poll(*s.context);
+            collect_and_poll(*s.context);
             const auto waits = {&s.waits, &mine};
             for (const auto* list : waits)
                 for (const one& each : *list)
                     BOOST_REQUIRE_EQUAL(each.calls, 0);
             clock::set(6h);
-            look_and_poll(*s.context);
+            collect_and_poll(*s.context);
             for (const auto* list : waits) {
                 std::vector<std::pair<clock::time_point, std::size_t>> order; // expiry, start
                 for (const one& each : *list)

@@ -387,7 +387,9 @@ BOOST_FIXTURE_TEST_CASE(P4_a_wait_in_the_queue_of_a_strand_moves_with_its_timer,
 
 BOOST_AUTO_TEST_CASE(P4_a_timer_is_destroyed_while_its_wait_is_in_the_queue_of_a_strand) {
     occupied_strand s;
-    { const manual_timer doomed(std::move(s.timer)); }
+    {
+        const manual_timer doomed(std::move(s.timer));
+    }
     s.let_go();
 
     BOOST_CHECK(s.o.aborted());
@@ -1434,7 +1436,7 @@ BOOST_AUTO_TEST_CASE(
         timer_of<clock> first(t.context);
         std::optional<timer_of<clock>> second;
         make_in_another_shard(second, t.context);
-        look(t.context); // sees 100 s
+        collect_and_poll(t.context); // sees 100 s
         clock::set(50s);
         first.expires_at(clock::time_point(40s)); // has passed, and is due at once
         first.async_wait(record(passed[0]));
@@ -1456,7 +1458,7 @@ BOOST_AUTO_TEST_CASE(
         BOOST_CHECK(t.in_first.pending() && t.in_second.pending());
         BOOST_CHECK_EQUAL(units_of_poll(t.context), 0u);
         clock::set(120s);
-        look(t.context);
+        collect_and_poll(t.context);
         BOOST_CHECK(t.in_first.succeeded() && t.in_second.succeeded());
         BOOST_CHECK(failed || n > 1); // each shard needs memory
         if (!failed)

@@ -49,7 +49,7 @@ using timer_of = pawl::basic_waitable_timer<Clock>;
 constexpr auto noon = std::chrono::nanoseconds(1000h);
 
 /// Makes the services of the context check the clock, as their drivers do.
-void look(asio::io_context& context) {
+void collect_in(asio::io_context& context) {
     asio::use_service<pawl::detail::service_registry>(context).for_each(
         [](pawl::detail::registered_service& s) { s.clock_moved(); });
 }
@@ -178,7 +178,7 @@ BOOST_DATA_TEST_CASE(P8_at_the_end_of_its_range_a_clock_that_is_looked_at_runs_n
         never.async_wait(record(o));
         poll_to_end(context);
         for (int i = 0; i != 3; ++i) {
-            look(context);
+            collect_in(context);
             BOOST_CHECK_EQUAL(poll_to_end(context), 0U);
         }
     };
@@ -209,7 +209,7 @@ BOOST_AUTO_TEST_CASE(P9_a_driver_that_rests_wakes_for_a_clock_that_was_set_back_
         BOOST_CHECK(o.pending());
         BOOST_CHECK(!context.stopped());
         clock::set(noon + hour + 10min);
-        look(context);
+        collect_in(context);
         poll_to_end(context);
 
         BOOST_CHECK(o.succeeded());
@@ -232,26 +232,26 @@ BOOST_AUTO_TEST_CASE(P8_a_reading_that_another_thread_has_overtaken_is_no_set_ba
     timer_of<clock> timer(context, 1h);
     outcome o;
     timer.async_wait(record(o));
-    look(context);
+    collect_in(context);
     BOOST_REQUIRE_EQUAL(set_backs<clock>(context), 0U);
 
     for (const int n : {1, 2}) {
         clock::at_reading(n, [&] {
             clock::set(noon + n * 1min);
-            look(context);
+            collect_in(context);
         });
-        look(context);
+        collect_in(context);
         (void)clock::forget();
         BOOST_CHECK_EQUAL(set_backs<clock>(context), 0U);
     }
 
     clock::set(noon - 1h); // a real set-back
-    look(context);
+    collect_in(context);
     BOOST_CHECK_EQUAL(set_backs<clock>(context), 1U);
-    look(context);
+    collect_in(context);
     BOOST_CHECK_EQUAL(set_backs<clock>(context), 1U);
     clock::set(noon + 1h);
-    look(context);
+    collect_in(context);
     poll_to_end(context);
     BOOST_CHECK(o.succeeded());
 }
@@ -266,24 +266,24 @@ BOOST_AUTO_TEST_CASE(P1_a_reading_from_before_a_set_back_makes_no_wait_early) {
         timer_of<clock> timer(context, 1h);
         outcome o;
         timer.async_wait(record(o));
-        look(context);
+        collect_in(context);
 
         clock::set(noon + 1h);
         clock::at_reading(n, [&] {
             clock::set(noon + 30min);
-            look(context); // has seen noon, or noon and one hour
+            collect_in(context); // has seen noon, or noon and one hour
             clock::set(noon - 1h);
-            look(context);
+            collect_in(context);
         });
-        look(context);
+        collect_in(context);
         const bool too_late = clock::forget(); // it was due at the last reading of the clock
         clock::set(noon + 59min);
-        look(context);
+        collect_in(context);
         poll_to_end(context);
         BOOST_CHECK(o.pending() || too_late);
 
         clock::set(noon + 1h);
-        look(context);
+        collect_in(context);
         poll_to_end(context);
         BOOST_CHECK(o.succeeded());
         BOOST_CHECK(context.stopped());
@@ -315,14 +315,14 @@ BOOST_AUTO_TEST_CASE(P1_P3_a_clock_that_is_set_in_any_reading_keeps_every_wait) 
                 wait(i);
             clock::at_reading(n, [&] { clock::set(to); });
             timers[1].rearm_after(90min);
-            look(context);
+            collect_in(context);
             poll_to_end(context);
-            look(context);
+            collect_in(context);
             poll_to_end(context);
             (void)clock::forget();
 
             clock::set(noon + 10h);
-            look(context);
+            collect_in(context);
             poll_to_end(context);
 
             BOOST_CHECK(!early);
@@ -350,7 +350,7 @@ BOOST_AUTO_TEST_CASE(C26_a_set_back_that_finds_no_memory_is_tried_again_by_the_d
         std::deque<outcome> o(2);
         for (std::size_t i = 0; i < 2; ++i)
             timers.emplace_back(context, std::chrono::hours(1 + i)).async_wait(record(o[i]));
-        look(context);
+        collect_in(context);
         poll_to_end(context);
         clock::set(noon - 1h);
 
@@ -371,11 +371,11 @@ BOOST_AUTO_TEST_CASE(C26_a_set_back_that_finds_no_memory_is_tried_again_by_the_d
         BOOST_CHECK(o[0].pending() && o[1].pending());
         BOOST_CHECK(!context.stopped()); // P9
         clock::set(noon - 30min);
-        look(context);
+        collect_in(context);
         poll_to_end(context);
         BOOST_CHECK(o[0].succeeded() && o[1].pending());
         clock::set(noon + 2h);
-        look(context);
+        collect_in(context);
         poll_to_end(context);
         BOOST_CHECK(o[1].succeeded());
         if (!failed)
@@ -525,7 +525,7 @@ BOOST_AUTO_TEST_CASE(P3_a_clock_that_throws_while_its_context_runs_costs_no_wait
         BOOST_CHECK(first.succeeded());
         BOOST_CHECK(second.pending());
         failing::set(noon + 1h);
-        look(context);
+        collect_in(context);
         poll_to_end(context);
         BOOST_CHECK(second.succeeded());
     }

@@ -126,7 +126,7 @@ private:
     void shutdown() override { at_shutdown(); }
 };
 
-void look(asio::io_context& context) {
+void collect_in(asio::io_context& context) {
     asio::use_service<pawl::detail::service_registry>(context).for_each(
         [](pawl::detail::registered_service& s) { s.clock_moved(); });
 }
@@ -715,8 +715,7 @@ struct held_waits {
         for (std::size_t i = 0; i != n; ++i) {
             const auto due = std::chrono::steady_clock::now() + 1h;
             const auto deadline = shards[i]->deadline_of(due, false, 1h);
-            shards[i]->start(
-                timers[i], waits[i], [&] { return deadline; }, 2);
+            shards[i]->start(timers[i], waits[i], [&] { return deadline; }, 2);
         }
         poll_to_end(context);
     }
@@ -811,7 +810,7 @@ BOOST_DATA_TEST_CASE(P9_a_context_waits_for_a_thread_that_has_yet_to_queue_a_run
         BOOST_CHECK(!w.context.stopped());
 
         state.unclaim(*held_up.runners); // like that thread, and tells the driver
-        look(w.context);
+        collect_in(w.context);
         state.end_errand();
         run_to_end(w.context);
         BOOST_CHECK_EQUAL(w.waits[slow].completed, 1);
@@ -892,7 +891,7 @@ BOOST_DATA_TEST_CASE(C26_a_clock_that_is_set_back_without_memory_costs_no_wait_o
             std::deque<outcome> due(n);
             for (std::size_t i = 0; i != n; ++i) {
                 s.start(i, 1h);
-                look(s.context);
+                collect_in(s.context);
                 poll_to_end(s.context);
                 if (lone)
                     s.timer(i).cancel();
@@ -922,7 +921,7 @@ BOOST_DATA_TEST_CASE(C26_a_clock_that_is_set_back_without_memory_costs_no_wait_o
             }
             BOOST_CHECK_EQUAL(busy(s.context), some_pending);
             wall::set(noon + 1h);
-            look(s.context);
+            collect_in(s.context);
             poll_to_end(s.context);
 
             for (std::size_t i = 0; i != n; ++i) {

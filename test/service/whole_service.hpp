@@ -51,7 +51,7 @@ template <class Clock>
 using timer_of = pawl::basic_waitable_timer<Clock>;
 
 /// Makes the services of the context check the clock, as the driver does once a second.
-inline void look(asio::io_context& context) {
+inline void collect_and_poll(asio::io_context& context) {
     asio::use_service<pawl::detail::service_registry>(context).for_each(
         [](pawl::detail::registered_service& s) { s.clock_moved(); });
     poll(context);

@@ -148,7 +148,7 @@ void alarms::arm(place& p, const step& s) {
         return;
     }
     r.armed = true;
-    r.hurried = false;
+    r.ended_early = false;
     r.reached = false;
     r.expiry = with(p.alarm,
                     [](auto& a) -> std::int64_t { return a.expiry().time_since_epoch().count(); });
@@ -163,9 +163,9 @@ void alarms::called(const entry r, const error_code& ec) {
     if (in_call_ || (!world_.running(r->context) && !r->ending))
         fail("P3: the function of an alarm is called while its context does not run");
     if (r->ending) {
-        if (!r->armed && !r->hurried)
+        if (!r->armed && !r->ended_early)
             fail("P3: the shutdown calls the function of an alarm that is not armed");
-    } else if (r->hurried) {
+    } else if (r->ended_early) {
         if (ec != r->code)
             fail("P10: an alarm is told " + ec.message());
     } else if (!r->armed) {
@@ -176,7 +176,7 @@ void alarms::called(const entry r, const error_code& ec) {
         fail("P1: an alarm is early: it is due at " + std::to_string(r->expiry));
     }
     r->armed = false;
-    r->hurried = false;
+    r->ended_early = false;
     static const std::vector<step> none;
     world_.go_on(++r->calls <= most_repeats ? r->what->then : none);
 }
@@ -187,7 +187,7 @@ int alarms::settled(int context) {
         if (!p.of || p.of->context != context || p.of->dead)
             continue;
         const record& r = *p.of;
-        if (r.hurried)
+        if (r.ended_early)
             fail("P10: an alarm is not told that it has been expired");
         if (!r.armed)
             continue;
@@ -218,13 +218,13 @@ void alarms::left(int context) {
         if (!p.of || p.of->context != context || p.of->dead)
             continue;
         p.of->dead = true;
-        p.of->ending = p.of->armed = p.of->hurried = false;
+        p.of->ending = p.of->armed = p.of->ended_early = false;
         if (armed(p.alarm))
             fail("P10: an alarm is armed after the end of its context");
     }
 }
 
-void alarms::hurried(int context, const kind* type, const error_code& ec) {
+void alarms::ended_early(int context, const kind* type, const error_code& ec) {
     for (const place& p : places_) {
         if (!p.of || p.of->context != context || !p.of->armed)
             continue;
@@ -238,7 +238,7 @@ void alarms::hurried(int context, const kind* type, const error_code& ec) {
         if (!meant)
             fail("P10: expire_all() ends an alarm of another service");
         r.armed = false;
-        r.hurried = r.takes_code && ec != asio::error::operation_aborted;
+        r.ended_early = r.takes_code && ec != asio::error::operation_aborted;
         r.code = ec;
     }
 }
@@ -254,7 +254,7 @@ void alarms::clock_is_set() {
 std::size_t alarms::count() const {
     return static_cast<std::size_t>(
         std::count_if(places_.begin(), places_.end(),
-                      [](const place& p) { return p.of && (p.of->armed || p.of->hurried); }));
+                      [](const place& p) { return p.of && (p.of->armed || p.of->ended_early); }));
 }
 
 void alarms::finished() {

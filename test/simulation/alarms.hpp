@@ -37,7 +37,7 @@ public:
     void left(int context);  ///< it has been destroyed
     /// expire_all() was called there with `ec`, for all services or for that of `type`; or
     /// cancel_all(), with operation_aborted.
-    void hurried(int context, const kind* type, const error_code& ec);
+    void ended_early(int context, const kind* type, const error_code& ec);
     void clock_is_set(); ///< set_clock is about to be set
     /// The maximum number of functions that are about to be called.
     [[nodiscard]] std::size_t count() const;
@@ -54,8 +54,8 @@ private:
         bool dead = false;   ///< its context has gone
         bool armed = false;
         std::int64_t expiry = 0;
-        bool reached = false; ///< its clock was there, and was set since
-        bool hurried = false; ///< it is to be called with `code`
+        bool reached = false;     ///< its clock was there, and was set since
+        bool ended_early = false; ///< it is to be called with `code`
         error_code code;
         int calls = 0;
         const step* what = nullptr;

@@ -145,7 +145,7 @@ void intervals::cancel_all(int owner, std::size_t count, const char* what) {
         if (w.owner != owner || w.cancelled)
             continue;
         ++most;
-        least += !w.hurried;
+        least += !w.ended_early;
         w.cancelled = true;
     }
     if (count < least || count > most)
@@ -160,7 +160,7 @@ void intervals::moved(int owner, std::size_t count, const char* what) {
         if (w.owner != owner || w.cancelled || w.number != i.number)
             continue;
         ++most;
-        least += !w.hurried;
+        least += !w.ended_early;
         w.due = i.next;
         w.reached = false;
     }
@@ -185,15 +185,15 @@ void intervals::completed(int id, const error_code& ec, std::uint64_t missed) {
     waits_.erase(found);
     if (ec) {
         const bool asked = (w.cancelled && ec == asio::error::operation_aborted) ||
-                           (w.hurried && ec == asio::error::timed_out) ||
+                           (w.ended_early && ec == asio::error::timed_out) ||
                            (world_.dying(w.context) && ec == asio::error::operation_aborted);
         if (!asked || missed != 0)
             fail("interval: a handler is told " + ec.message());
     } else {
-        if (w.cancelled && !w.hurried)
+        if (w.cancelled && !w.ended_early)
             fail("P4: a wait for a tick completes with success, but was cancelled");
         const std::int64_t now = now_of(w.type);
-        if (now < w.due && !w.reached && !w.hurried)
+        if (now < w.due && !w.reached && !w.ended_early)
             fail("P1: a tick is early: it is due at " + std::to_string(w.due));
         if (w.owner >= 0) {
             interval& i = intervals_[static_cast<std::size_t>(w.owner)];
@@ -245,9 +245,9 @@ void intervals::leave(int context) {
     }
 }
 
-void intervals::hurry(int context) {
+void intervals::end_early(int context) {
     for (wait& w : waits_)
-        w.hurried = w.hurried || w.context == context;
+        w.ended_early = w.ended_early || w.context == context;
 }
 
 void intervals::clock_is_set() {

@@ -34,9 +34,9 @@ public:
 
     /// That context has no more ready work. @return the number of its waits.
     int settled(int context);
-    void leave(int context); ///< it is about to be destroyed
-    void hurry(int context); ///< expire_all() was called there
-    void clock_is_set();     ///< set_clock is about to be set
+    void leave(int context);     ///< it is about to be destroyed
+    void end_early(int context); ///< expire_all() was called there
+    void clock_is_set();         ///< set_clock is about to be set
     /// The maximum number of its own waits.
     [[nodiscard]] std::size_t count() const noexcept { return waits_.size(); }
     void finished() const;
@@ -64,7 +64,7 @@ private:
         std::int64_t due = 0;
         bool reached = false; ///< its clock was there, and was set since
         bool cancelled = false;
-        bool hurried = false; ///< by expire_all(): it may have ended
+        bool ended_early = false; ///< by expire_all(): it may have ended
         const step* what = nullptr;
     };
 

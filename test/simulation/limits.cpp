@@ -171,7 +171,7 @@ struct limits::operation {
     };
 
     [[nodiscard]] bool hastened(const limits& all) const {
-        return all.world_.hurried(context) != hurried;
+        return all.world_.ended_early(context) != ended_early;
     }
     /// Whether the outcome shows who was first. Other shapes pass cancellations on, perhaps later.
     [[nodiscard]] bool is_plain() const {
@@ -397,7 +397,7 @@ struct limits::operation {
     obedience obeys{};
     std::int64_t expiry = latest;   ///< of the limit, by the steady clock
     std::int64_t more_due = latest; ///< of the other limit or wait
-    std::uint64_t hurried = 0;
+    std::uint64_t ended_early = 0;
     std::unique_ptr<any_handler> pending;
     std::optional<channel> from;
     std::optional<pawl::steady_timer> peer;
@@ -465,7 +465,7 @@ void limits::start(const step& s) {
     made->what = &s;
     made->under = s.under;
     made->obeys = s.obeys;
-    made->hurried = world_.hurried(s.context);
+    made->ended_early = world_.ended_early(s.context);
     if (s.in != shape::handler)
         ++shaped_;
     operation& op = *operations_.emplace_back(std::move(made));

@@ -33,7 +33,7 @@ struct streams::stream {
     std::int64_t handshake = latest; ///< likewise, while there is a scope
     std::optional<pawl::timeout_stream<memory_layer>::handshake_scope> scope;
     std::int64_t moved = latest; ///< latest possible start of idleness
-    bool hurried = false; ///< by expire_all(): the limit of the next operation may have expired
+    bool ended_early = false; ///< by expire_all(): the limit of the next operation may have expired
     bool lapsed =
         false; ///< a limit may have expired while no operation was pending, and ends the next one
 
@@ -206,7 +206,7 @@ asio::cancellation_slot streams::add(const step& s, operation o) {
     o.owner = s.object;
     o.context = t.context;
     o.expired = t.lapsed || t.expired(virtual_time::steady);
-    o.hurried = t.hurried;
+    o.ended_early = t.ended_early;
     o.what = &s;
     operations_.push_back(o);
     return world_.listen(s.signal, {[this, id = o.id] {
@@ -260,7 +260,7 @@ void streams::completed(int id, const error_code& ec, std::uint64_t) {
             t->moved = now;
     } else if (ec == boost::beast::error::timeout) {
         const bool due = o.limit <= now || (t && t->expired(now));
-        if (!due && !o.hurried && !o.expired && !o.doomed)
+        if (!due && !o.ended_early && !o.expired && !o.doomed)
             fail("P1: a limit of a stream is early");
     } else if (o.refused && ec == asio::error::connection_refused) {
         // The connect has failed by itself.
@@ -314,12 +314,12 @@ void streams::leave(int context) {
     }
 }
 
-void streams::hurry(int context) {
+void streams::end_early(int context) {
     for (operation& o : operations_)
-        o.hurried = o.hurried || o.context == context;
+        o.ended_early = o.ended_early || o.context == context;
     for (const auto& t : streams_) {
         if (t && t->context == context)
-            t->hurried = true;
+            t->ended_early = true;
     }
 }
 

@@ -33,8 +33,8 @@ public:
 
     /// That context has no more ready work.
     business settled(int context);
-    void leave(int context); ///< it is about to be destroyed
-    void hurry(int context); ///< expire_all() was called there
+    void leave(int context);     ///< it is about to be destroyed
+    void end_early(int context); ///< expire_all() was called there
     /// The maximum number of its own waits.
     [[nodiscard]] std::size_t count() const noexcept { return streams_.size(); }
     void finished() const;
@@ -47,12 +47,12 @@ private:
         int context = 0;
         bool reads = false;
         bool connects = false;
-        bool refused = false;   ///< by the peer
-        std::int64_t limit = 0; ///< when its own limit is reached
-        bool doomed = false;    ///< ended by something other than a limit
-        bool served = false;    ///< its byte has arrived
-        bool hurried = false;   ///< by expire_all()
-        bool expired = false;   ///< a limit that applies had expired when it was last changed
+        bool refused = false;     ///< by the peer
+        std::int64_t limit = 0;   ///< when its own limit is reached
+        bool doomed = false;      ///< ended by something other than a limit
+        bool served = false;      ///< its byte has arrived
+        bool ended_early = false; ///< by expire_all()
+        bool expired = false;     ///< a limit that applies had expired when it was last changed
         const step* what = nullptr;
     };
 

@@ -28,7 +28,7 @@ public:
     [[nodiscard]] virtual bool running(int context) const = 0;
     [[nodiscard]] virtual bool dying(int context) const = 0;
     /// How often expire_all() was called in that place.
-    [[nodiscard]] virtual std::uint64_t hurried(int context) const = 0;
+    [[nodiscard]] virtual std::uint64_t ended_early(int context) const = 0;
     [[nodiscard]] virtual std::int64_t precision(int context) const = 0;
     [[nodiscard]] virtual boost::asio::any_io_executor executor(int context, flavour f) = 0;
     /// Makes the services of timers in that context, with its options.

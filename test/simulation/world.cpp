@@ -496,7 +496,7 @@ bool world::there(int context) const {
 }
 bool world::running(int context) const { return model_.contexts[at(context)].running != 0; }
 bool world::dying(int context) const { return !there(context); }
-std::uint64_t world::hurried(int context) const { return contexts_[at(context)].hurried; }
+std::uint64_t world::ended_early(int context) const { return contexts_[at(context)].ended_early; }
 std::int64_t world::precision(int context) const { return setup_.contexts[at(context)].precision; }
 
 void world::serve(int context, kind type) {
@@ -606,10 +606,10 @@ void world::context_step(const step& s) {
             : ec    ? expired
                     : early,
             n, limits_.count() + intervals_.count() + alarms_.count() + streams_.count());
-        alarms_.hurried(s.context, some ? &s.type : nullptr, ec);
-        ++c.hurried;
-        intervals_.hurry(s.context);
-        streams_.hurry(s.context);
+        alarms_.ended_early(s.context, some ? &s.type : nullptr, ec);
+        ++c.ended_early;
+        intervals_.end_early(s.context);
+        streams_.end_early(s.context);
         break;
     }
     case op::poll:

@@ -68,7 +68,7 @@ private:
         std::optional<asio::strand<asio::io_context::executor_type>> strand;
         bool stopped = false; ///< by a step
         std::uint32_t services = 0;
-        std::uint64_t hurried = 0;
+        std::uint64_t ended_early = 0;
         std::uint64_t operations = 0;            ///< carried out before its last run
         const std::uint64_t* settings = nullptr; ///< how often its system timer has been set
         std::uint64_t settings_before = 0;       ///< the same, before its last run
@@ -79,7 +79,7 @@ private:
     [[nodiscard]] bool there(int context) const override;
     [[nodiscard]] bool running(int context) const override;
     [[nodiscard]] bool dying(int context) const override;
-    [[nodiscard]] std::uint64_t hurried(int context) const override;
+    [[nodiscard]] std::uint64_t ended_early(int context) const override;
     [[nodiscard]] std::int64_t precision(int context) const override;
     asio::any_io_executor executor(int index, flavour f) override;
     void serve(int context, kind type) override;
