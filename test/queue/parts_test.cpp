@@ -265,7 +265,7 @@ BOOST_AUTO_TEST_CASE(all_threads_that_sleep_are_woken_by_the_next_event_and_one_
     }
 }
 
-BOOST_AUTO_TEST_CASE(the_leader_that_collects_runs_what_was_asked_for_and_is_not_stopped) {
+BOOST_AUTO_TEST_CASE(the_leader_that_polls_runs_what_was_asked_for_and_is_not_stopped) {
     queue_leader leader(true);
     std::mutex mutex;
     std::unique_lock lock(mutex);
@@ -278,14 +278,14 @@ BOOST_AUTO_TEST_CASE(the_leader_that_collects_runs_what_was_asked_for_and_is_not
             ++ran;
         });
 
-    BOOST_TEST(leader.collect(lock, 3, false)); // there may be more
+    BOOST_TEST(leader.poll(lock, 3, false)); // there may be more
     BOOST_TEST(ran == 3);
     BOOST_TEST(lock.owns_lock());
     BOOST_TEST((!leader.leads() && leader.is_free()));
-    BOOST_TEST(!leader.collect(lock, 3, false));
+    BOOST_TEST(!leader.poll(lock, 3, false));
     BOOST_TEST(ran == 5);
 
     boost::asio::post(*leader.context(), [] { throw 1; });
-    BOOST_CHECK_THROW(leader.collect(lock, 3, false), int);
+    BOOST_CHECK_THROW(leader.poll(lock, 3, false), int);
     BOOST_TEST((lock.owns_lock() && leader.is_free()));
 }

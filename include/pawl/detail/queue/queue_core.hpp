@@ -218,7 +218,7 @@ public:
     /// @throws std::logic_error if events are being processed; and what a function throws.
     std::size_t process(std::size_t most) {
         if (processor_.load() == std::thread::id())
-            collect(); // runs handlers of async_wait(), which may process events
+            poll(); // runs handlers of async_wait(), which may process events
         const processing entered(*this);
         // In this order, so that an event before one of those functions is seen, too.
         pushed_counts end{0, buffer_.functions()};
@@ -239,12 +239,12 @@ public:
     // Numbers of event_buffer; of events, as of now.
 
     [[nodiscard]] std::size_t pending() {
-        collect();
+        poll();
         const std::scoped_lock lock(mutex());
         return buffer_.pending();
     }
     [[nodiscard]] std::size_t inqueue() {
-        collect();
+        poll();
         const std::scoped_lock lock(mutex());
         return buffer_.size();
     }
@@ -268,7 +268,7 @@ public:
             return true;
         inside entered(*this);
         lock_type& lock = entered.lock;
-        bool collected = false;
+        bool polled = false;
         for (;;) {
             if (buffer_.has_room_for_stalled())
                 without(lock, [this] { (void)unstall(); });
@@ -285,9 +285,9 @@ public:
                     "pawl: wait() on an event queue, called in a handler that this "
                     "queue runs itself: return from the handler first");
             if (until && std::chrono::steady_clock::now() >= *until) {
-                if (!leader_.context() || std::exchange(collected, true))
+                if (!leader_.context() || std::exchange(polled, true))
                     return false;
-                without(lock, [this] { collect(true); });
+                without(lock, [this] { poll(true); });
                 continue;
             }
             waker_.expect();
@@ -623,7 +623,7 @@ private:
             ;
     }
     /// Makes the queue's own timers read their clock.
-    void collect(bool waits = false) {
+    void poll(bool waits = false) {
         if (!leader_.context())
             return;
         bool more = false;
@@ -631,8 +631,8 @@ private:
             lock_type lock(mutex());
             if (!leader_.is_free() || closed_)
                 return; // another thread does it, or this one already is
-            more = leader_.collect(lock, 64 + 2 * buffer_.timers(),
-                                   waits); // a unit per timer, and some
+            more = leader_.poll(lock, 64 + 2 * buffer_.timers(),
+                                waits); // a unit per timer, and some
         }
         if (abandoned_)
             leader_.close(); // a handler has destroyed the queue

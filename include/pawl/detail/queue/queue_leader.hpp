@@ -52,9 +52,7 @@ public:
         return how_ != leading::none && thread_ == std::this_thread::get_id();
     }
     /// Whether it does so in wait().
-    [[nodiscard]] bool leads_in_wait() const noexcept {
-        return leads() && how_ != leading::collects;
-    }
+    [[nodiscard]] bool leads_in_wait() const noexcept { return leads() && how_ != leading::polls; }
 
     /// Sleeps until wake(), or until `until`; as the leader until a handler has run.
     /// @return whether it has led.
@@ -75,8 +73,8 @@ public:
     }
     /// Runs the handlers that are ready, `most` at most. @pre is_free()
     /// @return whether there may be more.
-    bool collect(lock_type& lock, std::size_t most, bool waits) {
-        const leadership mine(*this, lock, waits ? leading::waits : leading::collects);
+    bool poll(lock_type& lock, std::size_t most, bool waits) {
+        const leadership mine(*this, lock, waits ? leading::waits : leading::polls);
         while (most != 0 && context_->poll_one() != 0)
             --most;
         return most == 0;
@@ -105,9 +103,9 @@ public:
 private:
     enum class leading : unsigned char {
         none,
-        sleeps,   ///< until there is an event, or a timer is due
-        collects, ///< runs what is due
-        waits     ///< the same, in wait()
+        sleeps, ///< until there is an event, or a timer is due
+        polls,  ///< runs what is due
+        waits   ///< the same, in wait()
     };
 
     /// This thread runs the context, and does not hold the lock meanwhile.
