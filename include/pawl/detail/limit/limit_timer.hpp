@@ -32,7 +32,6 @@ struct limit_after {
 
     void check(const auto& timer) const { timer.check_after(left); }
     void set(auto& timer) const { timer.expires_after(left); }
-    void begin(auto& timer) const { timer.begin_after(left); }
 };
 
 /// A limit that expires at a time point.
@@ -44,7 +43,6 @@ struct limit_at {
 
     void check(const auto& timer) const { timer.check_at(expiry); }
     void set(auto& timer) const { timer.expires_at(expiry); }
-    void begin(auto& timer) const { timer.begin_at(expiry); }
 };
 
 /// The timer of a limit, owned by the operation.
@@ -55,7 +53,7 @@ class own_limit_timer {
 public:
     template <class Limit, class Executor>
     own_limit_timer(const Limit& limit, const Executor& ex) : handle_(ex, false) {
-        limit.time.begin(handle_);
+        limit.time.set(handle_);
     }
 
     /// @return false if the limit is refused: the wait ends with no_buffer_space.

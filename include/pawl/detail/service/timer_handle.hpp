@@ -108,10 +108,6 @@ public:
         return restart(within(min, max));
     }
 
-    /// The same for a timer that has never waited.
-    void begin_at(const time_point& t) { set(at(t)); }
-    void begin_after(const duration& d) { set(after(d)); }
-
     std::size_t rearm_at(const time_point& t) { return rearm(at(t)); }
     std::size_t rearm_after(const duration& d) { return rearm(after(d)); }
     std::size_t rearm_within(const duration& min, const duration& max) {
@@ -298,8 +294,7 @@ private:
         home_.set_used(true);
         // Once the wait is filed it may complete in another thread, and its handler may destroy the
         // timer.
-        return d.start(
-            core_, op, [this] { return due(); }, users);
+        return d.start(core_, op, [this] { return due(); }, users);
     }
 
     std::size_t cancel(std::size_t limit) {
