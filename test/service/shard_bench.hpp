@@ -32,6 +32,11 @@
 #include <utility>
 #include <vector>
 
+template <>
+struct pawl::detail::invariant_of<pawl::detail::wakeup_state> {
+    static bool pinned(const wakeup_state& s) { return s.pins_ != 0; }
+};
+
 template <pawl::time::backend Backend>
 struct pawl::detail::invariant_of<pawl::detail::shard<Backend>> {
     static void check(shard<Backend>& all) {
@@ -43,7 +48,9 @@ struct pawl::detail::invariant_of<pawl::detail::shard<Backend>> {
                 {{"runners", all.runners_.count()}, {"entries", all.waits().due()}});
         require(all.waits().armed() <= all.waits().live(), "more waits are armed than there are",
                 {{"armed", all.waits().armed()}, {"live", all.waits().live()}});
-        require(all.closed() || all.wakeup_.busy() == (all.active() || all.wakeup_.pinned()),
+        require(all.closed() ||
+                    all.wakeup_.busy() ==
+                        (all.active() || invariant_of<wakeup_state>::pinned(all.wakeup_)),
                 "busy invariant",
                 {{"busy", all.wakeup_.busy()},
                  {"armed", all.waits().armed()},

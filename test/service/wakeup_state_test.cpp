@@ -71,10 +71,10 @@ BOOST_AUTO_TEST_CASE(P9_a_pin_keeps_a_shard_busy_until_it_is_taken_out) {
     commitment meanwhile;
     BOOST_CHECK(!s.settle(!active, meanwhile)); // its wait has ended already
     BOOST_CHECK(meanwhile.empty());
-    BOOST_CHECK(s.busy() && s.pinned());
+    BOOST_CHECK(s.busy() && !s.errands_done());
 
     s.unpin();
-    BOOST_CHECK(!s.pinned());
+    BOOST_CHECK(s.errands_done());
     commitment out;
     BOOST_CHECK(!s.settle(!active, out));
     BOOST_CHECK(out.after == sequel::give_back);
@@ -263,7 +263,7 @@ BOOST_AUTO_TEST_CASE(a_call_that_arms_twice_is_pinned_once) {
 
     s.unpin();
 
-    BOOST_CHECK(!s.pinned());
+    BOOST_CHECK(s.errands_done());
 }
 
 BOOST_AUTO_TEST_CASE(a_quiet_shard_relies_on_a_driver_that_stays_set_and_on_no_other) {

@@ -366,9 +366,9 @@ struct invariant_of<time::timing_wheel<T, TimePoint>> {
             if (!s.alive())
                 continue;
             ++alive;
-            require(s.generation <= wheel.pool_.generations(),
+            require(s.generation <= wheel.pool_.generations_,
                     "generation invariant: a generation was not given",
-                    {{"generation", s.generation}, {"last", wheel.pool_.generations()}});
+                    {{"generation", s.generation}, {"last", wheel.pool_.generations_}});
             require(s.value.has_value(), "generation invariant: an alarm has no value",
                     {{"index", s.index}, {"key", s.key()}});
             require(s.key() == wheel.intervals_.number(s.at),

@@ -113,9 +113,6 @@ public:
     /// Shared by threads that cache this service.
     [[nodiscard]] detail::service_life& life() noexcept { return *life_; }
 
-    /// The options in force.
-    [[nodiscard]] const options& settings() const noexcept { return options_; }
-
     /// The dispatcher for timers made by this thread.
     [[nodiscard]] dispatcher& enter() {
         if (!registered_.load(std::memory_order_acquire)) { // pairs with the release below

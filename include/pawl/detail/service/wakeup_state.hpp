@@ -215,9 +215,10 @@ public:
     /// May be called without the lock.
     [[nodiscard]] bool busy() const noexcept { return busy_.load(std::memory_order_acquire); }
 
-    [[nodiscard]] bool pinned() const noexcept { return pins_ != 0; }
-
 private:
+    template <class>
+    friend struct invariant_of; // of the tests
+
     PAWL_DETAIL_NOINLINE void become_busy() noexcept {
         counted_ = context_ && context_->work_started();
         busy_.store(true, std::memory_order_relaxed);

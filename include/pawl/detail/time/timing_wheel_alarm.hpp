@@ -166,9 +166,6 @@ public:
     [[nodiscard]] slot& operator[](std::size_t index) noexcept { return slots_[index]; }
     [[nodiscard]] const slot& operator[](std::size_t index) const noexcept { return slots_[index]; }
 
-    /// The last generation used.
-    [[nodiscard]] std::uint64_t generations() const noexcept { return generations_; }
-
     /// Makes a slot alive with this value. Strong exception guarantee: throws what allocating a
     /// slot or moving a T throws.
     slot& acquire(T&& value, TimePoint at) {
@@ -219,9 +216,12 @@ public:
     }
 
 private:
+    template <class>
+    friend struct pawl::detail::invariant_of;
+
     std::deque<slot> slots_;
     slot* free_ = nullptr;
-    std::uint64_t generations_ = 0;
+    std::uint64_t generations_ = 0; ///< the last one used
 };
 
 /// The alarms of a timing_wheel in firing order.
