@@ -12,10 +12,10 @@
  *   cancel its reservation. Another thread only cleans. The policy is drop_new or lag. init chooses the threads.
  *
  * Properties
- *   no message is destroyed under a reader    look(), destroy()
+ *   no message is destroyed under a reader    read_slice(), destroy()
  *   each is destroyed once                    destroy()
  *   a slot is free when it is written         construct()
- *   read messages were published              look()
+ *   read messages were published              read_slice()
  *   nothing is forgotten (states)             init: no slot stays written and unpublished, or destroyed and not free
  *   order                                     reserve()
  *
@@ -267,7 +267,7 @@ inline begin_or_later() {               /* begin_or_later() */
 #endif
 }
 
-inline look() {                         /* a slice of all present messages */
+inline read_slice() {                   /* a slice of all present messages */
     atomic {
         looks[me] = next;
         looks_to[me] = end;
@@ -318,7 +318,7 @@ proctype reads(bit me; byte lives; byte most) {
                     end = max(end, next)
                 :: else
                 fi;
-                look()
+                read_slice()
             :: else
             fi;
             end = 0

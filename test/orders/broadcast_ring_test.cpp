@@ -79,7 +79,7 @@ bool write(Ring& ring, cells& in, int value) {
 
 /// Reads all present messages in place.
 template <class Reader>
-int look(Reader& reader) {
+int read_slice(Reader& reader) {
     int seen = 0;
     const auto all = reader.read();
     for (const auto& each : all)
@@ -123,7 +123,7 @@ orders::named_scenario slot_used_again(const char* name) {
                 Ring ring(1, 1);
                 std::optional reader = ring.join_newest();
                 write(ring, in, 1);
-                e.together([&] { look(*reader); }, [&] { write(ring, in, 2); });
+                e.together([&] { read_slice(*reader); }, [&] { write(ring, in, 2); });
             }};
 }
 
@@ -134,7 +134,7 @@ orders::named_scenario slot_freed_by_another(const char* name) {
                 Ring ring(1, 1);
                 std::optional reader = ring.join_newest();
                 write(ring, in, 1);
-                e.together([&] { look(*reader); }, [&] { ring.cleanup(); },
+                e.together([&] { read_slice(*reader); }, [&] { ring.cleanup(); },
                            [&] { write(ring, in, 2); });
             }};
 }
@@ -150,7 +150,7 @@ orders::named_scenario place_used_again(const char* name) {
                            [&] {
                                try {
                                    auto reader = ring.join_oldest();
-                                   look(reader);
+                                   read_slice(reader);
                                } catch (const pawl::broadcast_error&) {
                                }
                            },
@@ -169,7 +169,7 @@ orders::named_scenario reader_comes(const char* name) {
                 e.together(
                     [&] {
                         reader.resume();
-                        look(reader);
+                        read_slice(reader);
                     },
                     [&] { write(ring, in, 2); });
             }};
@@ -181,7 +181,7 @@ const std::vector<orders::named_scenario> scenarios{
          cells in;
          ring_of<plain, drop_new, ring_writers::one> ring(2, 1);
          auto reader = ring.join_newest();
-         e.together([&] { write(ring, in, 1); }, [&] { look(reader); });
+         e.together([&] { write(ring, in, 1); }, [&] { read_slice(reader); });
      }},
     {"two writers publish, a reader reads",
      [](execution& e) {
@@ -199,7 +199,7 @@ const std::vector<orders::named_scenario> scenarios{
                  b.emplace(in[1], 2);
                  b.publish();
              },
-             [&] { look(reader); });
+             [&] { read_slice(reader); });
          e.require(ring.published() == 2, "a message is forgotten");
      }},
     {"three writers publish",
@@ -228,7 +228,7 @@ const std::vector<orders::named_scenario> scenarios{
          e.together(
              [&] {
                  reader.resume();
-                 look(reader);
+                 read_slice(reader);
              },
              [&] { ring.cleanup(); }, [&] { ring.cleanup(); });
      }},
@@ -297,13 +297,8 @@ const std::vector<orders::named_scenario> scenarios{
          ring_of<words, lag> ring(1, 1);
          auto reader = ring.join_newest();
          ring.emplace(words{1, 1});
-         e.together([&] { copy(e, reader); },
-                    [&] {
-                        ring.emplace(words{2, 2});
-                    },
-                    [&] {
-                        ring.emplace(words{3, 3});
-                    });
+         e.together([&] { copy(e, reader); }, [&] { ring.emplace(words{2, 2}); },
+                    [&] { ring.emplace(words{3, 3}); });
      }},
     {"a slot that was given up is overtaken",
      [](execution& e) {
@@ -355,7 +350,7 @@ const std::vector<orders::named_scenario> scenarios{
                  e.require(bool(one), "a writer did not wait");
                  one.emplace(in[0], 2);
              },
-             [&] { look(reader); });
+             [&] { read_slice(reader); });
      }},
     {"a writer waits for a reader that jumps ahead",
      [](execution& e) {
@@ -413,7 +408,7 @@ const std::vector<orders::named_scenario> scenarios{
                  ring.reset();
              },
              [&] {
-                 look(*reader);
+                 read_slice(*reader);
                  reader.reset();
              });
      }},

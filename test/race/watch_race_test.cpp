@@ -119,8 +119,8 @@ void use_timers(asio::io_context& context, asio::thread_pool& pool, random_type 
 }
 
 /// Readers join and leave, in all ways.
-void look(pawl::event_feed feed, asio::io_context& context, const std::atomic<bool>& over,
-          random_type r) {
+void follow(pawl::event_feed feed, asio::io_context& context, const std::atomic<bool>& over,
+            random_type r) {
     asio::io_context mine;
     std::optional<pawl::event_feed::reader> reader;
     std::array<pawl::timer_event, 32> some;
@@ -187,7 +187,7 @@ BOOST_DATA_TEST_CASE(readers_come_and_go_while_timers_are_used, shards* per_turn
                     std::this_thread::sleep_for(100us);
                 }
             });
-            std::thread looks([&] { look(*feed, a.context, over, random_type(seed)); });
+            std::thread looks([&] { follow(*feed, a.context, over, random_type(seed)); });
             race_support::in_threads(2, [&](int i) {
                 use_timers(a.context, pool, random_type(seed + 1 + static_cast<unsigned>(i)));
             });

@@ -223,7 +223,7 @@ BOOST_AUTO_TEST_CASE(the_driver_is_set_for_what_is_earlier_only) {
     BOOST_CHECK(later.wake == tick{9}); // what it was set for before does not count
 }
 
-BOOST_AUTO_TEST_CASE(a_wait_for_ever_is_looked_at_too) {
+BOOST_AUTO_TEST_CASE(a_wait_for_ever_is_collected_too) {
     fake_context context;
     wakeup_state s(&context);
     commitment out;

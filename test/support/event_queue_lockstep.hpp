@@ -113,7 +113,7 @@ public:
     }
 
     /// The clock has moved: due waits are ready to run.
-    void look() {
+    void collect() {
         std::vector<timer*> due;
         for (timer* const t : waiting_)
             if (t->due <= clock::now())
@@ -132,7 +132,7 @@ public:
         std::size_t count = 0;
         for (;;) {
             if (ready_.empty())
-                look();
+                collect();
             if (ready_.empty())
                 return count;
             for (std::size_t wave = ready_.size(); wave != 0 && !ready_.empty(); --wave, ++count) {
@@ -423,7 +423,7 @@ private:
     void pass(duration d) {
         trace("pass", d.count());
         clock::advance(queue_->timer_context(), d);
-        model_.look();
+        model_.collect();
     }
     void run() {
         if (!own_) {

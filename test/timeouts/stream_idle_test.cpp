@@ -713,7 +713,7 @@ constexpr auto noon = std::chrono::nanoseconds(1000h);
 
 struct on_a_wall_clock : fixture {
     /// Makes the services check the clock, as their drivers do once a second.
-    void look() {
+    void collect() {
         asio::use_service<pawl::detail::service_registry>(context).for_each(
             [](pawl::detail::registered_service& s) { s.clock_moved(); });
     }
@@ -751,13 +751,13 @@ BOOST_AUTO_TEST_CASE(a_limit_whose_clock_is_set_back_before_it_is_looked_at_is_n
     outcome read;
     c.read(read.record());
     wall<2>::set(noon + 10s);
-    look(); // the wait is due
+    collect(); // the wait is due
     wall<2>::set(noon + 5s);
     poll();
     BOOST_TEST(read.pending());
 
     wall<2>::set(noon + 10s);
-    look();
+    collect();
     poll();
     run_until_over(context, read);
 
@@ -768,7 +768,7 @@ BOOST_AUTO_TEST_CASE(a_limit_is_reached_when_its_clock_is_set_forward) {
     wall<3>::set(noon);
     connection<wall_stream<3>> c(context, {.idle = 1h});
     wall<3>::set(noon + 1h);
-    look();
+    collect();
     poll();
 
     BOOST_TEST(!c.stream.socket().is_open());

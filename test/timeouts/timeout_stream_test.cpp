@@ -721,7 +721,7 @@ struct limits_model {
 
     void move_bytes() { moved = manual_clock::now(); }
 
-    void look() {
+    void end_expired() {
         const time_point now = manual_clock::now();
         bool all = total <= now;
         if (idles && moved + limits.idle <= now) {
@@ -814,7 +814,7 @@ BOOST_AUTO_TEST_CASE(limits_hold_in_any_order_of_events) {
             manual_clock::advance(context, 500ms * below(7));
         }
         poll();
-        model.look();
+        model.end_expired();
         if (!model.read.pending)
             run_until_over(context, read);
         if (!model.write.pending)
