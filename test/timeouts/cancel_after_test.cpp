@@ -224,6 +224,13 @@ BOOST_FIXTURE_TEST_CASE(adapters_around_a_limit_are_applied_to_its_result, token
     expected({}, 5);
     BOOST_TEST(redirected == timed_out);
 
+    asio::cancellation_signal outer; // its slot is not that of the operation
+    redirected = {};
+    run(asio::bind_cancellation_slot(
+        outer.slot(), asio::redirect_error(pawl::timeout_at(soon(), record(o)), redirected)));
+    expected({}, 5);
+    BOOST_TEST(redirected == timed_out);
+
     run(asio::append(pawl::timeout_at(soon(), take), 10));
     expected(timed_out, 15);
     run(asio::prepend(
