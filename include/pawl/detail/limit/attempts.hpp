@@ -1,0 +1,232 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// Purpose
+///   What retry() and hedge() share: what a function may return as an attempt, how it is started,
+///   the handler of an attempt, and the errors of attempts.
+///
+/// Model
+///   An attempt is a coroutine, or a deferred operation whose first result is an error. The
+///   operation around it has the same signature.
+#ifndef PAWL_DETAIL_LIMIT_ATTEMPTS_HPP
+#define PAWL_DETAIL_LIMIT_ATTEMPTS_HPP
+
+#include <pawl/detail/limit/limited_token.hpp>
+#include <pawl/detail/limit/report_timeout.hpp>
+
+#include <pawl/detail/wait/wait_handler.hpp>
+
+#include <boost/asio/associated_executor.hpp>
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/execution/executor.hpp>
+#include <boost/asio/is_executor.hpp>
+#include <boost/asio/multiple_exceptions.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/system/error_code.hpp>
+#include <boost/system/system_error.hpp>
+
+#include <exception>
+#include <system_error>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace pawl::detail {
+
+// --- what an attempt is --------------------------------------------------------------------------
+
+/// What a function returns that makes an attempt. `signature` is that of its completion, `token`
+/// its default token.
+template <class T>
+struct attempt_traits {
+    static constexpr bool is_operation = [] {
+        if constexpr (std::is_void_v<T> || !std::is_object_v<T>)
+            return false;
+        else
+            return boost::asio::is_async_operation<T>::value;
+    }();
+    static_assert(
+        is_operation,
+        "pawl: an attempt is an awaitable or a deferred operation: return f(...) of a coroutine, "
+        "or socket.async_connect(endpoint, boost::asio::deferred)");
+    template <class U, bool = is_operation>
+    struct of {
+        using type = void(boost::system::error_code);
+    };
+    template <class U>
+    struct of<U, true> {
+        using type = typename plain_signature<boost::asio::completion_signature_of_t<U>>::type;
+    };
+    using signature = typename of<T>::type;
+    using token = boost::asio::deferred_t;
+};
+template <class T, class Executor>
+struct attempt_traits<boost::asio::awaitable<T, Executor>> {
+    static_assert(std::is_void_v<T> || std::is_default_constructible_v<T>,
+                  "pawl: a coroutine that is an attempt returns a type with a default constructor");
+    using signature = void(std::exception_ptr, T);
+    using token =
+        boost::asio::use_awaitable_t<Executor>; // deferred cannot be awaited: see run_limited()
+};
+template <class Executor>
+struct attempt_traits<boost::asio::awaitable<void, Executor>> {
+    using signature = void(std::exception_ptr);
+    using token = boost::asio::use_awaitable_t<Executor>;
+};
+
+template <class Function, class Attempt>
+struct attempts_of {
+    static_assert(std::is_invocable_v<Function&, const Attempt&>,
+                  "pawl: the function takes a pawl::attempt of the clock of the policy: "
+                  "[&](pawl::attempt a) { return op(a); }");
+    using traits = attempt_traits<std::decay_t<std::invoke_result_t<Function&, const Attempt&>>>;
+    using signature = typename traits::signature;
+    using token = typename traits::token;
+    static_assert(begins_with_error<signature>,
+                  "pawl: the first result of an attempt is an error_code or an exception_ptr");
+};
+
+/// Starts an attempt. @param made what the function has returned
+template <class Executor, class T, class Token>
+void run_attempt(const Executor& ex, T&& made, Token&& token) {
+    if constexpr (is_awaitable<std::decay_t<T>>)
+        boost::asio::co_spawn(ex, std::forward<T>(made), std::forward<Token>(token));
+    else
+        std::forward<T>(made)(std::forward<Token>(token));
+}
+
+/// The handler of what `Operation` starts, with the associations that the operation gives it. Calls
+/// `ended(Which, results...)`, or `dropped(Which)` if it is destroyed.
+template <class Operation, class Which>
+class attempt_handler {
+public:
+    using executor_type = typename Operation::executor_type;
+    using allocator_type = typename Operation::allocator_type;
+    using cancellation_slot_type = boost::asio::cancellation_slot;
+
+    attempt_handler(Operation& op, Which which) noexcept : op_(&op), which_(which) {}
+    attempt_handler(attempt_handler&& other) noexcept
+        : op_(std::exchange(other.op_, nullptr)), which_(other.which_) {}
+    attempt_handler& operator=(attempt_handler&&) = delete;
+    ~attempt_handler() {
+        if (op_)
+            op_->dropped(which_);
+    }
+
+    [[nodiscard]] executor_type get_executor() const noexcept { return op_->get_executor(); }
+    [[nodiscard]] allocator_type get_allocator() const noexcept { return op_->get_allocator(); }
+    [[nodiscard]] cancellation_slot_type get_cancellation_slot() const noexcept {
+        return op_->slot(which_);
+    }
+
+    template <class... Args>
+    void operator()(Args&&... args) {
+        std::exchange(op_, nullptr)->ended(which_, std::forward<Args>(args)...);
+    }
+
+private:
+    Operation* op_;
+    [[no_unique_address]] Which which_;
+};
+
+// --- where it runs -------------------------------------------------------------------------------
+
+template <class Executor>
+concept runs_attempts =
+    std::is_same_v<Executor, no_executor> || boost::asio::is_executor<Executor>::value ||
+    boost::asio::execution::is_executor<Executor>::value;
+
+/// The executor of an initiating function; that of the handler counts first.
+template <class Executor>
+struct initiation_executor {
+    using executor_type = Executor;
+    Executor executor;
+    [[nodiscard]] executor_type get_executor() const noexcept { return executor; }
+};
+template <>
+struct initiation_executor<no_executor> {
+    no_executor executor;
+};
+
+/// Starts an `Operation<Policy, Function, Signature, Handler, Executor>`.
+template <template <class...> class Operation, class Policy, class Function, class Signature,
+          class Executor>
+struct start_attempts : initiation_executor<Executor> {
+    start_attempts(const Executor& ex, Policy&& p, Function&& f)
+        : initiation_executor<Executor>{ex}, policy(std::move(p)), function(std::move(f)) {}
+
+    template <class Handler>
+    void operator()(Handler&& handler) && {
+        launch(std::forward<Handler>(handler), std::move(policy), std::move(function));
+    }
+    template <class Handler>
+    void operator()(Handler&& handler) const& {
+        launch(std::forward<Handler>(handler), Policy(policy), Function(function));
+    }
+
+    Policy policy;
+    Function function;
+
+private:
+    template <class Handler>
+    void launch(Handler&& handler, Policy&& p, Function&& f) const {
+        using handler_type = std::decay_t<Handler>;
+        using associated = boost::asio::associated_executor<handler_type, Executor>;
+        constexpr bool has_one = !std::is_same_v<Executor, no_executor> ||
+                                 !(std::is_same_v<typename associated::type, no_executor> ||
+                                   asks_for_executor<handler_type>);
+        static_assert(has_one,
+                      "pawl: retry and hedge have no executor to run on: co_await them, pass one "
+                      "first, as in retry(ex, policy, f, token), or bind one to the handler");
+        if constexpr (has_one) {
+            using executor = std::decay_t<typename associated::type>;
+            const executor ex(
+                associated::get(handler, this->executor)); // a copy: the handler is moved
+            Operation<Policy, Function, Signature, handler_type, executor>::launch(
+                std::forward<Handler>(handler), ex, std::move(p), std::move(f));
+        }
+    }
+};
+
+// --- errors --------------------------------------------------------------------------------------
+
+/// The code of an error; success if there is none, or the exception has no code.
+[[nodiscard]] inline boost::system::error_code
+code_of(const boost::system::error_code& ec) noexcept {
+    return ec;
+}
+[[nodiscard]] inline boost::system::error_code code_of(const std::exception_ptr& e) {
+    if (!e)
+        return {};
+    try {
+        std::rethrow_exception(e);
+    } catch (const boost::system::system_error& error) {
+        return error.code();
+    } catch (const std::system_error& error) {
+        return error.code();
+    } catch (const boost::asio::multiple_exceptions& error) { // thrown by awaitable_operators
+        return code_of(error.first_exception());
+    } catch (...) {
+        return {};
+    }
+}
+
+/// Makes an exception the error of an attempt.
+/// @return false if the error is a code, and the exception has none.
+[[nodiscard]] inline bool express(std::exception_ptr& error, const std::exception_ptr& e) noexcept {
+    error = e;
+    return true;
+}
+[[nodiscard]] inline bool express(boost::system::error_code& error, const std::exception_ptr& e) {
+    error = code_of(e);
+    return error.failed();
+}
+
+} // namespace pawl::detail
+
+#endif // PAWL_DETAIL_LIMIT_ATTEMPTS_HPP

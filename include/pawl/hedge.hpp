@@ -1,0 +1,344 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// pawl::hedge: a second attempt if the first one is slow.
+#ifndef PAWL_HEDGE_HPP
+#define PAWL_HEDGE_HPP
+
+#include <pawl/config.hpp>
+
+#include <pawl/alarm.hpp>
+#include <pawl/retry_policy.hpp>
+
+#include <pawl/detail/limit/attempts.hpp>
+#include <pawl/detail/limit/post_result.hpp>
+
+#include <boost/asio/associated_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/cancellation_type.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/system/error_code.hpp>
+
+#include <array>
+#include <chrono>
+#include <exception>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace pawl {
+
+/// How pawl::hedge() makes its second attempt.
+template <class Clock>
+struct basic_hedge_policy {
+    using clock_type = Clock; ///< The clock of the delay.
+    /// From the first attempt to the second. Zero or less: both at once. A good value is what 95 %
+    /// of the attempts take: then 5 % more are made.
+    std::chrono::nanoseconds delay{};
+    /// Pays for the second attempt; none by default.
+    retry_budget* budget = nullptr;
+};
+
+/// On the steady clock.
+using hedge_policy = basic_hedge_policy<detail::steady_clock>;
+
+namespace detail {
+
+template <class Policy, class Function, class Signature, class Handler, class Executor>
+class hedge_operation;
+
+/// One hedge(). All that happens after the initiating function happens on the executor, one at a
+/// time. Users are counted: the attempts, and functions of
+/// this class that are on their way or run. The last one ends it.
+template <class Policy, class Function, class R, class First, class... Rest, class Handler,
+          class Executor>
+class hedge_operation<Policy, Function, R(First, Rest...), Handler, Executor> {
+    using clock = typename Policy::clock_type;
+    using error_code = boost::system::error_code;
+    using cancellation_type_t = boost::asio::cancellation_type_t;
+    using memory = allocated_block<hedge_operation, handler_allocator<Handler>>;
+    friend memory;
+    friend class allocated_object<hedge_operation, handler_allocator<Handler>>;
+    using result = std::tuple<std::decay_t<First>, std::decay_t<Rest>...>;
+
+    struct make_second {
+        hedge_operation* op;
+        void operator()() const { op->delay_passed(); }
+    };
+
+    /// In the slot of the caller. The first of the two to go clears the pointer of the other.
+    struct outer_link {
+        explicit outer_link(hedge_operation& owner) noexcept : op(&owner) { owner.outer_ = this; }
+        outer_link& operator=(outer_link&&) = delete;
+        ~outer_link() {
+            if (op)
+                op->outer_ = nullptr;
+        }
+        void operator()(cancellation_type_t type) {
+            if (op && type != cancellation_type_t::none)
+                op->cancel(type);
+        }
+        hedge_operation* op;
+    };
+
+public:
+    using executor_type = Executor;
+    using allocator_type = handler_allocator<Handler>;
+
+    template <class H>
+    static void launch(H&& handler, const Executor& ex, Policy&& policy, Function&& f) {
+        auto* const made = memory(get_handler_allocator(handler))
+                               .make(std::forward<H>(handler), ex, std::move(policy), std::move(f));
+        // The rest is on the executor, alone there, also if this thread is elsewhere.
+        const auto begin = [](void* object, bool called) {
+            auto& self = *static_cast<hedge_operation*>(object);
+            called ? self.begin() : self.destroy();
+        };
+        boost::asio::post(ex, deferred_call(made, begin, made->get_allocator()));
+    }
+
+    // --- for the handlers of attempts ---
+
+    [[nodiscard]] executor_type get_executor() const noexcept { return executor_; }
+    [[nodiscard]] allocator_type get_allocator() const noexcept {
+        return get_handler_allocator(handler_);
+    }
+    [[nodiscard]] boost::asio::cancellation_slot slot(unsigned which) noexcept {
+        return signals_[which].slot();
+    }
+
+    template <class... Args>
+    void ended(unsigned which, Args&&... args) {
+        as_user([&] { note(which, std::forward<Args>(args)...); });
+    }
+    /// The handler was destroyed: its context ends, or the function has thrown.
+    void dropped(unsigned) noexcept {
+        if (--users_ != 0)
+            return;
+        if (!result_)
+            return destroy();
+        const auto deliver = [](void* object, bool called) {
+            auto& self = *static_cast<hedge_operation*>(object);
+            called ? self.finish() : self.destroy();
+        };
+        try {
+            const Executor ex = executor_;
+            boost::asio::post(ex, deferred_call(this, deliver, get_allocator()));
+        } catch (...) { // no memory: destroyed
+        }
+    }
+
+private:
+    template <class H>
+    hedge_operation(H&& handler, const Executor& ex, Policy&& policy, Function&& f)
+        : handler_(std::forward<H>(handler)), executor_(ex), policy_(policy),
+          function_(std::move(f)) {
+        auto slot = boost::asio::get_associated_cancellation_slot(handler_);
+        if (slot.is_connected())
+            slot.template emplace<outer_link>(*this);
+    }
+    ~hedge_operation() {
+        if (outer_)
+            outer_->op = nullptr;
+    }
+
+    /// Calls f() as a user that has been counted, and leaves.
+    template <class F>
+    void as_user(F f) {
+        try {
+            f();
+        } catch (...) {
+            leave();
+            throw;
+        }
+        leave();
+    }
+    void leave() {
+        if (--users_ == 0)
+            finish();
+    }
+
+    void begin() {
+        as_user([this] {
+            if (cancelled_)
+                return fail(boost::asio::error::operation_aborted);
+            if (policy_.budget)
+                policy_.budget->deposit();
+            start(0);
+            if (over_ || users_ == 1)
+                return;
+            alarm_.emplace(executor_, make_second{this});
+            if (policy_.delay > policy_.delay.zero())
+                alarm_->arm_after(policy_.delay);
+            else
+                delay_passed();
+        });
+    }
+
+    void delay_passed() {
+        if (over_ || cancelled_ || (policy_.budget && !policy_.budget->try_withdraw()))
+            return;
+        second_ = true;
+        ++users_;
+        as_user([this] { start(1); });
+    }
+
+    void start(unsigned which) {
+        ++users_;
+        try {
+            attempt_handler mine(*this, which); // first: leaves if the function throws
+            std::chrono::nanoseconds no_hint;
+            run_attempt(executor_,
+                        function_(basic_attempt<clock>(which + 1, {}, last_error_, no_hint)),
+                        std::move(mine));
+        } catch (...) {
+            std::decay_t<First> error{};
+            if (express(error, std::current_exception()))
+                return note(which, std::move(error), std::decay_t<Rest>()...);
+            if (!result_)
+                fail(boost::asio::error::operation_aborted);
+            throw;
+        }
+    }
+
+    /// An attempt has ended.
+    template <class F, class... More>
+    void note(unsigned which, F&& first, More&&... more) {
+        if (over_)
+            return; // it comes second
+        const bool succeeds = !first;
+        last_error_ = code_of(first);
+        over_ = succeeds || !second_;
+        result_.emplace(std::forward<F>(first), std::forward<More>(more)...);
+        if (over_ && alarm_)
+            alarm_->disarm();
+        if (succeeds)
+            signals_[1 - which].emit(cancellation_type_t::terminal);
+    }
+
+    void cancel(cancellation_type_t type) {
+        cancelled_ = true;
+        if (alarm_)
+            alarm_->disarm();
+        ++users_;
+        as_user([this, type] {
+            for (auto& signal : signals_)
+                signal.emit(type);
+        });
+    }
+
+    void fail(const error_code& ec) {
+        over_ = true;
+        set_error(std::get<0>(result_.emplace()), ec);
+    }
+
+    /// All attempts have ended.
+    void finish() {
+        if (!result_) // it could not be moved
+            fail(boost::asio::error::operation_aborted);
+        const allocator_type alloc = get_allocator(); // before the move
+        result ended(std::move(*result_));
+        Handler last(std::move(handler_));
+        destroy(alloc); // before the upcall, so that an operation started there reuses the block
+        std::apply([&last](auto&... args) { std::move(last)(std::move(args)...); }, ended);
+    }
+    void destroy() noexcept {
+        const allocator_type alloc = get_allocator();
+        [[maybe_unused]] const Handler last(std::move(handler_)); // may own the memory resource
+        destroy(alloc);
+    }
+    void destroy(const allocator_type& alloc) noexcept {
+        const allocated_object<hedge_operation, allocator_type> freed(alloc, *this);
+    }
+
+    Handler handler_;
+    Executor executor_;
+    const Policy policy_;
+    Function function_;
+    unsigned users_ = 1;     ///< begin()
+    bool over_ = false;      ///< it is known what to report
+    bool second_ = false;    ///< the second attempt was started
+    bool cancelled_ = false; ///< by the caller
+    error_code last_error_;
+    std::array<boost::asio::cancellation_signal, 2> signals_;
+    outer_link* outer_ = nullptr;
+    std::optional<result> result_;
+    std::optional<basic_alarm<make_second, clock, Executor>> alarm_;
+};
+
+} // namespace detail
+
+/// Makes an attempt, and if it has not ended after a delay, a second one beside it. The first
+/// success wins: the other attempt is cancelled, and awaited. For requests that may be sent twice,
+/// whose slowest per cent matter. After J. Dean and L. A. Barroso, The Tail at Scale (CACM 56,
+/// 2013).
+///
+/// @code
+/// reply r = co_await pawl::hedge(50ms, [&](pawl::attempt a) { return ask(a.number()); });
+/// r = co_await pawl::hedge({.delay = 50ms, .budget = &budget}, f);
+/// @endcode
+///
+/// An attempt that fails before the second one begins is no reason for a second one: its failure is
+/// the result. Put pawl::retry() around it. If both fail, the later failure is the result. The
+/// function returns what that of pawl::retry() may return. Its attempts have no deadline: use
+/// `hedge(50ms, f, pawl::timeout(1s))`, or limits in the function.
+///
+/// @param policy see basic_hedge_policy. Its budget must outlive the operation. Without a token
+///     for the second attempt in it, none is made.
+/// @param function called as `function(basic_attempt<Clock>)`, once or twice, and destroyed before
+///     the handler is called. The attempt number 1 may be running when it is called for number 2.
+/// @param token, executor as for pawl::retry(): `hedge(ex, policy, function, token)`.
+///
+/// @par Completion
+/// Once, when no attempt is running any more. So an attempt that ignores its cancellation delays
+/// the result.
+/// @par Cancellation
+/// Terminal, partial and total. It is forwarded to the attempts that run, and no second one begins.
+/// @par Exceptions
+/// What the function throws is the failure of its attempt, if the signature can express it.
+/// Anything else leaves `run()` of the context, and that attempt fails with `operation_aborted`.
+/// @throws std::bad_alloc from the initiating function, with nothing started.
+/// @par Executor
+/// The associated executor of the handler runs all, beginning with a post. If several threads run
+/// it, it must be a strand.
+/// @par Complexity
+/// One allocation by the associated allocator of the handler, freed before it is called, and one
+/// for an alarm.
+template <
+    class Executor, class Clock = detail::steady_clock, class Function,
+    class Token = typename detail::attempts_of<std::decay_t<Function>, basic_attempt<Clock>>::token>
+    requires detail::runs_attempts<Executor>
+auto hedge(const Executor& ex, basic_hedge_policy<Clock> policy, Function&& function,
+           Token&& token = Token()) {
+    using function_type = std::decay_t<Function>;
+    using signature = typename detail::attempts_of<function_type, basic_attempt<Clock>>::signature;
+    return boost::asio::async_initiate<Token, signature>(
+        detail::start_attempts<detail::hedge_operation, basic_hedge_policy<Clock>, function_type,
+                               signature, Executor>(
+            ex, std::move(policy), function_type(std::forward<Function>(function))),
+        token);
+}
+
+/// As above, on the associated executor of the handler, such as that of the coroutine.
+template <
+    class Clock = detail::steady_clock, class Function,
+    class Token = typename detail::attempts_of<std::decay_t<Function>, basic_attempt<Clock>>::token>
+auto hedge(basic_hedge_policy<Clock> policy, Function&& function, Token&& token = Token()) {
+    return hedge(detail::no_executor(), policy, std::forward<Function>(function),
+                 std::forward<Token>(token));
+}
+
+/// As above, with a delay on the steady clock, and without a budget.
+template <class Rep, class Period, class Function,
+          class Token = typename detail::attempts_of<std::decay_t<Function>, attempt>::token>
+auto hedge(std::chrono::duration<Rep, Period> delay, Function&& function, Token&& token = Token()) {
+    return hedge(hedge_policy{detail::saturating_cast<std::chrono::nanoseconds>(delay)},
+                 std::forward<Function>(function), std::forward<Token>(token));
+}
+
+} // namespace pawl
+
+#endif // PAWL_HEDGE_HPP

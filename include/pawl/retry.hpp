@@ -1,0 +1,407 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// pawl::retry: repeats an operation that fails, with pauses between.
+#ifndef PAWL_RETRY_HPP
+#define PAWL_RETRY_HPP
+
+#include <pawl/config.hpp>
+
+#include <pawl/basic_waitable_timer.hpp>
+#include <pawl/retry_policy.hpp>
+#include <pawl/timeout.hpp>
+
+#include <pawl/detail/limit/attempts.hpp>
+#include <pawl/detail/limit/post_result.hpp>
+
+#include <pawl/detail/service/native_executor.hpp>
+
+#include <boost/asio/cancellation_state.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/wait_traits.hpp>
+#include <boost/system/error_code.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace pawl {
+
+namespace detail {
+
+template <class Policy, class Function, class Signature, class Handler, class Executor>
+class retry_operation;
+
+/// One retry(): the object that its attempts and pauses point at, one at a time.
+///
+/// Two parties hold it: what was started, an attempt or a pause, by its handler; and what starts
+/// it, until it has returned. If the handler is called while the starter is still there, in this
+/// thread or another, the result is parked. The last party goes on: the handler at once, the
+/// starter by a post. If the handler was destroyed, there is no result, and the last party destroys
+/// the operation.
+template <class Policy, class Function, class R, class First, class... Rest, class Handler,
+          class Executor>
+class retry_operation<Policy, Function, R(First, Rest...), Handler, Executor> {
+    using clock = typename Policy::clock_type;
+    using error_code = boost::system::error_code;
+    using memory = allocated_block<retry_operation, handler_allocator<Handler>>;
+    friend memory;
+    using result = std::tuple<std::decay_t<First>, std::decay_t<Rest>...>;
+    struct an_attempt {};
+    struct a_pause {};
+
+public:
+    using executor_type = Executor;
+    using allocator_type = handler_allocator<Handler>;
+
+    template <class H>
+    static void launch(H&& handler, const Executor& ex, Policy&& policy, Function&& f) {
+        retry_operation& made =
+            *memory(get_handler_allocator(handler))
+                 .make(std::forward<H>(handler), ex, std::move(policy), std::move(f));
+        made.attempt();
+    }
+
+    // --- for the handlers of attempts and pauses ---
+
+    [[nodiscard]] executor_type get_executor() const noexcept { return executor_; }
+    [[nodiscard]] allocator_type get_allocator() const noexcept {
+        return get_handler_allocator(handler_);
+    }
+    template <class Which>
+    [[nodiscard]] boost::asio::cancellation_slot slot(Which) const noexcept {
+        return cancelled_.slot();
+    }
+
+    template <class... Args>
+    void ended(an_attempt, Args&&... args) {
+        if (starter_has_left())
+            judge(std::forward<Args>(args)...);
+        else
+            park<1>(std::forward<Args>(args)...);
+    }
+    void ended(a_pause, const error_code& ec) {
+        if (starter_has_left())
+            go_on(ec);
+        else
+            park<2>(ec);
+    }
+    template <class Which>
+    void dropped(Which) noexcept {
+        if (leave(started))
+            destroy();
+    }
+
+private:
+    static constexpr unsigned started = 1, starter = 2;
+
+    template <class H>
+    retry_operation(H&& handler, const Executor& ex, Policy&& policy, Function&& f)
+        : handler_(std::forward<H>(handler)), executor_(ex), policy_(std::move(policy)),
+          function_(std::move(f)),
+          cancelled_(boost::asio::get_associated_cancellation_slot(handler_),
+                     boost::asio::enable_total_cancellation()) {
+        if (policy_.limit != Policy::never)
+            policy_.deadline = policy_.deadline.within(policy_.limit);
+        if (policy_.budget)
+            policy_.budget->deposit();
+    }
+
+    // --- starting --------------------------------------------------------------------------------
+
+    void attempt() {
+        if (policy_.deadline.expired()) {
+            const error_code ec = number_ == 0 ? error_code(error::timed_out) : last_error_;
+            if (number_ != 0)
+                return deliver_error(ec);
+            emplace_error(ec);
+            return resume_later();
+        }
+        ++number_;
+        hint_ = hint_.zero();
+        const auto limit = policy_.attempt_limit == Policy::never
+                               ? policy_.deadline
+                               : policy_.deadline.within(policy_.attempt_limit);
+        start([&] {
+            attempt_handler mine(*this, an_attempt()); // first: leaves if the function throws
+            auto made = function_(basic_attempt<clock>(number_, limit, last_error_, hint_));
+            if (limit.is_never())
+                run_attempt(executor_, std::move(made), std::move(mine));
+            else
+                run_attempt(executor_, std::move(made), timeout_at(limit, std::move(mine)));
+        });
+    }
+
+    void pause(std::chrono::nanoseconds d) {
+        start([&] {
+            attempt_handler mine(*this, a_pause());
+            if (!timer_)
+                timer_.emplace(executor_);
+            timer_->expires_after(saturating_cast<typename clock::duration>(d));
+            timer_->async_wait(std::move(mine));
+        });
+    }
+
+    template <class Start>
+    void start(Start f) {
+        parties_.store(started | starter, std::memory_order_relaxed); // relaxed: no other party
+        try {
+            f();
+        } catch (...) {
+            if (leave(starter))
+                start_failed();
+            else // the operation has thrown, but kept its handler
+                throw;
+            return;
+        }
+        if (!leave(starter))
+            return;
+        if (parked_.index() == 0)
+            destroy();
+        else
+            resume_later();
+    }
+
+    /// In the handler of an exception: the handler was called or destroyed, so this is ours again.
+    void start_failed() {
+        if (parked_.index() != 0) {
+            resume_later();
+            throw;
+        }
+        std::decay_t<First> error{};
+        const bool expressible = express(error, std::current_exception());
+        if (begun_) { // in a handler
+            if (expressible)
+                return judge(std::move(error), std::decay_t<Rest>()...);
+            deliver_error(last_error_);
+            throw;
+        }
+        if (!expressible) {
+            destroy(); // nothing was started: the initiating function throws
+            throw;
+        }
+        parked_.template emplace<1>(std::move(error), std::decay_t<Rest>()...);
+        resume_later();
+    }
+
+    // --- ending ----------------------------------------------------------------------------------
+
+    /// An attempt has ended.
+    template <class F, class... More>
+    void judge(F&& first, More&&... more) {
+        begun_ = true;
+        if (!first)
+            return deliver(std::forward<F>(first), std::forward<More>(more)...);
+        std::optional<std::chrono::nanoseconds> d;
+        try {
+            d = next_pause(code_of(first));
+        } catch (...) { // the predicate
+            deliver(std::forward<F>(first), std::forward<More>(more)...);
+            throw;
+        }
+        if (!d)
+            deliver(std::forward<F>(first), std::forward<More>(more)...);
+        else if (cancelled_.cancelled() != boost::asio::cancellation_type::none)
+            deliver_error(boost::asio::error::operation_aborted);
+        else if (policy_.budget && !policy_.budget->try_withdraw())
+            deliver(std::forward<F>(first), std::forward<More>(more)...);
+        else
+            pause(*d);
+    }
+
+    /// The pause after an error, if it is to be retried, and there is time.
+    std::optional<std::chrono::nanoseconds> next_pause(const error_code& ec) {
+        if (!ec || (number_ >= policy_.max_attempts && policy_.max_attempts != Policy::unlimited))
+            return {};
+        if (!(policy_.retry_if ? policy_.retry_if(ec) : is_transient(ec)))
+            return {};
+        last_error_ = ec;
+        const auto d = backoff_.next(policy_, hint_);
+        if (!policy_.deadline.is_never() && d >= policy_.deadline.remaining())
+            return {};
+        return d;
+    }
+
+    void go_on(error_code ec) {
+        if (!ec && cancelled_.cancelled() != boost::asio::cancellation_type::none)
+            ec = boost::asio::error::operation_aborted;
+        if (!ec)
+            return attempt();
+        if (policy_.budget)
+            policy_.budget->give_back();
+        deliver_error(ec);
+    }
+
+    template <std::size_t Which, class... Args>
+    void park(Args&&... args) {
+        try {
+            work_.emplace(executor_);
+            parked_.template emplace<Which>(std::forward<Args>(args)...);
+        } catch (...) {
+            parked_.template emplace<0>();
+            dropped(an_attempt());
+            throw;
+        }
+        if (leave(started))
+            resume();
+    }
+
+    [[nodiscard]] bool starter_has_left() const noexcept {
+        // acquire: pairs with its leave()
+        return parties_.load(std::memory_order_acquire) == started;
+    }
+    [[nodiscard]] bool leave(unsigned party) noexcept {
+        // acq_rel: the last one sees the writes of the other
+        return parties_.fetch_sub(party, std::memory_order_acq_rel) == party;
+    }
+
+    void resume_later() {
+        boost::asio::post(executor_, deferred_call(
+                                         this,
+                                         [](void* object, bool called) {
+                                             auto& self = *static_cast<retry_operation*>(object);
+                                             called ? self.resume() : self.destroy();
+                                         },
+                                         get_allocator()));
+    }
+    void resume() {
+        auto parked = std::exchange(parked_, {});
+        work_.reset();
+        if (auto* const r = std::get_if<1>(&parked))
+            std::apply([this](auto&... args) { this->judge(std::move(args)...); }, *r);
+        else
+            go_on(std::get<2>(parked));
+    }
+
+    void emplace_error(const error_code& ec) {
+        auto& r = parked_.template emplace<1>();
+        set_error(std::get<0>(r), ec);
+    }
+    void deliver_error(const error_code& ec) {
+        std::decay_t<First> error{};
+        set_error(error, ec);
+        deliver(std::move(error), std::decay_t<Rest>()...);
+    }
+    template <class... Args>
+    void deliver(Args&&... args) {
+        const allocator_type alloc = get_allocator(); // before the move
+        Handler last(std::move(handler_));
+        destroy(alloc); // before the upcall, so that an operation started there reuses the block
+        std::move(last)(std::forward<Args>(args)...);
+    }
+    void destroy() noexcept {
+        const allocator_type alloc = get_allocator();
+        [[maybe_unused]] const Handler last(std::move(handler_)); // may own the memory resource
+        destroy(alloc);
+    }
+    void destroy(const allocator_type& alloc) noexcept {
+        const allocated_object<retry_operation, allocator_type> freed(alloc, *this);
+    }
+
+    std::atomic<unsigned> parties_{0};
+    unsigned number_ = 0; ///< of the attempt
+    bool begun_ = false;  ///< the initiating function has returned
+    Handler handler_;
+    Executor executor_;
+    Policy policy_;
+    Function function_;
+    boost::asio::cancellation_state cancelled_;
+    error_code last_error_;
+    std::chrono::nanoseconds hint_{0};
+    backoff backoff_;
+    std::optional<basic_waitable_timer<clock, boost::asio::wait_traits<clock>, Executor>> timer_;
+    std::optional<outstanding_work<Executor>> work_; ///< while the result is parked
+    std::variant<std::monostate, result, error_code> parked_;
+};
+
+} // namespace detail
+
+/// Repeats an operation until it succeeds, fails for good, or meets a limit of the policy.
+///
+/// @code
+/// pawl::retry_budget budget; // shared by all requests
+/// const pawl::retry_policy policy{.attempt_limit = 2s, .limit = 10s, .budget = &budget};
+/// reply r = co_await pawl::retry(policy, [&](pawl::attempt a) { return ask(a.deadline()); });
+/// co_await pawl::retry(policy, [&](pawl::attempt) {
+///     return socket.async_connect(endpoint, deferred); });
+/// @endcode
+///
+/// The function is called once for each attempt, never concurrently, and returns what to do: an
+/// awaitable, or a deferred operation whose first result is an `error_code` or an `exception_ptr`,
+/// such as `socket.async_connect(endpoint, pawl::timeout(1s))`. It may be a coroutine itself. It is
+/// destroyed before the handler is called.
+///
+/// @param policy see basic_retry_policy. Copied; its budget must outlive the operation.
+/// @param function called as `function(basic_attempt<Clock>)`.
+/// @param token the signature is that of an attempt; of `awaitable<T>` it is `void(exception_ptr,
+///     T)`. By default something that a coroutine can await. Without an associated executor, pass
+///     an executor or a context first: `retry(ex, policy, function, token)`.
+///
+/// @par Completion
+/// Once, never within this call, with the results of the last attempt: of the one that succeeded,
+/// or the last failure, when the policy allows no other attempt. A pause that would pass the
+/// deadline does not begin: the failure is reported at once. If the deadline has passed at the
+/// start, no attempt is made: `timed_out`. An exception that has no error code, neither of
+/// `boost::system` nor of `std`, is never retried.
+/// @par Cancellation
+/// Terminal, partial and total, at any point. It is forwarded to the attempt, and ends a pause at
+/// once with `operation_aborted`, and there is no other attempt. An attempt that succeeds
+/// nevertheless, or fails for good, keeps its result.
+/// @par Exceptions
+/// What the function throws is the failure of its attempt, if the signature can express it: always
+/// for awaitables, otherwise with an error code. Anything else leaves the initiating function, with
+/// nothing started; or from the second attempt on `run()` of the context, and the handler gets the
+/// last failure. If the predicate throws, the handler gets the last result, and the exception
+/// leaves `run()`.
+/// @throws std::invalid_argument from this call, if the policy cannot be kept. std::bad_alloc from
+///     the initiating function, with nothing started.
+/// @par Executor
+/// The associated executor of the handler runs all: attempts, pauses, the function, the predicate.
+/// With limits, and several threads, it must be a strand, as for pawl::timeout().
+/// @par Complexity
+/// One allocation by the associated allocator of the handler, freed before it is called. Each pause
+/// costs one wait; a limit is that of pawl::timeout_at().
+template <
+    class Clock = detail::steady_clock, class Function,
+    class Token = typename detail::attempts_of<std::decay_t<Function>, basic_attempt<Clock>>::token>
+auto retry(basic_retry_policy<Clock> policy, Function&& function, Token&& token = Token()) {
+    return retry(detail::no_executor(), std::move(policy), std::forward<Function>(function),
+                 std::forward<Token>(token));
+}
+
+/// As above, on an executor, unless the handler has one of its own.
+template <
+    class Executor, class Clock = detail::steady_clock, class Function,
+    class Token = typename detail::attempts_of<std::decay_t<Function>, basic_attempt<Clock>>::token>
+    requires detail::runs_attempts<Executor>
+auto retry(const Executor& ex, basic_retry_policy<Clock> policy, Function&& function,
+           Token&& token = Token()) {
+    using function_type = std::decay_t<Function>;
+    using signature = typename detail::attempts_of<function_type, basic_attempt<Clock>>::signature;
+    policy.check();
+    return boost::asio::async_initiate<Token, signature>(
+        detail::start_attempts<detail::retry_operation, basic_retry_policy<Clock>, function_type,
+                               signature, Executor>(
+            ex, std::move(policy), function_type(std::forward<Function>(function))),
+        token);
+}
+
+/// As above, on the executor of a context.
+template <
+    detail::execution_context_type Context, class Clock = detail::steady_clock, class Function,
+    class Token = typename detail::attempts_of<std::decay_t<Function>, basic_attempt<Clock>>::token>
+auto retry(Context& context, basic_retry_policy<Clock> policy, Function&& function,
+           Token&& token = Token()) {
+    return retry(context.get_executor(), std::move(policy), std::forward<Function>(function),
+                 std::forward<Token>(token));
+}
+
+} // namespace pawl
+
+#endif // PAWL_RETRY_HPP
