@@ -51,8 +51,8 @@ struct rate_limit {
 
 namespace detail {
 
-/// The tokens, as exact integers: a credit is what one token gets in one tick of the clock, divided by
-/// the number of ticks in the period. Not synchronised.
+/// The tokens, as exact integers: a credit is what one token gets in one tick of the clock, divided
+/// by the number of ticks in the period. Not synchronised.
 template <class Clock>
 class token_bucket {
     using duration = typename Clock::duration;
@@ -73,12 +73,14 @@ public:
             throw std::invalid_argument(
                 "pawl: the burst or the period of a rate limit is too large: burst times "
                 "period must be below 2^63 ns");
-        most_ = credit_ = r.burst * token_;
+        burst_ = r.burst;
+        most_ = credit_ = burst_ * token_;
+        fills_in_ = ticks_for(most_);
     }
 
     /// @throws std::invalid_argument unless the bucket can ever hold `n` tokens.
     void check(std::int64_t n) const {
-        if (n < 1 || n > most_ / token_)
+        if (n < 1 || n > burst_)
             throw std::invalid_argument(
                 "pawl: a rate limiter gives at least one token, and at most its burst");
     }
@@ -115,20 +117,26 @@ private:
             return;
         const auto ticks = saturating_difference(t, seen_).count();
         seen_ = t;
-        if (credit_ != most_) // no division for a full one
-            credit_ = ticks >= ticks_for(most_ - credit_) ? most_ : credit_ + ticks * gain_;
+        // Without a division, and without overflow: less than fills_in_ ticks gain less than most_.
+        if (ticks >= fills_in_ || ticks * gain_ >= most_ - credit_)
+            credit_ = most_;
+        else
+            credit_ += ticks * gain_;
     }
 
     std::int64_t gain_;  ///< credits in each tick
     std::int64_t token_; ///< credits of a token
+    std::int64_t burst_;
     std::int64_t most_;
+    std::int64_t fills_in_; ///< ticks
     std::int64_t credit_;
     time_point seen_;
 };
 
-/// What a limiter and its waiters share. A waiter is a wait on a timer of its own that never expires, as
-/// with a condition variable: so its executor, its slot and the end of its context are those of a
-/// timer's wait. One alarm for all says when the first one gets its tokens, and wakes it.
+/// What a limiter and its waiters share. A waiter is a wait on a timer of its own that never
+/// expires, as with a condition variable: so its executor, its slot and the end of its context are
+/// those of a timer's wait. One alarm for all says when the first one gets its tokens, and wakes
+/// it.
 template <class Clock, class Executor>
 class limiter_state : public std::enable_shared_from_this<limiter_state<Clock, Executor>> {
     using error_code = boost::system::error_code;
@@ -340,8 +348,8 @@ private:
 
 } // namespace detail
 
-/// A token bucket: a burst at once, then so many tokens per period, first come first served. It limits how
-/// often something is done, for all that share it.
+/// A token bucket: a burst at once, then so many tokens per period, first come first served. It
+/// limits how often something is done, for all that share it.
 ///
 /// @code
 /// pawl::rate_limiter requests(context, {.tokens = 100, .period = 1s, .burst = 10});
@@ -349,20 +357,21 @@ private:
 /// if (!requests.try_acquire()) ... // answer "too many requests"
 /// @endcode
 ///
-/// In any time `t`, it gives at most `burst + t * tokens / period` tokens; exactly: no rounding error
-/// adds up. Tokens are not returned: they limit the rate, not how many run at once.
+/// In any time `t`, it gives at most `burst + t * tokens / period` tokens; exactly: no rounding
+/// error adds up. Tokens are not returned: they limit the rate, not how many run at once.
 ///
-/// A waiter for many tokens is served before later waiters for few. So nobody starves, and while somebody waits,
-/// try_acquire() fails.
+/// A waiter for many tokens is served before later waiters for few. So nobody starves, and while
+/// somebody waits, try_acquire() fails.
 ///
-/// Destroying a limiter ends its waiters with `operation_aborted`. It may be destroyed in one of their handlers.
+/// Destroying a limiter ends its waiters with `operation_aborted`. It may be destroyed in one of
+/// their handlers.
 ///
 /// Use pawl::rate_limiter, on the steady clock.
 /// @tparam Clock any steady clock, such as pawl::manual_clock for tests.
 /// @tparam Executor the type of I/O executor.
 /// @par Thread safety
-/// @e Distinct @e objects: Safe.@n @e Shared @e objects: Safe, except for the destructor: no other call may
-/// overlap it. Connections on different strands can share a limiter.
+/// @e Distinct @e objects: Safe.@n @e Shared @e objects: Safe, except for the destructor: no other
+/// call may overlap it. Connections on different strands can share a limiter.
 /// @par Cost
 /// One clock read and a spin lock per call. While somebody waits, one alarm; otherwise no timer.
 template <class Clock, class Executor = boost::asio::any_io_executor>
@@ -375,8 +384,8 @@ public:
 
     /// @param ex keeps the time, and completes what has no executor of its own.
     /// @param limit the rate and the burst. The bucket is full at first.
-    /// @throws std::invalid_argument unless all three are above 0, and `burst * period` is below 2^63 ns.
-    ///     std::bad_alloc.
+    /// @throws std::invalid_argument unless all three are above 0, and `burst * period` is below
+    ///     2^63 ns. std::bad_alloc.
     basic_rate_limiter(const executor_type& ex, const rate_limit& limit)
         : state_(std::make_shared<state>(ex, limit)) {
         state_->open();
@@ -406,21 +415,23 @@ public:
     /// Takes `n` tokens as soon as they are there, after all who waited before.
     ///
     /// @param n from 1 to the burst.
-    /// @param token signature `void(error_code)`: success; `operation_aborted` if the wait was cancelled, or
-    ///     the limiter was destroyed; `no_buffer_space` beyond options::max_pending; or the code of
-    ///     expire_all(). Without success, no tokens were taken. By default a deferred operation, which a
-    ///     coroutine can await; the limiter must exist until it is started.
+    /// @param token signature `void(error_code)`: success; `operation_aborted` if the wait was
+    ///     cancelled, or the limiter was destroyed; `no_buffer_space` beyond options::max_pending;
+    ///     or the code of expire_all(). Without success, no tokens were taken. By default a
+    ///     deferred operation, which a coroutine can await; the limiter must exist until it is
+    ///     started.
     /// @throws std::invalid_argument from this call unless `n` is in range. std::bad_alloc from the
     ///     initiating function, with no token taken.
     /// @par Cancellation
-    /// By the associated cancellation slot of the handler, with any type. A wait that is cancelled before its
-    /// handler begins gives its tokens and its place back. If the tokens were there at the start, they are taken at
-    /// once, and there is nothing to cancel.
+    /// By the associated cancellation slot of the handler, with any type. A wait that is cancelled
+    /// before its handler begins gives its tokens and its place back. If the tokens were there at
+    /// the start, they are taken at once, and there is nothing to cancel.
     /// @par Executor
-    /// The associated executor of the handler, by default that of the limiter. Never within this call.
+    /// The associated executor of the handler, by default that of the limiter. Never within this
+    /// call.
     /// @par Complexity
-    /// O(1). With tokens, a post. A wait takes one allocation by the associated allocator of the handler, and
-    /// one of Pawl's for its place.
+    /// O(1). With tokens, a post. A wait takes one allocation by the associated allocator of the
+    /// handler, and one of Pawl's for its place.
     template <class Token = boost::asio::deferred_t>
         requires(!std::is_integral_v<std::decay_t<Token>>)
     auto async_acquire(std::int64_t n, Token&& token = Token()) {

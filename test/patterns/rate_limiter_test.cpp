@@ -5,8 +5,8 @@
 //   pawl::rate_limiter: each case is one of its promises.
 //
 // Model
-//   Time is manual_clock, except where threads run. The random test compares each step with a naive model that
-//   knows the whole history.
+//   Time is manual_clock, except where threads run. The random test compares each step with a naive
+//   model that knows the whole history.
 
 #define BOOST_TEST_MODULE patterns_rate_limiter
 
