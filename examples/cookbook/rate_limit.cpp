@@ -1,30 +1,28 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// A token bucket: a burst at once, then one token per interval, first come first served. A waiter
-// has a slot, which is the time of its token. A cancelled wait passes its slot on.
+// A token bucket that many producers share: a burst at once, then one token per interval, first
+// come first served. A cancelled wait passes its place on.
 //
 // There is no thread and no tick: a bucket without waiters costs nothing. The clock is a template
-// parameter: std::chrono::steady_clock in a program, pawl::manual_clock here.
+// parameter: pawl::rate_limiter is on the steady clock, here it is pawl::manual_clock.
 
 #include "support.hpp"
 
-#include <pawl/basic_waitable_timer.hpp>
 #include <pawl/deadline.hpp>
 #include <pawl/error.hpp>
 #include <pawl/manual_clock.hpp>
-#include <pawl/sleep.hpp>
+#include <pawl/rate_limiter.hpp>
 #include <pawl/timeout.hpp>
 
 #include <boost/asio.hpp>
 #include <boost/system/error_code.hpp>
 
-#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <exception>
 #include <iostream>
-#include <iterator>
-#include <list>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -38,90 +36,43 @@ using cookbook::pass;
 using cookbook::pass_all;
 using namespace std::chrono_literals;
 
-/// Outlives its waiters, which run on one strand.
-template <class Clock>
-class token_bucket {
-public:
-    using duration = typename Clock::duration;
-
-    token_bucket(duration interval, int burst) : interval_(interval), burst_(burst) {
-        if (interval <= duration::zero() || burst < 1)
-            throw std::invalid_argument(
-                "token_bucket: the interval must be positive, and the burst "
-                "at least 1: there would be no limit, or no token ever");
-    }
-
-    asio::awaitable<void> take();
-
-private:
-    using timer = pawl::basic_waitable_timer<Clock>;
-    struct place;
-
-    const duration interval_;
-    const int burst_;
-    typename Clock::time_point next_slot_ = Clock::time_point::min();
-    std::list<timer> queue_; // in the order of their slots, one interval apart
-};
-
-template <class Clock>
-struct token_bucket<Clock>::place {
-    place(token_bucket& b, const asio::any_io_executor& ex) : bucket(b) {
-        const auto full = Clock::now() - (b.burst_ - 1) * b.interval_; // no more is saved up
-        b.next_slot_ = std::max(b.next_slot_, full);
-        turn = b.queue_.emplace(b.queue_.end(), ex, b.next_slot_);
-        b.next_slot_ += b.interval_;
-    }
-    ~place() {
-        if (!has_token) { // those behind move up, each to the slot of the one before it
-            auto slot = turn->expiry();
-            for (auto later = std::next(turn); later != bucket.queue_.end(); ++later) {
-                const auto theirs = later->expiry();
-                later->rearm_at(slot);
-                slot = theirs;
-            }
-            bucket.next_slot_ = slot;
-        }
-        bucket.queue_.erase(turn);
-    }
-    token_bucket& bucket;
-    typename std::list<timer>::iterator turn;
-    bool has_token = false;
-};
-
-template <class Clock>
-asio::awaitable<void> token_bucket<Clock>::take() {
-    place mine(*this, co_await asio::this_coro::executor);
-    co_await mine.turn->async_wait(asio::use_awaitable);
-    mine.has_token = true;
-}
-
 // --- producers -----------------------------------------------------------------------------------
 
 using pawl::manual_clock;
-using bucket_type = token_bucket<manual_clock>;
+using bucket_type = pawl::basic_rate_limiter<manual_clock>;
 
 struct sent {
     std::string who;
     manual_clock::time_point when;
 };
 
+template <class Bucket, class Send>
+asio::awaitable<void> produce(Bucket& bucket, int count, Send send) {
+    for (int i = 0; i != count; ++i) {
+        co_await bucket.async_acquire();
+        send();
+    }
+}
+
 /// A fleet of producers on one bucket.
 struct fleet {
-    bucket_type bucket; // before the context, which destroys those that still wait
     asio::io_context context{};
+    bucket_type bucket;
     std::vector<sent> log{};
     manual_clock::time_point start = manual_clock::now();
 
-    asio::awaitable<void> produce(std::string name, int count) {
-        for (int i = 0; i != count; ++i) {
-            co_await bucket.take();
+    /// A token per 100 ms.
+    explicit fleet(int burst) : bucket(context, {.tokens = 10, .period = 1s, .burst = burst}) {}
+
+    auto producer(std::string name, int count) {
+        return produce(bucket, count, [this, name = std::move(name)] {
             log.push_back({name, manual_clock::now()});
             std::cout << "  " << name << " at " << (log.back().when - start) / 1ms << " ms\n";
-        }
+        });
     }
 
     void add(std::string name, int count = 1) {
-        asio::co_spawn(context, produce(std::move(name), count), cookbook::rethrow);
+        asio::co_spawn(context, producer(std::move(name), count), cookbook::rethrow);
     }
 
     [[nodiscard]] std::string order() const {
@@ -141,7 +92,7 @@ struct fleet {
 };
 
 void a_fleet_is_served_in_order_at_the_rate() {
-    fleet f{.bucket{100ms, 3}};
+    fleet f(3);
     for (const char* name : {"a", "b", "c", "d", "e"})
         f.add(name, 4);
     pass(f.context, 0s);
@@ -162,11 +113,11 @@ void a_fleet_is_served_in_order_at_the_rate() {
 }
 
 void who_gives_up_hands_the_slot_on() {
-    fleet f{.bucket{100ms, 1}};
+    fleet f(1);
     asio::cancellation_signal stop;
     error_code of_b;
     f.add("a");
-    asio::co_spawn(f.context, f.produce("b", 1),
+    asio::co_spawn(f.context, f.producer("b", 1),
                    asio::bind_cancellation_slot(
                        stop.slot(), [&](std::exception_ptr e) { of_b = cookbook::code_of(e); }));
     f.add("c");
@@ -183,11 +134,10 @@ void who_gives_up_hands_the_slot_on() {
 }
 
 void waiting_can_have_a_limit() {
-    fleet f{.bucket{100ms, 1}};
+    fleet f(1);
     const auto take_until = [&](pawl::basic_deadline<manual_clock> d) {
         error_code result;
-        asio::co_spawn(f.context, pawl::timeout_at(d, f.bucket.take()),
-                       [&](std::exception_ptr e) { result = cookbook::code_of(e); });
+        f.bucket.async_acquire(pawl::timeout_at(d, [&](error_code ec) { result = ec; }));
         pass_all(f.context);
         return result;
     };
@@ -200,27 +150,25 @@ void waiting_can_have_a_limit() {
 }
 
 void the_context_may_go_first() {
-    bucket_type bucket(100ms, 1);
+    std::unique_ptr<bucket_type> bucket;
     int tokens = 0;
-    const auto take = [&](asio::io_context& context) {
-        asio::co_spawn(context, bucket.take(), [&](std::exception_ptr) { ++tokens; });
-        pass(context, 0s);
-    };
     {
         asio::io_context context;
+        bucket = std::make_unique<bucket_type>(context, pawl::rate_limit{.tokens = 10, .burst = 1});
         for (int i = 0; i != 3; ++i)
-            take(context);
+            bucket->async_acquire([&](error_code) { ++tokens; });
+        pass(context, 0s);
     } // with two waits
-    asio::io_context another;
-    pass(another, 100ms);
-    take(another);
-    check(tokens == 2, "waits that are destroyed with their context give their slots back");
+    check(tokens == 1 && bucket->waiting() == 0,
+          "waits that are destroyed with their context give their places back");
 }
 
 void a_bucket_without_a_limit_is_refused() {
-    for (const auto& [interval, burst] : {std::pair(0ms, 1), std::pair(100ms, 0)}) {
+    asio::io_context context;
+    for (const pawl::rate_limit& bad :
+         {pawl::rate_limit{.tokens = 0}, pawl::rate_limit{.burst = 0}}) {
         try {
-            const bucket_type refused(interval, burst);
+            const bucket_type refused(context, bad);
             check(false, "it is refused");
         } catch (const std::invalid_argument& e) {
             check(true, e.what());

@@ -2,18 +2,18 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Retries with exponential backoff and full jitter; each attempt has a limit, and so has the whole.
-// Full jitter: a pause is random, between zero and a ceiling that doubles, so that clients which failed
-// together do not return together.
+// Full jitter: a pause is random, between zero and a ceiling that doubles, so that clients which
+// failed together do not return together. All clients share a budget, so that retries do not add
+// more than a tenth to the load of a service that fails.
 //
-// The clock is a template parameter: std::chrono::steady_clock in a program, pawl::manual_clock here.
+// The clock is a template parameter: pawl::retry_policy is on the steady clock, here it is
+// pawl::manual_clock.
 
 #include "support.hpp"
 
-#include <pawl/deadline.hpp>
-#include <pawl/error.hpp>
 #include <pawl/manual_clock.hpp>
+#include <pawl/retry.hpp>
 #include <pawl/sleep.hpp>
-#include <pawl/timeout.hpp>
 
 #include <boost/asio.hpp>
 #include <boost/system/error_code.hpp>
@@ -21,11 +21,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <exception>
 #include <iostream>
-#include <random>
 #include <stdexcept>
-#include <type_traits>
 #include <vector>
 
 namespace {
@@ -36,43 +35,28 @@ using boost::system::system_error;
 using cookbook::check;
 using namespace std::chrono_literals;
 
-struct backoff {
-    std::chrono::nanoseconds first = 100ms; ///< maximum of the first pause
-    std::chrono::nanoseconds cap = 5s;      ///< maximum of any pause
-    std::chrono::nanoseconds attempt = 2s;  ///< maximum of one attempt
-};
-
-/// Errors that may be temporary. Not operation_aborted: that is a request to end.
-bool is_transient(error_code ec) {
-    return ec == pawl::error::timed_out || ec == asio::error::connection_refused ||
-           ec == asio::error::connection_reset || ec == asio::error::eof;
+template <class Clock>
+pawl::basic_retry_policy<Clock> patient(std::chrono::nanoseconds limit,
+                                        pawl::retry_budget& budget) {
+    return {.first = 100ms, // then 200 ms, 400 ms, ...
+            .cap = 5s,
+            .max_attempts = pawl::retry_policy::unlimited,
+            .attempt_limit = 2s,
+            .limit = limit,
+            .budget = &budget};
 }
 
-template <class Clock, class Attempt, class Random>
-std::invoke_result_t<Attempt&> retry(pawl::basic_deadline<Clock> d, backoff b, Attempt attempt,
-                                     Random& random) {
-    if (b.first <= 0s)
-        throw std::invalid_argument("backoff.first must be positive: there would be no pauses");
-    for (auto ceiling = b.first;; ceiling *= 2) {
-        error_code failure;
-        try {
-            co_return co_await pawl::timeout_at(d.within(b.attempt), attempt());
-        } catch (const system_error& e) {
-            failure = e.code();
-        }
-        ceiling = std::min(ceiling, b.cap);
-        std::uniform_int_distribution<std::chrono::nanoseconds::rep> jitter(0, ceiling.count());
-        const std::chrono::nanoseconds pause(jitter(random));
-        if (!is_transient(failure) || pause >= d.remaining())
-            throw system_error(failure);
-        co_await pawl::sleep_until(Clock::now() + pause); // throws when it is cancelled
-    }
+template <class Clock, class Service>
+asio::awaitable<int> ask_until_it_answers(pawl::basic_retry_policy<Clock> policy,
+                                          Service& service) {
+    co_return co_await pawl::retry(policy,
+                                   [&](pawl::basic_attempt<Clock>) { return service.ask(); });
 }
 
 // --- a service that fails ------------------------------------------------------------------------
 
 using pawl::manual_clock;
-using deadline = pawl::basic_deadline<manual_clock>;
+using policy = pawl::basic_retry_policy<manual_clock>;
 using time_point = manual_clock::time_point;
 
 /// Takes 10 ms per answer. The first answers are failures.
@@ -88,8 +72,12 @@ struct service {
             throw system_error(failure);
         co_return 42;
     }
+};
 
-    asio::awaitable<int> say_nothing() {
+struct silent_service {
+    std::vector<time_point> asked{};
+
+    asio::awaitable<int> ask() {
         asked.push_back(manual_clock::now());
         co_await pawl::sleep_until(time_point::max());
         co_return 0;
@@ -99,15 +87,19 @@ struct service {
 struct client {
     asio::io_context context{};
     asio::cancellation_signal stop{};
-    std::mt19937_64 random{20261121};
+    pawl::retry_budget budget{0.1, 1000};
     time_point start = manual_clock::now();
     bool ended = false;
     error_code ending{};
     int result = 0;
 
-    template <class Attempt>
-    void begin(manual_clock::duration limit, Attempt attempt, backoff b = {}) {
-        asio::co_spawn(context, retry(deadline::after(limit), b, attempt, random),
+    template <class Service>
+    void begin(std::chrono::nanoseconds limit, Service& s) {
+        begin(patient<manual_clock>(limit, budget), s);
+    }
+    template <class Service>
+    void begin(const policy& p, Service& s) {
+        asio::co_spawn(context, ask_until_it_answers(p, s),
                        asio::bind_cancellation_slot(stop.slot(), [&](std::exception_ptr e, int r) {
                            ending = cookbook::code_of(e);
                            result = r;
@@ -127,7 +119,7 @@ struct client {
 void a_service_that_recovers_is_asked_until_it_answers() {
     client c;
     service s{.failures = 9};
-    c.begin(1min, [&] { return s.ask(); });
+    c.begin(1min, s);
     cookbook::pass_all(c.context);
 
     check(!c.ending && c.result == 42 && s.asked.size() == 10,
@@ -146,7 +138,7 @@ void a_service_that_recovers_is_asked_until_it_answers() {
 void the_deadline_ends_it() {
     client c;
     service s{.failures = 1000};
-    c.begin(3s, [&] { return s.ask(); });
+    c.begin(3s, s);
     cookbook::pass_all(c.context);
 
     check(c.ending == asio::error::connection_refused, "at the end the last failure is reported");
@@ -156,8 +148,8 @@ void the_deadline_ends_it() {
 
 void an_attempt_has_a_limit_too() {
     client c;
-    service s{.failures = 0};
-    c.begin(5s, [&] { return s.say_nothing(); });
+    silent_service s;
+    c.begin(5s, s);
     cookbook::pass_all(c.context);
 
     check(s.asked.size() >= 2, "an attempt that gets no answer is given up, and another one made");
@@ -168,15 +160,15 @@ void an_attempt_has_a_limit_too() {
 void a_cancellation_is_no_failure() {
     client in_pause;
     service refusing{.failures = 1000};
-    in_pause.begin(1min, [&] { return refusing.ask(); });
+    in_pause.begin(1min, refusing);
     cookbook::pass(in_pause.context, 10ms); // the first attempt has failed
     in_pause.cancel();
     check(in_pause.ended && in_pause.ending == asio::error::operation_aborted,
           "cancelled in a pause it ends at once");
 
     client in_attempt;
-    service silent{.failures = 0};
-    in_attempt.begin(1min, [&] { return silent.say_nothing(); });
+    silent_service silent;
+    in_attempt.begin(1min, silent);
     in_attempt.cancel();
     check(in_attempt.ended && in_attempt.ending == asio::error::operation_aborted,
           "cancelled in an attempt it ends at once");
@@ -186,7 +178,7 @@ void a_cancellation_is_no_failure() {
 void some_failures_are_final() {
     client c;
     service s{.failures = 1000, .failure = asio::error::access_denied};
-    c.begin(1min, [&] { return s.ask(); });
+    c.begin(1min, s);
     cookbook::pass_all(c.context);
 
     check(c.ending == asio::error::access_denied && s.asked.size() == 1,
@@ -196,17 +188,31 @@ void some_failures_are_final() {
 void no_time_and_no_pause() {
     client c;
     service s{.failures = 0};
-    c.begin(0s, [&] { return s.ask(); });
+    c.begin(0s, s);
     check(c.ending == pawl::error::timed_out && s.asked.empty(),
           "with a limit of zero no attempt is made");
 
+    client refused;
     try {
-        client refused;
-        refused.begin(1min, [&] { return s.ask(); }, {.first = 0s});
+        pawl::retry(
+            refused.context, policy{.first = 0s},
+            [&](pawl::basic_attempt<manual_clock>) { return s.ask(); }, asio::detached);
         check(false, "a first pause of zero is refused");
     } catch (const std::invalid_argument& e) {
         check(s.asked.empty(), e.what());
     }
+}
+
+void a_budget_protects_a_service_that_fails() {
+    pawl::retry_budget budget(0.1, 10);
+    service s{.failures = 1'000'000};
+    asio::io_context context;
+    for (int i = 0; i != 1000; ++i)
+        asio::co_spawn(context, ask_until_it_answers(patient<manual_clock>(1min, budget), s),
+                       asio::detached);
+    cookbook::pass_all(context);
+    check(s.asked.size() <= 1000 + 10 + 100,
+          "1000 requests that fail are 1110 attempts, not 20 times as many");
 }
 
 } // namespace
@@ -218,5 +224,6 @@ int main() {
     a_cancellation_is_no_failure();
     some_failures_are_final();
     no_time_and_no_pause();
+    a_budget_protects_a_service_that_fails();
     return cookbook::exit_status();
 }
