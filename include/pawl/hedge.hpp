@@ -181,7 +181,6 @@ private:
     void delay_passed() {
         if (over_ || cancelled_ || (policy_.budget && !policy_.budget->try_withdraw()))
             return;
-        second_ = true;
         ++users_;
         as_user([this] { start(1); });
     }
@@ -211,7 +210,7 @@ private:
             return; // it comes second
         const bool succeeds = !first;
         last_error_ = code_of(first);
-        over_ = succeeds || !second_;
+        over_ = succeeds;
         result_.emplace(std::forward<F>(first), std::forward<More>(more)...);
         if (over_ && alarm_)
             alarm_->disarm();
@@ -260,7 +259,6 @@ private:
     Function function_;
     unsigned users_ = 1;     ///< begin()
     bool over_ = false;      ///< it is known what to report
-    bool second_ = false;    ///< the second attempt was started
     bool cancelled_ = false; ///< by the caller
     error_code last_error_;
     std::array<boost::asio::cancellation_signal, 2> signals_;

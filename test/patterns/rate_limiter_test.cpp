@@ -202,6 +202,7 @@ BOOST_AUTO_TEST_CASE(waiting_can_have_a_limit) {
     pass(context, 50ms);
     BOOST_TEST(l.ended == "a");
     BOOST_TEST(l.last == pawl::error::timed_out);
+    BOOST_TEST(context.stopped()); // no timer is left
     pass(context, 50ms);
     BOOST_TEST(bucket.try_acquire());
 }

@@ -242,7 +242,7 @@ BOOST_AUTO_TEST_CASE(a_hint_of_the_operation_makes_the_next_pause_longer_and_onl
         [&](attempt a) {
             if (a.number() == 1)
                 a.retry_after(30s);
-            if (a.number() == 2)
+            if (a.number() == 3)
                 a.retry_after(-1h);
             return w.operation(a);
         },
@@ -538,6 +538,14 @@ BOOST_AUTO_TEST_CASE(
         manual_clock::advance_to_next(context);
     BOOST_TEST(out.is({}, 3));
     BOOST_TEST(attempts == 3);
+
+    out = {};
+    pawl::retry(
+        context, policy{}, [](attempt) { return asio::deferred.values(error_code(), 7); },
+        out.record());
+    BOOST_TEST(out.calls == 0);
+    pass(context);
+    BOOST_TEST(out.is({}, 7));
 }
 
 // --- coroutines, and lifetime --------------------------------------------------------------------
