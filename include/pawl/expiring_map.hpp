@@ -1,0 +1,677 @@
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+/// @file
+/// pawl::expiring_map: keys with a time to live. For caches, sessions, and requests that await a reply.
+///
+/// Model
+///   A `boost::unordered_flat_map` has keys and values side by side, so that a lookup reads what it
+///   reads there. With each key is a pointer to an item of its own, which stays where it is: a node
+///   in a wheel, a link of the list of uses, and the hash. A lookup does not read it, unless uses
+///   count. From an item the map finds its entry by hash and address, without the functions of the
+///   user. So do growth and expiry: what is thrown there would lose entries.
+///
+///   One alarm takes what has expired out of the wheel, at most 64 entries in a turn.
+///
+/// Rules
+///   Foreign code runs last. What a call takes out of the map is destroyed when the map is complete
+///   again: a destructor may use the map, and even destroy it.
+#ifndef PAWL_EXPIRING_MAP_HPP
+#define PAWL_EXPIRING_MAP_HPP
+
+#include <pawl/config.hpp>
+
+#include <pawl/alarm.hpp>
+#include <pawl/basic_waitable_timer.hpp>
+
+#include <pawl/detail/service/clocks.hpp>
+#include <pawl/detail/service/native_executor.hpp>
+#include <pawl/detail/time/durations.hpp>
+
+#include <pawl/time/binary_wheel.hpp>
+#include <pawl/time/tick.hpp>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/wait_traits.hpp>
+#include <boost/container/static_vector.hpp>
+#include <boost/container_hash/hash.hpp>
+#include <boost/intrusive/list.hpp>
+#include <boost/system/error_code.hpp>
+#include <boost/unordered/hash_traits.hpp>
+#include <boost/unordered/unordered_flat_map.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <list>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+
+namespace pawl {
+
+/// How long entries of an expiring_map live.
+struct expiring_map_options {
+    /// The time to live of entries that are given none.
+    std::chrono::nanoseconds ttl;
+    /// find() begins the time to live of an entry anew. It then reads the clock.
+    bool refresh_on_use = false;
+    /// The most entries. One more removes the one that was not inserted, found or touched for longest.
+    std::size_t capacity = std::numeric_limits<std::size_t>::max();
+    /// Expired entries are kept for async_pop_expired(). Otherwise they are destroyed.
+    bool keep_expired = false;
+    /// An expired entry may stay this much longer, so that fewer wake-ups remove more entries.
+    std::chrono::nanoseconds slack{0};
+};
+
+// Not in detail, whose prefetch() Boost would find beside its own.
+namespace detail::expiring {
+
+using use_hook =
+    boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>>;
+
+/// What belongs to a key, and stays where it is.
+template <class Duration>
+struct item : time::timer_node, use_hook {
+    std::size_t hash = 0;
+    Duration ttl{};
+};
+
+/// A key in the table.
+template <class Key, class Item>
+struct slot {
+    mutable Key key; ///< moved from when the entry leaves
+    Item* item;
+};
+
+/// The entry of an item.
+template <class Item>
+struct entry_of {
+    const Item* item;
+};
+
+/// A key whose hash is known.
+template <class K>
+struct hashed_key {
+    const K& key;
+    std::size_t hash;
+};
+
+template <class Hash>
+struct avalanche_of {};
+template <class Hash>
+    requires boost::unordered::hash_is_avalanching<Hash>::value
+struct avalanche_of<Hash> {
+    using is_avalanching = void;
+};
+
+/// Calls the user's function only for keys that come from outside.
+template <class Hash, class Key, class Item>
+struct slot_hash : avalanche_of<Hash> {
+    using is_transparent = void;
+    using slot_type = slot<Key, Item>;
+
+    std::size_t operator()(const slot_type& s) const noexcept { return s.item->hash; }
+    std::size_t operator()(const entry_of<Item>& e) const noexcept { return e.item->hash; }
+    template <class K>
+    std::size_t operator()(const hashed_key<K>& k) const noexcept {
+        return k.hash;
+    }
+    template <class K>
+    std::size_t operator()(const K& key) const {
+        return hash(key);
+    }
+
+    [[no_unique_address]] Hash hash;
+};
+
+template <class Equal, class Key, class Item>
+struct slot_equal {
+    using is_transparent = void;
+    using slot_type = slot<Key, Item>;
+
+    bool operator()(const slot_type& a, const slot_type& b) const noexcept {
+        return a.item == b.item;
+    }
+    bool operator()(const entry_of<Item>& a, const slot_type& b) const noexcept {
+        return a.item == b.item;
+    }
+    template <class K>
+    bool operator()(const hashed_key<K>& a, const slot_type& b) const {
+        return equal(a.key, b.key);
+    }
+    template <class K>
+    bool operator()(const K& a, const slot_type& b) const {
+        return equal(a, b.key);
+    }
+
+    [[no_unique_address]] Equal equal;
+};
+
+} // namespace detail::expiring
+
+namespace detail {
+
+/// A wait for one of the `expired`. It ends by a cancel of its timer. `state` decides whether it was
+/// given an entry before it began.
+template <class Entry, class Clock, class Executor>
+struct expired_waiter {
+    enum state_type { waits, given, over };
+
+    explicit expired_waiter(const Executor& ex) : timer(ex, Clock::time_point::max()) {}
+
+    /// Moves the first of `from` here, unless the wait is over.
+    void give(std::list<Entry>& from) {
+        result.splice(result.end(), from, from.begin());
+        state_type seen = waits;
+        // release: pairs with finish(). relaxed: nothing is read.
+        if (state.compare_exchange_strong(seen, given, std::memory_order_release,
+                                          std::memory_order_relaxed))
+            timer.cancel();
+        else
+            from.splice(from.begin(), result);
+    }
+    [[nodiscard]] bool is_over() const noexcept {
+        return state.load(std::memory_order_relaxed) == over; // relaxed: nothing is read
+    }
+    /// @return whether there is a result. In any thread.
+    bool finish() noexcept {
+        return state.exchange(over, std::memory_order_acquire) == given; // pairs with give()
+    }
+
+    std::list<Entry> result; ///< one at most
+    std::atomic<state_type> state{waits};
+    basic_waitable_timer<Clock, boost::asio::wait_traits<Clock>, Executor> timer;
+};
+
+template <class Waiter, class Entry, class Handler>
+struct expired_handler {
+    using pawl_wrapped_handler = Handler;
+    const Handler& handler() const noexcept { return handler_; }
+
+    void operator()(boost::system::error_code ec) {
+        std::optional<Entry> entry;
+        if (waiter_->finish()) {
+            ec = {};
+            entry.emplace(std::move(waiter_->result.front()));
+        } else if (!ec) { // expire_all() with success
+            ec = boost::asio::error::operation_aborted;
+        }
+        waiter_.reset();
+        std::move(handler_)(ec, std::move(entry));
+    }
+
+    std::shared_ptr<Waiter> waiter_;
+    Handler handler_;
+};
+
+} // namespace detail
+
+/// A hash table whose entries expire.
+///
+/// @code
+/// pawl::expiring_map<std::string, session> sessions(context, {.ttl = 30min, .refresh_on_use = true});
+/// sessions.insert(token, session(user));
+/// if (session* s = sessions.find(token)) ...
+/// @endcode
+///
+/// An entry is never removed before its time is up. After it, the entry is removed as the function of
+/// an alarm is called: within a precision, the time of the executor, and options `slack`. Until then
+/// find(key) still finds it, because it reads no clock; find(key, now) does not, and neither does
+/// find(key) with `refresh_on_use`. An insertion replaces it.
+///
+/// A pointer to a value is good until the next call that inserts or removes, and the next turn of the
+/// executor.
+///
+/// The alarm is outstanding work while there are entries that expire, and so is a wait of
+/// async_pop_expired(). cancel_all(), expire_all(), and options::max_pending stop the alarm; the next
+/// insertion arms it again. Arithmetic on time saturates; an entry that is due at `time_point::max()` does not expire.
+///
+/// @tparam Key, Value are moved and swapped without exceptions. They need not be copied.
+/// @tparam Clock a steady clock
+/// @tparam Hash, Equal as with `boost::unordered_flat_map`. If both have `is_transparent`, members
+///     that take a `const K&` take whatever these two do. They may throw: then nothing has changed.
+/// @tparam Executor the type of I/O executor
+/// @par Thread safety
+/// @e Distinct @e objects: Safe.@n @e Shared @e objects: Unsafe. If several threads run the context,
+/// give it a strand, and use and destroy it there. The handlers of async_pop_expired() may run
+/// anywhere.
+/// @par Complexity
+/// A lookup is that of `boost::unordered_flat_map`. An insertion adds one allocation and the O(1) of a
+/// wheel. Expiry is amortised O(log ttl) moves of a node for each entry, as in time::binary_wheel.
+template <class Key, class Value, class Clock, class Hash = boost::hash<Key>,
+          class Equal = std::equal_to<Key>, class Executor = boost::asio::any_io_executor>
+class basic_expiring_map {
+    static_assert(Clock::is_steady, "pawl: an expiring_map needs a steady clock");
+    static_assert(std::is_nothrow_move_constructible_v<Key> &&
+                      std::is_nothrow_move_constructible_v<Value> &&
+                      std::is_nothrow_swappable_v<Value>,
+                  "pawl: keys and values of an expiring_map are moved and swapped without "
+                  "exceptions; put others into a std::unique_ptr");
+    class initiate_pop;
+
+public:
+    using executor_type = Executor;                     ///< The type of the executor.
+    using clock_type = Clock;                           ///< The clock.
+    using duration = typename clock_type::duration;     ///< Duration of the clock.
+    using time_point = typename clock_type::time_point; ///< Time point of the clock.
+    using key_type = Key;                               ///< The keys.
+    using mapped_type = Value;                          ///< The values.
+    using value_type = std::pair<Key, Value>;           ///< An entry that has left the map.
+    /// The signature of async_pop_expired().
+    using pop_signature = void(boost::system::error_code, std::optional<value_type>);
+
+    /// @throws std::invalid_argument unless `ttl > 0`, `capacity > 0` and `slack >= 0`. std::bad_alloc.
+    basic_expiring_map(const executor_type& ex, const expiring_map_options& o, Hash hash = Hash(),
+                       Equal equal = Equal())
+        : ttl_(checked(o)), slack_(detail::saturating_cast<duration>(o.slack)),
+          capacity_(o.capacity), refreshes_(o.refresh_on_use), keeps_(o.keep_expired),
+          orders_(o.capacity != std::numeric_limits<std::size_t>::max()), executor_(ex),
+          hash_(hash), table_(0, hasher{{}, std::move(hash)}, equality{std::move(equal)}),
+          wheel_(scale_.floor(Clock::now())), alarm_(ex, sweeper{this}) {}
+
+    /// As above, with the executor of an execution context.
+    template <detail::execution_context_type ExecutionContext>
+    basic_expiring_map(ExecutionContext& context, const expiring_map_options& o, Hash hash = Hash(),
+                       Equal equal = Equal())
+        : basic_expiring_map(executor_type(context.get_executor()), o, std::move(hash),
+                             std::move(equal)) {}
+
+    basic_expiring_map& operator=(basic_expiring_map&&) = delete;
+
+    /// Destroys all entries, also those kept for async_pop_expired(), whose waits are aborted.
+    ~basic_expiring_map() {
+        for (const auto& w : waiters_)
+            w->timer.cancel();
+        for (auto& e : table_)
+            delete e.first.item;
+    }
+
+    /// The executor of the map.
+    const executor_type& get_executor() const noexcept { return executor_; }
+
+    /// The number of entries, including those that have expired and were not removed yet.
+    [[nodiscard]] std::size_t size() const noexcept { return table_.size(); }
+    /// `size() == 0`
+    [[nodiscard]] bool empty() const noexcept { return table_.empty(); }
+    /// The number of entries that wait for async_pop_expired().
+    [[nodiscard]] std::size_t expired_size() const noexcept { return expired_.size(); }
+
+    /// The value of a key, which counts as a use; nullptr if there is none.
+    [[nodiscard]] Value* find(const Key& key) { return used(table_.find(key)); }
+    /// As above.
+    template <class K>
+        requires requires {
+            typename Hash::is_transparent;
+            typename Equal::is_transparent;
+        }
+    [[nodiscard]] Value* find(const K& key) {
+        return used(table_.find(key));
+    }
+
+    /// As find(key), and nullptr if the entry has expired by `now`. With `refresh_on_use` the time to
+    /// live begins at `now`.
+    [[nodiscard]] Value* find(const Key& key, time_point now) {
+        return used(table_.find(key), now);
+    }
+    /// As above.
+    template <class K>
+        requires requires {
+            typename Hash::is_transparent;
+            typename Equal::is_transparent;
+        }
+    [[nodiscard]] Value* find(const K& key, time_point now) {
+        return used(table_.find(key), now);
+    }
+
+    /// As find(key), without counting as a use. Reads no clock.
+    [[nodiscard]] const Value* peek(const Key& key) const { return value(table_.find(key)); }
+    /// As above.
+    template <class K>
+        requires requires {
+            typename Hash::is_transparent;
+            typename Equal::is_transparent;
+        }
+    [[nodiscard]] const Value* peek(const K& key) const {
+        return value(table_.find(key));
+    }
+
+    /// Inserts an entry, unless there is one with that key, which keeps its time to live.
+    /// @param ttl its own time to live, for as long as it is in the map
+    /// @return the value in the map, and whether it is the new one.
+    /// @throws std::invalid_argument unless `ttl > 0`. std::bad_alloc. What hash and equality throw.
+    ///     The map is then as it was.
+    /// @par Complexity
+    /// O(1), amortised for the growth of the table. One allocation.
+    std::pair<Value*, bool> insert(Key key, Value value, duration ttl) {
+        return put(std::move(key), value, positive(ttl), false);
+    }
+    /// As above, with the time to live of the options.
+    std::pair<Value*, bool> insert(Key key, Value value) {
+        return put(std::move(key), value, ttl_, false);
+    }
+
+    /// As insert(), but replaces the value of an entry with that key, and begins its time to live anew.
+    std::pair<Value*, bool> insert_or_assign(Key key, Value value, duration ttl) {
+        return put(std::move(key), value, positive(ttl), true);
+    }
+    /// As above, with the time to live of the options.
+    std::pair<Value*, bool> insert_or_assign(Key key, Value value) {
+        return put(std::move(key), value, ttl_, true);
+    }
+
+    /// Begins the time to live of an entry anew, with another one.
+    /// @return false if there is no such entry, or it has expired.
+    /// @throws as insert().
+    template <class K>
+    bool touch(const K& key, duration ttl) {
+        positive(ttl);
+        const auto found = lookup(key);
+        const time_point now = Clock::now();
+        if (found == table_.end() || has_expired(*found->first.item, now))
+            return false;
+        restart(*found->first.item, now, ttl);
+        arm_for(*found->first.item);
+        return true;
+    }
+
+    /// Removes an entry and destroys it.
+    /// @return whether there was one, expired or not.
+    /// @throws what hash and equality throw.
+    template <class K>
+    bool erase(const K& key) {
+        const auto found = lookup(key);
+        if (found == table_.end())
+            return false;
+        [[maybe_unused]] const value_type removed = take(found); // destroyed last
+        rest();
+        return true;
+    }
+
+    /// Removes and destroys all entries, but not those that have expired and are kept.
+    /// @throws what copies of hash and equality throw, with nothing changed.
+    void clear() {
+        table_type removed(0, table_.hash_function(), table_.key_eq());
+        removed.swap(table_);
+        uses_.clear();
+        for (auto& e : removed) {
+            wheel_.erase(*e.first.item);
+            delete e.first.item;
+        }
+        rest();
+    }
+
+    /// Waits for an entry that has expired, and takes it. Entries come in the order of their expiry;
+    /// waits get them in the order of their start.
+    ///
+    /// The handler receives no error and an entry; or `boost::asio::error::operation_aborted` and
+    /// none, if the wait was cancelled, or the map destroyed; or what else basic_waitable_timer
+    /// reports. It is never invoked from within this function.
+    ///
+    /// @param token any completion token for #pop_signature.
+    /// @throws std::invalid_argument without the option `keep_expired`. std::bad_alloc.
+    /// @par Cancellation
+    /// `terminal`, `partial` and `total`. A wait that was given an entry completes with it: none is
+    /// lost, unless the handler is destroyed with its context.
+    /// @par Complexity
+    /// O(number of waits). One allocation by the associated allocator, and two others.
+    template <class PopToken = typename boost::asio::default_completion_token<executor_type>::type>
+    auto async_pop_expired(
+        PopToken&& token = typename boost::asio::default_completion_token<executor_type>::type()) {
+        return boost::asio::async_initiate<PopToken, pop_signature>(initiate_pop(*this), token);
+    }
+
+private:
+    template <class, class, class>
+    friend class basic_delay_queue;
+
+    using item = detail::expiring::item<duration>;
+    using slot = detail::expiring::slot<Key, item>;
+    using hasher = detail::expiring::slot_hash<Hash, Key, item>;
+    using equality = detail::expiring::slot_equal<Equal, Key, item>;
+    using table_type = boost::unordered_flat_map<slot, Value, hasher, equality>;
+    using iterator = typename table_type::iterator;
+    using waiter = detail::expired_waiter<value_type, Clock, Executor>;
+
+    /// At most 64 entries in a turn, and 4 KB of the stack.
+    static constexpr std::size_t batch = std::clamp<std::size_t>(4096 / sizeof(value_type), 2, 64);
+    using gone_type = boost::container::static_vector<value_type, batch>;
+
+    struct sweeper {
+        basic_expiring_map* map;
+        void operator()() const { map->sweep(); }
+    };
+
+    class initiate_pop {
+    public:
+        using executor_type = Executor;
+        explicit initiate_pop(basic_expiring_map& self) noexcept : self_(&self) {}
+        const executor_type& get_executor() const noexcept { return self_->executor_; }
+        template <class Handler>
+        void operator()(Handler&& handler) const {
+            self_->start(std::forward<Handler>(handler));
+        }
+
+    private:
+        basic_expiring_map* self_;
+    };
+
+    static duration checked(const expiring_map_options& o) {
+        if (o.capacity == 0)
+            throw std::invalid_argument("pawl: the capacity of an expiring_map must not be 0; "
+                                        "leave it out for no bound");
+        if (o.slack < o.slack.zero())
+            throw std::invalid_argument("pawl: the slack of an expiring_map must not be negative");
+        return positive(detail::saturating_cast<duration>(o.ttl));
+    }
+    static duration positive(duration ttl) {
+        if (!(ttl > duration::zero()))
+            throw std::invalid_argument("pawl: a time to live must be greater than zero");
+        return ttl;
+    }
+
+    /// With the user's functions only if they take what the caller has.
+    template <class K>
+    iterator lookup(const K& key) {
+        if constexpr (std::is_same_v<K, Key> || requires {
+                          typename Hash::is_transparent;
+                          typename Equal::is_transparent;
+                      })
+            return table_.find(key);
+        else
+            return table_.find(static_cast<const Key&>(Key(key)));
+    }
+
+    [[nodiscard]] bool has_expired(const item& i, time_point now) const noexcept {
+        return i.due <= scale_.floor(now);
+    }
+
+    Value* used(iterator found) {
+        if (found == table_.end())
+            return nullptr;
+        if (refreshes_)
+            return used(found, Clock::now());
+        if (orders_)
+            note_use(*found->first.item);
+        return &found->second;
+    }
+    Value* used(iterator found, time_point now) {
+        if (found == table_.end() || has_expired(*found->first.item, now))
+            return nullptr;
+        item& i = *found->first.item;
+        if (refreshes_)
+            restart(i, std::max(now, scale_.time_of(i.due) - i.ttl), i.ttl);
+        else if (orders_)
+            note_use(i);
+        return &found->second;
+    }
+    const Value* value(typename table_type::const_iterator found) const noexcept {
+        return found == table_.end() ? nullptr : &found->second;
+    }
+
+    void note_use(item& i) noexcept { uses_.splice(uses_.begin(), uses_, uses_.iterator_to(i)); }
+    void restart(item& i, time_point now, duration ttl) noexcept {
+        i.ttl = ttl;
+        wheel_.rearm(i, scale_.ceil(detail::saturating_sum(now, ttl)));
+        if (orders_)
+            note_use(i);
+    }
+
+    std::pair<Value*, bool> put(Key&& key, Value& value, duration ttl, bool replaces) {
+        gone_type gone; // foreign code runs last
+        const time_point now = Clock::now();
+        const std::size_t hash = hash_(key);
+        if (const auto old = table_.find(detail::expiring::hashed_key<Key>{key, hash});
+            old != table_.end()) {
+            item& i = *old->first.item;
+            if (!has_expired(i, now)) {
+                if (replaces) {
+                    using std::swap;
+                    swap(old->second, value);
+                    restart(i, now, ttl);
+                    arm_for(i);
+                }
+                return {&old->second, false};
+            }
+            expire(old, gone); // in the wheel, as the alarm is late
+            serve();
+        }
+
+        auto made = std::make_unique<item>();
+        made->hash = hash;
+        made->ttl = ttl;
+        const auto added = table_.try_emplace(slot{std::move(key), made.get()}, std::move(value));
+        item& i = *made.release(); // from here on nothing throws
+        if (orders_)
+            uses_.push_front(i);
+        wheel_.insert(i, scale_.ceil(detail::saturating_sum(now, ttl)));
+        if (table_.size() > capacity_)
+            gone.push_back(take(table_.find(detail::expiring::entry_of<item>{&uses_.back()})));
+        arm_for(i);
+        return {&added.first->second, true};
+    }
+
+    /// The alarm has gone off.
+    void sweep() {
+        gone_type gone; // foreign code runs last
+        std::array<time::timer_node*, batch> out;
+        const auto [count, more] = wheel_.expire(scale_.floor(Clock::now()), out);
+        for (std::size_t n = 0; n != count; ++n) {
+            try {
+                expire(table_.find(detail::expiring::entry_of<item>{static_cast<item*>(out[n])}),
+                       gone);
+            } catch (...) { // no memory to keep it: all are due, as before
+                for (; n != count; ++n)
+                    wheel_.insert(*out[n], out[n]->due);
+                arm(duration::zero());
+                throw;
+            }
+        }
+        arm(more ? duration::zero() : slack_);
+        serve();
+    }
+
+    /// Removes an entry whose time is up.
+    /// @throws std::bad_alloc, with nothing changed.
+    void expire(iterator found, gone_type& gone) {
+        if (!keeps_)
+            return gone.push_back(take(found));
+        expired_.emplace_back(std::move(found->first.key), std::move(found->second));
+        drop(found);
+    }
+    /// Removes an entry.
+    value_type take(iterator found) noexcept {
+        value_type taken(std::move(found->first.key), std::move(found->second));
+        drop(found);
+        return taken;
+    }
+    void drop(iterator found) noexcept {
+        const std::unique_ptr<item> i(found->first.item);
+        if (i->filed())
+            wheel_.erase(*i);
+        if (orders_)
+            uses_.erase(uses_.iterator_to(*i));
+        table_.erase(found);
+    }
+
+    /// Keeps the alarm no later than the slack after an entry.
+    void arm_for(const item& i) {
+        if (!alarm_.armed())
+            return arm(slack_); // maybe it was disarmed by cancel_all()
+        const time_point at = detail::saturating_sum(scale_.time_of(i.due), slack_);
+        if (at < alarm_.expiry())
+            alarm_.arm_at(at);
+    }
+    void arm(duration slack) {
+        const time::tick next = wheel_.next_wake();
+        if (next == time::tick::never())
+            alarm_.disarm();
+        else
+            alarm_.arm_at(detail::saturating_sum(scale_.time_of(next), slack));
+    }
+    /// Entries have left.
+    void rest() noexcept {
+        if (table_.empty())
+            alarm_.disarm();
+    }
+
+    template <class Handler>
+    void start(Handler&& handler) {
+        if (!keeps_)
+            throw std::invalid_argument(
+                "pawl: async_pop_expired() needs the option keep_expired of the expiring_map");
+        std::erase_if(waiters_, [](const auto& w) { return w->is_over(); });
+        const auto w = std::make_shared<waiter>(executor_);
+        waiters_.push_back(w);
+        try {
+            w->timer.async_wait(detail::expired_handler<waiter, value_type, std::decay_t<Handler>>{
+                w, std::forward<Handler>(handler)});
+        } catch (...) {
+            waiters_.pop_back();
+            throw;
+        }
+        serve();
+    }
+    /// Gives what has expired to those who wait.
+    void serve() {
+        while (!expired_.empty() && !waiters_.empty()) {
+            const auto first = std::move(waiters_.front());
+            waiters_.pop_front();
+            first->give(expired_);
+        }
+    }
+
+    const duration ttl_;
+    const duration slack_;
+    const std::size_t capacity_;
+    const bool refreshes_;
+    const bool keeps_;
+    const bool orders_; ///< whether the order of uses is kept
+    Executor executor_;
+    [[no_unique_address]] Hash hash_; ///< for insertions, which keep the result
+    time::tick_scale<Clock> scale_{std::chrono::nanoseconds(1), time::tick_origin::least};
+    table_type table_;
+    time::binary_wheel wheel_;
+    boost::intrusive::list<item, boost::intrusive::constant_time_size<false>> uses_;
+    std::list<value_type> expired_;
+    std::deque<std::shared_ptr<waiter>> waiters_;
+    basic_alarm<sweeper, Clock, Executor> alarm_;
+};
+
+/// A map on `std::chrono::steady_clock`. See basic_expiring_map.
+template <class Key, class Value, class Hash = boost::hash<Key>, class Equal = std::equal_to<Key>,
+          class Executor = boost::asio::any_io_executor>
+using expiring_map = basic_expiring_map<Key, Value, detail::steady_clock, Hash, Equal, Executor>;
+
+} // namespace pawl
+
+#endif // PAWL_EXPIRING_MAP_HPP
