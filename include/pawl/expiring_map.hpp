@@ -3,19 +3,7 @@
 
 /// @file
 /// pawl::expiring_map: keys with a time to live. For caches, sessions, and requests that await a reply.
-///
-/// Model
-///   A `boost::unordered_flat_map` has keys and values side by side, so that a lookup reads what it
-///   reads there. With each key is a pointer to an item of its own, which stays where it is: a node
-///   in a wheel, a link of the list of uses, and the hash. A lookup does not read it, unless uses
-///   count. From an item the map finds its entry by hash and address, without the functions of the
-///   user. So do growth and expiry: what is thrown there would lose entries.
-///
-///   One alarm takes what has expired out of the wheel, at most 64 entries in a turn.
-///
-/// Rules
-///   Foreign code runs last. What a call takes out of the map is destroyed when the map is complete
-///   again: a destructor may use the map, and even destroy it.
+/// The entries are in detail/time/expiring_table.hpp; here are the clock, the alarm, and the waits.
 #ifndef PAWL_EXPIRING_MAP_HPP
 #define PAWL_EXPIRING_MAP_HPP
 
@@ -27,23 +15,15 @@
 #include <pawl/detail/service/clocks.hpp>
 #include <pawl/detail/service/native_executor.hpp>
 #include <pawl/detail/time/durations.hpp>
-
-#include <pawl/time/binary_wheel.hpp>
-#include <pawl/time/tick.hpp>
+#include <pawl/detail/time/expiring_table.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/wait_traits.hpp>
-#include <boost/container/static_vector.hpp>
 #include <boost/container_hash/hash.hpp>
-#include <boost/intrusive/list.hpp>
 #include <boost/system/error_code.hpp>
-#include <boost/unordered/hash_traits.hpp>
-#include <boost/unordered/unordered_flat_map.hpp>
 
-#include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -72,92 +52,6 @@ struct expiring_map_options {
     /// An expired entry may stay this much longer, so that fewer wake-ups remove more entries.
     std::chrono::nanoseconds slack{0};
 };
-
-// Not in detail, whose prefetch() Boost would find beside its own.
-namespace detail::expiring {
-
-using use_hook =
-    boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>>;
-
-/// What belongs to a key, and stays where it is.
-template <class Duration>
-struct item : time::timer_node, use_hook {
-    std::size_t hash = 0;
-    Duration ttl{};
-};
-
-/// A key in the table.
-template <class Key, class Item>
-struct slot {
-    mutable Key key; ///< moved from when the entry leaves
-    Item* item;
-};
-
-/// The entry of an item.
-template <class Item>
-struct entry_of {
-    const Item* item;
-};
-
-/// A key whose hash is known.
-template <class K>
-struct hashed_key {
-    const K& key;
-    std::size_t hash;
-};
-
-template <class Hash>
-struct avalanche_of {};
-template <class Hash>
-    requires boost::unordered::hash_is_avalanching<Hash>::value
-struct avalanche_of<Hash> {
-    using is_avalanching = void;
-};
-
-/// Calls the user's function only for keys that come from outside.
-template <class Hash, class Key, class Item>
-struct slot_hash : avalanche_of<Hash> {
-    using is_transparent = void;
-    using slot_type = slot<Key, Item>;
-
-    std::size_t operator()(const slot_type& s) const noexcept { return s.item->hash; }
-    std::size_t operator()(const entry_of<Item>& e) const noexcept { return e.item->hash; }
-    template <class K>
-    std::size_t operator()(const hashed_key<K>& k) const noexcept {
-        return k.hash;
-    }
-    template <class K>
-    std::size_t operator()(const K& key) const {
-        return hash(key);
-    }
-
-    [[no_unique_address]] Hash hash;
-};
-
-template <class Equal, class Key, class Item>
-struct slot_equal {
-    using is_transparent = void;
-    using slot_type = slot<Key, Item>;
-
-    bool operator()(const slot_type& a, const slot_type& b) const noexcept {
-        return a.item == b.item;
-    }
-    bool operator()(const entry_of<Item>& a, const slot_type& b) const noexcept {
-        return a.item == b.item;
-    }
-    template <class K>
-    bool operator()(const hashed_key<K>& a, const slot_type& b) const {
-        return equal(a.key, b.key);
-    }
-    template <class K>
-    bool operator()(const K& a, const slot_type& b) const {
-        return equal(a, b.key);
-    }
-
-    [[no_unique_address]] Equal equal;
-};
-
-} // namespace detail::expiring
 
 namespace detail {
 
@@ -274,10 +168,9 @@ public:
     basic_expiring_map(const executor_type& ex, const expiring_map_options& o, Hash hash = Hash(),
                        Equal equal = Equal())
         : ttl_(checked(o)), slack_(detail::saturating_cast<duration>(o.slack)),
-          capacity_(o.capacity), refreshes_(o.refresh_on_use), keeps_(o.keep_expired),
-          orders_(o.capacity != std::numeric_limits<std::size_t>::max()), executor_(ex),
-          hash_(hash), table_(0, hasher{{}, std::move(hash)}, equality{std::move(equal)}),
-          wheel_(scale_.floor(Clock::now())), alarm_(ex, sweeper{this}) {}
+          refreshes_(o.refresh_on_use), keeps_(o.keep_expired), executor_(ex),
+          table_(o.capacity, keeps_, Clock::now(), std::move(hash), std::move(equal)),
+          alarm_(ex, sweeper{this}) {}
 
     /// As above, with the executor of an execution context.
     template <detail::execution_context_type ExecutionContext>
@@ -292,8 +185,6 @@ public:
     ~basic_expiring_map() {
         for (const auto& w : waiters_)
             w->timer.cancel();
-        for (auto& e : table_)
-            delete e.first.item;
     }
 
     /// The executor of the map.
@@ -302,18 +193,15 @@ public:
     /// The number of entries, including those that have expired and were not removed yet.
     [[nodiscard]] std::size_t size() const noexcept { return table_.size(); }
     /// `size() == 0`
-    [[nodiscard]] bool empty() const noexcept { return table_.empty(); }
+    [[nodiscard]] bool empty() const noexcept { return size() == 0; }
     /// The number of entries that wait for async_pop_expired().
-    [[nodiscard]] std::size_t expired_size() const noexcept { return expired_.size(); }
+    [[nodiscard]] std::size_t expired_size() const noexcept { return table_.expired.size(); }
 
     /// The value of a key, which counts as a use; nullptr if there is none.
     [[nodiscard]] Value* find(const Key& key) { return used(table_.find(key)); }
     /// As above.
     template <class K>
-        requires requires {
-            typename Hash::is_transparent;
-            typename Equal::is_transparent;
-        }
+        requires detail::transparent<Hash, Equal>
     [[nodiscard]] Value* find(const K& key) {
         return used(table_.find(key));
     }
@@ -325,24 +213,18 @@ public:
     }
     /// As above.
     template <class K>
-        requires requires {
-            typename Hash::is_transparent;
-            typename Equal::is_transparent;
-        }
+        requires detail::transparent<Hash, Equal>
     [[nodiscard]] Value* find(const K& key, time_point now) {
         return used(table_.find(key), now);
     }
 
     /// As find(key), without counting as a use. Reads no clock.
-    [[nodiscard]] const Value* peek(const Key& key) const { return value(table_.find(key)); }
+    [[nodiscard]] const Value* peek(const Key& key) const { return value(key); }
     /// As above.
     template <class K>
-        requires requires {
-            typename Hash::is_transparent;
-            typename Equal::is_transparent;
-        }
+        requires detail::transparent<Hash, Equal>
     [[nodiscard]] const Value* peek(const K& key) const {
-        return value(table_.find(key));
+        return value(key);
     }
 
     /// Inserts an entry, unless there is one with that key, which keeps its time to live.
@@ -375,12 +257,12 @@ public:
     template <class K>
     bool touch(const K& key, duration ttl) {
         positive(ttl);
-        const auto found = lookup(key);
+        const auto found = table_.find(key);
         const time_point now = Clock::now();
-        if (found == table_.end() || has_expired(*found->first.item, now))
+        if (found == table_.end() || table_.has_expired(found, now))
             return false;
-        restart(*found->first.item, now, ttl);
-        arm_for(*found->first.item);
+        table_.restart(found, now, ttl);
+        arm_for(found);
         return true;
     }
 
@@ -389,10 +271,10 @@ public:
     /// @throws what hash and equality throw.
     template <class K>
     bool erase(const K& key) {
-        const auto found = lookup(key);
+        const auto found = table_.find(key);
         if (found == table_.end())
             return false;
-        [[maybe_unused]] const value_type removed = take(found); // destroyed last
+        [[maybe_unused]] const value_type removed = table_.take(found); // destroyed last
         rest();
         return true;
     }
@@ -400,14 +282,7 @@ public:
     /// Removes and destroys all entries, but not those that have expired and are kept.
     /// @throws what copies of hash and equality throw, with nothing changed.
     void clear() {
-        table_type removed(0, table_.hash_function(), table_.key_eq());
-        removed.swap(table_);
-        uses_.clear();
-        for (auto& e : removed) {
-            wheel_.erase(*e.first.item);
-            delete e.first.item;
-        }
-        rest();
+        table_.clear([this] { rest(); });
     }
 
     /// Waits for an entry that has expired, and takes it. Entries come in the order of their expiry;
@@ -434,17 +309,9 @@ private:
     template <class, class, class>
     friend class basic_delay_queue;
 
-    using item = detail::expiring::item<duration>;
-    using slot = detail::expiring::slot<Key, item>;
-    using hasher = detail::expiring::slot_hash<Hash, Key, item>;
-    using equality = detail::expiring::slot_equal<Equal, Key, item>;
-    using table_type = boost::unordered_flat_map<slot, Value, hasher, equality>;
+    using table_type = detail::expiring_table<Key, Value, Clock, Hash, Equal>;
     using iterator = typename table_type::iterator;
     using waiter = detail::expired_waiter<value_type, Clock, Executor>;
-
-    /// At most 64 entries in a turn, and 4 KB of the stack.
-    static constexpr std::size_t batch = std::clamp<std::size_t>(4096 / sizeof(value_type), 2, 64);
-    using gone_type = boost::container::static_vector<value_type, batch>;
 
     struct sweeper {
         basic_expiring_map* map;
@@ -479,148 +346,72 @@ private:
         return ttl;
     }
 
-    /// With the user's functions only if they take what the caller has.
-    template <class K>
-    iterator lookup(const K& key) {
-        if constexpr (std::is_same_v<K, Key> || requires {
-                          typename Hash::is_transparent;
-                          typename Equal::is_transparent;
-                      })
-            return table_.find(key);
-        else
-            return table_.find(static_cast<const Key&>(Key(key)));
-    }
-
-    [[nodiscard]] bool has_expired(const item& i, time_point now) const noexcept {
-        return i.due <= scale_.floor(now);
-    }
-
     Value* used(iterator found) {
         if (found == table_.end())
             return nullptr;
         if (refreshes_)
             return used(found, Clock::now());
-        if (orders_)
-            note_use(*found->first.item);
+        table_.note_use(found);
         return &found->second;
     }
     Value* used(iterator found, time_point now) {
-        if (found == table_.end() || has_expired(*found->first.item, now))
+        if (found == table_.end() || table_.has_expired(found, now))
             return nullptr;
-        item& i = *found->first.item;
         if (refreshes_)
-            restart(i, std::max(now, scale_.time_of(i.due) - i.ttl), i.ttl);
-        else if (orders_)
-            note_use(i);
+            table_.refresh(found, now);
+        else
+            table_.note_use(found);
         return &found->second;
     }
-    const Value* value(typename table_type::const_iterator found) const noexcept {
+    template <class K>
+    const Value* value(const K& key) const {
+        const auto found = table_.find(key);
         return found == table_.end() ? nullptr : &found->second;
     }
 
-    void note_use(item& i) noexcept { uses_.splice(uses_.begin(), uses_, uses_.iterator_to(i)); }
-    void restart(item& i, time_point now, duration ttl) noexcept {
-        i.ttl = ttl;
-        wheel_.rearm(i, scale_.ceil(detail::saturating_sum(now, ttl)));
-        if (orders_)
-            note_use(i);
-    }
-
     std::pair<Value*, bool> put(Key&& key, Value& value, duration ttl, bool replaces) {
-        gone_type gone; // foreign code runs last
-        const time_point now = Clock::now();
-        const std::size_t hash = hash_(key);
-        if (const auto old = table_.find(detail::expiring::hashed_key<Key>{key, hash});
-            old != table_.end()) {
-            item& i = *old->first.item;
-            if (!has_expired(i, now)) {
-                if (replaces) {
-                    using std::swap;
-                    swap(old->second, value);
-                    restart(i, now, ttl);
-                    arm_for(i);
-                }
-                return {&old->second, false};
-            }
-            expire(old, gone); // in the wheel, as the alarm is late
-            serve();
-        }
-
-        auto made = std::make_unique<item>();
-        made->hash = hash;
-        made->ttl = ttl;
-        const auto added = table_.try_emplace(slot{std::move(key), made.get()}, std::move(value));
-        item& i = *made.release(); // from here on nothing throws
-        if (orders_)
-            uses_.push_front(i);
-        wheel_.insert(i, scale_.ceil(detail::saturating_sum(now, ttl)));
-        if (table_.size() > capacity_)
-            gone.push_back(take(table_.find(detail::expiring::entry_of<item>{&uses_.back()})));
-        arm_for(i);
-        return {&added.first->second, true};
+        typename table_type::gone_type gone; // foreign code runs last
+        const auto [entry, is_new] =
+            table_.put(std::move(key), value, Clock::now(), ttl, replaces, gone);
+        if (is_new || replaces)
+            arm_for(entry);
+        Value* const there = &entry->second;
+        serve();
+        return {there, is_new};
     }
 
     /// The alarm has gone off.
     void sweep() {
-        gone_type gone; // foreign code runs last
-        std::array<time::timer_node*, batch> out;
-        const auto [count, more] = wheel_.expire(scale_.floor(Clock::now()), out);
-        for (std::size_t n = 0; n != count; ++n) {
-            try {
-                expire(table_.find(detail::expiring::entry_of<item>{static_cast<item*>(out[n])}),
-                       gone);
-            } catch (...) { // no memory to keep it: all are due, as before
-                for (; n != count; ++n)
-                    wheel_.insert(*out[n], out[n]->due);
-                arm(duration::zero());
-                throw;
-            }
+        typename table_type::gone_type gone; // foreign code runs last
+        bool more = true;
+        try {
+            more = table_.expire(Clock::now(), gone);
+        } catch (...) { // an entry cannot be kept now
+            arm(duration::zero());
+            throw;
         }
         arm(more ? duration::zero() : slack_);
         serve();
     }
 
-    /// Removes an entry whose time is up.
-    /// @throws std::bad_alloc, with nothing changed.
-    void expire(iterator found, gone_type& gone) {
-        if (!keeps_)
-            return gone.push_back(take(found));
-        expired_.emplace_back(std::move(found->first.key), std::move(found->second));
-        drop(found);
-    }
-    /// Removes an entry.
-    value_type take(iterator found) noexcept {
-        value_type taken(std::move(found->first.key), std::move(found->second));
-        drop(found);
-        return taken;
-    }
-    void drop(iterator found) noexcept {
-        const std::unique_ptr<item> i(found->first.item);
-        if (i->filed())
-            wheel_.erase(*i);
-        if (orders_)
-            uses_.erase(uses_.iterator_to(*i));
-        table_.erase(found);
-    }
-
     /// Keeps the alarm no later than the slack after an entry.
-    void arm_for(const item& i) {
+    void arm_for(iterator entry) {
         if (!alarm_.armed())
             return arm(slack_); // maybe it was disarmed by cancel_all()
-        const time_point at = detail::saturating_sum(scale_.time_of(i.due), slack_);
+        const time_point at = detail::saturating_sum(table_.expiry(entry), slack_);
         if (at < alarm_.expiry())
             alarm_.arm_at(at);
     }
     void arm(duration slack) {
-        const time::tick next = wheel_.next_wake();
-        if (next == time::tick::never())
+        const time_point next = table_.next_expiry();
+        if (next == time_point::max())
             alarm_.disarm();
         else
-            alarm_.arm_at(detail::saturating_sum(scale_.time_of(next), slack));
+            alarm_.arm_at(detail::saturating_sum(next, slack));
     }
     /// Entries have left.
     void rest() noexcept {
-        if (table_.empty())
+        if (empty())
             alarm_.disarm();
     }
 
@@ -643,26 +434,19 @@ private:
     }
     /// Gives what has expired to those who wait.
     void serve() {
-        while (!expired_.empty() && !waiters_.empty()) {
+        while (!table_.expired.empty() && !waiters_.empty()) {
             const auto first = std::move(waiters_.front());
             waiters_.pop_front();
-            first->give(expired_);
+            first->give(table_.expired);
         }
     }
 
     const duration ttl_;
     const duration slack_;
-    const std::size_t capacity_;
     const bool refreshes_;
     const bool keeps_;
-    const bool orders_; ///< whether the order of uses is kept
     Executor executor_;
-    [[no_unique_address]] Hash hash_; ///< for insertions, which keep the result
-    time::tick_scale<Clock> scale_{std::chrono::nanoseconds(1), time::tick_origin::least};
     table_type table_;
-    time::binary_wheel wheel_;
-    boost::intrusive::list<item, boost::intrusive::constant_time_size<false>> uses_;
-    std::list<value_type> expired_;
     std::deque<std::shared_ptr<waiter>> waiters_;
     basic_alarm<sweeper, Clock, Executor> alarm_;
 };

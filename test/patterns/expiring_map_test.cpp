@@ -906,7 +906,7 @@ struct model {
             ((o.refresh_on_use || knows_the_time) && i->second.due <= manual_clock::now()))
             return {};
         i->second.used = ++counter;
-        if (o.refresh_on_use)
+        if (o.refresh_on_use && manual_clock::now() + i->second.ttl > i->second.due)
             restart(i->second, i->second.ttl);
         return i->second.value;
     }
