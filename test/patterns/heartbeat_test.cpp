@@ -234,6 +234,24 @@ BOOST_FIXTURE_TEST_CASE(it_may_be_destroyed_in_both_functions, fixture) {
     BOOST_TEST(context.stopped());
 }
 
+// At the same address: what the old one does after send() must not reach it.
+BOOST_FIXTURE_TEST_CASE(a_heartbeat_that_replaces_another_in_send_keeps_its_marks, fixture) {
+    beat.emplace(
+        context, options{.interval = 10s, .misses = 3},
+        [this] {
+            ++sends;
+            start();
+            beat->sent();
+        },
+        [] {});
+    pass(10s);
+    BOOST_TEST(sends == 1);
+    pass(10s);
+    BOOST_TEST(sends == 1);
+    pass(10s);
+    BOOST_TEST(sends == 2);
+}
+
 BOOST_FIXTURE_TEST_CASE(it_goes_on_after_send_has_thrown, fixture) {
     beat.emplace(
         context, options{.interval = 10s, .misses = 3},
