@@ -49,7 +49,8 @@ struct debounce_options {
 /// The semantics are those of lodash's `debounce`, with one difference: a call by `max_wait` does
 /// not end the burst, so a leading call never follows it without a pause.
 ///
-/// The function runs on its associated executor, or on that of the debounce, never in the trigger. It may throw, as a
+/// The function runs on its associated executor, or on that of the debounce, never in the trigger.
+/// It may throw, as a
 /// handler, and destroy the debounce. While a call is owed, it is outstanding work. expire_all()
 /// and cancel_all() drop the owed call. A moved-from debounce may be destroyed and assigned to.
 ///
@@ -58,7 +59,8 @@ struct debounce_options {
 /// As basic_alarm: cancel() and pending() may be called from any thread, all other members need one
 /// thread at a time, such as a strand to which the function is bound.
 /// @par Complexity
-/// The constructor allocates one block. A trigger is O(1): one reading of the clock, and at most one
+/// The constructor allocates one block. A trigger is O(1): one reading of the clock, and at most
+/// one
 /// move of an alarm. It does not allocate.
 template <class Function, class Clock, class Executor = boost::asio::any_io_executor>
 class basic_debounce {
@@ -69,7 +71,8 @@ public:
     using time_point = typename clock_type::time_point; ///< Time point of the clock.
 
     /// @param delay how long no trigger comes at the end of a burst.
-    /// @throws std::invalid_argument unless `delay > 0`, `max_wait >= delay`, and there is a leading
+    /// @throws std::invalid_argument unless `delay > 0`, `max_wait >= delay`, and there is a
+    /// leading
     ///     or a trailing call. std::bad_alloc, or what the move of the function throws.
     basic_debounce(const executor_type& ex, duration delay, Function f, debounce_options o = {})
         : delay_(checked(delay, o)), max_wait_(detail::saturating_cast<duration>(o.max_wait)),
@@ -160,7 +163,8 @@ struct throttled_function {
 } // namespace detail
 
 /// Calls a function at most once in each interval: at the first trigger, and at the end of the
-/// interval for the triggers in it. Two calls begin at least an interval apart, however late they are.
+/// interval for the triggers in it. Two calls begin at least an interval apart, however late they
+/// are.
 ///
 /// @code
 /// pawl::throttle show(context, 100ms, [&] { draw(progress); });
@@ -169,7 +173,8 @@ struct throttled_function {
 ///
 /// The rest is as with basic_debounce, which also says what the function may do.
 /// @par Complexity
-/// The constructor allocates two blocks. A trigger reads the clock unless a call is owed already, is
+/// The constructor allocates two blocks. A trigger reads the clock unless a call is owed already,
+/// is
 /// O(1), and does not allocate.
 template <class Function, class Clock, class Executor = boost::asio::any_io_executor>
 class basic_throttle {

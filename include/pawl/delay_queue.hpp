@@ -82,7 +82,8 @@ public:
     }
 
     /// Removes a value that is not due yet, and destroys it.
-    /// @return false if it is due, so that async_pop() gets it, or has got it; or if it was cancelled.
+    /// @return false if it is due, so that async_pop() gets it, or has got it; or if it was
+    /// cancelled.
     bool cancel(id_type id) { return map_.erase(id); }
 
     /// The number of values that were not popped.

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: BSL-1.0
 
 /// @file
-/// pawl::expiring_map: keys with a time to live. For caches, sessions, and requests that await a reply.
+/// pawl::expiring_map: keys with a time to live. For caches, sessions, and requests that await a
+/// reply.
 /// The entries are in detail/time/expiring_table.hpp; here are the clock, the alarm, and the waits.
 #ifndef PAWL_EXPIRING_MAP_HPP
 #define PAWL_EXPIRING_MAP_HPP
@@ -45,7 +46,8 @@ struct expiring_map_options {
     std::chrono::nanoseconds ttl;
     /// find() begins the time to live of an entry anew. It then reads the clock.
     bool refresh_on_use = false;
-    /// The most entries. One more removes the one that was not inserted, found or touched for longest.
+    /// The most entries. One more removes the one that was not inserted, found or touched for
+    /// longest.
     std::size_t capacity = std::numeric_limits<std::size_t>::max();
     /// Expired entries are kept for async_pop_expired(). Otherwise they are destroyed.
     bool keep_expired = false;
@@ -55,7 +57,8 @@ struct expiring_map_options {
 
 namespace detail {
 
-/// A wait for one of the `expired`. It ends by a cancel of its timer. `state` decides whether it was
+/// A wait for one of the `expired`. It ends by a cancel of its timer. `state` decides whether it
+/// was
 /// given an entry before it began.
 template <class Entry, class Clock, class Executor>
 struct expired_waiter {
@@ -118,17 +121,22 @@ struct expired_handler {
 /// if (session* s = sessions.find(token)) ...
 /// @endcode
 ///
-/// An entry is never removed before its time is up. After it, the entry is removed as the function of
-/// an alarm is called: within a precision, the time of the executor, and options `slack`. Until then
+/// An entry is never removed before its time is up. After it, the entry is removed as the function
+/// of
+/// an alarm is called: within a precision, the time of the executor, and options `slack`. Until
+/// then
 /// find(key) still finds it, because it reads no clock; find(key, now) does not, and neither does
 /// find(key) with `refresh_on_use`. An insertion replaces it.
 ///
-/// A pointer to a value is good until the next call that inserts or removes, and the next turn of the
+/// A pointer to a value is good until the next call that inserts or removes, and the next turn of
+/// the
 /// executor.
 ///
 /// The alarm is outstanding work while there are entries that expire, and so is a wait of
-/// async_pop_expired(). cancel_all(), expire_all(), and options::max_pending stop the alarm; the next
-/// insertion arms it again. Arithmetic on time saturates; an entry that is due at `time_point::max()` does not expire.
+/// async_pop_expired(). cancel_all(), expire_all(), and options::max_pending stop the alarm; the
+/// next
+/// insertion arms it again. Arithmetic on time saturates; an entry that is due at
+/// `time_point::max()` does not expire.
 ///
 /// @tparam Key, Value are moved and swapped without exceptions. They need not be copied.
 /// @tparam Clock a steady clock
@@ -136,11 +144,13 @@ struct expired_handler {
 ///     that take a `const K&` take whatever these two do. They may throw: then nothing has changed.
 /// @tparam Executor the type of I/O executor
 /// @par Thread safety
-/// @e Distinct @e objects: Safe.@n @e Shared @e objects: Unsafe. If several threads run the context,
+/// @e Distinct @e objects: Safe.@n @e Shared @e objects: Unsafe. If several threads run the
+/// context,
 /// give it a strand, and use and destroy it there. The handlers of async_pop_expired() may run
 /// anywhere.
 /// @par Complexity
-/// A lookup is that of `boost::unordered_flat_map`. An insertion adds one allocation and the O(1) of a
+/// A lookup is that of `boost::unordered_flat_map`. An insertion adds one allocation and the O(1)
+/// of a
 /// wheel. Expiry is amortised O(log ttl) moves of a node for each entry, as in time::binary_wheel.
 template <class Key, class Value, class Clock, class Hash = boost::hash<Key>,
           class Equal = std::equal_to<Key>, class Executor = boost::asio::any_io_executor>
@@ -164,7 +174,8 @@ public:
     /// The signature of async_pop_expired().
     using pop_signature = void(boost::system::error_code, std::optional<value_type>);
 
-    /// @throws std::invalid_argument unless `ttl > 0`, `capacity > 0` and `slack >= 0`. std::bad_alloc.
+    /// @throws std::invalid_argument unless `ttl > 0`, `capacity > 0` and `slack >= 0`.
+    /// std::bad_alloc.
     basic_expiring_map(const executor_type& ex, const expiring_map_options& o, Hash hash = Hash(),
                        Equal equal = Equal())
         : ttl_(checked(o)), slack_(detail::saturating_cast<duration>(o.slack)),
@@ -206,7 +217,8 @@ public:
         return used(table_.find(key));
     }
 
-    /// As find(key), and nullptr if the entry has expired by `now`. With `refresh_on_use` the time to
+    /// As find(key), and nullptr if the entry has expired by `now`. With `refresh_on_use` the time
+    /// to
     /// live begins at `now`.
     [[nodiscard]] Value* find(const Key& key, time_point now) {
         return used(table_.find(key), now);
@@ -230,7 +242,8 @@ public:
     /// Inserts an entry, unless there is one with that key, which keeps its time to live.
     /// @param ttl its own time to live, for as long as it is in the map
     /// @return the value in the map, and whether it is the new one.
-    /// @throws std::invalid_argument unless `ttl > 0`. std::bad_alloc. What hash and equality throw.
+    /// @throws std::invalid_argument unless `ttl > 0`. std::bad_alloc. What hash and equality
+    /// throw.
     ///     The map is then as it was.
     /// @par Complexity
     /// O(1), amortised for the growth of the table. One allocation.
@@ -242,7 +255,8 @@ public:
         return put(std::move(key), value, ttl_, false);
     }
 
-    /// As insert(), but replaces the value of an entry with that key, and begins its time to live anew.
+    /// As insert(), but replaces the value of an entry with that key, and begins its time to live
+    /// anew.
     std::pair<Value*, bool> insert_or_assign(Key key, Value value, duration ttl) {
         return put(std::move(key), value, positive(ttl), true);
     }
@@ -285,7 +299,8 @@ public:
         table_.clear([this] { rest(); });
     }
 
-    /// Waits for an entry that has expired, and takes it. Entries come in the order of their expiry;
+    /// Waits for an entry that has expired, and takes it. Entries come in the order of their
+    /// expiry;
     /// waits get them in the order of their start.
     ///
     /// The handler receives no error and an entry; or `boost::asio::error::operation_aborted` and

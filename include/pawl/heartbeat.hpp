@@ -33,7 +33,8 @@ struct heartbeat_options {
     unsigned misses = 2;
 };
 
-/// Calls `send` in each interval in which nothing was sent, and `fail` after `misses` intervals in a
+/// Calls `send` in each interval in which nothing was sent, and `fail` after `misses` intervals in
+/// a
 /// row in which nothing was received.
 ///
 /// @code
@@ -51,10 +52,12 @@ struct heartbeat_options {
 ///     traffic it is silent for up to two. Give the peer a longer timeout.
 ///
 /// An interval begins when the last one was looked at, so after a stall of the program one interval
-/// has passed, not several. What `send` marks by sent() while it runs does not count as other traffic.
+/// has passed, not several. What `send` marks by sent() while it runs does not count as other
+/// traffic.
 ///
 /// It begins at once, and `fail` ends it; restart() begins anew. Both functions run on the
-/// associated executor of `send`, or on that of the heartbeat. In them it may be stopped, restarted,
+/// associated executor of `send`, or on that of the heartbeat. In them it may be stopped,
+/// restarted,
 /// and destroyed. They may throw, as handlers: the heartbeat goes on after `send` has. While it
 /// runs it is outstanding work. expire_all() and cancel_all() stop it, and so does an alarm that is
 /// refused (options::max_pending): see running().
@@ -76,7 +79,8 @@ public:
     using time_point = typename clock_type::time_point; ///< Time point of the clock.
 
     /// Begins the first interval.
-    /// @throws std::invalid_argument unless `interval > 0` and `misses > 0`. std::bad_alloc, or what
+    /// @throws std::invalid_argument unless `interval > 0` and `misses > 0`. std::bad_alloc, or
+    /// what
     ///     the moves of the functions throw.
     basic_heartbeat(const executor_type& ex, const heartbeat_options& o, Send send, Fail fail)
         : interval_(checked(o)), misses_(o.misses),

@@ -3,17 +3,21 @@
 
 /// @file
 /// Purpose
-///   The entries of an expiring_map: a hash table, a wheel for their expiries, and the order of their
+///   The entries of an expiring_map: a hash table, a wheel for their expiries, and the order of
+///   their
 ///   uses. Reads no clock: `now` is an argument.
 ///
 /// Model
 ///   A `boost::unordered_flat_map` has keys and values side by side, so that a lookup reads what it
-///   reads there. With each key is a pointer to an item, which stays where it is: a node of the wheel,
+///   reads there. With each key is a pointer to an item, which stays where it is: a node of the
+///   wheel,
 ///   a link in the list of uses, and the hash. A lookup does not read it, unless uses count.
 ///
 /// Invariants
-///   - Own-functions invariant: from an item, the table finds its entry by hash and address. So neither
-///     growth, expiry nor eviction calls the functions of the user: what they throw would lose entries.
+///   - Own-functions invariant: from an item, the table finds its entry by hash and address. So
+///   neither
+///     growth, expiry nor eviction calls the functions of the user: what they throw would lose
+///     entries.
 ///   - Filed invariant: every item is in the wheel, except in expire().
 ///   - Last-words invariant: what a call removes goes to `gone`, which the caller destroys when the
 ///     table is complete again. A destructor may use the table, and even destroy it.
@@ -220,7 +224,8 @@ public:
 
     /// Inserts an entry, unless one is alive: that is assigned to if `replaces`.
     /// @return the entry, and whether it is new.
-    /// @throws std::bad_alloc, and what the user's functions throw. Only an entry that has expired may
+    /// @throws std::bad_alloc, and what the user's functions throw. Only an entry that has expired
+    /// may
     ///     have left.
     std::pair<iterator, bool> put(Key&& key, Value& value, time_point now, duration ttl,
                                   bool replaces, gone_type& gone) {
