@@ -50,15 +50,15 @@ struct bare {
 
 struct retried : bare {
     using bare::bare;
-    template <class Handler>
-    void operator()(Handler handler) {
-        pawl::retry(ex, policy, attempts(), std::move(handler));
-    }
     [[nodiscard]] auto attempts() const {
         return [op = posted{ex}](pawl::attempt) {
             return asio::async_initiate<const asio::deferred_t&, void(error_code)>(op,
                                                                                    asio::deferred);
         };
+    }
+    template <class Handler>
+    void operator()(Handler handler) {
+        pawl::retry(ex, policy, attempts(), std::move(handler));
     }
     pawl::retry_policy policy{};
 };

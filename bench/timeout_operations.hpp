@@ -29,6 +29,11 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/system/error_code.hpp>
+#include <boost/version.hpp>
+
+#if BOOST_VERSION >= 108600
+#include <boost/asio/cancel_after.hpp>
+#endif
 
 #include <array>
 #include <chrono>
@@ -160,8 +165,27 @@ struct pawl_coroutine {
     }
 };
 
+#if BOOST_VERSION >= 108600
+/// Asio's own limit, from Boost 1.86 on.
+struct asio_cancel_after {
+    static constexpr bool of_asio = true;
+
+    template <class Operation>
+    static asio::awaitable<std::size_t> once(Operation& op) {
+        co_return co_await op(asio::cancel_after(limit));
+    }
+
+    template <class Operation, class Handler>
+    static void start(Operation& op, const asio::any_io_executor& ex, Handler handler) {
+        op(asio::cancel_after(limit, asio::bind_executor(ex, std::move(handler))));
+    }
+};
+#endif
+
 /// The way of Asio's documentation.
 struct asio_or {
+    static constexpr bool of_asio = true;
+
     template <class Operation>
     static asio::awaitable<std::size_t> once(Operation& op, asio::steady_timer& timer) {
         using namespace asio::experimental::awaitable_operators;
@@ -174,6 +198,8 @@ struct asio_or {
 /// A hand-written way with low cost: a timer whose handler cancels the operation, and a state that
 /// the two share, because either may end last.
 struct asio_by_hand {
+    static constexpr bool of_asio = true;
+
     struct state {
         explicit state(const asio::any_io_executor& ex) : timer(ex) {}
 

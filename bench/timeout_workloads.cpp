@@ -23,8 +23,7 @@ constexpr std::size_t warm_up = 1000;
 template <class Way>
 class other_connections {
     using timer =
-        std::conditional_t<std::is_same_v<Way, asio_or> || std::is_same_v<Way, asio_by_hand>,
-                           asio::steady_timer, pawl::steady_timer>;
+        std::conditional_t<requires { Way::of_asio; }, asio::steady_timer, pawl::steady_timer>;
 
 public:
     other_connections(asio::io_context& io, std::size_t n) {
@@ -75,6 +74,9 @@ sample run(const plan& what) {
 template <class Operation>
 std::vector<variant> variants() {
     return {{"asio_or", run<asio_or, Operation>},
+#if BOOST_VERSION >= 108600
+            {"cancel_after", run<asio_cancel_after, Operation>},
+#endif
             {"by_hand", run<asio_by_hand, Operation>},
             {"bare", run<bare, Operation>},
             {"pawl", run<pawl_timeout, Operation>},
@@ -171,6 +173,9 @@ sample limits_in_handlers(const plan& what) {
 
 std::vector<variant> limit_variants() {
     return {{"by_hand", limits<asio_by_hand>},
+#if BOOST_VERSION >= 108600
+            {"cancel_after", limits<asio_cancel_after>},
+#endif
             {"bare", limits<bare>},
             {"pawl", limits<pawl_timeout>},
             {"pawl+timer", limits<pawl_own_timer>}};

@@ -12,6 +12,7 @@
 #include "handler_workloads.hpp"
 #include "harness.hpp"
 #include "memory_workload.hpp"
+#include "pattern_workloads.hpp"
 #include "rearm_workloads.hpp"
 #include "thread_workloads.hpp"
 #include "timeout_workloads.hpp"
@@ -169,6 +170,10 @@ inline std::vector<workload> all_workloads() {
     all.push_back({"timeout_alone",
                    "an operation of one post under a timeout, and no other in the context",
                    "ns CPU per co_await", posted_operation_variants(), 1});
+
+    all.push_back({"patterns",
+                   "an operation of one post that succeeds, under retry, hedge or a rate limit",
+                   "ns CPU per operation", pattern_variants()});
 
     // The workloads below make threads: afterwards the process always has several.
 

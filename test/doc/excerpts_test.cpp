@@ -6,11 +6,19 @@
 
 #define BOOST_TEST_MODULE doc_excerpts
 
+#include <pawl/abandon.hpp>
+#include <pawl/debounce.hpp>
+#include <pawl/delay_queue.hpp>
 #include <pawl/event_feed.hpp>
 #include <pawl/event_queue.hpp>
+#include <pawl/expiring_map.hpp>
+#include <pawl/heartbeat.hpp>
+#include <pawl/hedge.hpp>
 #include <pawl/interval_timer.hpp>
 #include <pawl/manual_clock.hpp>
 #include <pawl/pressure.hpp>
+#include <pawl/rate_limiter.hpp>
+#include <pawl/retry.hpp>
 #include <pawl/ring_timer.hpp>
 #include <pawl/stats.hpp>
 #include <pawl/steady_timer.hpp>
@@ -35,7 +43,9 @@
 #include <iostream>
 #include <memory>
 #include <sstream>
+#include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 
 namespace asio = boost::asio;
@@ -529,6 +539,157 @@ BOOST_AUTO_TEST_CASE(timeouts_shrink_under_pressure) {
     pawl::scaled_clock<>::set_pressure(std::clamp(used, 0., 1.));
     BOOST_TEST((pawl::scaled_clock<>::takes(60s) < 60s));
     pawl::scaled_clock<>::set_pressure(0);
+}
+
+// doc/patterns.md
+
+BOOST_AUTO_TEST_CASE(patterns_of_clients) {
+    asio::io_context context;
+    const std::array<int, 2> servers{3, 4};
+    const auto ask_by = [](pawl::deadline d) -> awaitable<int> {
+        if (d.is_never())
+            throw std::logic_error("an attempt has a deadline");
+        co_return 7;
+    };
+    int answers = 0;
+    co_spawn(
+        context,
+        [&]() -> awaitable<void> {
+            const auto ask = ask_by;
+            pawl::retry_budget budget; // shared by all requests
+            const pawl::retry_policy policy{.attempt_limit = 2s, .limit = 10s, .budget = &budget};
+            int reply =
+                co_await pawl::retry(policy, [&](pawl::attempt a) { return ask(a.deadline()); });
+            answers += reply;
+        },
+        rethrow);
+    co_spawn(
+        context,
+        [&]() -> awaitable<void> {
+            const auto ask = [](int server) -> awaitable<int> { co_return server; };
+            pawl::retry_budget budget;
+            int reply =
+                co_await pawl::hedge({.delay = 50ms, .budget = &budget},
+                                     [&](pawl::attempt a) { return ask(servers[a.number() - 1]); });
+            answers += reply;
+        },
+        rethrow);
+    context.run();
+    BOOST_TEST(answers == 10);
+}
+
+BOOST_AUTO_TEST_CASE(a_rate_limiter_serves_in_order_or_refuses) {
+    asio::io_context context;
+    int refused = 0;
+    const auto too_many_requests = [&] { ++refused; };
+    const auto serve = [&]() -> awaitable<void> {
+        pawl::rate_limiter requests(context, {.tokens = 100, .period = 1s, .burst = 10});
+        co_await requests.async_acquire();
+        if (!requests.try_acquire())
+            co_return too_many_requests();
+        (void)requests.try_acquire(8);
+        if (!requests.try_acquire())
+            co_return too_many_requests();
+    };
+    co_spawn(context, serve, rethrow);
+    context.run();
+    BOOST_TEST(refused <= 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_burst_of_triggers_is_one_call) {
+    asio::io_context context;
+    const int document = 1, progress = 2;
+    int written = 0, drawn = 0;
+    const auto write = [&](int what) { written += what; };
+    const auto draw = [&](int what) { drawn += what; };
+    pawl::debounce save(context, 300ms, [&] { write(document); }, {.max_wait = 5s});
+    save(); // for each change
+    pawl::throttle show(context, 100ms, [&] { draw(progress); });
+    show(); // for each byte
+    save.flush();
+    context.run();
+    BOOST_TEST(written == 1);
+    BOOST_TEST(drawn == 2);
+}
+
+BOOST_AUTO_TEST_CASE(a_heartbeat_is_a_store_for_each_byte) {
+    asio::io_context context;
+    tcp::socket socket(context);
+    const auto strand = asio::make_strand(context);
+    const int ping = 1;
+    const auto write = [](int) {};
+    pawl::heartbeat beat(
+        strand, {.interval = 30s, .misses = 3},
+        [&] { write(ping); },     // nothing was sent for an interval
+        [&] { socket.close(); }); // three intervals without a byte
+    beat.received();              // after each read, whatever it was
+    beat.sent();                  // with each write
+    BOOST_TEST(beat.running());
+}
+
+namespace {
+
+struct session {
+    explicit session(std::string user) : name(std::move(user)) {}
+    void use() { ++uses; }
+    std::string name;
+    int uses = 0;
+};
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(keys_expire_and_values_come_later) {
+    asio::io_context context;
+    const std::string token = "1", other = "2", user = "ada", guest = "guest";
+    pawl::expiring_map<std::string, session> sessions(
+        context, {.ttl = 30min, .refresh_on_use = true, .capacity = 100'000});
+    sessions.insert(token, session(user));
+    sessions.insert(other, session(guest), 1min); // its own time to live
+    if (session* s = sessions.find(token))
+        s->use();
+    BOOST_TEST(sessions.find(token)->uses == 1);
+
+    using job = int;
+    const job mine = 1, yours = 2;
+    job ran = 0;
+    const auto run = [&](job j) { ran = j; };
+    co_spawn(
+        context,
+        [&]() -> awaitable<void> {
+            pawl::delay_queue<job> later(context);
+            const auto id = later.push(mine, 5s);
+            later.push(yours, 1s);
+            later.cancel(id); // true if it was not due yet
+            const auto due = co_await later.async_pop(use_awaitable);
+            run(due->second); // due->first is the id
+        },
+        rethrow);
+    context.run_for(3s);
+    BOOST_TEST(ran == 2);
+}
+
+// doc/timeouts.md
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_cancelled_is_abandoned) {
+    asio::io_context context;
+    // Never destroyed: its destructor would wait for a lookup that hangs.
+    static auto& names = *new asio::io_context;
+    static std::thread resolves([work = asio::make_work_guard(names)] { names.run(); });
+    const std::string host = "localhost";
+    std::size_t found = 0;
+    co_spawn(
+        context,
+        [&]() -> awaitable<void> {
+            tcp::resolver resolver(names);
+            auto hosts =
+                co_await resolver.async_resolve(host, "80", pawl::timeout(2s, pawl::abandon));
+            found = hosts.size();
+        },
+        rethrow);
+    context.run();
+    BOOST_TEST(found != 0U);
+    names.stop();
+    resolves.join();
 }
 
 // doc/performance.md
