@@ -1165,9 +1165,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_ring_lives_as_long_as_any_of_its_writers, Ring,
     BOOST_TEST(copy.writers() == 2U);
     first.reset();
     BOOST_TEST(copy.writers() == 2U);
-    {
-        const Ring ends(std::move(moved));
-    }
+    { const Ring ends(std::move(moved)); }
     BOOST_TEST(counted::alive == alive);
     BOOST_TEST(copy.writers() == 1U);
     BOOST_TEST(!copy.closed());

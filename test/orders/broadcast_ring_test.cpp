@@ -297,8 +297,13 @@ const std::vector<orders::named_scenario> scenarios{
          ring_of<words, lag> ring(1, 1);
          auto reader = ring.join_newest();
          ring.emplace(words{1, 1});
-         e.together([&] { copy(e, reader); }, [&] { ring.emplace(words{2, 2}); },
-                    [&] { ring.emplace(words{3, 3}); });
+         e.together([&] { copy(e, reader); },
+                    [&] {
+                        ring.emplace(words{2, 2});
+                    },
+                    [&] {
+                        ring.emplace(words{3, 3});
+                    });
      }},
     {"a slot that was given up is overtaken",
      [](execution& e) {

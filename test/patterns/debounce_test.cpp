@@ -470,7 +470,8 @@ BOOST_AUTO_TEST_CASE(debounce_and_throttle_do_what_their_models_do) {
             m.o.max_wait = m.delay + manual_clock::duration(below(8));
         int calls = 0;
         int throttled = 0;
-        debounce d(context, m.delay, [&] { ++calls; }, m.o);
+        debounce d(
+            context, m.delay, [&] { ++calls; }, m.o);
         throttle t(context, m.delay, [&] { ++throttled; });
         std::optional<manual_clock::time_point> last_throttled;
         bool throttle_owed = false;

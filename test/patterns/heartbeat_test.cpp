@@ -280,7 +280,8 @@ BOOST_FIXTURE_TEST_CASE(a_look_that_is_due_does_not_come_after_the_end, fixture)
 
 BOOST_AUTO_TEST_CASE(a_heartbeat_may_outlive_its_context) {
     auto context = std::make_unique<asio::io_context>();
-    heartbeat beat(*context, {.interval = 10s}, [] {}, [] {});
+    heartbeat beat(
+        *context, {.interval = 10s}, [] {}, [] {});
     context.reset();
     beat.sent();
     beat.received();
@@ -291,7 +292,8 @@ BOOST_AUTO_TEST_CASE(a_heartbeat_may_outlive_its_context) {
 BOOST_FIXTURE_TEST_CASE(a_refused_heartbeat_is_stopped_and_says_so, fixture) {
     pawl::make_timer_service<manual_clock>(context, {.max_pending = 1});
     start();
-    heartbeat second(context, {.interval = 10s}, [] {}, [] {});
+    heartbeat second(
+        context, {.interval = 10s}, [] {}, [] {});
     BOOST_TEST(beat->running());
     BOOST_TEST(!second.running());
     beat->stop();
@@ -333,7 +335,8 @@ BOOST_FIXTURE_TEST_CASE(bad_options_are_refused_with_advice, fixture) {
     for (const options& o : {options{.interval = 0s}, options{.interval = -1s},
                              options{.interval = 1s, .misses = 0}}) {
         try {
-            heartbeat(context, o, [] {}, [] {});
+            heartbeat(
+                context, o, [] {}, [] {});
             BOOST_ERROR("not refused");
         } catch (const std::invalid_argument& e) {
             BOOST_TEST(std::string(e.what()).starts_with("pawl: "));

@@ -294,9 +294,10 @@ BOOST_AUTO_TEST_CASE(P9_an_interval_that_waits_for_room_is_work_of_its_context) 
          {missed_tick_policy::burst, missed_tick_policy::delay, missed_tick_policy::skip}) {
         manual_queue queue(context, {.capacity = 2});
         int ticks = 0;
-        auto timer = queue.every(10ms, [&ticks] { ++ticks; }, policy);
-        const auto other =
-            queue.every(10ms, [] {}, policy); // two intervals compete for the same room
+        auto timer = queue.every(
+            10ms, [&ticks] { ++ticks; }, policy);
+        const auto other = queue.every(
+            10ms, [] {}, policy); // two intervals compete for the same room
         manual_clock::advance(context, 50ms);
         context.restart();
         context.poll();
@@ -413,7 +414,8 @@ BOOST_AUTO_TEST_CASE(expire_all_may_end_a_wait_of_async_wait_as_it_is_started) {
 
 BOOST_AUTO_TEST_CASE(P4_an_unknown_policy_for_missed_ticks_is_refused) {
     pawl::event_queue queue;
-    BOOST_CHECK_THROW(
-        (void)queue.every(1s, [] {}, static_cast<missed_tick_policy>(77)), std::invalid_argument);
+    BOOST_CHECK_THROW((void)queue.every(
+                          1s, [] {}, static_cast<missed_tick_policy>(77)),
+                      std::invalid_argument);
     BOOST_TEST(queue.timers() == 0U);
 }

@@ -388,9 +388,7 @@ BOOST_FIXTURE_TEST_CASE(P4_a_wait_in_the_queue_of_a_strand_moves_with_its_timer,
 
 BOOST_AUTO_TEST_CASE(P4_a_timer_is_destroyed_while_its_wait_is_in_the_queue_of_a_strand) {
     occupied_strand s;
-    {
-        const manual_timer doomed(std::move(s.timer));
-    }
+    { const manual_timer doomed(std::move(s.timer)); }
     s.let_go();
 
     BOOST_CHECK(s.o.aborted());

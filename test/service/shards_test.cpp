@@ -715,7 +715,8 @@ struct held_waits {
         for (std::size_t i = 0; i != n; ++i) {
             const auto due = std::chrono::steady_clock::now() + 1h;
             const auto deadline = shards[i]->deadline_of(due, false, 1h);
-            shards[i]->start(timers[i], waits[i], [&] { return deadline; }, 2);
+            shards[i]->start(
+                timers[i], waits[i], [&] { return deadline; }, 2);
         }
         poll_to_end(context);
     }

@@ -282,7 +282,8 @@ public:
     void give_up_turn() { turn_end(*this, nullptr); }
 
     std::size_t expire_all(const boost::system::error_code& ec, wait_ending how) {
-        return shard_.expire_all(ec, [this](commitment todo) { carry_out(todo); }, how);
+        return shard_.expire_all(
+            ec, [this](commitment todo) { carry_out(todo); }, how);
     }
 
     /// Runs one turn: at most completions_per_turn waits.

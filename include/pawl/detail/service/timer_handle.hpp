@@ -294,7 +294,8 @@ private:
         home_.set_used(true);
         // Once the wait is filed it may complete in another thread, and its handler may destroy the
         // timer.
-        return d.start(core_, op, [this] { return due(); }, users);
+        return d.start(
+            core_, op, [this] { return due(); }, users);
     }
 
     std::size_t cancel(std::size_t limit) {
