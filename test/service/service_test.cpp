@@ -1465,6 +1465,20 @@ BOOST_AUTO_TEST_CASE(
     }
 }
 
+BOOST_AUTO_TEST_CASE(P6_a_unit_completes_completions_per_turn_waits_at_most) {
+    asio::io_context context;
+    pawl::make_timer_service<pawl::manual_timer>(context, {.completions_per_turn = 4});
+    std::deque<pawl::manual_timer> timers;
+    std::size_t completed = 0;
+    for (int i = 0; i != 10; ++i)
+        timers.emplace_back(context, 1s).async_wait([&](error_code) { ++completed; });
+    pawl::manual_clock::advance(context, 1s);
+    for (const std::size_t most : {4U, 8U, 10U}) {
+        BOOST_CHECK_EQUAL(context.run_one(), one);
+        BOOST_CHECK_EQUAL(completed, most);
+    }
+}
+
 // If a handler is alone in its unit, it does not delay waits that start while it runs.
 BOOST_DATA_TEST_CASE(a_handler_that_blocks_does_not_hold_up_what_falls_due_meanwhile,
                      boost::unit_test::data::make({1u, 2u, 64u}), per_turn) {
