@@ -278,6 +278,15 @@ public:
     /// Number of members. An inner group with members counts as one.
     [[nodiscard]] std::size_t size() const noexcept { return state_->size(); }
 
+#if defined(__cpp_lib_jthread) || defined(PAWL_DETAIL_DOXYGEN)
+    /// A stop source that is bound to this group: to cancel the group requests a stop, and a
+    /// request cancels the group, with `operation_aborted`. So `std::jthread`s and callbacks of
+    /// `std::stop_token` end with the operations. All calls return the same source. It may outlive
+    /// the group; the destructor of the group requests a stop. See also pawl::stop_on.
+    /// @throws std::bad_alloc
+    [[nodiscard]] std::stop_source stop_source() { return state_->stop_source(); }
+#endif
+
     /// Waits until neither this group nor its inner groups have members.
     ///
     /// A member ends when its operation has completed or was destroyed, and its handler is about to

@@ -47,6 +47,7 @@
 #include <pawl/sleep.hpp>
 #include <pawl/stats.hpp>
 #include <pawl/steady_timer.hpp>
+#include <pawl/stop_on.hpp>
 #include <pawl/stream_limits.hpp>
 #include <pawl/system_timer.hpp>
 #include <pawl/timeout.hpp>

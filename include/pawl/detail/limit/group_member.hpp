@@ -54,7 +54,12 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
+#include <version>
+#if defined(__cpp_lib_jthread)
+#include <stop_token>
+#endif
 
 namespace pawl::detail {
 
@@ -189,11 +194,17 @@ public:
         std::size_t members = 0;
         std::size_t groups = 0;
         boost::system::error_code first;
+#if defined(__cpp_lib_jthread)
+        stop_link* stops = nullptr;
+#endif
         {
             const std::scoped_lock lock(mutex_);
             if (!std::exchange(cancelled_, true))
                 cause_ = cause;
             first = cause_;
+#if defined(__cpp_lib_jthread)
+            stops = stop_.get();
+#endif
             members = armed_.size();
             groups = groups_.size();
         }
@@ -219,10 +230,45 @@ public:
                 inner->release();
             }
         }
+#if defined(__cpp_lib_jthread)
+        if (stops)
+            stops->source.request_stop(); // calls this function again, which finds nothing
+#endif
         release();
         if (failure)
             std::rethrow_exception(failure);
     }
+
+    /// Cancels all, for a caller that cannot report what is thrown: members that cannot be
+    /// cancelled for lack of memory continue.
+    void cancel_or_leave() noexcept {
+        try {
+            cancel(boost::asio::error::operation_aborted);
+        } catch (...) { // see above
+        }
+    }
+
+#if defined(__cpp_lib_jthread)
+    /// A source of stops that cancel the group, and that the group requests when it is cancelled.
+    /// @throws std::bad_alloc
+    [[nodiscard]] std::stop_source stop_source() {
+        auto fresh = std::make_unique<stop_link>();
+        bool first = false;
+        bool over = false;
+        {
+            const std::scoped_lock lock(mutex_);
+            first = !stop_;
+            if (first)
+                stop_ = std::move(fresh);
+            over = cancelled_;
+        }
+        if (first)
+            stop_->callback.emplace(stop_->source.get_token(), cancel_by_stop{this});
+        if (over)
+            stop_->source.request_stop();
+        return stop_->source;
+    }
+#endif
 
     // --- waits for the end ------------------------------------------------------------------
 
@@ -398,13 +444,34 @@ private:
         if (!inner)
             return nullptr;
         groups_.push_back(*inner);
-        // relaxed: the list keeps it alive, and its lock orders the rest
-        std::size_t users = inner->users_.load(std::memory_order_relaxed);
-        while (users != 0 &&
-               !inner->users_.compare_exchange_weak(users, users + 1, std::memory_order_relaxed)) {
-        }
-        return users != 0 ? inner : nullptr;
+        return inner->use_unless_over() ? inner : nullptr;
     }
+
+    /// Adds a user, unless the last one is leaving. @pre the object is there.
+    [[nodiscard]] bool use_unless_over() noexcept {
+        // relaxed: who calls keeps the object there, and what orders the rest is a lock
+        std::size_t users = users_.load(std::memory_order_relaxed);
+        while (users != 0 &&
+               !users_.compare_exchange_weak(users, users + 1, std::memory_order_relaxed)) {
+        }
+        return users != 0;
+    }
+
+#if defined(__cpp_lib_jthread)
+    struct cancel_by_stop {
+        group_state* group; ///< its destructor waits for the end of this call
+        void operator()() const noexcept {
+            if (!group->use_unless_over())
+                return;
+            group->cancel_or_leave();
+            group->release(); // may destroy this
+        }
+    };
+    struct stop_link {
+        std::stop_source source;
+        std::optional<std::stop_callback<cancel_by_stop>> callback;
+    };
+#endif
 
     /// @pre the lock is held. The same holds for what follows.
     void add_one() noexcept {
@@ -445,6 +512,9 @@ private:
     linked_list<group_member> armed_; ///< the armed members, and no others
     linked_list<group_state> groups_; ///< inner groups
     linked_list<drain_waiter> waiters_;
+#if defined(__cpp_lib_jthread)
+    std::unique_ptr<stop_link> stop_; ///< made once, under the lock
+#endif
 };
 
 /// The limit of a limited_token: a membership instead of a time. The group has the executor for
