@@ -212,6 +212,22 @@ if [[ $timer == pawl ]]; then
     server=
 fi
 
+# --- hostile clients drip a body: slowly, but never silent -------------------------------------------
+
+if [[ $timer == pawl ]]; then
+    echo
+    start --body-timeout 60s --min-rate 100 --grace ${limit_ms}ms
+    clients_status=0
+    "$programs/http_clients" --port "$port" --body-timeout ${limit_ms}ms --pace 50ms \
+        --tolerance $((tolerance_ms + limit_ms / 2))ms --slow-bodies 50 >"$scratch/clients" 2>&1 || clients_status=$?
+    printf '%-46s %-28s %s\n' "--min-rate 100, --grace $limit_ms ms" 'promised' 'found'
+    row '50 clients with 20 bytes a second' "closed after $limit_ms ms" \
+        "$( ((clients_status == 0)) && echo "closed after $limit_ms ms" || cat "$scratch/clients")"
+    kill -TERM "$server"
+    wait "$server" || failures=$((failures + 1))
+    server=
+fi
+
 # --- the same over TLS, in short --------------------------------------------------------------------
 
 echo

@@ -305,6 +305,11 @@ int main(int argc, char** argv) {
     limit_option("--header-timeout", s.header,
                  "longest time for the header of a request, and for a TLS handshake");
     limit_option("--body-timeout", s.body, "longest time for the body of a request");
+    app.add_option("--min-rate", s.min_rate,
+                   "least rate of the body of a request, bytes per second; only with Pawl's timers")
+        ->option_text("INT=0")
+        ->check(CLI::Range(0, 1'000'000'000));
+    limit_option("--grace", s.grace, "time over which --min-rate is measured");
     limit_option("--write-timeout", s.write,
                  "longest time for which a client may take nothing of a response");
     limit_option("--request-timeout", s.request,

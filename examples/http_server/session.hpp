@@ -347,9 +347,27 @@ private:
         }
     }
 
+    /// While it lives, a client that drips is ended.
+    struct rate_limit {
+        explicit rate_limit(session& s) : self(s) { set(self.options_.min_rate); }
+        rate_limit& operator=(rate_limit&&) = delete;
+        ~rate_limit() { set(0); }
+
+        void set(std::uint32_t rate) const {
+            if constexpr (survives) {
+                if (self.options_.min_rate != 0)
+                    self.lowest().set_limits(
+                        {.min_rate = {.bytes_per_second = rate, .grace = self.options_.grace},
+                         .action = pawl::on_limit::cancel});
+            }
+        }
+        session& self;
+    };
+
     /// Reads until the parser has the rest.
     asio::awaitable<error_code> read_body(parser_type& parser) {
         expect(limit::body, clock::now() + options_.body);
+        const rate_limit rate(*this);
         const request_type& header = parser.get();
         if (header.version() == 11 && beast::iequals(header[http::field::expect], "100-continue")) {
             static constexpr std::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";

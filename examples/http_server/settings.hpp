@@ -28,6 +28,9 @@ struct settings {
     milliseconds request{60'000}; ///< from the end of the header to the end of the response
     milliseconds drain{10'000};   ///< from SIGTERM until running work is cut off
 
+    std::uint32_t min_rate = 0; ///< of a body, bytes per second, on Pawl; 0 is any
+    milliseconds grace{5'000};  ///< the time over which it is measured
+
     std::uint32_t max_header = 8192;  ///< bytes
     std::uint64_t max_body = 1048576; ///< bytes
 
