@@ -425,7 +425,8 @@ struct model {
         bool begins_a_burst;
     };
     std::vector<trigger> unanswered;
-    std::optional<manual_clock::time_point> last, flushed;
+    std::optional<manual_clock::time_point> last;
+    manual_clock::time_point flushed; ///< max() if it is not
 
     void triggered() {
         const auto now = manual_clock::now();
@@ -442,7 +443,7 @@ struct model {
         for (const trigger& t : unanswered)
             if (t.begins_a_burst && o.leading)
                 at = std::min(at, t.at);
-        return flushed ? std::min(at, *flushed) : at;
+        return std::min(at, flushed);
     }
     /// @return whether a call comes now
     bool polled() {
@@ -453,7 +454,7 @@ struct model {
     }
     void answered() {
         unanswered.clear();
-        flushed.reset();
+        flushed = manual_clock::time_point::max();
     }
 };
 
@@ -463,7 +464,7 @@ BOOST_AUTO_TEST_CASE(debounce_and_throttle_do_what_their_models_do) {
     const std::uint64_t rounds = pawl_test::steps(400);
     for (std::uint64_t round = 0; round != rounds; ++round) {
         asio::io_context context;
-        model m{manual_clock::duration(1 + below(5)), {}, {}, {}, {}};
+        model m{manual_clock::duration(1 + below(5)), {}, {}, {}, manual_clock::time_point::max()};
         m.o.leading = below(2) == 0;
         m.o.trailing = !m.o.leading || below(3) != 0;
         if (below(2) == 0)
