@@ -316,8 +316,8 @@ struct drop_result {
 /// O(1). One more allocation, not by the handler's allocator, which lives until the operation ends.
 template <class Late, class Token>
 struct abandoning {
-    [[no_unique_address]] Late late;
-    [[no_unique_address]] Token token;
+    [[no_unique_address]] Late late;   ///< Gets late results.
+    [[no_unique_address]] Token token; ///< The token inside, if any.
 
     /// With a function for late results. @param f is called with them, by reference.
     template <class F>
@@ -345,6 +345,7 @@ inline constexpr abandoning<detail::drop_result, detail::no_token> abandon{};
 
 } // namespace pawl
 
+#ifndef PAWL_DETAIL_DOXYGEN
 template <class Late, class Token, class Signature>
 class boost::asio::async_result<pawl::abandoning<Late, Token>, Signature>
     : public pawl::detail::return_type_of<boost::asio::async_result<
@@ -371,5 +372,6 @@ public:
             std::forward<Args>(args)...);
     }
 };
+#endif
 
 #endif // PAWL_ABANDON_HPP

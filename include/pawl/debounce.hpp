@@ -70,7 +70,7 @@ public:
     using duration = typename clock_type::duration;     ///< Duration of the clock.
     using time_point = typename clock_type::time_point; ///< Time point of the clock.
 
-    /// @param delay how long no trigger comes at the end of a burst.
+    /// Makes a debounce, with a `delay` for which no trigger comes at the end of a burst.
     /// @throws std::invalid_argument unless `delay > 0`, `max_wait >= delay`, and there is a
     /// leading
     ///     or a trailing call. std::bad_alloc, or what the move of the function throws.

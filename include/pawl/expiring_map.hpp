@@ -239,8 +239,8 @@ public:
         return value(key);
     }
 
-    /// Inserts an entry, unless there is one with that key, which keeps its time to live.
-    /// @param ttl its own time to live, for as long as it is in the map
+    /// Inserts an entry with a `ttl` of its own, for as long as it is in the map, unless there is
+    /// one with that key, which keeps its time to live.
     /// @return the value in the map, and whether it is the new one.
     /// @throws std::invalid_argument unless `ttl > 0`. std::bad_alloc. What hash and equality
     /// throw.

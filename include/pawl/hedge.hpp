@@ -288,7 +288,7 @@ private:
 ///     for the second attempt in it, none is made.
 /// @param function called as `function(basic_attempt<Clock>)`, once or twice, and destroyed before
 ///     the handler is called. The attempt number 1 may be running when it is called for number 2.
-/// @param token, executor as for pawl::retry(): `hedge(ex, policy, function, token)`.
+/// @param token, ex as for pawl::retry(): `hedge(ex, policy, function, token)`.
 ///
 /// @par Completion
 /// Once, when no attempt is running any more. So an attempt that ignores its cancellation delays

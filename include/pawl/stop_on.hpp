@@ -11,7 +11,7 @@
 
 #include <version>
 
-#if defined(__cpp_lib_jthread)
+#if defined(__cpp_lib_jthread) || defined(PAWL_DETAIL_DOXYGEN)
 
 #include <pawl/detail/limit/group_member.hpp>
 #include <pawl/detail/limit/limited_token.hpp>
@@ -140,6 +140,6 @@ inline constexpr detail::stop_on_function stop_on{};
 
 } // namespace pawl
 
-#endif // defined(__cpp_lib_jthread)
+#endif
 
 #endif // PAWL_STOP_ON_HPP
