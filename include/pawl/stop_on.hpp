@@ -9,10 +9,6 @@
 
 #include <pawl/config.hpp>
 
-#include <version>
-
-#if defined(__cpp_lib_jthread) || defined(PAWL_DETAIL_DOXYGEN)
-
 #include <pawl/detail/limit/group_member.hpp>
 #include <pawl/detail/limit/limited_token.hpp>
 #include <pawl/detail/limit/outer_adapter.hpp>
@@ -23,9 +19,12 @@
 #include <concepts>
 #include <memory>
 #include <optional>
-#include <stop_token>
 #include <type_traits>
 #include <utility>
+#include <version>
+
+#if defined(__cpp_lib_jthread) || defined(PAWL_DETAIL_DOXYGEN)
+#include <stop_token>
 
 namespace pawl {
 
