@@ -81,6 +81,9 @@ void print_all(const char* operation) {
     std::printf("| %s | blocks | bytes |\n|---|---|---|\n", operation);
     print<Operation, asio_or>("asio_or");
     print<Operation, asio_by_hand>("by_hand");
+#if BOOST_VERSION >= 108600
+    print<Operation, asio_cancel_after>("cancel_after");
+#endif
     print<Operation, bare>("bare");
     print<Operation, pawl_timeout>("pawl");
     print<Operation, pawl_own_timer>("pawl+timer");

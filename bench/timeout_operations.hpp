@@ -51,20 +51,28 @@ inline constexpr std::chrono::seconds limit{30};
 /// Completes after one trip through the scheduler.
 class posted_operation {
 public:
-    explicit posted_operation(const asio::any_io_executor& ex) : ex_(ex) {}
+    explicit posted_operation(const asio::any_io_executor& ex) : start_{ex} {}
 
     template <class Token>
     auto operator()(Token&& token) {
-        return asio::async_initiate<Token, void(error_code, std::size_t)>(
-            [](auto handler, const asio::any_io_executor& ex) {
-                const auto mine = asio::get_associated_executor(handler, ex);
-                asio::post(mine, asio::append(std::move(handler), error_code(), std::size_t{1}));
-            },
-            token, ex_);
+        return asio::async_initiate<Token, void(error_code, std::size_t)>(start_, token);
     }
 
 private:
-    asio::any_io_executor ex_;
+    struct initiation {
+        using executor_type = asio::any_io_executor; // Asio's cancel_after asks for it
+        [[nodiscard]] executor_type get_executor() const noexcept { return ex; }
+
+        template <class Handler>
+        void operator()(Handler handler) const {
+            const auto mine = asio::get_associated_executor(handler, ex);
+            asio::post(mine, asio::append(std::move(handler), error_code(), std::size_t{1}));
+        }
+
+        asio::any_io_executor ex;
+    };
+
+    initiation start_;
 };
 
 class connected_sockets {

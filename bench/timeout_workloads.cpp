@@ -73,17 +73,16 @@ sample run(const plan& what) {
 
 template <class Operation>
 std::vector<variant> variants() {
-    return {
-        {"asio_or", run<asio_or, Operation>},
+    std::vector<variant> all{{"asio_or", run<asio_or, Operation>},
+                             {"by_hand", run<asio_by_hand, Operation>},
+                             {"bare", run<bare, Operation>},
+                             {"pawl", run<pawl_timeout, Operation>},
+                             {"pawl+timer", run<pawl_own_timer, Operation>},
+                             {"pawl_coro", run<pawl_coroutine, Operation>}};
 #if BOOST_VERSION >= 108600
-            {"cancel_after", run<asio_cancel_after, Operation>},
+    all.push_back({"cancel_after", run<asio_cancel_after, Operation>});
 #endif
-            {"by_hand", run<asio_by_hand, Operation>}, {"bare", run<bare, Operation>},
-            {"pawl", run<pawl_timeout, Operation>}, {"pawl+timer", run<pawl_own_timer, Operation>},
-        {
-            "pawl_coro", run<pawl_coroutine, Operation>
-        }
-    };
+    return all;
 }
 
 /// Operations of `count` connections, each under a limit that it keeps.
@@ -174,15 +173,14 @@ sample limits_in_handlers(const plan& what) {
 } // namespace
 
 std::vector<variant> limit_variants() {
-    return {
-        {"by_hand", limits<asio_by_hand>},
+    std::vector<variant> all{{"by_hand", limits<asio_by_hand>},
+                             {"bare", limits<bare>},
+                             {"pawl", limits<pawl_timeout>},
+                             {"pawl+timer", limits<pawl_own_timer>}};
 #if BOOST_VERSION >= 108600
-            {"cancel_after", limits<asio_cancel_after>},
+    all.push_back({"cancel_after", limits<asio_cancel_after>});
 #endif
-            {"bare", limits<bare>}, {"pawl", limits<pawl_timeout>}, {
-            "pawl+timer", limits<pawl_own_timer>
-        }
-    };
+    return all;
 }
 
 std::vector<variant> limit_in_handlers_variants() {
