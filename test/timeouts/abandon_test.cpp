@@ -341,6 +341,28 @@ BOOST_AUTO_TEST_CASE(
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_limit_within_another_is_kept_by_the_context_of_the_handler_too) {
+    // Only the outermost limit saw that the operation may block its context.
+    asio::io_context operations; // blocked
+    asio::io_context context;
+    pawl::group g(context);
+    const auto ends = [&](auto token) {
+        operation op(operations.get_executor());
+        outcome result;
+        const auto soon = manual_clock::now() + 1s;
+        op.async_run(token(soon, asio::bind_executor(context, record(result))));
+        pass(context, 1s);
+        BOOST_TEST(result.ended_with(timed_out, 0));
+    };
+    ends([](auto soon, auto h) { return pawl::timeout_at(soon, pawl::abandon, std::move(h)); });
+    ends([&](auto soon, auto h) {
+        return pawl::in_group(g, pawl::timeout_at(soon, pawl::abandon, std::move(h)));
+    });
+    ends([](auto soon, auto h) {
+        return pawl::timeout_at(soon + 1h, pawl::timeout_at(soon, pawl::abandon, std::move(h)));
+    });
+}
+
 namespace {
 
 /// As a resolver: a thread of another context is blocked until it is told.

@@ -114,6 +114,10 @@ inline constexpr bool asks_for_executor<Adapter<T...>> = (asks_for_executor<T> |
 template <class Initiation, class Limit, class Report, class... Signatures>
 class limited_initiation : public executor_of_initiation<Initiation> {
 public:
+    /// Whether the operation may block the context of its I/O object: see abandon.hpp.
+    static constexpr bool blocks_its_context =
+        requires { requires Initiation::blocks_its_context; };
+
     template <class I>
     limited_initiation(I&& initiation, const Limit& limit, boost::asio::cancellation_type_t type)
         : initiation_(std::forward<I>(initiation)), limit_(limit), type_(type) {}
@@ -174,7 +178,7 @@ private:
         // If the context of the I/O object is known, it keeps the time. The handler's context may
         // only be a place to run in, as with use_future. An operation that may be abandoned may
         // block its context.
-        if constexpr (has_executor<Initiation> && !requires { Initiation::blocks_its_context; })
+        if constexpr (has_executor<Initiation> && !blocks_its_context)
             start(initiation.get_executor());
         else
             start(executor(Associated::get(handler, fallback)));
