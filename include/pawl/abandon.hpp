@@ -71,7 +71,7 @@ public:
     template <class H>
     abandonable(H&& handler, const Executor& ex, const OperationExecutor& operation_ex,
                 const Late& late)
-        : handler_(std::in_place, std::forward<H>(handler)), work_(std::in_place, ex),
+        : work_(std::in_place, ex), handler_(std::in_place, std::forward<H>(handler)),
           executor_(ex), operation_executor_(operation_ex), late_(late) {}
 
     /// Listens to the caller's slot.
@@ -98,8 +98,12 @@ public:
             if (*executor_ == operation_executor_)
                 return handler()(std::forward<Args>(args)...);
         }
-        boost::asio::dispatch(*executor_, completion<std::decay_t<Args>...>{
-                                              handler(), {std::forward<Args>(args)...}});
+        // In this order: without work the handler's context may end, which its strands do not outlive.
+        const auto work = std::move(work_);
+        const Executor ex = *executor_;
+        boost::asio::dispatch(ex, completion<std::decay_t<Args>...>{this->shared_from_this(),
+                                                                    handler(),
+                                                                    {std::forward<Args>(args)...}});
     }
 
 private:
@@ -122,16 +126,20 @@ private:
     template <class... Args>
     struct completion {
         using pawl_wrapped_handler = Handler;
+        std::shared_ptr<abandonable> op;
         Handler to;
         std::tuple<Args...> results;
         [[nodiscard]] const Handler& handler() const noexcept { return to; }
-        void operator()() { std::apply(std::move(to), std::move(results)); }
+        void operator()() {
+            op->executor_.reset(); // here: cancel() may use it
+            op.reset();
+            std::apply(std::move(to), std::move(results));
+        }
     };
 
     /// Runs on the handler's executor. An operation that can be cancelled ends first, as a rule.
     void cancel(boost::asio::cancellation_type_t type) {
-        // relaxed: a hint, or an outcome of this executor
-        if (outcome_.load(std::memory_order_relaxed) != outcome::open)
+        if (!is_open())
             return;
         const auto weak = this->weak_from_this(); // if the operation is destroyed, so is this
         boost::asio::dispatch(operation_executor_, [weak, type] {
@@ -140,6 +148,8 @@ private:
             if (self && self->outcome_.load(std::memory_order_relaxed) != outcome::ended)
                 self->signal_.emit(type);
         });
+        if (!is_open()) // it has ended in the signal
+            return;
         boost::asio::post(*executor_, [weak] {
             if (const auto self = weak.lock())
                 self->abandon();
@@ -157,6 +167,12 @@ private:
         handler()(std::move(error), std::decay_t<Results>()...);
     }
 
+    /// On the handler's executor.
+    [[nodiscard]] bool is_open() const noexcept {
+        // relaxed: a hint, or an outcome of this executor
+        return outcome_.load(std::memory_order_relaxed) == outcome::open;
+    }
+
     /// Takes it. Nothing here keeps its context running any more.
     [[nodiscard]] Handler handler() {
         Handler h(std::move(*handler_));
@@ -166,9 +182,9 @@ private:
     }
 
     std::atomic<outcome> outcome_{outcome::open};
-    std::optional<Handler> handler_;
     std::optional<outstanding_work<Executor>> work_; ///< of the handler's context
-    std::optional<Executor> executor_;               ///< until the operation is abandoned
+    std::optional<Handler> handler_;
+    std::optional<Executor> executor_; ///< until the handler is about to run; reset on it
     const OperationExecutor operation_executor_;
     [[no_unique_address]] Late late_;
     boost::asio::cancellation_signal signal_;

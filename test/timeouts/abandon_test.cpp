@@ -30,6 +30,8 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -56,6 +58,25 @@ struct stubborn {
     outcome result;
     std::vector<outcome> late;
 };
+
+/// Starts an operation of an I/O object with that executor. `start` gets its handler.
+template <class Executor, class Start>
+struct initiation_on {
+    using executor_type = Executor;
+    [[nodiscard]] executor_type get_executor() const noexcept { return ex; }
+    template <class Handler>
+    void operator()(Handler&& handler) const {
+        start(std::forward<Handler>(handler));
+    }
+
+    Executor ex;
+    Start start;
+};
+template <class Executor, class Start, class Token>
+void start_on(const Executor& ex, Start start, Token token) {
+    asio::async_initiate<Token, void(error_code, int)>(
+        initiation_on<Executor, Start>{ex, std::move(start)}, token);
+}
 
 } // namespace
 
@@ -361,6 +382,69 @@ BOOST_AUTO_TEST_CASE(a_limit_within_another_is_kept_by_the_context_of_the_handle
     ends([](auto soon, auto h) {
         return pawl::timeout_at(soon + 1h, pawl::timeout_at(soon, pawl::abandon, std::move(h)));
     });
+}
+
+BOOST_AUTO_TEST_CASE(a_result_from_another_context_finds_that_of_the_handler_running) {
+    // The work of the handler's context ended before the result was queued there: run() returned.
+    for (const bool destroyed : {false, true}) {
+        asio::io_context operations;
+        asio::io_context context;
+        operation op(operations.get_executor());
+        int calls = 0;
+        bool had_work = false;
+        std::shared_ptr<void> last(nullptr, [&](void*) { had_work = !context.stopped(); });
+        op.async_run(
+            pawl::abandon([](error_code, int) {},
+                          asio::bind_executor(
+                              context, [&, last = std::move(last)](error_code, int) { ++calls; })));
+        if (destroyed)
+            op.abandon();
+        else
+            op.complete({}, 7);
+        BOOST_TEST(context.poll() == (destroyed ? none : one)); // without restart()
+        BOOST_TEST(calls == (destroyed ? 0 : 1));
+        BOOST_TEST(had_work);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(an_operation_that_has_ended_does_not_hold_the_executor_of_the_handler) {
+    // A strand whose context was gone.
+    asio::io_context operations;
+    std::function<void(error_code, int)> kept;
+    outcome result;
+    {
+        asio::io_context context;
+        start_on(
+            operations.get_executor(), [&](auto handler) { kept = std::move(handler); },
+            pawl::abandon([](error_code, int) {},
+                          asio::bind_executor(asio::make_strand(context), record(result))));
+        kept({}, 7);
+        run_to_end(context);
+    }
+    BOOST_TEST(result.ended_with({}, 7));
+}
+
+BOOST_AUTO_TEST_CASE(a_context_ends_when_the_result_has_come_from_another_thread) {
+    // Allowed: one call in each round. The context goes while the other thread may still be in the
+    // operation.
+    asio::thread_pool pool(1);
+    for (int i = 0; i != 300; ++i) {
+        int calls = 0;
+        {
+            asio::io_context context;
+            start_on(
+                pool.get_executor(),
+                [&pool](auto handler) {
+                    asio::post(pool, [h = std::move(handler)] { h(error_code(), 7); });
+                },
+                pawl::abandon([](error_code, int) {},
+                              asio::bind_executor(asio::make_strand(context),
+                                                  [&](error_code, int) { ++calls; })));
+            context.run();
+        }
+        BOOST_REQUIRE(calls == 1);
+    }
+    pool.join();
 }
 
 namespace {
