@@ -151,20 +151,23 @@ private:
         if (!is_open()) // it has ended in the signal
             return;
         boost::asio::post(*executor_, [weak] {
-            if (const auto self = weak.lock())
-                self->abandon();
+            if (auto self = weak.lock())
+                abandon(std::move(self));
         });
     }
 
-    void abandon() {
+    static void abandon(std::shared_ptr<abandonable> self) {
         auto open = outcome::open;
         // acq_rel: pairs with ended()
-        if (!outcome_.compare_exchange_strong(open, outcome::abandoned, std::memory_order_acq_rel))
+        if (!self->outcome_.compare_exchange_strong(open, outcome::abandoned,
+                                                    std::memory_order_acq_rel))
             return;
-        executor_.reset(); // a strand does not outlive its context
+        self->executor_.reset(); // a strand does not outlive its context
+        Handler h = self->handler();
+        self.reset(); // the handler may destroy the operation, and its context
         std::decay_t<Error> error{};
         set_error(error, boost::asio::error::operation_aborted);
-        handler()(std::move(error), std::decay_t<Results>()...);
+        std::move(h)(std::move(error), std::decay_t<Results>()...);
     }
 
     /// On the handler's executor.

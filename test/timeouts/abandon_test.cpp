@@ -447,6 +447,23 @@ BOOST_AUTO_TEST_CASE(a_context_ends_when_the_result_has_come_from_another_thread
     pool.join();
 }
 
+BOOST_AUTO_TEST_CASE(a_handler_may_destroy_the_operation_and_its_context) {
+    // The executor of the operation, a strand, was destroyed after the handler.
+    asio::io_context context;
+    auto operations = std::make_unique<asio::io_context>();
+    auto op = std::make_unique<operation>(asio::make_strand(*operations));
+    manual_timer timer(context);
+    bool called = false;
+    op->async_run(
+        pawl::timeout(timer, 1s, pawl::abandon, asio::bind_executor(context, [&](error_code, int) {
+                          called = true;
+                          op.reset();
+                          operations.reset();
+                      })));
+    pass(context, 1s);
+    BOOST_TEST(called);
+}
+
 namespace {
 
 /// As a resolver: a thread of another context is blocked until it is told.
