@@ -1721,3 +1721,15 @@ BOOST_AUTO_TEST_CASE(a_least_rate_can_be_taken_back_and_is_refused_without_a_gra
     c.stream.close();
     poll(context);
 }
+
+BOOST_AUTO_TEST_CASE(a_least_rate_with_an_endless_grace_ends_nothing) {
+    // The credit overflowed.
+    for (const pawl::stream_limits::duration grace :
+         {pawl::stream_limits::duration(std::chrono::hours::max()),
+          pawl::stream_limits::duration(pawl::stream_limits::none - 1ns)}) {
+        asio::io_context context;
+        connection<> c(context, {.min_rate = {.bytes_per_second = 1, .grace = grace}});
+        for (int i = 0; i != 4; ++i)
+            BOOST_TEST(read_after(context, c, 1000h, 1).succeeded());
+    }
+}

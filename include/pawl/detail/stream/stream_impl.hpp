@@ -329,7 +329,7 @@ private:
         else // not less than 0: it has come
             op.credit =
                 std::max<limit>(limit::zero(), op.credit - (latest_now<Clock>() - op.since));
-        op.credit = std::min<limit>(least.grace, op.credit + limit(earned));
+        op.credit += std::min<limit>(limit(earned), least.grace - op.credit); // no overflow
         end_transfer(d == direction::read ? direction::write : direction::read);
     }
 
