@@ -1733,3 +1733,25 @@ BOOST_AUTO_TEST_CASE(a_least_rate_with_an_endless_grace_ends_nothing) {
             BOOST_TEST(read_after(context, c, 1000h, 1).succeeded());
     }
 }
+
+BOOST_AUTO_TEST_CASE(reads_that_end_without_a_byte_use_up_the_grace_too) {
+    // They were free: a program that cancels its reads now and then never ended a client that drips.
+    for (const bool by_limit : {false, true}) {
+        asio::io_context context;
+        connection<> c(context,
+                       {.read = by_limit ? 3s : 1h, .min_rate = slow, .action = on_limit::cancel});
+        BOOST_TEST(read_after(context, c, 0s, 1).succeeded());
+        for (int i = 0; i != 3; ++i) {
+            outcome o;
+            c.read(o.record());
+            pass(context, 3s);
+            if (!by_limit)
+                c.stream.cancel();
+            run_until_over(context, o);
+            BOOST_TEST((by_limit ? o.timed_out() : o.aborted()));
+        }
+        outcome o;
+        c.read(o.record());
+        ends_after(context, 1s, o);
+    }
+}

@@ -165,10 +165,10 @@ public:
     [[nodiscard]] error_code finish(direction d, const error_code& ec, std::size_t size) {
         moved(size);
         const cause ended = at(d).ended;
-        if (rated() && size != 0)
+        if (rated())
             measure(d, size);
-        if (ended != cause::none)
-            end_transfers();
+        if (ended != cause::none && at(d).credit == limit::zero())
+            end_transfer(d);
         abandon(d);
         return ec && ended != cause::none ? report(ended) : ec;
     }
@@ -318,17 +318,20 @@ private:
         at(d).rate_deadline = never;
     }
 
-    /// Bytes have come.
+    /// The operation has ended. Its time counts, also if no bytes have come.
     void measure(direction d, std::size_t size) {
         operation& op = at(d);
+        if (op.moving) { // not below 0: bytes may come after the deadline
+            const limit passed = latest_now<Clock>() - op.since;
+            op.credit -= std::clamp<limit>(passed, limit::zero(), op.credit);
+        }
+        if (size == 0)
+            return;
         const min_rate& least = limits_.min_rate;
         const std::chrono::duration<double> earned(static_cast<double>(size) /
                                                    static_cast<double>(least.bytes_per_second));
         if (!std::exchange(op.moving, true))
             op.credit = least.grace;
-        else // not less than 0: it has come
-            op.credit =
-                std::max<limit>(limit::zero(), op.credit - (latest_now<Clock>() - op.since));
         op.credit += std::min<limit>(limit(earned), least.grace - op.credit); // no overflow
         end_transfer(d == direction::read ? direction::write : direction::read);
     }
