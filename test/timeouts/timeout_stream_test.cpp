@@ -1755,3 +1755,19 @@ BOOST_AUTO_TEST_CASE(reads_that_end_without_a_byte_use_up_the_grace_too) {
         ends_after(context, 1s, o);
     }
 }
+
+BOOST_AUTO_TEST_CASE(a_least_rate_holds_for_a_pending_operation_when_other_limits_are_changed) {
+    // Without other limits the stream stopped watching.
+    const auto change = [](auto changed) {
+        asio::io_context context;
+        connection<> c(context, {.min_rate = slow});
+        BOOST_TEST(read_after(context, c, 0s, 1).succeeded());
+        outcome o;
+        c.read(o.record());
+        changed(c.stream);
+        ends_after(context, 10s, o);
+    };
+    change([](manual_stream& s) { s.expires_never(); });
+    change([](manual_stream& s) { s.set_limits({.min_rate = slow}); });
+    change([](manual_stream& s) { s.set_limits({.read = 1h, .min_rate = slow}); });
+}

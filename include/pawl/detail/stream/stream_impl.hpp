@@ -433,7 +433,9 @@ private:
 
     /// Limits have changed.
     void watch() {
-        const bool any = total_ != never || handshaking_ || limits_.idle != none ||
+        const bool rates = std::ranges::any_of(
+            both, [this](direction d) { return limited(d) && at(d).rate_deadline != never; });
+        const bool any = total_ != never || handshaking_ || rates || limits_.idle != none ||
                          limits_.read != none || limits_.write != none || limits_.handshake != none;
         if (any)
             watch_until(earliest());
