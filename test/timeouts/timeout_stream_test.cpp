@@ -1771,3 +1771,16 @@ BOOST_AUTO_TEST_CASE(a_least_rate_holds_for_a_pending_operation_when_other_limit
     change([](manual_stream& s) { s.set_limits({.min_rate = slow}); });
     change([](manual_stream& s) { s.set_limits({.read = 1h, .min_rate = slow}); });
 }
+
+BOOST_AUTO_TEST_CASE(a_least_rate_that_is_changed_holds_for_a_pending_operation_from_then_on) {
+    for (const auto grace : {5s, 20s}) {
+        asio::io_context context;
+        connection<> c(context, {.min_rate = slow});
+        BOOST_TEST(read_after(context, c, 0s, 1).succeeded());
+        outcome o;
+        c.read(o.record());
+        pass(context, 3s);
+        c.stream.set_limits({.min_rate = {.bytes_per_second = 10, .grace = grace}});
+        ends_after(context, grace, o);
+    }
+}

@@ -14,7 +14,7 @@
 ///
 ///     deadline       exists while                               moves
 ///     read, write    such an operation is pending, not ended    -
-///     rate           the same, in a transfer with a min_rate    when the transfer ends
+///     rate           the same, in a transfer with a min_rate    when the transfer ends, by set_limits()
 ///     (a connect is a write whose deadline is its handshake limit)
 ///     total          a read or write is pending, not ended      by expires_at()
 ///     handshake      a guard lives, until it has expired        -
@@ -91,12 +91,20 @@ public:
     void set_limits(const stream_limits& limits) {
         if (limits.min_rate.bytes_per_second != 0 && limits.min_rate.grace <= limit::zero())
             throw std::invalid_argument("pawl: stream_limits::min_rate needs a grace above 0");
-        limits_ = limits;
+        const min_rate before = std::exchange(limits_, limits).min_rate;
+        const min_rate& rate = limits_.min_rate;
+        const bool other_rate =
+            rate.bytes_per_second != before.bytes_per_second || rate.grace != before.grace;
         if (!rated())
             end_transfers();
         const time_point now = latest_now<Clock>();
-        for (const direction d : both)
+        for (const direction d : both) {
             at(d).deadline = after(now, limit_of(d));
+            if (other_rate && at(d).moving) {
+                at(d).credit = rate.grace;
+                use_credit(d, now);
+            }
+        }
         if (limits_.idle == none)
             idling_ = idle_expired_ = false;
         else if (!idling_ && !idle_expired_ && !connecting_ && open())
@@ -134,10 +142,8 @@ public:
             end_all(cause::expiry);
             return report(cause::expiry);
         }
-        if (moving) {
-            at(d).since = now;
-            at(d).rate_deadline = after(now, at(d).credit);
-        }
+        if (moving)
+            use_credit(d, now);
         if (idles) {
             begin_idling(now);
             if (std::exchange(idle_expired_, false))
@@ -316,6 +322,12 @@ private:
     void end_transfer(direction d) noexcept {
         at(d).moving = false;
         at(d).rate_deadline = never;
+    }
+
+    /// The pending operation uses the credit from now.
+    void use_credit(direction d, const time_point& now) noexcept {
+        at(d).since = now;
+        at(d).rate_deadline = after(now, at(d).credit);
     }
 
     /// The operation has ended. Its time counts, also if no bytes have come.
