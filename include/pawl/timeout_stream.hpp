@@ -447,12 +447,12 @@ public:
     /// @throws boost::system::system_error on failure.
     template <class MutableBuffers>
     std::size_t read_some(const MutableBuffers& buffers) {
-        return impl_->moved(impl_->layer().read_some(buffers));
+        return impl_->moved(detail::direction::read, impl_->layer().read_some(buffers));
     }
     /// @overload
     template <class MutableBuffers>
     std::size_t read_some(const MutableBuffers& buffers, error_code& ec) {
-        return impl_->moved(impl_->layer().read_some(buffers, ec));
+        return impl_->moved(detail::direction::read, impl_->layer().read_some(buffers, ec));
     }
 
     /// Writes as many bytes as the stream takes. Blocks, without a limit.
@@ -460,12 +460,12 @@ public:
     /// @throws boost::system::system_error on failure.
     template <class ConstBuffers>
     std::size_t write_some(const ConstBuffers& buffers) {
-        return impl_->moved(impl_->layer().write_some(buffers));
+        return impl_->moved(detail::direction::write, impl_->layer().write_some(buffers));
     }
     /// @overload
     template <class ConstBuffers>
     std::size_t write_some(const ConstBuffers& buffers, error_code& ec) {
-        return impl_->moved(impl_->layer().write_some(buffers, ec));
+        return impl_->moved(detail::direction::write, impl_->layer().write_some(buffers, ec));
     }
 
     /// Reads available bytes, within limits().read and the limits for everything.

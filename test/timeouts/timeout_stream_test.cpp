@@ -1784,3 +1784,11 @@ BOOST_AUTO_TEST_CASE(a_least_rate_that_is_changed_holds_for_a_pending_operation_
         ends_after(context, grace, o);
     }
 }
+
+BOOST_AUTO_TEST_CASE(a_blocking_write_ends_the_transfer_of_a_request) {
+    asio::io_context context;
+    connection<> c(context, {.min_rate = slow});
+    BOOST_TEST(read_after(context, c, 0s, 1).succeeded());
+    c.stream.write_some(asio::buffer(c.data));
+    BOOST_TEST(read_after(context, c, 1h, 1).succeeded());
+}

@@ -169,7 +169,7 @@ public:
 
     /// The operation has completed. @return the error to report.
     [[nodiscard]] error_code finish(direction d, const error_code& ec, std::size_t size) {
-        moved(size);
+        moved(d, size);
         const cause ended = at(d).ended;
         if (rated())
             measure(d, size);
@@ -224,9 +224,11 @@ public:
     }
 
     /// `size` bytes have moved.
-    std::size_t moved(std::size_t size) {
+    std::size_t moved(direction d, std::size_t size) {
         if (size != 0 && idling_)
             moved_ = latest_now<Clock>();
+        if (size != 0)
+            end_transfer(d == direction::read ? direction::write : direction::read);
         return size;
     }
 
@@ -345,7 +347,6 @@ private:
         if (!std::exchange(op.moving, true))
             op.credit = least.grace;
         op.credit += std::min<limit>(limit(earned), least.grace - op.credit); // no overflow
-        end_transfer(d == direction::read ? direction::write : direction::read);
     }
 
     [[nodiscard]] limit limit_of(direction d) const noexcept {
