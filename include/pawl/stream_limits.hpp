@@ -30,9 +30,9 @@ enum class limit_error {
 /// The least rate at which the peer must send, and receive, while a transfer is under way. Ends
 /// clients that drip: they keep a connection busy with a byte now and then.
 ///
-/// Each direction is measured for itself. A transfer begins with a byte after bytes have moved in
-/// the other direction, or at first; a request begins with its first byte, not with the silence
-/// before. Only the time of pending operations counts, and `grace` of it is free. Each byte adds
+/// Each direction is measured for itself. A transfer ends when bytes move in the other direction.
+/// What is received is a transfer from its first byte on, not in the silence before a request; what
+/// is sent, from the first write. Only the time of pending operations counts, and `grace` of it is free. Each byte adds
 /// `1 s / bytes_per_second`, up to `grace` again. When it is used up, the pending operation has
 /// reached a limit. So a peer that keeps the rate over each `grace` is never ended.
 ///

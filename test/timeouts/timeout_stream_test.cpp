@@ -1792,3 +1792,15 @@ BOOST_AUTO_TEST_CASE(a_blocking_write_ends_the_transfer_of_a_request) {
     c.stream.write_some(asio::buffer(c.data));
     BOOST_TEST(read_after(context, c, 1h, 1).succeeded());
 }
+
+#if !defined(_WIN32)
+BOOST_AUTO_TEST_CASE(a_peer_that_does_not_take_the_first_byte_is_ended_too) {
+    // The transfer began with the first byte: a client that sent requests and read nothing stayed.
+    asio::io_context context;
+    connection<local_stream> c(context, {.min_rate = slow});
+    c.clog();
+    outcome o;
+    c.write(o.record());
+    ends_after(context, 10s, o);
+}
+#endif

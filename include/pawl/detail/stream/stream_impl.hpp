@@ -136,6 +136,8 @@ public:
             return report(closed_by_limit_);
 
         const bool idles = limits_.idle != none && !idling_ && open();
+        if (d == direction::write && rated())
+            begin_transfer(d); // the peer may not take even the first byte
         const bool moving = at(d).moving;
         const time_point now = time_of_start(limit_of(d) != none || idles || moving);
         if (everything_expired(now)) {
@@ -326,6 +328,10 @@ private:
         at(d).rate_deadline = never;
     }
 
+    void begin_transfer(direction d) noexcept {
+        if (!std::exchange(at(d).moving, true))
+            at(d).credit = limits_.min_rate.grace;
+    }
     /// The pending operation uses the credit from now.
     void use_credit(direction d, const time_point& now) noexcept {
         at(d).since = now;
@@ -344,8 +350,7 @@ private:
         const min_rate& least = limits_.min_rate;
         const std::chrono::duration<double> earned(static_cast<double>(size) /
                                                    static_cast<double>(least.bytes_per_second));
-        if (!std::exchange(op.moving, true))
-            op.credit = least.grace;
+        begin_transfer(d);
         op.credit += std::min<limit>(limit(earned), least.grace - op.credit); // no overflow
     }
 
