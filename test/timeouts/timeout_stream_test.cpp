@@ -1804,3 +1804,17 @@ BOOST_AUTO_TEST_CASE(a_peer_that_does_not_take_the_first_byte_is_ended_too) {
     ends_after(context, 10s, o);
 }
 #endif
+
+#if !defined(_WIN32)
+BOOST_AUTO_TEST_CASE(a_least_rate_that_cancels_leaves_the_other_direction_alone) {
+    asio::io_context context;
+    connection<local_stream> c(context, {.min_rate = slow, .action = on_limit::cancel});
+    c.clog();
+    outcome r;
+    c.read(r.record());
+    outcome w;
+    c.write(w.record());
+    ends_after(context, 10s, w);
+    BOOST_TEST(r.pending());
+}
+#endif
