@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <ratio>
 
 namespace {
 
@@ -85,4 +86,27 @@ BOOST_AUTO_TEST_CASE(a_duration_in_a_finer_unit_stops_at_the_ends_of_the_range) 
                     .count(),
                 within_range(wide{s} * unit));
     }
+}
+
+BOOST_AUTO_TEST_CASE(a_duration_in_samples_or_frames_is_exact_in_the_whole_range) {
+    // std::chrono multiplied by 10^7 before it divided by 441: 242 days were in the past.
+    const auto check = [](auto unit) {
+        using from = decltype(unit);
+        constexpr std::int64_t num = from::period::num;
+        constexpr std::int64_t den = from::period::den;
+        constexpr std::int64_t end = most / 1'000'000'000 / num * den;
+        for (const std::int64_t count : {end, end - 1, end / 2 + 1, end / 100, std::int64_t{1}}) {
+            for (const std::int64_t signed_count : {count, -count}) {
+                const wide exact = wide{signed_count} * num * 1'000'000'000;
+                const wide up = exact / den + (exact % den > 0 ? 1 : 0);
+                BOOST_CHECK_EQUAL(
+                    pawl::detail::saturating_cast<duration>(from(signed_count)).count(),
+                    within_range(up));
+            }
+        }
+        BOOST_CHECK_EQUAL(pawl::detail::saturating_cast<duration>(from::max()).count(), most);
+    };
+    check(std::chrono::duration<std::int64_t, std::ratio<1, 44'100>>());
+    check(std::chrono::duration<std::int64_t, std::ratio<1, 60>>());
+    check(std::chrono::duration<std::int64_t, std::ratio<1'001, 30'000>>());
 }

@@ -78,7 +78,16 @@ template <class To, class Rep, class Period>
         return To::max();
     if (seconds(d) <= seconds(To::min()))
         return To::min();
-    return std::chrono::ceil<To>(d);
+    // Units such as 1/44100 s: std::chrono multiplies before it divides, which overflows after days.
+    using factor = std::ratio_divide<Period, typename To::period>;
+    using second = std::ratio_divide<std::ratio<1>, typename To::period>;
+    if constexpr (std::is_integral_v<Rep> && factor::num != 1 && factor::den != 1 &&
+                  second::den == 1) {
+        const auto whole = std::chrono::duration_cast<std::chrono::seconds>(d);
+        return std::chrono::duration_cast<To>(whole) + std::chrono::ceil<To>(d - whole);
+    } else {
+        return std::chrono::ceil<To>(d);
+    }
 }
 
 /// A duration that converts from every other one by saturating_cast(). The conversion of std::chrono
