@@ -49,6 +49,11 @@ template <class R, class First, class... Rest>
 inline constexpr bool may_be_abandoned<R(First, Rest...)> =
     is_error<First> && (std::is_default_constructible_v<std::decay_t<Rest>> && ...);
 
+template <class Late, class Signature>
+inline constexpr bool takes_results = false;
+template <class Late, class R, class... Args>
+inline constexpr bool takes_results<Late, R(Args...)> = std::is_invocable_v<Late&, Args...>;
+
 /// An operation that may be abandoned, and its handler.
 ///
 /// Invariants
@@ -254,7 +259,15 @@ private:
         static_assert(may_be_abandoned<Signature>,
                       "pawl: an operation that is abandoned has an error_code or an exception_ptr "
                       "as its first result, and default values for the others");
-        if constexpr (may_be_abandoned<Signature>)
+        constexpr bool has_executor_for_end = !asks_for_executor<std::decay_t<Handler>>;
+        static_assert(has_executor_for_end,
+                      "pawl: an operation that is abandoned ends on the executor of its handler, "
+                      "which an any_completion_handler does not tell: bind_executor(ex, handler)");
+        constexpr bool takes_late = takes_results<Late, Signature>;
+        static_assert(takes_late || !may_be_abandoned<Signature>,
+                      "pawl: the function for late results takes all results of the operation; a "
+                      "token goes behind it: abandon(f, token)");
+        if constexpr (may_be_abandoned<Signature> && has_executor_for_end && takes_late)
             start(std::forward<I>(initiation), std::forward<Handler>(handler),
                   std::forward<Args>(args)...);
     }
@@ -335,6 +348,11 @@ struct drop_result {
 /// O(1). One more allocation, not by the handler's allocator, which lives until the operation ends.
 template <class Late, class Token>
 struct abandoning {
+    static_assert(
+        !detail::an_awaitable_object<Token>,
+        "pawl: a coroutine cannot be abandoned, only cancelled: abandon the operations in "
+        "it");
+
     [[no_unique_address]] Late late;   ///< Gets late results.
     [[no_unique_address]] Token token; ///< The token inside, if any.
 

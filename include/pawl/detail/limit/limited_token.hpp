@@ -55,6 +55,12 @@ template <class T>
 inline constexpr bool is_bare_abandoning = false;
 template <class Late>
 inline constexpr bool is_bare_abandoning<abandoning<Late, no_token>> = true;
+/// Whether one is within an adapter.
+template <class T>
+inline constexpr bool hides_abandoning = false;
+template <template <class...> class Adapter, class... T>
+inline constexpr bool hides_abandoning<Adapter<T...>> =
+    ((is_abandoning<T> || hides_abandoning<T>) || ...);
 
 /// A completion signature without qualifiers.
 template <class Signature>
@@ -145,7 +151,7 @@ private:
         using fallback_type = std::decay_t<decltype(fallback)>;
         using associated = boost::asio::associated_executor<std::decay_t<Handler>, fallback_type>;
         constexpr bool has_executor_for_time =
-            !std::is_same_v<fallback_type, no_executor> ||
+            (!std::is_same_v<fallback_type, no_executor> && !blocks_its_context) ||
             !(std::is_same_v<typename associated::type, no_executor> ||
               asks_for_executor<std::decay_t<Handler>>);
         static_assert(
@@ -248,6 +254,11 @@ template <class Report, class Limit, class Token>
     constexpr bool is_coroutine = an_awaitable_object<std::decay_t<Token>>;
     constexpr bool is_timer = a_timer<std::decay_t<Token>> || a_foreign_timer<std::decay_t<Token>>;
     explain_token<!runs && is_coroutine, is_timer>();
+    constexpr bool is_abandoned = is_abandoning<std::decay_t<Token>>;
+    static_assert(is_abandoned || !hides_abandoning<std::decay_t<Token>>,
+                  "pawl: adapters go behind abandon, or around the limit: timeout(5s, abandon, "
+                  "as_tuple(token)), not timeout(5s, as_tuple(abandon)), where the limit does not "
+                  "reach it");
     if constexpr (runs)
         return Report::run(partial{limit, type}, std::forward<Token>(token));
     else if constexpr (is_timer)
@@ -256,7 +267,7 @@ template <class Report, class Limit, class Token>
         return std::decay_t<Token>(std::forward<Token>(token));
     else if constexpr (is_bare_abandoning<std::decay_t<Token>>) // it stays outside: see abandon.hpp
         return token.with(limited<Report>(limit, type));
-    else if constexpr (is_abandoning<std::decay_t<Token>>)
+    else if constexpr (is_abandoned)
         return token.with(limited<Report>(limit, type, std::forward<Token>(token).token));
     else
         return limited<Report>(limit, type)(std::forward<Token>(token));
