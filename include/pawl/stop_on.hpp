@@ -40,11 +40,17 @@ struct stop_callback_of<StopToken, Function> {
     using type = typename StopToken::template callback_type<Function>;
 };
 
-template <class T>
-concept a_stop_token = requires(const T& token) {
-    { token.stop_requested() } noexcept -> std::same_as<bool>;
-    { token.stop_possible() } noexcept -> std::same_as<bool>;
+struct no_reaction {
+    void operator()() const noexcept {}
 };
+
+template <class T>
+concept a_stop_token =
+    requires(const T& token) {
+        { token.stop_requested() } noexcept -> std::same_as<bool>;
+        { token.stop_possible() } noexcept -> std::same_as<bool>;
+    } &&
+    std::constructible_from<typename stop_callback_of<T, no_reaction>::type, const T&, no_reaction>;
 
 /// The membership of one operation in a group of its own, which the stop token cancels.
 template <class StopToken>
@@ -97,8 +103,24 @@ struct stop_on_function {
     [[nodiscard]] auto operator()(StopToken token, Args&&... args) const {
         static_assert(!(makes_awaitable<std::decay_t<Args>> || ...),
                       "pawl: call the coroutine: stop_on(token, f()), not stop_on(token, f)");
-        return limited<report_cause>(stop_limit<StopToken>{std::move(token)},
-                                     std::forward<Args>(args)...);
+        constexpr bool has_time =
+            ((is_duration<std::decay_t<Args>> || is_time_point<std::decay_t<Args>>) || ...);
+        static_assert(!has_time, "pawl: stop_on takes no limit: timeout(5s, stop_on(stop, token))");
+        if constexpr (has_time)
+            return limited<report_cause>(refused_limit{});
+        else
+            return limited<report_cause>(stop_limit<StopToken>{std::move(token)},
+                                         std::forward<Args>(args)...);
+    }
+
+    /// Anything else is a mistake.
+    template <class First, class... Args>
+        requires(!a_stop_token<std::decay_t<First>>)
+    [[nodiscard]] auto operator()(First&&, Args&&...) const {
+        static_assert(a_stop_token<std::decay_t<First>>,
+                      "pawl: the first argument of stop_on is a stop token: "
+                      "stop_on(source.get_token(), token)");
+        return limited<report_cause>(refused_limit{});
     }
 };
 
