@@ -32,7 +32,7 @@ struct debounce_options {
     bool trailing = true;
     /// A trailing call comes no later than this after the first trigger that it answers, although
     /// the burst goes on. For triggers that never pause.
-    std::chrono::nanoseconds max_wait = std::chrono::nanoseconds::max();
+    detail::saturated<std::chrono::nanoseconds> max_wait = std::chrono::nanoseconds::max();
 };
 
 /// Calls a function once for a burst of triggers. A burst ends when no trigger came for `delay`.
@@ -74,13 +74,15 @@ public:
     /// @throws std::invalid_argument unless `delay > 0`, `max_wait >= delay`, and there is a
     /// leading
     ///     or a trailing call. std::bad_alloc, or what the move of the function throws.
-    basic_debounce(const executor_type& ex, duration delay, Function f, debounce_options o = {})
+    basic_debounce(const executor_type& ex, detail::saturated<duration> delay, Function f,
+                   debounce_options o = {})
         : delay_(checked(delay, o)), max_wait_(detail::saturating_cast<duration>(o.max_wait)),
           leading_(o.leading), trailing_(o.trailing), alarm_(ex, std::move(f)) {}
 
     /// As above, with the executor of an execution context.
     template <detail::execution_context_type ExecutionContext>
-    basic_debounce(ExecutionContext& context, duration delay, Function f, debounce_options o = {})
+    basic_debounce(ExecutionContext& context, detail::saturated<duration> delay, Function f,
+                   debounce_options o = {})
         : basic_debounce(executor_type(context.get_executor()), delay, std::move(f), o) {}
 
     /// A trigger.
@@ -188,13 +190,13 @@ public:
 
     /// @throws std::invalid_argument unless `interval > 0`. std::bad_alloc, or what the move of the
     ///     function throws.
-    basic_throttle(const executor_type& ex, duration interval, Function f)
+    basic_throttle(const executor_type& ex, detail::saturated<duration> interval, Function f)
         : next_(std::make_shared<time_point>(time_point::min())),
           alarm_(ex, called{next_, checked(interval), std::move(f)}) {}
 
     /// As above, with the executor of an execution context.
     template <detail::execution_context_type ExecutionContext>
-    basic_throttle(ExecutionContext& context, duration interval, Function f)
+    basic_throttle(ExecutionContext& context, detail::saturated<duration> interval, Function f)
         : basic_throttle(executor_type(context.get_executor()), interval, std::move(f)) {}
 
     /// A trigger.
@@ -237,16 +239,18 @@ public:
 /// @cond
 template <class Executor, class Function>
     requires(!detail::execution_context_type<Executor>)
-debounce(Executor, detail::steady_clock::duration, Function, debounce_options = {})
-    -> debounce<Function, Executor>;
+debounce(Executor, detail::saturated<detail::steady_clock::duration>, Function,
+         debounce_options = {}) -> debounce<Function, Executor>;
 template <detail::execution_context_type Context, class Function>
-debounce(Context&, detail::steady_clock::duration, Function, debounce_options = {})
-    -> debounce<Function>;
+debounce(Context&, detail::saturated<detail::steady_clock::duration>, Function,
+         debounce_options = {}) -> debounce<Function>;
 template <class Executor, class Function>
     requires(!detail::execution_context_type<Executor>)
-throttle(Executor, detail::steady_clock::duration, Function) -> throttle<Function, Executor>;
+throttle(Executor, detail::saturated<detail::steady_clock::duration>, Function)
+    -> throttle<Function, Executor>;
 template <detail::execution_context_type Context, class Function>
-throttle(Context&, detail::steady_clock::duration, Function) -> throttle<Function>;
+throttle(Context&, detail::saturated<detail::steady_clock::duration>, Function)
+    -> throttle<Function>;
 /// @endcond
 
 } // namespace pawl

@@ -43,7 +43,7 @@ namespace pawl {
 /// How long entries of an expiring_map live.
 struct expiring_map_options {
     /// The time to live of entries that are given none.
-    std::chrono::nanoseconds ttl;
+    detail::saturated<std::chrono::nanoseconds> ttl = std::chrono::nanoseconds(0);
     /// find() begins the time to live of an entry anew. It then reads the clock.
     bool refresh_on_use = false;
     /// The most entries. One more removes the one that was not inserted, found or touched for
@@ -52,7 +52,7 @@ struct expiring_map_options {
     /// Expired entries are kept for async_pop_expired(). Otherwise they are destroyed.
     bool keep_expired = false;
     /// An expired entry may stay this much longer, so that fewer wake-ups remove more entries.
-    std::chrono::nanoseconds slack{0};
+    detail::saturated<std::chrono::nanoseconds> slack = std::chrono::nanoseconds(0);
 };
 
 namespace detail {
@@ -247,7 +247,7 @@ public:
     ///     The map is then as it was.
     /// @par Complexity
     /// O(1), amortised for the growth of the table. One allocation.
-    std::pair<Value*, bool> insert(Key key, Value value, duration ttl) {
+    std::pair<Value*, bool> insert(Key key, Value value, detail::saturated<duration> ttl) {
         return put(std::move(key), value, positive(ttl), false);
     }
     /// As above, with the time to live of the options.
@@ -257,7 +257,8 @@ public:
 
     /// As insert(), but replaces the value of an entry with that key, and begins its time to live
     /// anew.
-    std::pair<Value*, bool> insert_or_assign(Key key, Value value, duration ttl) {
+    std::pair<Value*, bool> insert_or_assign(Key key, Value value,
+                                             detail::saturated<duration> ttl) {
         return put(std::move(key), value, positive(ttl), true);
     }
     /// As above, with the time to live of the options.
@@ -269,7 +270,7 @@ public:
     /// @return false if there is no such entry, or it has expired.
     /// @throws as insert().
     template <class K>
-    bool touch(const K& key, duration ttl) {
+    bool touch(const K& key, detail::saturated<duration> ttl) {
         positive(ttl);
         const auto found = table_.find(key);
         const time_point now = Clock::now();

@@ -27,7 +27,7 @@ namespace pawl {
 /// How often a heartbeat looks.
 struct heartbeat_options {
     /// From one look to the next.
-    std::chrono::nanoseconds interval;
+    detail::saturated<std::chrono::nanoseconds> interval = std::chrono::nanoseconds(0);
     /// How many intervals in a row without a byte from the peer are a failure. One says that a
     /// stall of this program of an interval is a failure, too.
     unsigned misses = 2;

@@ -37,7 +37,7 @@ struct basic_hedge_policy {
     using clock_type = Clock; ///< The clock of the delay.
     /// From the first attempt to the second. Zero or less: both at once. A good value is what 95 %
     /// of the attempts take: then 5 % more are made.
-    std::chrono::nanoseconds delay{};
+    detail::saturated<std::chrono::nanoseconds> delay = std::chrono::nanoseconds(0);
     /// Pays for the second attempt; none by default.
     retry_budget* budget = nullptr;
 };
@@ -333,8 +333,7 @@ auto hedge(basic_hedge_policy<Clock> policy, Function&& function, Token&& token 
 template <class Rep, class Period, class Function,
           class Token = typename detail::attempts_of<std::decay_t<Function>, attempt>::token>
 auto hedge(std::chrono::duration<Rep, Period> delay, Function&& function, Token&& token = Token()) {
-    return hedge(hedge_policy{detail::saturating_cast<std::chrono::nanoseconds>(delay)},
-                 std::forward<Function>(function), std::forward<Token>(token));
+    return hedge(hedge_policy{delay}, std::forward<Function>(function), std::forward<Token>(token));
 }
 
 } // namespace pawl

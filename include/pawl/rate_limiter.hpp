@@ -44,8 +44,8 @@ namespace pawl {
 
 /// A rate: `tokens` in each `period`, and up to `burst` at once after a rest.
 struct rate_limit {
-    std::int64_t tokens = 1;                                   ///< In each period; above 0.
-    std::chrono::nanoseconds period = std::chrono::seconds(1); ///< Above 0.
+    std::int64_t tokens = 1; ///< In each period; above 0.
+    detail::saturated<std::chrono::nanoseconds> period = std::chrono::seconds(1); ///< Above 0.
     std::int64_t burst = 1; ///< The most that the bucket holds; above 0. It is full at first.
 };
 

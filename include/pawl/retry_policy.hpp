@@ -134,9 +134,9 @@ struct basic_retry_policy {
     static constexpr std::chrono::nanoseconds never = std::chrono::nanoseconds::max();
 
     /// Ceiling of the first pause; above 0.
-    std::chrono::nanoseconds first = std::chrono::milliseconds(100);
+    detail::saturated<std::chrono::nanoseconds> first = std::chrono::milliseconds(100);
     /// Ceiling of any pause; at least `first`. A Retry-After hint may be longer.
-    std::chrono::nanoseconds cap = std::chrono::seconds(5);
+    detail::saturated<std::chrono::nanoseconds> cap = std::chrono::seconds(5);
     /// By how much the ceiling grows; at least 1.
     double factor = 2;
     /// How pauses are spread.
@@ -145,9 +145,9 @@ struct basic_retry_policy {
     unsigned max_attempts = 3;
     /// The most that one attempt takes; above 0. Then pawl::timeout_at() cancels it, and it fails
     /// with pawl::error::timed_out.
-    std::chrono::nanoseconds attempt_limit = never;
+    detail::saturated<std::chrono::nanoseconds> attempt_limit = never;
     /// The most that all takes, from the start on. Zero or less: no attempt is made.
-    std::chrono::nanoseconds limit = never;
+    detail::saturated<std::chrono::nanoseconds> limit = never;
     /// When all ends at the latest, such as the deadline of a request. Ends attempts, too.
     basic_deadline<Clock> deadline{};
     /// Which errors to retry; is_transient() by default. It runs on the executor of the operation.

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   debounce, throttle, heartbeat, expiring_map and delay_queue on virtual time.
+//   debounce, throttle, heartbeat, expiring_map and delay_queue on virtual time, and any duration
+//   wherever a pattern takes one.
 
 #define PAWL_VIRTUAL_TIME
 #define BOOST_TEST_MODULE virtual_patterns
@@ -12,6 +13,9 @@
 #include <pawl/delay_queue.hpp>
 #include <pawl/expiring_map.hpp>
 #include <pawl/heartbeat.hpp>
+#include <pawl/hedge.hpp>
+#include <pawl/rate_limiter.hpp>
+#include <pawl/retry_policy.hpp>
 #include <pawl/sleep.hpp>
 #include <pawl/virtual_time.hpp>
 
@@ -22,6 +26,8 @@
 
 #include <chrono>
 #include <exception>
+#include <limits>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -95,6 +101,45 @@ BOOST_FIXTURE_TEST_CASE(entries_expire_in_no_time_and_in_their_order, fixture) {
     BOOST_TEST(order == "early queued late");
     BOOST_TEST((passed() >= 1h));
     BOOST_TEST((passed() < 1h + 1s));
+}
+
+BOOST_FIXTURE_TEST_CASE(a_duration_of_any_type_saturates_and_nan_is_refused, fixture) {
+    using std::chrono::hours;
+    constexpr auto longest = std::chrono::nanoseconds::max();
+    using seconds = std::chrono::duration<double>;
+
+    const pawl::retry_policy policy{.first = seconds(0.1),
+                                    .cap = hours::max(),
+                                    .attempt_limit = seconds(2.5),
+                                    .limit = hours::max()};
+    policy.check();
+    BOOST_TEST((policy.first == 100ms && policy.cap == longest));
+    BOOST_TEST((policy.attempt_limit == 2500ms && policy.limit == longest));
+    BOOST_TEST((pawl::hedge_policy{hours::max()}.delay == longest));
+    const pawl::rate_limiter never(context, {.period = longest});
+    const pawl::rate_limiter rare(context, {.period = hours::max()});
+    BOOST_TEST(rare.available() == never.available());
+    const pawl::heartbeat silent(
+        context, {.interval = hours::max()}, [] {}, [] {});
+    int calls = 0;
+    pawl::debounce d(context, hours::max(), [&] { ++calls; }, {.max_wait = hours::max()});
+    pawl::throttle t(context, seconds(0.5), [&] { ++calls; });
+    BOOST_TEST(d());
+    BOOST_TEST(t());
+    pawl::expiring_map<int, int> m(context, {.ttl = hours::max(), .slack = seconds(0.1)});
+    m.insert(1, 1);
+    m.insert(2, 2, seconds(0.5));
+    m.insert_or_assign(3, 3, hours::max());
+    BOOST_TEST(m.touch(2, hours::max()));
+    virtual_time::run_for(context, 1s);
+    BOOST_TEST(calls == 1); // the throttle's
+    BOOST_TEST(m.size() == 3U);
+
+    const seconds nan(std::numeric_limits<double>::quiet_NaN());
+    BOOST_CHECK_THROW((pawl::throttle(context, nan, [] {})), std::invalid_argument);
+    BOOST_CHECK_THROW(m.insert(4, 4, nan), std::invalid_argument);
+    BOOST_CHECK_THROW((void)(pawl::hedge_policy{nan}), std::invalid_argument);
+    d.cancel();
 }
 
 } // namespace
