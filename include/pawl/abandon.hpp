@@ -147,18 +147,23 @@ private:
         if (!is_open())
             return;
         const auto weak = this->weak_from_this(); // if the operation is destroyed, so is this
-        boost::asio::dispatch(operation_executor_, [weak, type] {
-            const auto self = weak.lock();
-            // relaxed: the operation ends on this executor
-            if (self && self->outcome_.load(std::memory_order_relaxed) != outcome::ended)
-                self->signal_.emit(type);
-        });
-        if (!is_open()) // it has ended in the signal
-            return;
-        boost::asio::post(*executor_, [weak] {
-            if (auto self = weak.lock())
-                abandon(std::move(self));
-        });
+        try {
+            boost::asio::dispatch(operation_executor_, [weak, type] {
+                const auto self = weak.lock();
+                // relaxed: the operation ends on this executor
+                if (self && self->outcome_.load(std::memory_order_relaxed) != outcome::ended)
+                    self->signal_.emit(type);
+            });
+            if (!is_open()) // it has ended in the signal
+                return;
+            boost::asio::post(*executor_, [weak] {
+                if (auto self = weak.lock())
+                    abandon(std::move(self));
+            });
+        } catch (...) { // no memory: a limit does not come again
+            abandon(this->shared_from_this());
+            throw;
+        }
     }
 
     static void abandon(std::shared_ptr<abandonable> self) {

@@ -22,6 +22,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/dispatch.hpp>
+#include <boost/asio/execution/context.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/strand.hpp>
@@ -33,6 +34,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -462,6 +464,35 @@ BOOST_AUTO_TEST_CASE(a_handler_may_destroy_the_operation_and_its_context) {
                       })));
     pass(context, 1s);
     BOOST_TEST(called);
+}
+
+namespace {
+
+/// An executor without memory.
+struct exhausted {
+    asio::io_context* context_;
+
+    [[nodiscard]] asio::io_context& query(asio::execution::context_t) const noexcept {
+        return *context_;
+    }
+    void execute(auto&&) const { throw std::bad_alloc(); }
+    bool operator==(const exhausted&) const noexcept = default;
+};
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(a_limit_that_finds_no_memory_ends_the_wait_nevertheless) {
+    // The limit was spent on an attempt, and the caller waited for the operation.
+    asio::io_context context;
+    manual_timer timer(context);
+    std::function<void(error_code, int)> operation;
+    outcome result;
+    start_on(
+        exhausted{&context}, [&](auto handler) { operation = std::move(handler); },
+        pawl::timeout(timer, 1s, pawl::abandon, asio::bind_executor(context, record(result))));
+    manual_clock::advance(context, 1s);
+    BOOST_CHECK_THROW(poll(context), std::bad_alloc);
+    BOOST_TEST(result.ended_with(timed_out, 0));
 }
 
 namespace {
