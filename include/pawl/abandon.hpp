@@ -322,7 +322,7 @@ struct drop_result {
 /// @code
 /// auto hosts = co_await resolver.async_resolve(name, "https", pawl::timeout(2s, pawl::abandon));
 /// resolver.async_resolve(name, "https", pawl::timeout(2s, pawl::abandon, [](error_code ec, auto hosts) { ... }));
-/// pool.async_get(pawl::timeout(2s, pawl::abandon([&pool](error_code, connection c) { pool.put(c); })));
+/// auto c = co_await pool.async_get(pawl::timeout(2s, pawl::abandon([&pool](error_code, connection c) { pool.put(c); })));
 /// @endcode
 ///
 /// It stands where the token would, in front of it, or around it:
@@ -339,8 +339,10 @@ struct drop_result {
 /// As without it, if the operation ends first. The signature must begin with an `error_code` or an
 /// `exception_ptr`. When it is cancelled, the operation gets the signal as well; then a completion
 /// with `operation_aborted` and default values is posted, which the limit turns into
-/// pawl::error::timed_out. An operation that ends before that reports its own result. `late` is called
-/// with any result that comes after it, an error too; not if the operation is destroyed.
+/// pawl::error::timed_out. An operation that ends before that reports its own result, as those of
+/// Asio do that can be cancelled. A coroutine by `co_spawn` takes longer, as does an operation with
+/// an executor of its own, and is abandoned. `late` is called with any result that comes after the
+/// abandonment, an error too; not if the operation is destroyed.
 ///
 /// @par Executor
 /// The handler runs on its own executor. The operation, its intermediate handlers and `late` run on

@@ -282,7 +282,8 @@ public:
     /// A stop source that is bound to this group: to cancel the group requests a stop, and a
     /// request cancels the group, with `operation_aborted`. So `std::jthread`s and callbacks of
     /// `std::stop_token` end with the operations. All calls return the same source. It may outlive
-    /// the group; the destructor of the group requests a stop. See also pawl::stop_on.
+    /// the group; the destructor of the group requests a stop. See also pawl::stop_on. Members that
+    /// a request cannot cancel for lack of memory continue, until cancel() is called.
     /// @throws std::bad_alloc
     [[nodiscard]] std::stop_source stop_source() { return state_->stop_source(); }
 #endif

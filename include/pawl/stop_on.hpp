@@ -149,7 +149,8 @@ struct stop_on_function {
 /// @par Executor
 /// The signal is emitted on the associated executor of the handler, by default that of the I/O
 /// object: within `request_stop()` if its caller runs there, otherwise soon after. If several
-/// threads run it, it must be a strand. If memory lacks for that, the operation goes on.
+/// threads run it, it must be a strand. If memory lacks for that, the operation goes on. While
+/// `request_stop()` runs, the context of the handler must not be destroyed.
 ///
 /// @par Cancellation
 /// A cancellation through the handler's associated cancellation slot is forwarded.
