@@ -226,9 +226,9 @@ public:
             state_ = p.seed ? *p.seed : own_seed();
         } else {
             const real grown = real(ceiling_) * p.factor;
-            ceiling_ = grown < real(p.cap)
-                           ? std::chrono::nanoseconds(static_cast<std::int64_t>(grown.count()))
-                           : p.cap;
+            ceiling_ = p.cap;
+            if (grown < real(p.cap))
+                ceiling_ = std::chrono::nanoseconds(static_cast<std::int64_t>(grown.count()));
         }
         const auto fixed = p.jitter == retry_jitter::none    ? ceiling_
                            : p.jitter == retry_jitter::equal ? ceiling_ / 2
