@@ -46,6 +46,7 @@ BOOST_AUTO_TEST_CASE(C40_a_wait_follows_a_clock_that_is_moved_by_hand) {
     BOOST_TEST(polling_traits<stepped>::calls.load() > 0);
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(C40_a_wait_follows_a_clock_that_is_moved_while_run_sleeps) {
     using stepped = stepped_clock<struct C40_sleeps>;
     io_context_for<polling_timer<stepped>> io;
@@ -68,6 +69,7 @@ BOOST_AUTO_TEST_CASE(C40_a_wait_follows_a_clock_that_is_moved_while_run_sleeps) 
     BOOST_TEST(!early);
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(C40_a_blocking_wait_follows_the_clock_too) {
     using stepped = stepped_clock<struct C40_blocking>;
     io_context_for<polling_timer<stepped>> io;

@@ -109,6 +109,7 @@ BOOST_AUTO_TEST_CASE(C34_a_lone_handler_that_throws_leaves_no_work_behind) {
 
 // ---- C35 ----------------------------------------------------------------------------------------
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(C35_expiry_in_one_thread_and_cancel_in_another_agree_on_the_outcome) {
     constexpr std::size_t n = 300;
     asio::io_context io;
@@ -140,6 +141,7 @@ BOOST_AUTO_TEST_CASE(C35_expiry_in_one_thread_and_cancel_in_another_agree_on_the
     BOOST_TEST(contradictions == 0);
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(C35_distinct_timers_may_be_used_in_distinct_threads) {
     asio::thread_pool pool(3);
     std::atomic<int> completions{0};
@@ -164,6 +166,7 @@ BOOST_AUTO_TEST_CASE(C35_distinct_timers_may_be_used_in_distinct_threads) {
     BOOST_TEST(completions.load() == threads * rounds);
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(C35_a_timer_set_while_another_thread_sleeps_in_run_is_noticed) {
     asio::io_context io;
     tut::steady_timer late(io, 1h), soon(io);
@@ -184,6 +187,7 @@ BOOST_AUTO_TEST_CASE(C35_a_timer_set_while_another_thread_sleeps_in_run_is_notic
     BOOST_TEST(noticed);
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(C35_cancel_wakes_the_thread_that_sleeps_in_run) {
     asio::io_context io;
     tut::steady_timer t(io, 1h);
@@ -227,6 +231,7 @@ inline void run_in_two_threads(asio::io_context& io) {
     second.join();
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(C35_a_handler_that_blocks_does_not_hold_up_those_that_expired_with_it) {
     asio::io_context io;
     tut::steady_timer t(io, past() - 1s), u(io, past());
@@ -239,6 +244,7 @@ BOOST_AUTO_TEST_CASE(C35_a_handler_that_blocks_does_not_hold_up_those_that_expir
     BOOST_TEST(meeting.in_time());
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(C35_a_handler_that_blocks_does_not_hold_up_those_that_expire_meanwhile) {
     asio::io_context io;
     tut::steady_timer t(io, 1ms), u(io, 10ms);
@@ -251,6 +257,7 @@ BOOST_AUTO_TEST_CASE(C35_a_handler_that_blocks_does_not_hold_up_those_that_expir
     BOOST_TEST(meeting.in_time());
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(C35_a_handler_that_blocks_does_not_hold_up_those_that_were_aborted_with_it) {
     asio::io_context io;
     tut::steady_timer t(io, 1h);
@@ -495,6 +502,7 @@ BOOST_AUTO_TEST_CASE(C37_coroutine_frames_that_own_their_timers_are_destroyed) {
     BOOST_TEST(frames.calls == 1);
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(C37_a_thread_pool_that_is_stopped_destroys_handlers_uncalled) {
     handler_log log;
     {

@@ -9,7 +9,6 @@
 #include "contract_support.hpp"
 
 #include "../support/copying_executors.hpp"
-#include "../support/io_uring.hpp"
 
 #include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/bind_executor.hpp>
@@ -258,6 +257,7 @@ BOOST_AUTO_TEST_CASE(C28_a_bound_handler_runs_in_its_own_strand_and_not_in_that_
     BOOST_TEST(!in_own);
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(C28_handlers_of_one_strand_do_not_overlap_in_a_thread_pool) {
     asio::thread_pool pool(4);
     auto strand = asio::make_strand(pool);
@@ -556,6 +556,7 @@ BOOST_AUTO_TEST_CASE(C29_a_TS_executor_is_told_of_the_work) {
 }
 #endif
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(C29_the_context_of_the_timer_counts_a_wait_whose_handler_is_bound_elsewhere) {
     asio::io_context io;
     manual_context context;

@@ -20,6 +20,7 @@
 #define PAWL_TEST_CONFORMANCE_CONTRACT_SUPPORT_HPP
 
 #include "../support/archetypes.hpp"
+#include "../support/asio_configuration.hpp"
 #include "../support/sanitized.hpp"
 #include "../support/seed.hpp"
 

@@ -217,6 +217,7 @@ BOOST_AUTO_TEST_CASE(C18_detached_waits) {
     BOOST_TEST((clock::now() >= t.expiry()));
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(C18_use_future_waits_in_a_thread_pool) {
     asio::thread_pool pool(2);
     tut::steady_timer expiring(pool, 2ms), cancelled(pool, 1h);

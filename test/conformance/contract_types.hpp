@@ -279,6 +279,7 @@ fate wait_elsewhere(Timer& timer) {
     return fate_of(result.get());
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(C3_the_context_may_be_a_thread_pool) {
     asio::thread_pool pool(1);
     tut::steady_timer t(pool, 1ms);
@@ -291,6 +292,7 @@ BOOST_AUTO_TEST_CASE(C3_the_context_may_be_a_thread_pool) {
     pool.join();
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(C3_the_context_may_be_the_system_context) {
     asio::system_context& context = asio::query(asio::system_executor(), asio::execution::context);
     give_rings<tut::steady_timer>(context);
@@ -303,6 +305,7 @@ BOOST_AUTO_TEST_CASE(C3_the_context_may_be_the_system_context) {
     BOOST_TEST((clock::now() >= native.expiry()));
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(C3_the_context_may_be_one_of_the_users_own) {
     manual_context context;
     timer_on<manual_context::executor_type> expiring(context, 1ms);

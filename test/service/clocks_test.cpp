@@ -20,7 +20,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "../support/io_uring.hpp"
+#include "../support/asio_configuration.hpp"
 #include "../support/seed.hpp"
 
 #include <algorithm>

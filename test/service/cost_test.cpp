@@ -16,7 +16,7 @@
 #include "service_support.hpp"
 #include "shard_bench.hpp"
 
-#include "../support/io_uring.hpp"
+#include "../support/asio_configuration.hpp"
 #include "../support/scripted_clock.hpp"
 #include "../support/system_timer.hpp"
 #include "../support/typed_cases.hpp"

@@ -10,7 +10,7 @@
 #include "counted_new.hpp"
 #include "whole_service.hpp"
 
-#include "../support/io_uring.hpp"
+#include "../support/asio_configuration.hpp"
 #include "../support/sanitized.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>

@@ -16,7 +16,7 @@
 #include "counted_new.hpp"
 #include "whole_service.hpp"
 
-#include "../support/io_uring.hpp"
+#include "../support/asio_configuration.hpp"
 #include "../support/meeting.hpp"
 #include "../support/seed.hpp"
 

@@ -12,7 +12,7 @@
 #ifndef PAWL_TEST_TIMEOUTS_TIMEOUT_STREAM_SUPPORT_HPP
 #define PAWL_TEST_TIMEOUTS_TIMEOUT_STREAM_SUPPORT_HPP
 
-#include "../support/io_uring.hpp"
+#include "../support/asio_configuration.hpp"
 
 #include <pawl/manual_clock.hpp>
 #include <pawl/timeout_stream.hpp>

@@ -8,7 +8,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "../support/archetypes.hpp"
-#include "../support/io_uring.hpp"
+#include "../support/asio_configuration.hpp"
 #include "../support/meeting.hpp"
 #include "../support/system_timer.hpp"
 #include "watch_support.hpp"

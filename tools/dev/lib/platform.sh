@@ -31,6 +31,13 @@ test_platform() {
     mkdir -p build
     case $platform in
         select) flags='-DBOOST_ASIO_DISABLE_EPOLL -DBOOST_ASIO_DISABLE_TIMERFD -DBOOST_ASIO_DISABLE_EVENTFD' ;;
+        no_threads) flags=-DBOOST_ASIO_DISABLE_THREADS ;;
+        no_rtti) flags='-fno-rtti -DBOOST_ASIO_ENABLE_HANDLER_TRACKING' ;;
+        separate)
+            flags=-DBOOST_ASIO_SEPARATE_COMPILATION
+            libraries=$PWD/build/asio.o
+            echo '#include <boost/asio/impl/src.hpp>' | g++ -std=c++20 $flags -x c++ -c - -o "$libraries"
+            ;;
         io_uring)
             need liburing-dev
             io_uring_works || {
@@ -71,7 +78,7 @@ test_platform() {
             libraries='-static -lws2_32 -lmswsock'
             export WINEPREFIX=$PWD/build/wine WINEDEBUG=-all
             ;;
-        *) misused "no such platform: $platform$(did_you_mean "$platform" windows libc++ select io_uring x86 arm64 s390x)" ;;
+        *) misused "no such platform: $platform$(did_you_mean "$platform" windows libc++ select no_threads no_rtti separate io_uring x86 arm64 s390x)" ;;
     esac
     dir=build/platform-$platform
     lock_folder "$dir"
@@ -90,7 +97,8 @@ test_platform() {
         only='hello_timer|(wait_.*|conformance_.*vectors)_test'
         # These take minutes under emulation.
         [[ $platform =~ ^(arm64|s390x)$ ]] || only+='|contract_pawl'
-        [[ $platform =~ ^(arm64|s390x|windows)$ ]] || only+='|(service_alarm|watch_stats|race_(timer|broadcast_ring)_race)_test'
+        [[ $platform != no_threads ]] || only+='|timeouts_(timeout|group)_test'
+        [[ $platform =~ ^(arm64|s390x|windows|no_threads)$ ]] || only+='|(service_alarm|watch_stats|race_(timer|broadcast_ring)_race)_test'
         # Whether a unit allocates depends on the size of Asio's operations.
         [[ $platform != windows ]] || only+='|service_slots_test'
         only="^($only)\$"

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: BSL-1.0
 
 /// @file
-/// Differences if Asio runs on io_uring, for its own timers and sockets as well as for Pawl's
+/// Differences by how Asio is configured, for its own timers and sockets as well as for Pawl's
 /// (Boost 1.81).
-#ifndef PAWL_TEST_SUPPORT_IO_URING_HPP
-#define PAWL_TEST_SUPPORT_IO_URING_HPP
+#ifndef PAWL_TEST_SUPPORT_ASIO_CONFIGURATION_HPP
+#define PAWL_TEST_SUPPORT_ASIO_CONFIGURATION_HPP
 
 #include <boost/asio/detail/config.hpp>
 
@@ -22,10 +22,21 @@ inline constexpr bool io_uring = true;
 inline constexpr bool io_uring = false;
 #endif
 
+/// Without: only contexts that a thread of the program runs, one at a time. A thread_pool, the
+/// system_context and contexts of user-defined types would need a thread of Asio's own, and throw.
+#if defined(BOOST_ASIO_HAS_THREADS)
+inline constexpr bool threads = true;
+#else
+inline constexpr bool threads = false;
+#endif
+
 } // namespace pawl_test
 
 /// For a test case that depends on one of the three.
 #define PAWL_NOT_ON_IO_URING                                                                       \
     BOOST_TEST_DECORATOR(*boost::unit_test::enable_if<!pawl_test::io_uring>())
 
-#endif // PAWL_TEST_SUPPORT_IO_URING_HPP
+/// For a test case with threads, or with a context other than io_context.
+#define PAWL_NEEDS_THREADS BOOST_TEST_DECORATOR(*boost::unit_test::enable_if<pawl_test::threads>())
+
+#endif // PAWL_TEST_SUPPORT_ASIO_CONFIGURATION_HPP
