@@ -11,14 +11,13 @@
 
 #include <pawl/error.hpp>
 #include <pawl/group.hpp>
-#include <pawl/sleep.hpp>
+#include <pawl/rate_limiter.hpp>
 #include <pawl/steady_timer.hpp>
 #include <pawl/timeout.hpp>
 
 #include <boost/asio.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <deque>
@@ -63,15 +62,10 @@ private:
     std::vector<std::shared_ptr<session>> sessions_;
 };
 
-struct rate {
-    clock_type::duration interval; // between two lines
-    int burst;                     // so many may come at once
-};
-
 class session : public std::enable_shared_from_this<session> {
 public:
-    session(tcp::socket peer, room& r, rate allowed)
-        : peer_(std::move(peer)), room_(r), allowed_(allowed),
+    session(tcp::socket peer, room& r, const pawl::rate_limit& lines)
+        : peer_(std::move(peer)), room_(r), lines_(peer_.get_executor(), lines),
           has_output_(peer_.get_executor(), pawl::steady_timer::time_point::max()) {}
 
     /// From any thread.
@@ -101,13 +95,10 @@ private:
 
     asio::awaitable<void> read() {
         std::string buffer;
-        auto next = clock_type::now();
         for (;;) {
             const std::string line = co_await pawl::timeout(60s, read_line(peer_, buffer));
+            co_await lines_.async_acquire(); // meanwhile TCP holds the client back
             room_.say(line);
-            const auto saved_up = allowed_.interval * (allowed_.burst - 1);
-            next = std::max(next, clock_type::now() - saved_up) + allowed_.interval;
-            co_await pawl::sleep_until(next); // TCP holds the client back
         }
     }
 
@@ -126,7 +117,7 @@ private:
     static constexpr std::size_t max_output = 1000;
     tcp::socket peer_; // made for the strand of this session
     room& room_;
-    rate allowed_;
+    pawl::rate_limiter lines_;
     std::deque<std::string> output_;
     pawl::steady_timer has_output_; // a condition variable: it never expires
 };
@@ -137,11 +128,12 @@ void room::say(const std::string& line) {
         s->deliver(line);
 }
 
-asio::awaitable<void> accept(tcp::acceptor acceptor, room& r, rate allowed, pawl::group& sessions) {
+asio::awaitable<void> accept(tcp::acceptor acceptor, room& r, pawl::rate_limit lines,
+                             pawl::group& sessions) {
     for (;;) {
         const auto strand = asio::make_strand(acceptor.get_executor());
         tcp::socket peer = co_await acceptor.async_accept(strand, asio::use_awaitable);
-        const auto s = std::make_shared<session>(std::move(peer), r, allowed);
+        const auto s = std::make_shared<session>(std::move(peer), r, lines);
         asio::co_spawn(strand, s->run(), pawl::in_group(sessions, asio::detached));
     }
 }
@@ -170,8 +162,7 @@ int main() {
     pawl::group sessions(threads);
     tcp::acceptor acceptor(threads, {asio::ip::address_v4::loopback(), 0});
     const auto where = acceptor.local_endpoint();
-    asio::co_spawn(threads,
-                   accept(std::move(acceptor), r, {.interval = 1ms, .burst = 10}, sessions),
+    asio::co_spawn(threads, accept(std::move(acceptor), r, {.tokens = 1000, .burst = 10}, sessions),
                    pawl::in_group(accepting, asio::detached));
     std::vector<tcp::socket> peers;
     while (peers.size() != clients)
