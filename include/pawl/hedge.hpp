@@ -189,9 +189,8 @@ private:
         ++users_;
         try {
             attempt_handler mine(*this, which); // first: leaves if the function throws
-            std::chrono::nanoseconds no_hint;
             run_attempt(executor_,
-                        function_(basic_attempt<clock>(which + 1, {}, last_error_, no_hint)),
+                        function_(basic_attempt<clock>(which + 1, {}, last_error_, unused_hint_)),
                         std::move(mine));
         } catch (...) {
             std::decay_t<First> error{};
@@ -261,6 +260,7 @@ private:
     bool over_ = false;      ///< it is known what to report
     bool cancelled_ = false; ///< by the caller
     error_code last_error_;
+    std::chrono::nanoseconds unused_hint_{0}; ///< an attempt may be told at any time
     std::array<boost::asio::cancellation_signal, 2> signals_;
     outer_link* outer_ = nullptr;
     std::optional<result> result_;
@@ -318,6 +318,16 @@ auto hedge(const Executor& ex, basic_hedge_policy<Clock> policy, Function&& func
                                signature, Executor>(
             ex, std::move(policy), function_type(std::forward<Function>(function))),
         token);
+}
+
+/// As above, on the executor of a context.
+template <
+    detail::execution_context_type Context, class Clock = detail::steady_clock, class Function,
+    class Token = typename detail::attempts_of<std::decay_t<Function>, basic_attempt<Clock>>::token>
+auto hedge(Context& context, basic_hedge_policy<Clock> policy, Function&& function,
+           Token&& token = Token()) {
+    return hedge(context.get_executor(), policy, std::forward<Function>(function),
+                 std::forward<Token>(token));
 }
 
 /// As above, on the associated executor of the handler, such as that of the coroutine.

@@ -65,7 +65,10 @@ public:
         retry_operation& made =
             *memory(get_handler_allocator(handler))
                  .make(std::forward<H>(handler), ex, std::move(policy), std::move(f));
-        made.attempt();
+        if (!made.policy_.deadline.expired())
+            return made.attempt();
+        made.emplace_error(error::timed_out);
+        made.resume_later();
     }
 
     // --- for the handlers of attempts and pauses ---
@@ -116,13 +119,6 @@ private:
     // --- starting --------------------------------------------------------------------------------
 
     void attempt() {
-        if (policy_.deadline.expired()) {
-            const error_code ec = number_ == 0 ? error_code(error::timed_out) : last_error_;
-            if (number_ != 0)
-                return deliver_error(ec);
-            emplace_error(ec);
-            return resume_later();
-        }
         ++number_;
         hint_ = hint_.zero();
         const auto limit = policy_.attempt_limit == Policy::never
@@ -231,11 +227,11 @@ private:
     void go_on(error_code ec) {
         if (!ec && cancelled_.cancelled() != boost::asio::cancellation_type::none)
             ec = boost::asio::error::operation_aborted;
-        if (!ec)
+        if (!ec && !policy_.deadline.expired())
             return attempt();
         if (policy_.budget)
             policy_.budget->give_back();
-        deliver_error(ec);
+        deliver_error(ec ? ec : last_error_);
     }
 
     template <std::size_t Which, class... Args>

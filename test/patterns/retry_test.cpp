@@ -364,6 +364,22 @@ BOOST_AUTO_TEST_CASE(a_cancellation_in_a_pause_ends_it_at_once_and_gives_the_tok
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_pause_that_ends_too_late_ends_all_and_gives_the_token_back) {
+    pawl::retry_budget budget(0, 2);
+    world w{.script = {{0ms, refused}}};
+    w.retry({.first = 1s,
+             .jitter = pawl::retry_jitter::none,
+             .max_attempts = 9,
+             .limit = 10s,
+             .budget = &budget});
+    pass(w.context);
+    BOOST_TEST(budget.balance() == 1);
+    pass(w.context, 1h); // the process was suspended
+    BOOST_TEST(w.out.is(refused));
+    BOOST_TEST(w.started.size() == 1u);
+    BOOST_TEST(budget.balance() == 2);
+}
+
 BOOST_AUTO_TEST_CASE(a_cancellation_that_the_attempt_ignores_prevents_the_next_one) {
     world w{.script = {{0ms}}};
     std::function<void(error_code)> complete;
@@ -819,6 +835,20 @@ BOOST_AUTO_TEST_CASE(what_the_function_of_a_hedge_throws_is_a_failure_or_leaves_
     BOOST_CHECK_THROW(oddly.finish(), odd);
     oddly.finish();
     BOOST_TEST(oddly.out.is(aborted));
+}
+
+BOOST_AUTO_TEST_CASE(a_hint_in_an_attempt_of_a_hedge_has_no_effect_at_any_time) {
+    world w;
+    int calls = 0;
+    pawl::hedge(
+        w.context, pawl::basic_hedge_policy<manual_clock>{1h},
+        [](attempt a) -> asio::awaitable<void> {
+            co_await asio::post(asio::use_awaitable); // after the function has returned
+            a.retry_after(1h);
+        },
+        [&](std::exception_ptr e) { calls += !e; });
+    w.context.run();
+    BOOST_TEST(calls == 1);
 }
 
 BOOST_AUTO_TEST_CASE(a_hedge_is_an_attempt_of_a_retry_and_coroutines_await_it) {
