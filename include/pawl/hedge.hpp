@@ -14,6 +14,8 @@
 #include <pawl/detail/limit/attempts.hpp>
 #include <pawl/detail/limit/post_result.hpp>
 
+#include <pawl/detail/service/native_executor.hpp>
+
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/cancellation_type.hpp>
