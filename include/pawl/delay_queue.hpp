@@ -16,6 +16,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -77,14 +78,16 @@ public:
     /// @throws std::bad_alloc, with the queue as it was.
     template <class Rep, class Period>
     id_type push(Value value, const std::chrono::duration<Rep, Period>& delay) {
-        map_.put(id_type(next_), value, detail::saturating_cast<duration>(delay), false);
+        // Not negative: what is due at once comes in the order of push().
+        const auto d = std::max(duration::zero(), detail::saturating_cast<duration>(delay));
+        map_.put(id_type(next_), value, d, false);
         return next_++;
     }
 
     /// Removes a value that is not due yet, and destroys it.
     /// @return false if it is due, so that async_pop() gets it, or has got it; or if it was
     /// cancelled.
-    bool cancel(id_type id) { return map_.erase(id); }
+    bool cancel(id_type id) { return map_.find(id, clock_type::now()) && map_.erase(id); }
 
     /// The number of values that were not popped.
     [[nodiscard]] std::size_t size() const noexcept { return map_.size() + map_.expired_size(); }

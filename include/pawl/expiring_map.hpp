@@ -93,6 +93,17 @@ struct expired_waiter {
 template <class Waiter, class Entry, class Handler>
 struct expired_handler {
     using pawl_wrapped_handler = Handler;
+
+    template <class H>
+    expired_handler(std::shared_ptr<Waiter> w, H&& handler)
+        : handler_(std::forward<H>(handler)), waiter_(std::move(w)) {}
+    expired_handler(expired_handler&&) = default;
+    /// Destroyed with the context of the handler, which may not be that of the map.
+    ~expired_handler() {
+        if (waiter_)
+            waiter_->finish();
+    }
+
     const Handler& handler() const noexcept { return handler_; }
 
     void operator()(boost::system::error_code ec) {
@@ -107,8 +118,8 @@ struct expired_handler {
         std::move(handler_)(ec, std::move(entry));
     }
 
-    std::shared_ptr<Waiter> waiter_;
     Handler handler_;
+    std::shared_ptr<Waiter> waiter_;
 };
 
 } // namespace detail
@@ -440,8 +451,8 @@ private:
         const auto w = std::make_shared<waiter>(executor_);
         waiters_.push_back(w);
         try {
-            w->timer.async_wait(detail::expired_handler<waiter, value_type, std::decay_t<Handler>>{
-                w, std::forward<Handler>(handler)});
+            w->timer.async_wait(detail::expired_handler<waiter, value_type, std::decay_t<Handler>>(
+                w, std::forward<Handler>(handler)));
         } catch (...) {
             waiters_.pop_back();
             throw;

@@ -132,17 +132,25 @@ private:
             case finding::nothing:
                 beat->alarm_.arm_after(beat->interval_);
                 break;
-            case finding::silence_here:
+            case finding::silence_here: {
                 beat->alarm_.arm_after(beat->interval_); // first: send() may throw
+                const own_mark taken_back{*this};
                 send();
-                if (!alive.expired()) // relaxed: a mark that is lost makes one more heartbeat
-                    beat->sent_.store(false, std::memory_order_relaxed);
                 break;
+            }
             case finding::silence_there:
                 fail();
                 break;
             }
         }
+
+        struct own_mark {
+            ~own_mark() {
+                if (!self.alive.expired()) // relaxed: a mark that is lost makes one more heartbeat
+                    self.beat->sent_.store(false, std::memory_order_relaxed);
+            }
+            const look_again& self;
+        };
 
         basic_heartbeat* beat;
         std::weak_ptr<const char> alive;

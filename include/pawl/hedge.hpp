@@ -22,6 +22,7 @@
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/system/error_code.hpp>
+#include <boost/system/system_error.hpp>
 
 #include <array>
 #include <chrono>
@@ -191,16 +192,18 @@ private:
         ++users_;
         try {
             attempt_handler mine(*this, which); // first: leaves if the function throws
-            run_attempt(executor_,
-                        function_(basic_attempt<clock>(which + 1, {}, last_error_, unused_hint_)),
-                        std::move(mine));
+            auto made = function_(basic_attempt<clock>(which + 1, {}, last_error_, no_hint_));
+            if (cancelled_) // by the function, before there was anything to cancel
+                throw boost::system::system_error(boost::asio::error::operation_aborted);
+            run_attempt(executor_, std::move(made), std::move(mine));
         } catch (...) {
             std::decay_t<First> error{};
-            if (express(error, std::current_exception()))
-                return note(which, std::move(error), std::decay_t<Rest>()...);
-            if (!result_)
-                fail(boost::asio::error::operation_aborted);
-            throw;
+            const bool expressible = express(error, std::current_exception());
+            if (!expressible)
+                set_error(error, boost::asio::error::operation_aborted);
+            note(which, std::move(error), std::decay_t<Rest>()...);
+            if (!expressible)
+                throw;
         }
     }
 
@@ -262,7 +265,7 @@ private:
     bool over_ = false;      ///< it is known what to report
     bool cancelled_ = false; ///< by the caller
     error_code last_error_;
-    std::chrono::nanoseconds unused_hint_{0}; ///< an attempt may be told at any time
+    std::chrono::nanoseconds no_hint_{}; ///< an attempt may write to it as long as it runs
     std::array<boost::asio::cancellation_signal, 2> signals_;
     outer_link* outer_ = nullptr;
     std::optional<result> result_;

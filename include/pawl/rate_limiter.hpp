@@ -148,7 +148,7 @@ public:
         }
         basic_waitable_timer<Clock, boost::asio::wait_traits<Clock>, Executor> timer;
         const std::int64_t n;
-        enum { starts, waits, woken, gone } state = starts;
+        enum { starts, waits, woken, gone } state = gone;           ///< gone: not in the queue
         error_code outcome = boost::asio::error::operation_aborted; ///< if it is woken
         waiter *before = nullptr, *behind = nullptr;
     };
@@ -181,6 +181,7 @@ public:
         const std::lock_guard lock(mutex_);
         if (!first_ && bucket.take(w.n))
             return false;
+        w.state = waiter::starts;
         w.before = last_;
         (last_ ? last_->behind : first_) = &w;
         last_ = &w;
@@ -282,7 +283,7 @@ public:
 
     template <class H>
     limiter_handler(std::shared_ptr<State> s, waiter_pointer w, H&& handler)
-        : state_(std::move(s)), waiter_(std::move(w)), handler_(std::forward<H>(handler)) {}
+        : handler_(std::forward<H>(handler)), state_(std::move(s)), waiter_(std::move(w)) {}
     limiter_handler(limiter_handler&&) = default;
     limiter_handler& operator=(limiter_handler&&) = delete;
     ~limiter_handler() {
@@ -298,11 +299,12 @@ public:
     }
 
     [[nodiscard]] const Handler& handler() const noexcept { return handler_; }
+    [[nodiscard]] Handler&& take() noexcept { return std::move(handler_); }
 
 private:
+    Handler handler_; // first: its move may throw, and the source still has its waiter
     std::shared_ptr<State> state_;
     waiter_pointer waiter_;
-    Handler handler_;
 };
 
 /// Initiates async_acquire().
@@ -323,10 +325,12 @@ public:
         // Not by the allocator of the handler: the slot of the caller may keep it longer.
         const auto w = std::allocate_shared<typename State::waiter>(wait_allocator<void>(),
                                                                     state->executor, n_);
+        // Before it takes its place: a copy of the handler may throw.
+        limiter_handler<State, std::decay_t<Handler>> wrapped(state, w,
+                                                              std::forward<Handler>(handler));
         if (!state->enqueue(*w))
-            return post(std::forward<Handler>(handler));
-        w->timer.async_wait(limiter_handler<State, std::decay_t<Handler>>(
-            state, w, std::forward<Handler>(handler)));
+            return post(wrapped.take());
+        w->timer.async_wait(std::move(wrapped));
         state->started(*w);
     }
 

@@ -21,6 +21,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/wait_traits.hpp>
 #include <boost/system/error_code.hpp>
+#include <boost/system/system_error.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -127,6 +128,8 @@ private:
         start([&] {
             attempt_handler mine(*this, an_attempt()); // first: leaves if the function throws
             auto made = function_(basic_attempt<clock>(number_, limit, last_error_, hint_));
+            if (cancelled()) // by the function, before there was anything to cancel
+                throw boost::system::system_error(boost::asio::error::operation_aborted);
             if (limit.is_never())
                 run_attempt(executor_, std::move(made), std::move(mine));
             else
@@ -137,10 +140,15 @@ private:
     void pause(std::chrono::nanoseconds d) {
         start([&] {
             attempt_handler mine(*this, a_pause());
-            if (!timer_)
-                timer_.emplace(executor_);
-            timer_->expires_after(saturating_cast<typename clock::duration>(d));
-            timer_->async_wait(std::move(mine));
+            try {
+                if (!timer_)
+                    timer_.emplace(executor_);
+                timer_->expires_after(saturating_cast<typename clock::duration>(d));
+                timer_->async_wait(std::move(mine));
+            } catch (...) {
+                give_back();
+                throw;
+            }
         });
     }
 
@@ -203,7 +211,7 @@ private:
         }
         if (!d)
             deliver(std::forward<F>(first), std::forward<More>(more)...);
-        else if (cancelled_.cancelled() != boost::asio::cancellation_type::none)
+        else if (cancelled())
             deliver_error(boost::asio::error::operation_aborted);
         else if (policy_.budget && !policy_.budget->try_withdraw())
             deliver(std::forward<F>(first), std::forward<More>(more)...);
@@ -213,7 +221,8 @@ private:
 
     /// The pause after an error, if it is to be retried, and there is time.
     std::optional<std::chrono::nanoseconds> next_pause(const error_code& ec) {
-        if (!ec || (number_ >= policy_.max_attempts && policy_.max_attempts != Policy::unlimited))
+        if (!ec || number_ == 0 ||
+            (number_ >= policy_.max_attempts && policy_.max_attempts != Policy::unlimited))
             return {};
         if (!(policy_.retry_if ? policy_.retry_if(ec) : is_transient(ec)))
             return {};
@@ -225,13 +234,20 @@ private:
     }
 
     void go_on(error_code ec) {
-        if (!ec && cancelled_.cancelled() != boost::asio::cancellation_type::none)
+        if (!ec && cancelled())
             ec = boost::asio::error::operation_aborted;
         if (!ec && !policy_.deadline.expired())
             return attempt();
+        give_back();
+        deliver_error(ec ? ec : last_error_);
+    }
+    /// The retry that a token was withdrawn for is not made.
+    void give_back() noexcept {
         if (policy_.budget)
             policy_.budget->give_back();
-        deliver_error(ec ? ec : last_error_);
+    }
+    [[nodiscard]] bool cancelled() const noexcept {
+        return cancelled_.cancelled() != boost::asio::cancellation_type::none;
     }
 
     template <std::size_t Which, class... Args>

@@ -666,6 +666,55 @@ BOOST_FIXTURE_TEST_CASE(a_cancelled_pop_is_passed_by_also_before_its_handler_run
     BOOST_TEST(p[1].entry->second == "uno");
 }
 
+BOOST_FIXTURE_TEST_CASE(a_cancelled_pop_that_goes_with_its_own_context_takes_nothing, fixture) {
+    map m(context, {.ttl = 10s, .keep_expired = true});
+    m.insert(1, "a");
+    popped gone;
+    {
+        asio::io_context other;
+        asio::cancellation_signal stop;
+        m.async_pop_expired(
+            asio::bind_executor(other, asio::bind_cancellation_slot(stop.slot(), gone.record())));
+        stop.emit(asio::cancellation_type::terminal);
+        poll();
+    }
+    BOOST_TEST(gone.pending());
+    popped next;
+    m.async_pop_expired(next.record());
+    pass(10s);
+    BOOST_TEST(next.gave(1));
+}
+
+BOOST_FIXTURE_TEST_CASE(entries_that_expired_come_in_order_also_if_one_makes_room, fixture) {
+    map m(context, {.ttl = 10s, .capacity = 3, .keep_expired = true});
+    m.insert(1, "a", 1s);
+    m.insert(2, "b", 2s);
+    m.insert(3, "c");
+    manual_clock::advance(context, 2s); // the alarm is late
+    m.insert(2, "d");
+    BOOST_TEST(m.expired_size() == 2u);
+    for (const int key : {1, 2}) {
+        popped p;
+        m.async_pop_expired(p.record());
+        poll();
+        BOOST_TEST(p.gave(key));
+        BOOST_TEST((p.entry && p.entry->second == (key == 1 ? "a" : "b")));
+    }
+}
+
+BOOST_FIXTURE_TEST_CASE(an_entry_that_expired_is_kept_also_if_the_map_is_full, fixture) {
+    map m(context, {.ttl = 10s, .capacity = 2, .keep_expired = true});
+    m.insert(1, "a", 1s);
+    m.insert(2, "b");
+    manual_clock::advance(context, 1s); // the alarm is late
+    m.insert(3, "c");
+    BOOST_TEST(m.expired_size() == 1u);
+    BOOST_TEST(m.size() == 2u);
+    m.insert(4, "d"); // drops the oldest, which has not expired
+    BOOST_TEST(m.expired_size() == 1u);
+    BOOST_TEST(!m.peek(2));
+}
+
 BOOST_FIXTURE_TEST_CASE(a_cancel_after_the_entry_was_given_loses_nothing, fixture) {
     map m(context, {.ttl = 10s, .keep_expired = true});
     m.insert(1, "one");
@@ -826,6 +875,19 @@ BOOST_FIXTURE_TEST_CASE(a_queue_gives_values_in_the_order_of_their_expiry, fixtu
     BOOST_TEST(q.empty());
 }
 
+BOOST_FIXTURE_TEST_CASE(values_without_a_delay_come_in_the_order_of_push, fixture) {
+    queue_of<int> q(context);
+    q.push(1, -1s);
+    q.push(2, 0s);
+    q.push(3, std::chrono::hours::min());
+    for (const int value : {1, 2, 3}) {
+        outcome<queue_of<int>::value_type> p;
+        q.async_pop(p.record());
+        poll();
+        BOOST_TEST((p.entry && p.entry->second == value));
+    }
+}
+
 BOOST_FIXTURE_TEST_CASE(a_cancelled_value_does_not_come_and_a_due_one_is_not_cancelled, fixture) {
     queue_of<std::string> q(context);
     const auto a = q.push("a", 1s);
@@ -834,7 +896,9 @@ BOOST_FIXTURE_TEST_CASE(a_cancelled_value_does_not_come_and_a_due_one_is_not_can
     BOOST_TEST(q.cancel(a));
     BOOST_TEST(!q.cancel(a));
     BOOST_TEST(!q.cancel(12345));
-    pass(1s);
+    manual_clock::advance(context, 1s);
+    BOOST_TEST(!q.cancel(b)); // the alarm is late
+    poll();
     BOOST_TEST(!q.cancel(b));
     BOOST_TEST(q.size() == 1u);
     outcome<queue_of<std::string>::value_type> p;
@@ -863,6 +927,12 @@ struct model {
 
     using iterator = std::map<int, entry>::iterator;
 
+    iterator least_used() {
+        return std::min_element(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
+            return a.second.used < b.second.used;
+        });
+    }
+    static bool is_over(iterator i) { return i->second.due <= manual_clock::now(); }
     void expire(iterator i) {
         if (o.keep_expired)
             expired.emplace_back(i->first, i->second.value);
@@ -879,10 +949,12 @@ struct model {
     }
     bool put(int key, int value, manual_clock::duration ttl, bool replaces) {
         auto i = entries.find(key);
-        if (i != entries.end() && i->second.due <= manual_clock::now()) {
-            expire(i);
-            serve();
+        if (i != entries.end() && is_over(i)) {
+            o.keep_expired ? polled() : expire(i);
             i = entries.end();
+        } else if (i == entries.end() && o.keep_expired && entries.size() >= o.capacity &&
+                   is_over(least_used())) {
+            polled();
         }
         if (i != entries.end()) {
             if (replaces) {
@@ -894,10 +966,7 @@ struct model {
         restart(entries[key], ttl);
         entries[key].value = value;
         if (entries.size() > o.capacity)
-            entries.erase(
-                std::min_element(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
-                    return a.second.used < b.second.used;
-                }));
+            entries.erase(least_used());
         return true;
     }
     std::optional<int> find(int key, bool knows_the_time) {

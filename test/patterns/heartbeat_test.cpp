@@ -270,6 +270,22 @@ BOOST_FIXTURE_TEST_CASE(it_goes_on_after_send_has_thrown, fixture) {
     BOOST_TEST(fails == 1);
 }
 
+BOOST_FIXTURE_TEST_CASE(what_send_marks_before_it_throws_is_no_other_traffic, fixture) {
+    beat.emplace(
+        context, options{.interval = 10s, .misses = 9},
+        [this] {
+            ++sends;
+            beat->sent();
+            throw std::runtime_error("send");
+        },
+        [this] { ++fails; });
+    for (int i = 1; i != 4; ++i) {
+        manual_clock::advance(context, 10s);
+        BOOST_CHECK_THROW(poll(), std::runtime_error);
+        BOOST_TEST(sends == i);
+    }
+}
+
 BOOST_FIXTURE_TEST_CASE(a_look_that_is_due_does_not_come_after_the_end, fixture) {
     start(1);
     manual_clock::advance(context, 10s);

@@ -32,6 +32,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <new>
 #include <optional>
 #include <random>
 #include <stdexcept>
@@ -313,6 +314,25 @@ BOOST_AUTO_TEST_CASE(without_memory_no_token_and_no_place_is_lost) {
     BOOST_TEST(bucket.try_acquire());
     BOOST_TEST(l.got + l.ended == "");
     BOOST_TEST(memory.live() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_handler_that_cannot_be_copied_leaves_no_place_behind) {
+    struct heavy {
+        heavy() = default;
+        heavy(const heavy&) { throw std::bad_alloc(); }
+        heavy(heavy&&) = default;
+        void operator()(error_code) const {}
+    };
+    asio::io_context context;
+    limiter bucket(context, {.tokens = 10, .burst = 1});
+    BOOST_TEST(bucket.try_acquire());
+    heavy handler;
+    BOOST_CHECK_THROW(bucket.async_acquire(handler), std::bad_alloc);
+    BOOST_TEST(bucket.waiting() == 0u);
+    log l;
+    bucket.async_acquire(l.record('a'));
+    pass(context, 100ms);
+    BOOST_TEST(l.got == "a");
 }
 
 BOOST_AUTO_TEST_CASE(expire_all_and_cancel_all_end_waits_and_later_ones_are_served) {

@@ -240,7 +240,11 @@ public:
                 }
                 return {old, false};
             }
-            expire(old, gone);
+            make_room(old, now, gone);
+        } else if (keeps_ && map_.size() >= capacity_) {
+            const auto last = entry_of(uses_.back());
+            if (has_expired(last, now)) // it is not dropped
+                make_room(last, now, gone);
         }
         auto made = std::make_unique<item>();
         made->hash = hash;
@@ -252,7 +256,7 @@ public:
             uses_.push_front(i);
         wheel_.insert(i, scale_.ceil(saturating_sum(now, ttl)));
         if (map_.size() > capacity_)
-            gone.push_back(take(map_.find(expiring::entry_of<item>{&uses_.back()})));
+            gone.push_back(take(entry_of(uses_.back())));
         return {added, true};
     }
 
@@ -264,7 +268,7 @@ public:
         const auto [count, more] = wheel_.expire(scale_.floor(now), out);
         for (std::size_t n = 0; n != count; ++n) {
             try {
-                expire(map_.find(expiring::entry_of<item>{static_cast<item*>(out[n])}), gone);
+                expire(entry_of(static_cast<item&>(*out[n])), gone);
             } catch (...) { // no memory to keep it: all are due, as before
                 for (; n != count; ++n)
                     wheel_.insert(*out[n], out[n]->due);
@@ -301,6 +305,16 @@ public:
     }
 
 private:
+    [[nodiscard]] iterator entry_of(const item& i) noexcept {
+        return map_.find(expiring::entry_of<item>{&i});
+    }
+    /// Removes an entry whose time is up; if it is kept, behind those that expired before it.
+    void make_room(iterator entry, time_point now, gone_type& gone) {
+        if (!keeps_)
+            return expire(entry, gone);
+        while (expire(now, gone)) {
+        }
+    }
     /// Removes an entry whose time is up.
     /// @throws std::bad_alloc, with nothing changed.
     void expire(iterator entry, gone_type& gone) {
