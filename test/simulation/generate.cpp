@@ -59,6 +59,7 @@ private:
         if (alarms_ && random_.one_in(2))
             b.types.push_back(kind::set);
         streams_ = random_.one_in(4);
+        patterns_ = random_.one_in(4);
         longest_ = 1;
         for (const context_setup& c : b.contexts)
             longest_ = std::max(longest_, c.precision);
@@ -197,6 +198,27 @@ private:
             s.object = random_.below(stream_slots);
             add_handler(s, depth);
             break;
+        case op::make_limiter:
+            s.more = random_.below(4);
+            [[fallthrough]];
+        case op::destroy_limiter:
+        case op::try_acquire:
+        case op::make_map:
+        case op::destroy_map:
+        case op::insert:
+        case op::use:
+        case op::erase:
+            s.object = random_.below(pattern_slots);
+            break;
+        case op::retry:
+            s.more = duration();
+            add_handler(s, depth);
+            break;
+        case op::acquire:
+        case op::pop:
+            s.object = random_.below(pattern_slots);
+            add_handler(s, depth);
+            break;
         case op::expire_all:
         case op::expire_all_of:
             s.time = random_.below(2);
@@ -248,6 +270,19 @@ private:
                                    op::drain, op::limit_stream, op::expire_stream, op::close_stream,
                                    op::destroy_stream, op::connect, op::connect, op::accept,
                                    op::begin_handshake, op::end_handshake});
+        if (patterns_ && random_.one_in(3))
+            return random_.one_of({op::make_limiter, op::destroy_limiter,
+                                   op::acquire,      op::acquire,
+                                   op::acquire,      op::acquire,
+                                   op::acquire,      op::try_acquire,
+                                   op::make_map,     op::destroy_map,
+                                   op::insert,       op::insert,
+                                   op::insert,       op::use,
+                                   op::erase,        op::pop,
+                                   op::pop,          op::pop,
+                                   op::retry,        op::retry,
+                                   op::emit,         op::emit,
+                                   op::pass,         op::poll_one});
         const int n = random_.below(100);
         if (n < 22)
             return op::wait;
@@ -265,7 +300,7 @@ private:
             return op::make;
         if (n < 64)
             return random_.one_of({op::destroy, op::move, op::assign});
-        if (n < 67 && !limits_ && !intervals_ && !streams_ && random_.one_in(4))
+        if (n < 67 && !limits_ && !intervals_ && !streams_ && !patterns_ && random_.one_in(4))
             return op::cancel_all;
         if (n < 67)
             return random_.one_in(3) ? op::expire_all_of : op::expire_all;
@@ -332,6 +367,7 @@ private:
     bool intervals_ = false;
     bool alarms_ = false;
     bool streams_ = false;
+    bool patterns_ = false; ///< rate limiters, expiring maps and retries
 };
 
 } // namespace

@@ -138,7 +138,7 @@ int report(std::uint64_t seed, const std::string& what, const std::string& file,
         " steps: " + attempt(small, true) + "\n\n    g++ -std=c++20 -Iinclude -Itest " + file +
         " \\\n        "
         "test/simulation/"
-        "{world,alarms,limits,intervals,streams,timers_?,print,report,virtual_time}.cpp "
+        "{world,alarms,limits,intervals,patterns,streams,timers_?,print,report,virtual_time}.cpp "
         "-o failure";
     std::ofstream(file) << program(small, text);
     std::printf("simulation: %s is the program:\n\n%s\n", file.c_str(),

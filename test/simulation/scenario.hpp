@@ -72,6 +72,20 @@ enum class op : std::uint8_t {
     begin_handshake,
     end_handshake,
     close_stream,
+    // retries
+    retry, ///< with attempts that take `time`, of which `other` fail, and a first pause of `more`
+    // rate limiters
+    make_limiter, ///< `object`, on `executor` of `context`: `other` + 1 tokens in each `time`, `more` + 1 at once
+    destroy_limiter,
+    acquire,     ///< starts a wait for `other` % burst + 1 tokens
+    try_acquire, ///< likewise
+    // expiring maps
+    make_map, ///< `object`, on `executor` of `context`, whose entries are refreshed by use and popped
+    destroy_map,
+    insert, ///< for `time`
+    use,    ///< the entry that was inserted `other` entries ago
+    erase,  ///< likewise
+    pop,    ///< starts a wait for an entry that has expired
     // clocks
     pass,     ///< `time` passes, on all clocks except those that are moved by hand
     set,      ///< the clock of `type` to now and `time`
@@ -159,6 +173,7 @@ inline constexpr int operation_slots = 3;
 inline constexpr int interval_slots = 2;
 inline constexpr int alarm_slots = 3;
 inline constexpr int stream_slots = 2;
+inline constexpr int pattern_slots = 2;
 inline constexpr int threads = 8;
 
 /// The scenario of a seed: always the same one.

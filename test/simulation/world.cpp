@@ -146,6 +146,18 @@ void world::perform_one(const step& s) {
     case op::end_handshake:
     case op::close_stream:
         return streams_.perform(s);
+    case op::retry:
+    case op::make_limiter:
+    case op::destroy_limiter:
+    case op::acquire:
+    case op::try_acquire:
+    case op::make_map:
+    case op::destroy_map:
+    case op::insert:
+    case op::use:
+    case op::erase:
+    case op::pop:
+        return patterns_.perform(s);
     default:
         return context_step(s);
     }
@@ -567,6 +579,7 @@ void world::shut_down(int index) {
     intervals_.leave(index);
     alarms_.leave(index);
     streams_.leave(index);
+    patterns_.leave(index);
     model_.shutdown_begins(index);
     // The implementation of its strand and the executors of timers no longer use it.
     c.strand.reset();
@@ -600,16 +613,19 @@ void world::context_step(const step& s) {
                    : cancels ? pawl::cancel_all(*c.io)
                              : pawl::expire_all(*c.io, ec);
         });
-        model_.expired_all(
-            s.context, some ? &s.type : nullptr,
-            cancels ? aborted
-            : ec    ? expired
-                    : early,
-            n, limits_.count() + intervals_.count() + alarms_.count() + streams_.count());
+        model_.expired_all(s.context, some ? &s.type : nullptr,
+                           cancels ? aborted
+                           : ec    ? expired
+                                   : early,
+                           n,
+                           limits_.count() + intervals_.count() + alarms_.count() +
+                               streams_.count() + patterns_.count());
         alarms_.ended_early(s.context, some ? &s.type : nullptr, ec);
         ++c.ended_early;
         intervals_.end_early(s.context);
         streams_.end_early(s.context);
+        if (!some || s.type == kind::steady)
+            patterns_.end_early(s.context);
         break;
     }
     case op::poll:
@@ -653,8 +669,8 @@ void world::run(const step& s) {
     const int calls = std::exchange(calls_, 0);
     const std::uint64_t handlers = handlers_;
     const std::size_t pending = model_.pending() + limits_.count() + intervals_.count() +
-                                alarms_.count() + streams_.count();
-    const std::size_t started = limits_.started();
+                                alarms_.count() + streams_.count() + patterns_.count();
+    const std::size_t started = limits_.started() + patterns_.started();
     std::size_t units = 0;
     bool threw = false;
     // With traits that never wait, Asio checks again and again for as long as it must run. It does
@@ -695,8 +711,8 @@ void world::run(const step& s) {
     calls_ = calls;
     model_.run_ends(s.context);
     totals_.units += units;
-    const std::uint64_t most =
-        most_units(s.context, handlers_ - handlers, pending) + limits_.started() - started;
+    const std::uint64_t most = most_units(s.context, handlers_ - handlers, pending) +
+                               limits_.started() + patterns_.started() - started;
     if (units > most)
         fail("cost: " + std::to_string(units) + " units, and no more than " + std::to_string(most) +
              " are needed");
@@ -750,10 +766,12 @@ std::uint64_t world::most_units(int index, std::uint64_t handlers, std::size_t p
 }
 
 void world::settled(int index) {
-    const business s = streams_.settled(index), l = limits_.settled(index);
+    const business s = streams_.settled(index), l = limits_.settled(index),
+                   p = patterns_.settled(index);
     const int armed = alarms_.settled(index);
-    const bool work = intervals_.settled(index) != 0 || armed != 0 || s.work || l.work;
-    model_.settled(index, contexts_[at(index)].io->stopped(), work, s.perhaps || l.perhaps);
+    const bool work = intervals_.settled(index) != 0 || armed != 0 || s.work || l.work || p.work;
+    model_.settled(index, contexts_[at(index)].io->stopped(), work,
+                   s.perhaps || l.perhaps || p.perhaps);
 }
 
 totals world::end() {
@@ -797,6 +815,7 @@ totals world::end() {
     intervals_.finished();
     alarms_.finished();
     streams_.finished();
+    patterns_.finished();
     totals_.waits = model_.begun();
     return totals_;
 }

@@ -15,6 +15,7 @@
 #include "simulation/intervals.hpp"
 #include "simulation/limits.hpp"
 #include "simulation/model.hpp"
+#include "simulation/patterns.hpp"
 #include "simulation/scenario.hpp"
 #include "simulation/streams.hpp"
 #include "simulation/surroundings.hpp"
@@ -120,6 +121,7 @@ private:
     intervals intervals_{*this};
     alarms alarms_{*this};
     streams streams_{*this};
+    patterns patterns_{*this};
     int calls_ = 0; ///< calls of the library during which no handler may run
     int depth_ = 0;
     int quiet_ = 0; ///< handlers that must not throw
