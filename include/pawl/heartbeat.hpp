@@ -144,12 +144,13 @@ private:
             }
         }
 
+        /// What send() marks is no other traffic, also if it throws.
         struct own_mark {
             ~own_mark() {
                 if (!self.alive.expired()) // relaxed: a mark that is lost makes one more heartbeat
                     self.beat->sent_.store(false, std::memory_order_relaxed);
             }
-            const look_again& self;
+            const look_again& self; ///< it may outlive its heartbeat
         };
 
         basic_heartbeat* beat;
