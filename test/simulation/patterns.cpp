@@ -28,6 +28,8 @@ namespace simulation {
 
 namespace {
 
+__extension__ typedef __int128 wide; // of g++ and clang
+
 /// The handler of a pop. An entry is reported by its key.
 struct pop_handler {
     using cancellation_slot_type = asio::cancellation_slot;
@@ -197,8 +199,8 @@ void patterns::acquired(const wait& w, const error_code& ec) {
 }
 
 void patterns::refill(const limiter& l, bucket& b, std::int64_t to) {
-    const __int128 gained = static_cast<__int128>(to - b.seen) * l.tokens;
-    b.credit = static_cast<std::int64_t>(std::min<__int128>(l.burst * l.period, gained + b.credit));
+    const wide gained = static_cast<wide>(to - b.seen) * l.tokens;
+    b.credit = static_cast<std::int64_t>(std::min<wide>(l.burst * l.period, gained + b.credit));
     b.seen = to;
 }
 

@@ -184,10 +184,10 @@ private:
                       "pawl: retry and hedge have no executor to run on: co_await them, pass one "
                       "first, as in retry(ex, policy, f, token), or bind one to the handler");
         if constexpr (has_one) {
-            using executor = std::decay_t<typename associated::type>;
-            const executor ex(
+            using chosen = std::decay_t<typename associated::type>;
+            const chosen ex(
                 associated::get(handler, this->executor)); // a copy: the handler is moved
-            Operation<Policy, Function, Signature, handler_type, executor>::launch(
+            Operation<Policy, Function, Signature, handler_type, chosen>::launch(
                 std::forward<Handler>(handler), ex, std::move(p), std::move(f));
         }
     }
