@@ -12,7 +12,6 @@
 #include <pawl/retry_policy.hpp>
 
 #include <pawl/detail/limit/attempts.hpp>
-#include <pawl/detail/limit/post_result.hpp>
 
 #include <pawl/detail/service/native_executor.hpp>
 
@@ -20,7 +19,6 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/error.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/system/error_code.hpp>
 #include <boost/system/system_error.hpp>
 
@@ -58,13 +56,13 @@ class hedge_operation;
 /// this class that are on their way or run. The last one ends it.
 template <class Policy, class Function, class R, class First, class... Rest, class Handler,
           class Executor>
-class hedge_operation<Policy, Function, R(First, Rest...), Handler, Executor> {
+class hedge_operation<Policy, Function, R(First, Rest...), Handler, Executor>
+    : public attempts<hedge_operation<Policy, Function, R(First, Rest...), Handler, Executor>,
+                      Policy, Function, Handler, Executor> {
+    using base = attempts<hedge_operation, Policy, Function, Handler, Executor>;
+    friend base;
     using clock = typename Policy::clock_type;
-    using error_code = boost::system::error_code;
     using cancellation_type_t = boost::asio::cancellation_type_t;
-    using memory = allocated_block<hedge_operation, handler_allocator<Handler>>;
-    friend memory;
-    friend class allocated_object<hedge_operation, handler_allocator<Handler>>;
     using result = std::tuple<std::decay_t<First>, std::decay_t<Rest>...>;
 
     struct make_second {
@@ -88,27 +86,23 @@ class hedge_operation<Policy, Function, R(First, Rest...), Handler, Executor> {
     };
 
 public:
-    using executor_type = Executor;
-    using allocator_type = handler_allocator<Handler>;
-
     template <class H>
-    static void launch(H&& handler, const Executor& ex, Policy&& policy, Function&& f) {
-        auto* const made = memory(get_handler_allocator(handler))
-                               .make(std::forward<H>(handler), ex, std::move(policy), std::move(f));
-        // The rest is on the executor, alone there, also if this thread is elsewhere.
-        const auto begin = [](void* object, bool called) {
-            auto& self = *static_cast<hedge_operation*>(object);
-            called ? self.begin() : self.destroy();
-        };
-        boost::asio::post(ex, deferred_call(made, begin, made->get_allocator()));
+    hedge_operation(H&& handler, const Executor& ex, Policy&& policy, Function&& f)
+        : base(std::forward<H>(handler), ex, std::move(policy), std::move(f)) {
+        auto slot = boost::asio::get_associated_cancellation_slot(handler_);
+        if (slot.is_connected())
+            slot.template emplace<outer_link>(*this);
     }
+    ~hedge_operation() {
+        if (outer_)
+            outer_->op = nullptr;
+    }
+
+    /// The rest is on the executor, alone there, also if this thread is elsewhere.
+    void launch() { this->template post<&hedge_operation::begin>(); }
 
     // --- for the handlers of attempts ---
 
-    [[nodiscard]] executor_type get_executor() const noexcept { return executor_; }
-    [[nodiscard]] allocator_type get_allocator() const noexcept {
-        return get_handler_allocator(handler_);
-    }
     [[nodiscard]] boost::asio::cancellation_slot slot(unsigned which) noexcept {
         return signals_[which].slot();
     }
@@ -123,30 +117,15 @@ public:
             return;
         if (!result_)
             return destroy();
-        const auto deliver = [](void* object, bool called) {
-            auto& self = *static_cast<hedge_operation*>(object);
-            called ? self.finish() : self.destroy();
-        };
         try {
-            const Executor ex = executor_;
-            boost::asio::post(ex, deferred_call(this, deliver, get_allocator()));
+            this->template post<&hedge_operation::finish>();
         } catch (...) { // no memory: destroyed
         }
     }
 
 private:
-    template <class H>
-    hedge_operation(H&& handler, const Executor& ex, Policy&& policy, Function&& f)
-        : handler_(std::forward<H>(handler)), executor_(ex), policy_(policy),
-          function_(std::move(f)) {
-        auto slot = boost::asio::get_associated_cancellation_slot(handler_);
-        if (slot.is_connected())
-            slot.template emplace<outer_link>(*this);
-    }
-    ~hedge_operation() {
-        if (outer_)
-            outer_->op = nullptr;
-    }
+    using base::destroy;
+    using base::executor_, base::function_, base::handler_, base::policy_;
 
     /// Calls f() as a user that has been counted, and leaves.
     template <class F>
@@ -167,7 +146,7 @@ private:
     void begin() {
         as_user([this] {
             if (cancelled_)
-                return fail(boost::asio::error::operation_aborted);
+                return fail();
             if (policy_.budget)
                 policy_.budget->deposit();
             start(0);
@@ -233,38 +212,23 @@ private:
         });
     }
 
-    void fail(const error_code& ec) {
+    void fail() {
         over_ = true;
-        set_error(std::get<0>(result_.emplace()), ec);
+        set_error(std::get<0>(result_.emplace()), boost::asio::error::operation_aborted);
     }
 
     /// All attempts have ended.
     void finish() {
         if (!result_) // it could not be moved
-            fail(boost::asio::error::operation_aborted);
-        const allocator_type alloc = get_allocator(); // before the move
+            fail();
         result ended(std::move(*result_));
-        Handler last(std::move(handler_));
-        destroy(alloc); // before the upcall, so that an operation started there reuses the block
-        std::apply([&last](auto&... args) { std::move(last)(std::move(args)...); }, ended);
-    }
-    void destroy() noexcept {
-        const allocator_type alloc = get_allocator();
-        [[maybe_unused]] const Handler last(std::move(handler_)); // may own the memory resource
-        destroy(alloc);
-    }
-    void destroy(const allocator_type& alloc) noexcept {
-        const allocated_object<hedge_operation, allocator_type> freed(alloc, *this);
+        std::apply([this](auto&... args) { this->deliver(std::move(args)...); }, ended);
     }
 
-    Handler handler_;
-    Executor executor_;
-    const Policy policy_;
-    Function function_;
     unsigned users_ = 1;     ///< begin()
     bool over_ = false;      ///< it is known what to report
     bool cancelled_ = false; ///< by the caller
-    error_code last_error_;
+    boost::system::error_code last_error_;
     std::chrono::nanoseconds no_hint_{}; ///< an attempt may write to it as long as it runs
     std::array<boost::asio::cancellation_signal, 2> signals_;
     outer_link* outer_ = nullptr;
@@ -293,7 +257,8 @@ private:
 ///     for the second attempt in it, none is made.
 /// @param function called as `function(basic_attempt<Clock>)`, once or twice, and destroyed before
 ///     the handler is called. The attempt number 1 may be running when it is called for number 2.
-/// @param token, ex as for pawl::retry(): `hedge(ex, policy, function, token)`.
+/// @param token, where as for pawl::retry(): `hedge(where, policy, function, token)`. An executor or
+///     a context.
 ///
 /// @par Completion
 /// Once, when no attempt is running any more. So an attempt that ignores its cancellation delays
@@ -311,18 +276,12 @@ private:
 /// One allocation by the associated allocator of the handler, freed before it is called, and one
 /// for an alarm.
 template <
-    class Executor, class Clock = detail::steady_clock, class Function,
+    detail::runs_attempts Where, class Clock = detail::steady_clock, class Function,
     class Token = typename detail::attempts_of<std::decay_t<Function>, basic_attempt<Clock>>::token>
-    requires detail::runs_attempts<Executor>
-auto hedge(const Executor& ex, basic_hedge_policy<Clock> policy, Function&& function,
+auto hedge(Where&& where, basic_hedge_policy<Clock> policy, Function&& function,
            Token&& token = Token()) {
-    using function_type = std::decay_t<Function>;
-    using signature = typename detail::attempts_of<function_type, basic_attempt<Clock>>::signature;
-    return boost::asio::async_initiate<Token, signature>(
-        detail::start_attempts<detail::hedge_operation, basic_hedge_policy<Clock>, function_type,
-                               signature, Executor>(
-            ex, std::move(policy), function_type(std::forward<Function>(function))),
-        token);
+    return detail::initiate_attempts<detail::hedge_operation, basic_attempt<Clock>>(
+        where, std::move(policy), std::forward<Function>(function), std::forward<Token>(token));
 }
 
 /// As above, on the executor of a context.
@@ -340,8 +299,9 @@ template <
     class Clock = detail::steady_clock, class Function,
     class Token = typename detail::attempts_of<std::decay_t<Function>, basic_attempt<Clock>>::token>
 auto hedge(basic_hedge_policy<Clock> policy, Function&& function, Token&& token = Token()) {
-    return hedge(detail::no_executor(), policy, std::forward<Function>(function),
-                 std::forward<Token>(token));
+    return detail::initiate_attempts<detail::hedge_operation, basic_attempt<Clock>>(
+        detail::no_executor(), std::move(policy), std::forward<Function>(function),
+        std::forward<Token>(token));
 }
 
 /// As above, with a delay on the steady clock, and without a budget.

@@ -13,18 +13,16 @@
 #include <pawl/timeout.hpp>
 
 #include <pawl/detail/limit/attempts.hpp>
-#include <pawl/detail/limit/post_result.hpp>
-
 #include <pawl/detail/service/native_executor.hpp>
 
 #include <boost/asio/cancellation_state.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/wait_traits.hpp>
 #include <boost/system/error_code.hpp>
 #include <boost/system/system_error.hpp>
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <exception>
 #include <optional>
 #include <tuple>
@@ -48,53 +46,47 @@ class retry_operation;
 /// the operation.
 template <class Policy, class Function, class R, class First, class... Rest, class Handler,
           class Executor>
-class retry_operation<Policy, Function, R(First, Rest...), Handler, Executor> {
+class retry_operation<Policy, Function, R(First, Rest...), Handler, Executor>
+    : public attempts<retry_operation<Policy, Function, R(First, Rest...), Handler, Executor>,
+                      Policy, Function, Handler, Executor> {
+    using base = attempts<retry_operation, Policy, Function, Handler, Executor>;
+    friend base;
     using clock = typename Policy::clock_type;
     using error_code = boost::system::error_code;
-    using memory = allocated_block<retry_operation, handler_allocator<Handler>>;
-    friend memory;
     using result = std::tuple<std::decay_t<First>, std::decay_t<Rest>...>;
-    struct an_attempt {};
-    struct a_pause {};
+    using an_attempt = std::in_place_index_t<1>; // of `parked_`
+    using a_pause = std::in_place_index_t<2>;
 
 public:
-    using executor_type = Executor;
-    using allocator_type = handler_allocator<Handler>;
-
     template <class H>
-    static void launch(H&& handler, const Executor& ex, Policy&& policy, Function&& f) {
-        retry_operation& made =
-            *memory(get_handler_allocator(handler))
-                 .make(std::forward<H>(handler), ex, std::move(policy), std::move(f));
-        if (!made.policy_.deadline.expired())
-            return made.attempt();
-        made.emplace_error(error::timed_out);
-        made.resume_later();
+    retry_operation(H&& handler, const Executor& ex, Policy&& policy, Function&& f)
+        : base(std::forward<H>(handler), ex, std::move(policy), std::move(f)),
+          cancelled_(boost::asio::get_associated_cancellation_slot(handler_),
+                     boost::asio::enable_total_cancellation()) {
+        if (policy_.limit != Policy::never)
+            policy_.deadline = policy_.deadline.within(policy_.limit);
+        if (policy_.budget)
+            policy_.budget->deposit();
     }
+
+    void launch() { attempt(); }
 
     // --- for the handlers of attempts and pauses ---
 
-    [[nodiscard]] executor_type get_executor() const noexcept { return executor_; }
-    [[nodiscard]] allocator_type get_allocator() const noexcept {
-        return get_handler_allocator(handler_);
-    }
     template <class Which>
     [[nodiscard]] boost::asio::cancellation_slot slot(Which) const noexcept {
         return cancelled_.slot();
     }
 
-    template <class... Args>
-    void ended(an_attempt, Args&&... args) {
-        if (starter_has_left())
+    template <std::size_t Which, class... Args>
+    void ended(std::in_place_index_t<Which>, Args&&... args) {
+        // acquire: pairs with leave() of the starter
+        if (parties_.load(std::memory_order_acquire) != started)
+            park<Which>(std::forward<Args>(args)...);
+        else if constexpr (Which == 1)
             judge(std::forward<Args>(args)...);
         else
-            park<1>(std::forward<Args>(args)...);
-    }
-    void ended(a_pause, const error_code& ec) {
-        if (starter_has_left())
-            go_on(ec);
-        else
-            park<2>(ec);
+            go_on(std::forward<Args>(args)...);
     }
     template <class Which>
     void dropped(Which) noexcept {
@@ -105,21 +97,18 @@ public:
 private:
     static constexpr unsigned started = 1, starter = 2;
 
-    template <class H>
-    retry_operation(H&& handler, const Executor& ex, Policy&& policy, Function&& f)
-        : handler_(std::forward<H>(handler)), executor_(ex), policy_(std::move(policy)),
-          function_(std::move(f)),
-          cancelled_(boost::asio::get_associated_cancellation_slot(handler_),
-                     boost::asio::enable_total_cancellation()) {
-        if (policy_.limit != Policy::never)
-            policy_.deadline = policy_.deadline.within(policy_.limit);
-        if (policy_.budget)
-            policy_.budget->deposit();
-    }
+    using base::deliver, base::destroy;
+    using base::executor_, base::function_, base::handler_, base::policy_;
 
     // --- starting --------------------------------------------------------------------------------
 
     void attempt() {
+        if (policy_.deadline.expired()) {
+            if (number_ != 0)
+                return give_up(last_error_);
+            set_error(std::get<0>(parked_.template emplace<1>()), error::timed_out);
+            return resume_later();
+        }
         ++number_;
         hint_ = hint_.zero();
         const auto limit = policy_.attempt_limit == Policy::never
@@ -158,18 +147,12 @@ private:
         try {
             f();
         } catch (...) {
-            if (leave(starter))
-                start_failed();
-            else // the operation has thrown, but kept its handler
+            if (!leave(starter)) // the operation has thrown, but kept its handler
                 throw;
-            return;
+            return start_failed();
         }
-        if (!leave(starter))
-            return;
-        if (parked_.index() == 0)
-            destroy();
-        else
-            resume_later();
+        if (leave(starter))
+            parked_.index() == 0 ? destroy() : resume_later();
     }
 
     /// In the handler of an exception: the handler was called or destroyed, so this is ours again.
@@ -209,14 +192,12 @@ private:
             deliver(std::forward<F>(first), std::forward<More>(more)...);
             throw;
         }
-        if (!d)
-            deliver(std::forward<F>(first), std::forward<More>(more)...);
-        else if (cancelled())
+        if (d && cancelled())
             deliver_error(boost::asio::error::operation_aborted);
-        else if (policy_.budget && !policy_.budget->try_withdraw())
-            deliver(std::forward<F>(first), std::forward<More>(more)...);
-        else
+        else if (d && (!policy_.budget || policy_.budget->try_withdraw()))
             pause(*d);
+        else
+            deliver(std::forward<F>(first), std::forward<More>(more)...);
     }
 
     /// The pause after an error, if it is to be retried, and there is time.
@@ -236,12 +217,13 @@ private:
     void go_on(error_code ec) {
         if (!ec && cancelled())
             ec = boost::asio::error::operation_aborted;
-        if (!ec && !policy_.deadline.expired())
-            return attempt();
-        give_back();
-        deliver_error(ec ? ec : last_error_);
+        ec ? give_up(ec) : attempt();
     }
     /// The retry that a token was withdrawn for is not made.
+    void give_up(const error_code& ec) {
+        give_back();
+        deliver_error(ec);
+    }
     void give_back() noexcept {
         if (policy_.budget)
             policy_.budget->give_back();
@@ -264,24 +246,12 @@ private:
             resume();
     }
 
-    [[nodiscard]] bool starter_has_left() const noexcept {
-        // acquire: pairs with its leave()
-        return parties_.load(std::memory_order_acquire) == started;
-    }
     [[nodiscard]] bool leave(unsigned party) noexcept {
         // acq_rel: the last one sees the writes of the other
         return parties_.fetch_sub(party, std::memory_order_acq_rel) == party;
     }
 
-    void resume_later() {
-        boost::asio::post(executor_, deferred_call(
-                                         this,
-                                         [](void* object, bool called) {
-                                             auto& self = *static_cast<retry_operation*>(object);
-                                             called ? self.resume() : self.destroy();
-                                         },
-                                         get_allocator()));
-    }
+    void resume_later() { this->template post<&retry_operation::resume>(); }
     void resume() {
         auto parked = std::exchange(parked_, {});
         work_.reset();
@@ -291,38 +261,15 @@ private:
             go_on(std::get<2>(parked));
     }
 
-    void emplace_error(const error_code& ec) {
-        auto& r = parked_.template emplace<1>();
-        set_error(std::get<0>(r), ec);
-    }
     void deliver_error(const error_code& ec) {
         std::decay_t<First> error{};
         set_error(error, ec);
         deliver(std::move(error), std::decay_t<Rest>()...);
     }
-    template <class... Args>
-    void deliver(Args&&... args) {
-        const allocator_type alloc = get_allocator(); // before the move
-        Handler last(std::move(handler_));
-        destroy(alloc); // before the upcall, so that an operation started there reuses the block
-        std::move(last)(std::forward<Args>(args)...);
-    }
-    void destroy() noexcept {
-        const allocator_type alloc = get_allocator();
-        [[maybe_unused]] const Handler last(std::move(handler_)); // may own the memory resource
-        destroy(alloc);
-    }
-    void destroy(const allocator_type& alloc) noexcept {
-        const allocated_object<retry_operation, allocator_type> freed(alloc, *this);
-    }
 
     std::atomic<unsigned> parties_{0};
     unsigned number_ = 0; ///< of the attempt
     bool begun_ = false;  ///< the initiating function has returned
-    Handler handler_;
-    Executor executor_;
-    Policy policy_;
-    Function function_;
     boost::asio::cancellation_state cancelled_;
     error_code last_error_;
     std::chrono::nanoseconds hint_{0};
@@ -383,35 +330,21 @@ template <
     class Clock = detail::steady_clock, class Function,
     class Token = typename detail::attempts_of<std::decay_t<Function>, basic_attempt<Clock>>::token>
 auto retry(basic_retry_policy<Clock> policy, Function&& function, Token&& token = Token()) {
-    return retry(detail::no_executor(), std::move(policy), std::forward<Function>(function),
-                 std::forward<Token>(token));
-}
-
-/// As above, on an executor, unless the handler has one of its own.
-template <
-    class Executor, class Clock = detail::steady_clock, class Function,
-    class Token = typename detail::attempts_of<std::decay_t<Function>, basic_attempt<Clock>>::token>
-    requires detail::runs_attempts<Executor>
-auto retry(const Executor& ex, basic_retry_policy<Clock> policy, Function&& function,
-           Token&& token = Token()) {
-    using function_type = std::decay_t<Function>;
-    using signature = typename detail::attempts_of<function_type, basic_attempt<Clock>>::signature;
     policy.check();
-    return boost::asio::async_initiate<Token, signature>(
-        detail::start_attempts<detail::retry_operation, basic_retry_policy<Clock>, function_type,
-                               signature, Executor>(
-            ex, std::move(policy), function_type(std::forward<Function>(function))),
-        token);
+    return detail::initiate_attempts<detail::retry_operation, basic_attempt<Clock>>(
+        detail::no_executor(), std::move(policy), std::forward<Function>(function),
+        std::forward<Token>(token));
 }
 
-/// As above, on the executor of a context.
+/// As above, on an executor or that of a context, unless the handler has an executor of its own.
 template <
-    detail::execution_context_type Context, class Clock = detail::steady_clock, class Function,
+    detail::runs_attempts Where, class Clock = detail::steady_clock, class Function,
     class Token = typename detail::attempts_of<std::decay_t<Function>, basic_attempt<Clock>>::token>
-auto retry(Context& context, basic_retry_policy<Clock> policy, Function&& function,
+auto retry(Where&& where, basic_retry_policy<Clock> policy, Function&& function,
            Token&& token = Token()) {
-    return retry(context.get_executor(), std::move(policy), std::forward<Function>(function),
-                 std::forward<Token>(token));
+    policy.check();
+    return detail::initiate_attempts<detail::retry_operation, basic_attempt<Clock>>(
+        where, std::move(policy), std::forward<Function>(function), std::forward<Token>(token));
 }
 
 } // namespace pawl

@@ -4,7 +4,8 @@
 /// @file
 /// Purpose
 ///   What retry() and hedge() share: what a function may return as an attempt, how it is started,
-///   the handler of an attempt, and the errors of attempts.
+///   the handler of an attempt, the block and the end of the operation around it, and the errors of
+///   attempts.
 ///
 /// Model
 ///   An attempt is a coroutine, or a deferred operation whose first result is an error. The
@@ -13,8 +14,12 @@
 #define PAWL_DETAIL_LIMIT_ATTEMPTS_HPP
 
 #include <pawl/detail/limit/limited_token.hpp>
+#include <pawl/detail/limit/post_result.hpp>
 #include <pawl/detail/limit/report_timeout.hpp>
 
+#include <pawl/detail/service/native_executor.hpp>
+
+#include <pawl/detail/wait/wait_allocator.hpp>
 #include <pawl/detail/wait/wait_handler.hpp>
 
 #include <boost/asio/associated_executor.hpp>
@@ -26,6 +31,7 @@
 #include <boost/asio/execution/executor.hpp>
 #include <boost/asio/is_executor.hpp>
 #include <boost/asio/multiple_exceptions.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/system/error_code.hpp>
 #include <boost/system/system_error.hpp>
@@ -44,25 +50,17 @@ namespace pawl::detail {
 /// its default token.
 template <class T>
 struct attempt_traits {
-    static constexpr bool is_operation = [] {
-        if constexpr (std::is_void_v<T> || !std::is_object_v<T>)
-            return false;
-        else
-            return boost::asio::is_async_operation<T>::value;
-    }();
     static_assert(
-        is_operation,
+        !std::is_same_v<T, T>,
         "pawl: an attempt is an awaitable or a deferred operation: return f(...) of a coroutine, "
         "or socket.async_connect(endpoint, boost::asio::deferred)");
-    template <class U, bool = is_operation>
-    struct of {
-        using type = void(boost::system::error_code);
-    };
-    template <class U>
-    struct of<U, true> {
-        using type = typename plain_signature<boost::asio::completion_signature_of_t<U>>::type;
-    };
-    using signature = typename of<T>::type;
+    using signature = void(boost::system::error_code);
+    using token = boost::asio::deferred_t;
+};
+template <class T>
+    requires(std::is_object_v<T> && boost::asio::is_async_operation<T>::value)
+struct attempt_traits<T> {
+    using signature = typename plain_signature<boost::asio::completion_signature_of_t<T>>::type;
     using token = boost::asio::deferred_t;
 };
 template <class T, class Executor>
@@ -134,12 +132,74 @@ private:
     [[no_unique_address]] Which which_;
 };
 
+// --- the operation -------------------------------------------------------------------------------
+
+/// The base of an operation that makes attempts. One block, by the allocator of the handler.
+template <class Operation, class Policy, class Function, class Handler, class Executor>
+class attempts {
+public:
+    using executor_type = Executor;
+    using allocator_type = handler_allocator<Handler>;
+
+    template <class H>
+    static Operation& make(H&& handler, const Executor& ex, Policy&& policy, Function&& f) {
+        return *allocated_block<Operation, allocator_type>(get_handler_allocator(handler))
+                    .make(std::forward<H>(handler), ex, std::move(policy), std::move(f));
+    }
+    attempts& operator=(attempts&&) = delete;
+
+    [[nodiscard]] executor_type get_executor() const noexcept { return executor_; }
+    [[nodiscard]] allocator_type get_allocator() const noexcept {
+        return get_handler_allocator(handler_);
+    }
+
+protected:
+    template <class H>
+    attempts(H&& handler, const Executor& ex, Policy&& policy, Function&& f)
+        : handler_(std::forward<H>(handler)), executor_(ex), policy_(std::move(policy)),
+          function_(std::move(f)) {}
+    ~attempts() = default;
+
+    /// Calls `F` on the executor.
+    template <void (Operation::*F)()>
+    void post() {
+        const auto call = [](void* object, bool called) {
+            auto& self = *static_cast<Operation*>(object);
+            called ? (self.*F)() : self.destroy();
+        };
+        boost::asio::post(executor_,
+                          deferred_call(static_cast<Operation*>(this), call, get_allocator()));
+    }
+    template <class... Args>
+    void deliver(Args&&... args) {
+        auto last =
+            free(); // before the upcall, so that an operation started there reuses the block
+        std::move(last)(std::forward<Args>(args)...);
+    }
+    void destroy() noexcept { free(); }
+
+    Handler handler_;
+    Executor executor_;
+    Policy policy_;
+    Function function_;
+
+private:
+    /// Returns the handler, which may own the memory resource.
+    Handler free() {
+        const allocator_type alloc = get_allocator(); // before the move
+        Handler last(std::move(handler_));
+        const allocated_object freed(alloc, static_cast<Operation&>(*this));
+        return last;
+    }
+};
+
 // --- where it runs -------------------------------------------------------------------------------
 
-template <class Executor>
+/// Where attempts run: an executor, or a context.
+template <class T>
 concept runs_attempts =
-    std::is_same_v<Executor, no_executor> || boost::asio::is_executor<Executor>::value ||
-    boost::asio::execution::is_executor<Executor>::value;
+    execution_context_type<T> || boost::asio::is_executor<std::remove_cvref_t<T>>::value ||
+    boost::asio::execution::is_executor<std::remove_cvref_t<T>>::value;
 
 /// The executor of an initiating function; that of the handler counts first.
 template <class Executor>
@@ -153,7 +213,7 @@ struct initiation_executor<no_executor> {
     no_executor executor;
 };
 
-/// Starts an `Operation<Policy, Function, Signature, Handler, Executor>`.
+/// Starts an `Operation<Policy, Function, Signature, Handler, Executor>`, when the handler is known.
 template <template <class...> class Operation, class Policy, class Function, class Signature,
           class Executor>
 struct start_attempts : initiation_executor<Executor> {
@@ -187,11 +247,30 @@ private:
             using chosen = std::decay_t<typename associated::type>;
             const chosen ex(
                 associated::get(handler, this->executor)); // a copy: the handler is moved
-            Operation<Policy, Function, Signature, handler_type, chosen>::launch(
-                std::forward<Handler>(handler), ex, std::move(p), std::move(f));
+            Operation<Policy, Function, Signature, handler_type, chosen>::make(
+                std::forward<Handler>(handler), ex, std::move(p), std::move(f))
+                .launch();
         }
     }
 };
+
+/// Initiates an `Operation`. @param where see runs_attempts, or no_executor
+template <template <class...> class Operation, class Attempt, class Where, class Policy,
+          class Function, class Token>
+auto initiate_attempts(Where&& where, Policy&& policy, Function&& function, Token&& token) {
+    using function_type = std::decay_t<Function>;
+    using signature = typename attempts_of<function_type, Attempt>::signature;
+    const auto ex = [&] {
+        if constexpr (execution_context_type<Where>)
+            return where.get_executor();
+        else
+            return where;
+    }();
+    return boost::asio::async_initiate<Token, signature>(
+        start_attempts<Operation, Policy, function_type, signature, std::decay_t<decltype(ex)>>(
+            ex, std::move(policy), function_type(std::forward<Function>(function))),
+        token);
+}
 
 // --- errors --------------------------------------------------------------------------------------
 
