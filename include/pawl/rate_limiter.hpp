@@ -11,30 +11,30 @@
 #include <pawl/alarm.hpp>
 #include <pawl/basic_waitable_timer.hpp>
 
+#include <pawl/detail/limit/initiation.hpp>
+#include <pawl/detail/limit/post_result.hpp>
+
 #include <pawl/detail/service/clocks.hpp>
 #include <pawl/detail/service/native_executor.hpp>
 #include <pawl/detail/service/spin_mutex.hpp>
 
 #include <pawl/detail/time/durations.hpp>
+#include <pawl/detail/time/token_bucket.hpp>
 #include <pawl/detail/wait/wait_allocator.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/append.hpp>
 #include <boost/asio/associator.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/error.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/wait_traits.hpp>
 #include <boost/system/error_code.hpp>
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <mutex>
-#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <type_traits>
@@ -51,86 +51,38 @@ struct rate_limit {
 
 namespace detail {
 
-/// The tokens, as exact integers: a credit is what one token gets in one tick of the clock, divided
-/// by the number of ticks in the period. Not synchronised.
-template <class Clock>
-class token_bucket {
-    using duration = typename Clock::duration;
-    using time_point = typename Clock::time_point;
+/// The handler of a waiter's wait.
+template <class State, class Handler>
+class limiter_handler {
+    using waiter_pointer = std::shared_ptr<typename State::waiter>;
 
 public:
-    /// @throws std::invalid_argument
-    explicit token_bucket(const rate_limit& r) : seen_(Clock::now()) {
-        const auto ticks = saturating_cast<duration>(r.period).count();
-        if (r.tokens < 1 || r.period <= r.period.zero() || r.burst < 1)
-            throw std::invalid_argument(
-                "pawl: a rate limit needs tokens, a period and a burst above 0: there would "
-                "be no token ever, or no limit");
-        const auto common = std::gcd<std::int64_t, std::int64_t>(r.tokens, ticks);
-        gain_ = r.tokens / common;
-        token_ = ticks / common;
-        if (r.burst > std::numeric_limits<std::int64_t>::max() / token_)
-            throw std::invalid_argument(
-                "pawl: the burst or the period of a rate limit is too large: burst times "
-                "period must be below 2^63 ns");
-        burst_ = r.burst;
-        most_ = credit_ = burst_ * token_;
-        fills_in_ = ticks_for(most_);
+    using pawl_wrapped_handler = Handler;
+
+    template <class H>
+    limiter_handler(std::shared_ptr<State> s, waiter_pointer w, H&& handler)
+        : handler_(std::forward<H>(handler)), state_(std::move(s)), waiter_(std::move(w)) {}
+    limiter_handler(limiter_handler&&) = default;
+    limiter_handler& operator=(limiter_handler&&) = delete;
+    ~limiter_handler() {
+        if (waiter_)
+            state_->ended(*waiter_, {}, false);
     }
 
-    /// @throws std::invalid_argument unless the bucket can ever hold `n` tokens.
-    void check(std::int64_t n) const {
-        if (n < 1 || n > burst_)
-            throw std::invalid_argument(
-                "pawl: a rate limiter gives at least one token, and at most its burst");
+    void operator()(const boost::system::error_code& ec) {
+        const auto result = state_->ended(*waiter_, ec, true);
+        waiter_.reset();
+        state_.reset();
+        std::move(handler_)(result);
     }
 
-    /// Takes the tokens if they are there.
-    [[nodiscard]] bool take(std::int64_t n) {
-        refill();
-        if (credit_ < n * token_)
-            return false;
-        credit_ -= n * token_;
-        return true;
-    }
-    void give_back(std::int64_t n) noexcept {
-        const auto c = n * token_;
-        credit_ = credit_ > most_ - c ? most_ : credit_ + c;
-    }
-
-    /// When `n` tokens are there. @pre take(n) has just failed
-    [[nodiscard]] time_point when(std::int64_t n) const noexcept {
-        return saturating_sum(seen_, duration(ticks_for(n * token_ - credit_)));
-    }
-    [[nodiscard]] std::int64_t tokens() {
-        refill();
-        return credit_ / token_;
-    }
+    [[nodiscard]] const Handler& handler() const noexcept { return handler_; }
+    [[nodiscard]] Handler&& take() noexcept { return std::move(handler_); }
 
 private:
-    [[nodiscard]] std::int64_t ticks_for(std::int64_t credit) const noexcept {
-        return credit / gain_ + (credit % gain_ != 0);
-    }
-    void refill() {
-        const auto t = Clock::now();
-        if (t <= seen_)
-            return;
-        const auto ticks = saturating_difference(t, seen_).count();
-        seen_ = t;
-        // Without a division, and without overflow: less than fills_in_ ticks gain less than most_.
-        if (ticks >= fills_in_ || ticks * gain_ >= most_ - credit_)
-            credit_ = most_;
-        else
-            credit_ += ticks * gain_;
-    }
-
-    std::int64_t gain_;  ///< credits in each tick
-    std::int64_t token_; ///< credits of a token
-    std::int64_t burst_;
-    std::int64_t most_;
-    std::int64_t fills_in_; ///< ticks
-    std::int64_t credit_;
-    time_point seen_;
+    Handler handler_; // first: its move may throw, and the source still has its waiter
+    std::shared_ptr<State> state_;
+    waiter_pointer waiter_;
 };
 
 /// What a limiter and its waiters share. A waiter is a wait on a timer of its own that never
@@ -152,15 +104,16 @@ public:
         error_code outcome = boost::asio::error::operation_aborted; ///< if it is woken
         waiter *before = nullptr, *behind = nullptr;
     };
-    using waiter_pointer = std::shared_ptr<waiter>;
 
-    limiter_state(const Executor& ex, const rate_limit& r) : executor(ex), bucket(r) {}
+    limiter_state(const Executor& ex, const rate_limit& r)
+        : executor(ex), bucket(r.tokens, saturating_cast<typename Clock::duration>(r.period),
+                               r.burst, Clock::now()) {}
 
     void open() { alarm_.emplace(executor, next_tokens{this->weak_from_this()}); }
 
     [[nodiscard]] bool try_take(std::int64_t n) {
         const std::lock_guard lock(mutex_);
-        return !first_ && bucket.take(n);
+        return !first_ && bucket.take(n, Clock::now());
     }
     void give_back(std::int64_t n) {
         const std::lock_guard lock(mutex_);
@@ -169,7 +122,7 @@ public:
     }
     [[nodiscard]] std::int64_t available() {
         const std::lock_guard lock(mutex_);
-        return first_ ? 0 : bucket.tokens();
+        return first_ ? 0 : bucket.tokens(Clock::now());
     }
     [[nodiscard]] std::size_t waiting() const {
         const std::lock_guard lock(mutex_);
@@ -179,7 +132,7 @@ public:
     /// Takes a place at the end. @return false if the tokens are there after all, and taken.
     [[nodiscard]] bool enqueue(waiter& w) {
         const std::lock_guard lock(mutex_);
-        if (!first_ && bucket.take(w.n))
+        if (!first_ && bucket.take(w.n, Clock::now()))
             return false;
         w.state = waiter::starts;
         w.before = last_;
@@ -212,6 +165,23 @@ public:
         return expired ? w.outcome : ec;
     }
 
+    /// Initiates async_acquire().
+    template <class Handler>
+    void acquire(std::int64_t n, Handler&& handler) {
+        if (try_take(n))
+            return post(n, std::forward<Handler>(handler));
+        // Not by the allocator of the handler: the slot of the caller may keep it longer.
+        const auto w = std::allocate_shared<waiter>(wait_allocator<void>(), executor, n);
+        // Before it takes its place: a copy of the handler may throw.
+        limiter_handler<limiter_state, std::decay_t<Handler>> wrapped(
+            this->shared_from_this(), w, std::forward<Handler>(handler));
+        if (!enqueue(*w))
+            return post(n, wrapped.take());
+        const auto self = this->shared_from_this(); // the handler may destroy the limiter
+        w->timer.async_wait(std::move(wrapped));
+        started(*w);
+    }
+
     void close() noexcept {
         const std::lock_guard lock(mutex_);
         closed_ = true;
@@ -227,6 +197,16 @@ public:
     token_bucket<Clock> bucket;
 
 private:
+    template <class Handler>
+    void post(std::int64_t n, Handler&& handler) {
+        try {
+            post_result(executor, std::forward<Handler>(handler), error_code());
+        } catch (...) {
+            give_back(n);
+            throw;
+        }
+    }
+
     struct next_tokens {
         std::weak_ptr<limiter_state> state;
         void operator()() const {
@@ -243,7 +223,7 @@ private:
     void serve() {
         while (first_ && first_->state == waiter::waits && !closed_) {
             waiter& w = *first_;
-            if (bucket.take(w.n))
+            if (bucket.take(w.n, Clock::now()))
                 wake(w, {});
             else if (alarm_->arm_at(bucket.when(w.n)))
                 return;
@@ -271,83 +251,6 @@ private:
     std::size_t count_ = 0;
     bool closed_ = false;
     std::optional<basic_alarm<next_tokens, Clock, Executor>> alarm_;
-};
-
-/// The handler of a waiter's wait.
-template <class State, class Handler>
-class limiter_handler {
-    using waiter_pointer = typename State::waiter_pointer;
-
-public:
-    using pawl_wrapped_handler = Handler;
-
-    template <class H>
-    limiter_handler(std::shared_ptr<State> s, waiter_pointer w, H&& handler)
-        : handler_(std::forward<H>(handler)), state_(std::move(s)), waiter_(std::move(w)) {}
-    limiter_handler(limiter_handler&&) = default;
-    limiter_handler& operator=(limiter_handler&&) = delete;
-    ~limiter_handler() {
-        if (waiter_)
-            state_->ended(*waiter_, {}, false);
-    }
-
-    void operator()(const boost::system::error_code& ec) {
-        const auto result = state_->ended(*waiter_, ec, true);
-        waiter_.reset();
-        state_.reset();
-        std::move(handler_)(result);
-    }
-
-    [[nodiscard]] const Handler& handler() const noexcept { return handler_; }
-    [[nodiscard]] Handler&& take() noexcept { return std::move(handler_); }
-
-private:
-    Handler handler_; // first: its move may throw, and the source still has its waiter
-    std::shared_ptr<State> state_;
-    waiter_pointer waiter_;
-};
-
-/// Initiates async_acquire().
-template <class State, class Executor>
-class start_acquire {
-public:
-    using executor_type = Executor;
-
-    start_acquire(State& s, std::int64_t n) noexcept : state_(&s), n_(n) {}
-
-    [[nodiscard]] const executor_type& get_executor() const noexcept { return state_->executor; }
-
-    template <class Handler>
-    void operator()(Handler&& handler) const {
-        if (state_->try_take(n_))
-            return post(std::forward<Handler>(handler));
-        const auto state = state_->shared_from_this();
-        // Not by the allocator of the handler: the slot of the caller may keep it longer.
-        const auto w = std::allocate_shared<typename State::waiter>(wait_allocator<void>(),
-                                                                    state->executor, n_);
-        // Before it takes its place: a copy of the handler may throw.
-        limiter_handler<State, std::decay_t<Handler>> wrapped(state, w,
-                                                              std::forward<Handler>(handler));
-        if (!state->enqueue(*w))
-            return post(wrapped.take());
-        w->timer.async_wait(std::move(wrapped));
-        state->started(*w);
-    }
-
-private:
-    template <class Handler>
-    void post(Handler&& handler) const {
-        try {
-            boost::asio::post(state_->executor, boost::asio::append(std::forward<Handler>(handler),
-                                                                    boost::system::error_code()));
-        } catch (...) {
-            state_->give_back(n_);
-            throw;
-        }
-    }
-
-    State* state_;
-    std::int64_t n_;
 };
 
 } // namespace detail
@@ -441,7 +344,11 @@ public:
     auto async_acquire(std::int64_t n, Token&& token = Token()) {
         state_->bucket.check(n);
         return boost::asio::async_initiate<Token, void(boost::system::error_code)>(
-            detail::start_acquire<state, executor_type>(*state_, n), token);
+            detail::initiation(state_->executor,
+                               [s = state_.get(), n]<class Handler>(Handler&& handler) {
+                                   s->acquire(n, std::forward<Handler>(handler));
+                               }),
+            token);
     }
 
     /// As above, for one token.
