@@ -13,6 +13,9 @@
 #include <pawl/alarm.hpp>
 #include <pawl/basic_waitable_timer.hpp>
 
+#include <pawl/detail/limit/expired_waits.hpp>
+#include <pawl/detail/limit/initiation.hpp>
+
 #include <pawl/detail/service/clocks.hpp>
 #include <pawl/detail/service/native_executor.hpp>
 #include <pawl/detail/time/durations.hpp>
@@ -20,19 +23,14 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/async_result.hpp>
-#include <boost/asio/error.hpp>
 #include <boost/asio/wait_traits.hpp>
 #include <boost/container_hash/hash.hpp>
 #include <boost/system/error_code.hpp>
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
-#include <deque>
 #include <functional>
 #include <limits>
-#include <list>
-#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <type_traits>
@@ -54,75 +52,6 @@ struct expiring_map_options {
     /// An expired entry may stay this much longer, so that fewer wake-ups remove more entries.
     detail::saturated<std::chrono::nanoseconds> slack = std::chrono::nanoseconds(0);
 };
-
-namespace detail {
-
-/// A wait for one of the `expired`. It ends by a cancel of its timer. `state` decides whether it
-/// was
-/// given an entry before it began.
-template <class Entry, class Clock, class Executor>
-struct expired_waiter {
-    enum state_type { waits, given, over };
-
-    explicit expired_waiter(const Executor& ex) : timer(ex, Clock::time_point::max()) {}
-
-    /// Moves the first of `from` here, unless the wait is over.
-    void give(std::list<Entry>& from) {
-        result.splice(result.end(), from, from.begin());
-        state_type seen = waits;
-        // release: pairs with finish(). relaxed: nothing is read.
-        if (state.compare_exchange_strong(seen, given, std::memory_order_release,
-                                          std::memory_order_relaxed))
-            timer.cancel();
-        else
-            from.splice(from.begin(), result);
-    }
-    [[nodiscard]] bool is_over() const noexcept {
-        return state.load(std::memory_order_relaxed) == over; // relaxed: nothing is read
-    }
-    /// @return whether there is a result. In any thread.
-    bool finish() noexcept {
-        return state.exchange(over, std::memory_order_acquire) == given; // pairs with give()
-    }
-
-    std::list<Entry> result; ///< one at most
-    std::atomic<state_type> state{waits};
-    basic_waitable_timer<Clock, boost::asio::wait_traits<Clock>, Executor> timer;
-};
-
-template <class Waiter, class Entry, class Handler>
-struct expired_handler {
-    using pawl_wrapped_handler = Handler;
-
-    template <class H>
-    expired_handler(std::shared_ptr<Waiter> w, H&& handler)
-        : handler_(std::forward<H>(handler)), waiter_(std::move(w)) {}
-    expired_handler(expired_handler&&) = default;
-    /// Destroyed with the context of the handler, which may not be that of the map.
-    ~expired_handler() {
-        if (waiter_)
-            waiter_->finish();
-    }
-
-    const Handler& handler() const noexcept { return handler_; }
-
-    void operator()(boost::system::error_code ec) {
-        std::optional<Entry> entry;
-        if (waiter_->finish()) {
-            ec = {};
-            entry.emplace(std::move(waiter_->result.front()));
-        } else if (!ec) { // expire_all() with success
-            ec = boost::asio::error::operation_aborted;
-        }
-        waiter_.reset();
-        std::move(handler_)(ec, std::move(entry));
-    }
-
-    Handler handler_;
-    std::shared_ptr<Waiter> waiter_;
-};
-
-} // namespace detail
 
 /// A hash table whose entries expire.
 ///
@@ -172,7 +101,6 @@ class basic_expiring_map {
                       std::is_nothrow_swappable_v<Value>,
                   "pawl: keys and values of an expiring_map are moved and swapped without "
                   "exceptions; put others into a std::unique_ptr");
-    class initiate_pop;
 
 public:
     using executor_type = Executor;                     ///< The type of the executor.
@@ -204,10 +132,7 @@ public:
     basic_expiring_map& operator=(basic_expiring_map&&) = delete;
 
     /// Destroys all entries, also those kept for async_pop_expired(), whose waits are aborted.
-    ~basic_expiring_map() {
-        for (const auto& w : waiters_)
-            w->timer.cancel();
-    }
+    ~basic_expiring_map() = default;
 
     /// The executor of the map.
     const executor_type& get_executor() const noexcept { return executor_; }
@@ -220,10 +145,7 @@ public:
     [[nodiscard]] std::size_t expired_size() const noexcept { return table_.expired.size(); }
 
     /// The value of a key, which counts as a use; nullptr if there is none.
-    [[nodiscard]] Value* find(const Key& key) { return used(table_.find(key)); }
-    /// As above.
-    template <class K>
-        requires detail::transparent<Hash, Equal>
+    template <class K = Key>
     [[nodiscard]] Value* find(const K& key) {
         return used(table_.find(key));
     }
@@ -231,23 +153,16 @@ public:
     /// As find(key), and nullptr if the entry has expired by `now`. With `refresh_on_use` the time
     /// to
     /// live begins at `now`.
-    [[nodiscard]] Value* find(const Key& key, time_point now) {
-        return used(table_.find(key), now);
-    }
-    /// As above.
-    template <class K>
-        requires detail::transparent<Hash, Equal>
+    template <class K = Key>
     [[nodiscard]] Value* find(const K& key, time_point now) {
         return used(table_.find(key), now);
     }
 
     /// As find(key), without counting as a use. Reads no clock.
-    [[nodiscard]] const Value* peek(const Key& key) const { return value(key); }
-    /// As above.
-    template <class K>
-        requires detail::transparent<Hash, Equal>
+    template <class K = Key>
     [[nodiscard]] const Value* peek(const K& key) const {
-        return value(key);
+        const auto found = table_.find(key);
+        return found == table_.end() ? nullptr : &found->second;
     }
 
     /// Inserts an entry with a `ttl` of its own, for as long as it is in the map, unless there is
@@ -329,7 +244,18 @@ public:
     template <class PopToken = typename boost::asio::default_completion_token<executor_type>::type>
     auto async_pop_expired(
         PopToken&& token = typename boost::asio::default_completion_token<executor_type>::type()) {
-        return boost::asio::async_initiate<PopToken, pop_signature>(initiate_pop(*this), token);
+        return boost::asio::async_initiate<PopToken, pop_signature>(
+            detail::initiation(
+                executor_,
+                [this]<class Handler>(Handler&& handler) {
+                    if (!keeps_)
+                        throw std::invalid_argument(
+                            "pawl: async_pop_expired() needs the option keep_expired "
+                            "of the expiring_map");
+                    waits_.start(executor_, std::forward<Handler>(handler));
+                    serve();
+                }),
+            token);
     }
 
 private:
@@ -338,25 +264,10 @@ private:
 
     using table_type = detail::expiring_table<Key, Value, Clock, Hash, Equal>;
     using iterator = typename table_type::iterator;
-    using waiter = detail::expired_waiter<value_type, Clock, Executor>;
 
     struct sweeper {
         basic_expiring_map* map;
         void operator()() const { map->sweep(); }
-    };
-
-    class initiate_pop {
-    public:
-        using executor_type = Executor;
-        explicit initiate_pop(basic_expiring_map& self) noexcept : self_(&self) {}
-        const executor_type& get_executor() const noexcept { return self_->executor_; }
-        template <class Handler>
-        void operator()(Handler&& handler) const {
-            self_->start(std::forward<Handler>(handler));
-        }
-
-    private:
-        basic_expiring_map* self_;
     };
 
     static duration checked(const expiring_map_options& o) {
@@ -390,12 +301,6 @@ private:
             table_.note_use(found);
         return &found->second;
     }
-    template <class K>
-    const Value* value(const K& key) const {
-        const auto found = table_.find(key);
-        return found == table_.end() ? nullptr : &found->second;
-    }
-
     std::pair<Value*, bool> put(Key&& key, Value& value, duration ttl, bool replaces) {
         typename table_type::gone_type gone; // foreign code runs last
         const auto [entry, is_new] =
@@ -442,39 +347,17 @@ private:
             alarm_.disarm();
     }
 
-    template <class Handler>
-    void start(Handler&& handler) {
-        if (!keeps_)
-            throw std::invalid_argument(
-                "pawl: async_pop_expired() needs the option keep_expired of the expiring_map");
-        std::erase_if(waiters_, [](const auto& w) { return w->is_over(); });
-        const auto w = std::make_shared<waiter>(executor_);
-        waiters_.push_back(w);
-        try {
-            w->timer.async_wait(detail::expired_handler<waiter, value_type, std::decay_t<Handler>>(
-                w, std::forward<Handler>(handler)));
-        } catch (...) {
-            waiters_.pop_back();
-            throw;
-        }
-        serve();
-    }
-    /// Gives what has expired to those who wait.
-    void serve() {
-        while (!table_.expired.empty() && !waiters_.empty()) {
-            const auto first = std::move(waiters_.front());
-            waiters_.pop_front();
-            first->give(table_.expired);
-        }
-    }
+    void serve() { waits_.serve(table_.expired); }
 
     const duration ttl_;
     const duration slack_;
     const bool refreshes_;
     const bool keeps_;
     Executor executor_;
-    table_type table_;
-    std::deque<std::shared_ptr<waiter>> waiters_;
+    mutable table_type table_; // find() is not const, also for peek()
+    detail::expired_waits<value_type,
+                          basic_waitable_timer<Clock, boost::asio::wait_traits<Clock>, Executor>>
+        waits_;
     basic_alarm<sweeper, Clock, Executor> alarm_;
 };
 

@@ -188,12 +188,7 @@ public:
         else
             return map_.find(static_cast<const Key&>(Key(key)));
     }
-    template <class K>
-    [[nodiscard]] auto find(const K& key) const {
-        return map_.find(key);
-    }
     [[nodiscard]] iterator end() noexcept { return map_.end(); }
-    [[nodiscard]] auto end() const noexcept { return map_.end(); }
 
     [[nodiscard]] bool has_expired(iterator entry, time_point now) const noexcept {
         return entry->first.item->due <= scale_.floor(now);
