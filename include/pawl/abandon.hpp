@@ -348,8 +348,8 @@ struct drop_result {
 /// The handler runs on its own executor. The operation, its intermediate handlers and `late` run on
 /// the executor of the I/O object. So they do not keep another context of the handler from
 /// finishing; they keep the context of the I/O object busy, as the operation does. If the operation
-/// hides that executor, that of the handler takes its place. The limit is kept by the context of the
-/// handler, so the operation may block its own.
+/// hides that executor, that of the handler takes its place. The limit is kept by the context of
+/// the handler, so the operation may block its own.
 ///
 /// @par Complexity
 /// O(1). One more allocation, not by the handler's allocator, which lives until the operation ends.

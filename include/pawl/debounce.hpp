@@ -20,6 +20,7 @@
 #include <chrono>
 #include <memory>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 
 namespace pawl {
@@ -60,10 +61,12 @@ struct debounce_options {
 /// thread at a time, such as a strand to which the function is bound.
 /// @par Complexity
 /// The constructor allocates one block. A trigger is O(1): one reading of the clock, and at most
-/// one
-/// move of an alarm. It does not allocate.
+/// one move of an alarm. It does not allocate.
 template <class Function, class Clock, class Executor = boost::asio::any_io_executor>
 class basic_debounce {
+    static_assert(std::is_invocable_v<Function&>,
+                  "pawl: the function of a debounce takes nothing: it answers many triggers");
+
 public:
     using executor_type = Executor;                     ///< The type of the executor.
     using clock_type = Clock;                           ///< The clock.
@@ -108,7 +111,8 @@ public:
         return alarm_.armed();
     }
 
-    /// Makes the call that is owed now, through the executor.
+    /// Makes the call that is owed now, through the executor. A cancel() in another thread meanwhile
+    /// may return true, and withdraw nothing.
     /// @return false if none is.
     bool flush() { return alarm_.armed() && (answers_all_ = alarm_.arm_at(Clock::now())); }
 
@@ -176,10 +180,11 @@ struct throttled_function {
 /// The rest is as with basic_debounce, which also says what the function may do.
 /// @par Complexity
 /// The constructor allocates two blocks. A trigger reads the clock unless a call is owed already,
-/// is
-/// O(1), and does not allocate.
+/// is O(1), and does not allocate.
 template <class Function, class Clock, class Executor = boost::asio::any_io_executor>
 class basic_throttle {
+    static_assert(std::is_invocable_v<Function&>,
+                  "pawl: the function of a throttle takes nothing: it answers many triggers");
     using called = detail::throttled_function<Function, Clock>;
 
 public:

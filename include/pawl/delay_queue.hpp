@@ -15,6 +15,7 @@
 #include <pawl/detail/time/durations.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/deferred.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -95,9 +96,8 @@ public:
     [[nodiscard]] bool empty() const noexcept { return size() == 0; }
 
     /// Waits for a value that is due, and takes it. See basic_expiring_map::async_pop_expired().
-    template <class PopToken = typename boost::asio::default_completion_token<executor_type>::type>
-    auto async_pop(
-        PopToken&& token = typename boost::asio::default_completion_token<executor_type>::type()) {
+    template <class PopToken = boost::asio::deferred_t>
+    auto async_pop(PopToken&& token = PopToken()) {
         return map_.async_pop_expired(std::forward<PopToken>(token));
     }
 

@@ -14,7 +14,7 @@
 #include <pawl/basic_waitable_timer.hpp>
 
 #include <pawl/detail/limit/expired_waits.hpp>
-#include <pawl/detail/limit/initiation.hpp>
+#include <pawl/detail/limit/post_result.hpp>
 
 #include <pawl/detail/service/clocks.hpp>
 #include <pawl/detail/service/native_executor.hpp>
@@ -23,6 +23,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/async_result.hpp>
+#include <boost/asio/deferred.hpp>
 #include <boost/asio/wait_traits.hpp>
 #include <boost/container_hash/hash.hpp>
 #include <boost/system/error_code.hpp>
@@ -62,20 +63,16 @@ struct expiring_map_options {
 /// @endcode
 ///
 /// An entry is never removed before its time is up. After it, the entry is removed as the function
-/// of
-/// an alarm is called: within a precision, the time of the executor, and options `slack`. Until
-/// then
-/// find(key) still finds it, because it reads no clock; find(key, now) does not, and neither does
-/// find(key) with `refresh_on_use`. An insertion replaces it.
+/// of an alarm is called: within a precision, the time of the executor, and options `slack`. Until
+/// then find(key) still finds it, because it reads no clock; find(key, now) does not, and neither
+/// does find(key) with `refresh_on_use`. An insertion replaces it.
 ///
 /// A pointer to a value is good until the next call that inserts or removes, and the next turn of
-/// the
-/// executor.
+/// the executor.
 ///
 /// The alarm is outstanding work while there are entries that expire, and so is a wait of
 /// async_pop_expired(). cancel_all(), expire_all(), and options::max_pending stop the alarm; the
-/// next
-/// insertion arms it again. Arithmetic on time saturates; an entry that is due at
+/// next insertion arms it again. Arithmetic on time saturates; an entry that is due at
 /// `time_point::max()` does not expire.
 ///
 /// @tparam Key, Value are moved and swapped without exceptions. They need not be copied.
@@ -85,13 +82,12 @@ struct expiring_map_options {
 /// @tparam Executor the type of I/O executor
 /// @par Thread safety
 /// @e Distinct @e objects: Safe.@n @e Shared @e objects: Unsafe. If several threads run the
-/// context,
-/// give it a strand, and use and destroy it there. The handlers of async_pop_expired() may run
-/// anywhere.
+/// context, give it a strand, and use and destroy it there. The handlers of async_pop_expired() may
+/// run anywhere.
 /// @par Complexity
 /// A lookup is that of `boost::unordered_flat_map`. An insertion adds one allocation and the O(1)
-/// of a
-/// wheel. Expiry is amortised O(log ttl) moves of a node for each entry, as in time::binary_wheel.
+/// of a wheel. Expiry is amortised O(log ttl) moves of a node for each entry, as in
+/// time::binary_wheel.
 template <class Key, class Value, class Clock, class Hash = boost::hash<Key>,
           class Equal = std::equal_to<Key>, class Executor = boost::asio::any_io_executor>
 class basic_expiring_map {
@@ -151,8 +147,7 @@ public:
     }
 
     /// As find(key), and nullptr if the entry has expired by `now`. With `refresh_on_use` the time
-    /// to
-    /// live begins at `now`.
+    /// to live begins at `now`.
     template <class K = Key>
     [[nodiscard]] Value* find(const K& key, time_point now) {
         return used(table_.find(key), now);
@@ -227,8 +222,7 @@ public:
     }
 
     /// Waits for an entry that has expired, and takes it. Entries come in the order of their
-    /// expiry;
-    /// waits get them in the order of their start.
+    /// expiry; waits get them in the order of their start.
     ///
     /// The handler receives no error and an entry; or `boost::asio::error::operation_aborted` and
     /// none, if the wait was cancelled, or the map destroyed; or what else basic_waitable_timer
@@ -241,9 +235,8 @@ public:
     /// lost, unless the handler is destroyed with its context.
     /// @par Complexity
     /// O(number of waits). One allocation by the associated allocator, and two others.
-    template <class PopToken = typename boost::asio::default_completion_token<executor_type>::type>
-    auto async_pop_expired(
-        PopToken&& token = typename boost::asio::default_completion_token<executor_type>::type()) {
+    template <class PopToken = boost::asio::deferred_t>
+    auto async_pop_expired(PopToken&& token = PopToken()) {
         return boost::asio::async_initiate<PopToken, pop_signature>(
             detail::initiation(
                 executor_,

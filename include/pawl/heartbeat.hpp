@@ -34,8 +34,7 @@ struct heartbeat_options {
 };
 
 /// Calls `send` in each interval in which nothing was sent, and `fail` after `misses` intervals in
-/// a
-/// row in which nothing was received.
+/// a row in which nothing was received.
 ///
 /// @code
 /// pawl::heartbeat beat(strand, {.interval = 30s, .misses = 3}, [&] { write(ping); },
@@ -57,10 +56,9 @@ struct heartbeat_options {
 ///
 /// It begins at once, and `fail` ends it; restart() begins anew. Both functions run on the
 /// associated executor of `send`, or on that of the heartbeat. In them it may be stopped,
-/// restarted,
-/// and destroyed. They may throw, as handlers: the heartbeat goes on after `send` has. While it
-/// runs it is outstanding work. expire_all() and cancel_all() stop it, and so does an alarm that is
-/// refused (options::max_pending): see running().
+/// restarted, and destroyed. They may throw, as handlers: the heartbeat goes on after `send` has.
+/// While it runs it is outstanding work. expire_all() and cancel_all() stop it, and so does an
+/// alarm that is refused (options::max_pending): see running().
 ///
 /// @tparam Send, Fail function objects that take nothing
 /// @tparam Clock, Executor as with basic_alarm

@@ -251,7 +251,7 @@ private:
 /// An attempt that fails before the second one begins is no reason for a second one: its failure is
 /// the result. Put pawl::retry() around it. If both fail, the later failure is the result. The
 /// function returns what that of pawl::retry() may return. Its attempts have no deadline: use
-/// `hedge(50ms, f, pawl::timeout(1s))`, or limits in the function.
+/// `hedge(50ms, f, pawl::timeout(1s, use_awaitable))`, or limits in the function.
 ///
 /// @param policy see basic_hedge_policy. Its budget must outlive the operation. Without a token
 ///     for the second attempt in it, none is made.

@@ -11,7 +11,6 @@
 #include <pawl/alarm.hpp>
 #include <pawl/basic_waitable_timer.hpp>
 
-#include <pawl/detail/limit/initiation.hpp>
 #include <pawl/detail/limit/post_result.hpp>
 
 #include <pawl/detail/service/clocks.hpp>

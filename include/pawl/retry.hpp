@@ -62,7 +62,7 @@ public:
     retry_operation(H&& handler, const Executor& ex, Policy&& policy, Function&& f)
         : base(std::forward<H>(handler), ex, std::move(policy), std::move(f)),
           cancelled_(boost::asio::get_associated_cancellation_slot(handler_),
-                     boost::asio::enable_total_cancellation()) {
+                     latched_cancellation(), boost::asio::enable_total_cancellation()) {
         if (policy_.limit != Policy::never)
             policy_.deadline = policy_.deadline.within(policy_.limit);
         if (policy_.budget)

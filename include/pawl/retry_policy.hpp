@@ -161,8 +161,8 @@ struct basic_retry_policy {
     void check() const {
         if (!(first > first.zero()) || cap < first)
             throw std::invalid_argument(
-                "pawl: a retry policy needs a first pause above 0, and a cap that is "
-                "not below it");
+                "pawl: a retry policy needs a `first` pause above 0, and a `cap` (5 s by "
+                "default) that is not below it");
         if (!(factor >= 1 && factor <= std::numeric_limits<double>::max()))
             throw std::invalid_argument("pawl: the factor of a retry policy is a number from 1 on");
         if (max_attempts == 0 || !(attempt_limit > attempt_limit.zero()))

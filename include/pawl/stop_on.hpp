@@ -127,9 +127,10 @@ struct stop_on_function {
 } // namespace detail
 
 /// Cancels an asynchronous operation when a stop is requested, in any thread: for programs with
-/// `std::jthread`, and for receivers of senders. Forms: `stop_on(stop, token)`, `stop_on(stop, type,
-/// token)`, with the default token `stop_on(stop)`, `stop_on(stop, type)`, and for a coroutine
-/// `stop_on(stop, awaitable)`. It combines with pawl::timeout(), pawl::in_group() and pawl::abandon.
+/// `std::jthread`, and for receivers of senders. Forms: `stop_on(stop, token)`, `stop_on(stop,
+/// type, token)`, with the default token `stop_on(stop)`, `stop_on(stop, type)`, and for a
+/// coroutine `stop_on(stop, awaitable)`. It combines with pawl::timeout(), pawl::in_group() and
+/// pawl::abandon.
 ///
 /// @code
 /// std::jthread worker([&](std::stop_token stop) {
@@ -143,8 +144,8 @@ struct stop_on_function {
 /// group::stop_source() for the other direction.
 ///
 /// @par Completion
-/// As without it. A cancelled operation reports `operation_aborted`, as if its slot had been used. If a
-/// stop was requested before, it is started, and cancelled at once.
+/// As without it. A cancelled operation reports `operation_aborted`, as if its slot had been used.
+/// If a stop was requested before, it is started, and cancelled at once.
 ///
 /// @par Executor
 /// The signal is emitted on the associated executor of the handler, by default that of the I/O

@@ -32,9 +32,10 @@ enum class limit_error {
 ///
 /// Each direction is measured for itself. A transfer ends when bytes move in the other direction.
 /// What is received is a transfer from its first byte on, not in the silence before a request; what
-/// is sent, from the first write. Only the time of pending operations counts, and `grace` of it is free. Each byte adds
-/// `1 s / bytes_per_second`, up to `grace` again. When it is used up, the pending operation has
-/// reached a limit. So a peer that keeps the rate over each `grace` is never ended.
+/// is sent, from the first write. Only the time of pending operations counts, and `grace` of it is
+/// free. Each byte adds `1 s / bytes_per_second`, up to `grace` again. When it is used up, the
+/// pending operation has reached a limit. So a peer that keeps the rate over each `grace` is never
+/// ended.
 ///
 /// A peer that pauses within a transfer for longer than `grace` is: set this for protocols of
 /// requests and responses, or while a message is incomplete. A write makes progress when the kernel

@@ -132,6 +132,16 @@ private:
     [[no_unique_address]] Which which_;
 };
 
+/// Filter of a cancellation_state: what has been requested stays requested.
+struct latched_cancellation {
+    boost::asio::cancellation_type_t requested = boost::asio::cancellation_type::none;
+    boost::asio::cancellation_type_t operator()(boost::asio::cancellation_type_t type) noexcept {
+        return requested |= type & (boost::asio::cancellation_type::terminal |
+                                    boost::asio::cancellation_type::partial |
+                                    boost::asio::cancellation_type::total);
+    }
+};
+
 // --- the operation -------------------------------------------------------------------------------
 
 /// The base of an operation that makes attempts. One block, by the allocator of the handler.
@@ -213,7 +223,8 @@ struct initiation_executor<no_executor> {
     no_executor executor;
 };
 
-/// Starts an `Operation<Policy, Function, Signature, Handler, Executor>`, when the handler is known.
+/// Starts an `Operation<Policy, Function, Signature, Handler, Executor>`, when the handler is
+/// known.
 template <template <class...> class Operation, class Policy, class Function, class Signature,
           class Executor>
 struct start_attempts : initiation_executor<Executor> {
@@ -254,6 +265,13 @@ private:
     }
 };
 
+/// False for a function object that cannot be called with these results.
+template <class Token, class Signature>
+constexpr bool takes_results = true;
+template <class Token, class... Results>
+    requires requires { &Token::operator(); }
+constexpr bool takes_results<Token, void(Results...)> = std::is_invocable_v<Token&, Results...>;
+
 /// Initiates an `Operation`. @param where see runs_attempts, or no_executor
 template <template <class...> class Operation, class Attempt, class Where, class Policy,
           class Function, class Token>
@@ -266,10 +284,16 @@ auto initiate_attempts(Where&& where, Policy&& policy, Function&& function, Toke
         else
             return where;
     }();
-    return boost::asio::async_initiate<Token, signature>(
-        start_attempts<Operation, Policy, function_type, signature, std::decay_t<decltype(ex)>>(
-            ex, std::move(policy), function_type(std::forward<Function>(function))),
-        token);
+    constexpr bool matches = takes_results<std::decay_t<Token>, signature>;
+    static_assert(
+        matches,
+        "pawl: the handler of retry or hedge takes the results of an attempt; if that is a "
+        "coroutine: (std::exception_ptr, T), without T for void");
+    if constexpr (matches)
+        return boost::asio::async_initiate<Token, signature>(
+            start_attempts<Operation, Policy, function_type, signature, std::decay_t<decltype(ex)>>(
+                ex, std::move(policy), function_type(std::forward<Function>(function))),
+            token);
 }
 
 // --- errors --------------------------------------------------------------------------------------

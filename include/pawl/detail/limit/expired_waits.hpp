@@ -6,8 +6,8 @@
 ///   The waits for what has expired, of an expiring_map.
 ///
 /// Model
-///   A wait is one on a timer of its own, which never expires. It ends by a cancel of that timer. Its
-///   `state` decides whether it was given an entry before it began to complete.
+///   A wait is one on a timer of its own, which never expires. It ends by a cancel of that
+///   timer. Its `state` decides whether it was given an entry before it began to complete.
 ///
 /// Threads
 ///   The owner serialises all calls. Handlers may run, and be destroyed, anywhere.

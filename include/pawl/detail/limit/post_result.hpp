@@ -3,7 +3,8 @@
 
 /// @file
 /// Purpose
-///   Posts a result to the handler of an operation that was refused, so never started.
+///   The initiation of an operation that is a function; and what posts a result to the handler of
+///   one that is refused, or complete at once.
 ///
 /// Cost
 ///   One allocation by the associated allocator of the handler, plus those of the executors.
@@ -23,6 +24,27 @@
 #include <utility>
 
 namespace pawl::detail {
+
+/// Initiates an asynchronous operation: calls `function(handler)`. Its executor is that of handlers
+/// without one, and must exist until then.
+template <class Executor, class Function>
+class initiation {
+public:
+    using executor_type = Executor;
+
+    initiation(const Executor& ex, Function f) : executor_(&ex), function_(std::move(f)) {}
+
+    [[nodiscard]] const executor_type& get_executor() const noexcept { return *executor_; }
+
+    template <class Handler>
+    void operator()(Handler&& handler) const {
+        function_(std::forward<Handler>(handler));
+    }
+
+private:
+    const Executor* executor_;
+    Function function_;
+};
 
 // One function object type for everything that is posted or dispatched. Asio instantiates some
 // kilobytes of code for each function object type that is given to an executor. With this type

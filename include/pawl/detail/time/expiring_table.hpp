@@ -8,10 +8,10 @@
 ///   uses. Reads no clock: `now` is an argument.
 ///
 /// Model
-///   A `boost::unordered_flat_map` has keys and values side by side, so that a lookup reads what it
-///   reads there. With each key is a pointer to an item, which stays where it is: a node of the
-///   wheel,
-///   a link in the list of uses, and the hash. A lookup does not read it, unless uses count.
+///   A `boost::unordered_flat_map` has keys and values side by side, so that a lookup reads
+///   what it reads there. With each key is a pointer to an item, which stays where it is: a node of
+///   the wheel, a link in the list of uses, and the hash. A lookup does not read it, unless uses
+///   count.
 ///
 /// Invariants
 ///   - Own-functions invariant: from an item, the table finds its entry by hash and address. So

@@ -6,8 +6,8 @@
 ///   The tokens of a rate_limiter. Reads no clock: `now` is an argument.
 ///
 /// Model
-///   Exact integers: a credit is what one token gets in one tick of the clock, divided by the number
-///   of ticks in the period. So no rounding error adds up.
+///   Exact integers: a credit is what one token gets in one tick of the clock, divided by the
+///   number of ticks in the period. So no rounding error adds up.
 ///
 /// Threads
 ///   None. The owner serialises all calls.
