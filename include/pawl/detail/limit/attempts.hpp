@@ -267,10 +267,10 @@ private:
 
 /// False for a function object that cannot be called with these results.
 template <class Token, class Signature>
-constexpr bool takes_results = true;
+constexpr bool takes_attempt = true;
 template <class Token, class... Results>
     requires requires { &Token::operator(); }
-constexpr bool takes_results<Token, void(Results...)> = std::is_invocable_v<Token&, Results...>;
+constexpr bool takes_attempt<Token, void(Results...)> = std::is_invocable_v<Token&, Results...>;
 
 /// Initiates an `Operation`. @param where see runs_attempts, or no_executor
 template <template <class...> class Operation, class Attempt, class Where, class Policy,
@@ -284,7 +284,7 @@ auto initiate_attempts(Where&& where, Policy&& policy, Function&& function, Toke
         else
             return where;
     }();
-    constexpr bool matches = takes_results<std::decay_t<Token>, signature>;
+    constexpr bool matches = takes_attempt<std::decay_t<Token>, signature>;
     static_assert(
         matches,
         "pawl: the handler of retry or hedge takes the results of an attempt; if that is a "
