@@ -26,6 +26,7 @@
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/cancellation_state.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/execution/executor.hpp>
@@ -136,9 +137,7 @@ private:
 struct latched_cancellation {
     boost::asio::cancellation_type_t requested = boost::asio::cancellation_type::none;
     boost::asio::cancellation_type_t operator()(boost::asio::cancellation_type_t type) noexcept {
-        return requested |= type & (boost::asio::cancellation_type::terminal |
-                                    boost::asio::cancellation_type::partial |
-                                    boost::asio::cancellation_type::total);
+        return requested |= boost::asio::enable_total_cancellation()(type);
     }
 };
 
