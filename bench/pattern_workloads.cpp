@@ -3,6 +3,8 @@
 
 #include "pattern_workloads.hpp"
 
+#include <pawl/expiring_map.hpp>
+#include <pawl/heartbeat.hpp>
 #include <pawl/hedge.hpp>
 #include <pawl/rate_limiter.hpp>
 #include <pawl/retry.hpp>
@@ -12,11 +14,18 @@
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/system/error_code.hpp>
+#include <boost/unordered/unordered_flat_map.hpp>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <random>
 #include <utility>
+#include <vector>
 
 namespace bench {
 
@@ -121,7 +130,89 @@ sample run(const plan& what) {
     return {watch.elapsed_ns() / static_cast<double>(what.operations), sum, {}};
 }
 
+/// A flat map as the expiring one is used.
+struct flat_map {
+    explicit flat_map(asio::io_context&) {}
+    void put(std::uint64_t key, std::size_t value) { map.emplace(key, value); }
+    [[nodiscard]] const std::size_t* find(std::uint64_t key) const {
+        const auto found = map.find(key);
+        return found == map.end() ? nullptr : &found->second;
+    }
+    boost::unordered_flat_map<std::uint64_t, std::size_t> map;
+};
+
+template <bool RefreshOnUse>
+struct expiring {
+    explicit expiring(asio::io_context& io)
+        : map(io, {.ttl = 1h, .refresh_on_use = RefreshOnUse}) {}
+    void put(std::uint64_t key, std::size_t value) { map.insert(key, value); }
+    [[nodiscard]] const std::size_t* find(std::uint64_t key) { return map.find(key); }
+    pawl::expiring_map<std::uint64_t, std::size_t> map;
+};
+
+template <class Map>
+sample look_up(const plan& what) {
+    asio::io_context io;
+    Map map(io);
+    std::mt19937_64 random(1);
+    std::vector<std::uint64_t> keys(what.size);
+    std::generate(keys.begin(), keys.end(), random);
+    for (std::size_t i = 0; i < keys.size(); ++i)
+        map.put(keys[i], i);
+    std::shuffle(keys.begin(), keys.end(), random);
+    checksum sum;
+    const auto pass = [&] {
+        for (const std::uint64_t key : keys)
+            sum.ids += *map.find(key) + 1;
+    };
+    pass();
+    const std::size_t passes = what.operations / what.size + 1;
+    const stopwatch<thread_cpu> watch;
+    for (std::size_t i = 0; i < passes; ++i)
+        pass();
+    return {watch.elapsed_ns() / static_cast<double>(passes * what.size), sum, {}};
+}
+
+/// A read of a byte, marked as life.
+template <class Mark>
+sample mark_life(const plan& what, Mark mark) {
+    checksum sum;
+    const stopwatch<thread_cpu> watch;
+    for (std::size_t i = 0; i < what.operations; ++i) {
+        mark();
+        ++sum.ids;
+        asm volatile("" : "+r"(sum.ids)::"memory"); // no store is left out
+    }
+    return {watch.elapsed_ns() / static_cast<double>(what.operations), sum, {}};
+}
+
+sample mark_flag(const plan& what) {
+    std::atomic<bool> flag{false};
+    return mark_life(what, [&] { flag.store(true, std::memory_order_relaxed); });
+}
+sample mark_heartbeat(const plan& what) {
+    asio::io_context io;
+    pawl::heartbeat beat(
+        io, {.interval = 30s}, [] {}, [] {});
+    return mark_life(what, [&] { beat.received(); });
+}
+sample rearm_timer(const plan& what) {
+    asio::io_context io;
+    asio::steady_timer timer(io);
+    return mark_life(what, [&] { timer.expires_after(30s); });
+}
+
 } // namespace
+
+std::vector<variant> lookup_variants() {
+    return {{"flat_map", look_up<flat_map>},
+            {"expiring_map", look_up<expiring<false>>},
+            {"refresh_on_use", look_up<expiring<true>>}};
+}
+
+std::vector<variant> life_variants() {
+    return {{"asio", rearm_timer}, {"flag", mark_flag}, {"heartbeat", mark_heartbeat}};
+}
 
 std::vector<variant> pattern_variants() {
     return {{"post", run<bare>},

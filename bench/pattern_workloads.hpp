@@ -18,6 +18,12 @@ namespace bench {
 /// timers.
 [[nodiscard]] std::vector<variant> pattern_variants();
 
+/// Lookups of keys that are there, in a random order.
+[[nodiscard]] std::vector<variant> lookup_variants();
+
+/// How a byte of life is noted; `asio` moves the deadline of a timer without a wait.
+[[nodiscard]] std::vector<variant> life_variants();
+
 } // namespace bench
 
 #endif // PAWL_BENCH_PATTERN_WORKLOADS_HPP

@@ -175,6 +175,12 @@ inline std::vector<workload> all_workloads() {
                    "an operation of one post that succeeds, under retry, hedge or a rate limit",
                    "ns CPU per operation", pattern_variants()});
 
+    all.push_back({"lookup", "a session is found by its key, in a map whose entries expire",
+                   "ns CPU per lookup", lookup_variants()});
+
+    all.push_back(
+        {"life", "a connection notes that a byte has come", "ns CPU per byte", life_variants(), 1});
+
     // The workloads below make threads: afterwards the process always has several.
 
     all.push_back({"churn_in_two_threads",
