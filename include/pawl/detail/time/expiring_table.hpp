@@ -15,9 +15,8 @@
 ///
 /// Invariants
 ///   - Own-functions invariant: from an item, the table finds its entry by hash and address. So
-///   neither
-///     growth, expiry nor eviction calls the functions of the user: what they throw would lose
-///     entries.
+///     neither growth, expiry nor eviction calls the functions of the user: what they throw would
+///     lose entries.
 ///   - Filed invariant: every item is in the wheel, except in expire().
 ///   - Last-words invariant: what a call removes goes to `gone`, which the caller destroys when the
 ///     table is complete again. A destructor may use the table, and even destroy it.
