@@ -41,7 +41,7 @@ class retry_operation;
 ///
 /// Two parties hold it: what was started, an attempt or a pause, by its handler; and what starts
 /// it, until it has returned. If the handler is called while the starter is still there, in this
-/// thread or another, the result is parked. The last party goes on: the handler at once, the
+/// thread or another, the result is stored. The last party goes on: the handler at once, the
 /// starter by a post. If the handler was destroyed, there is no result, and the last party destroys
 /// the operation.
 template <class Policy, class Function, class R, class First, class... Rest, class Handler,
@@ -54,7 +54,7 @@ class retry_operation<Policy, Function, R(First, Rest...), Handler, Executor>
     using clock = typename Policy::clock_type;
     using error_code = boost::system::error_code;
     using result = std::tuple<std::decay_t<First>, std::decay_t<Rest>...>;
-    using an_attempt = std::in_place_index_t<1>; // of `parked_`
+    using an_attempt = std::in_place_index_t<1>; // of `stored_`
     using a_pause = std::in_place_index_t<2>;
 
 public:
@@ -82,7 +82,7 @@ public:
     void ended(std::in_place_index_t<Which>, Args&&... args) {
         // acquire: pairs with leave() of the starter
         if (parties_.load(std::memory_order_acquire) != started)
-            park<Which>(std::forward<Args>(args)...);
+            store<Which>(std::forward<Args>(args)...);
         else if constexpr (Which == 1)
             judge(std::forward<Args>(args)...);
         else
@@ -106,7 +106,7 @@ private:
         if (policy_.deadline.expired()) {
             if (number_ != 0)
                 return give_up(last_error_);
-            set_error(std::get<0>(parked_.template emplace<1>()), error::timed_out);
+            set_error(std::get<0>(stored_.template emplace<1>()), error::timed_out);
             return resume_later();
         }
         ++number_;
@@ -152,12 +152,12 @@ private:
             return start_failed();
         }
         if (leave(starter))
-            parked_.index() == 0 ? destroy() : resume_later();
+            stored_.index() == 0 ? destroy() : resume_later();
     }
 
     /// In the handler of an exception: the handler was called or destroyed, so this is ours again.
     void start_failed() {
-        if (parked_.index() != 0) {
+        if (stored_.index() != 0) {
             resume_later();
             throw;
         }
@@ -173,7 +173,7 @@ private:
             destroy(); // nothing was started: the initiating function throws
             throw;
         }
-        parked_.template emplace<1>(std::move(error), std::decay_t<Rest>()...);
+        stored_.template emplace<1>(std::move(error), std::decay_t<Rest>()...);
         resume_later();
     }
 
@@ -233,12 +233,12 @@ private:
     }
 
     template <std::size_t Which, class... Args>
-    void park(Args&&... args) {
+    void store(Args&&... args) {
         try {
             work_.emplace(executor_);
-            parked_.template emplace<Which>(std::forward<Args>(args)...);
+            stored_.template emplace<Which>(std::forward<Args>(args)...);
         } catch (...) {
-            parked_.template emplace<0>();
+            stored_.template emplace<0>();
             dropped(an_attempt());
             throw;
         }
@@ -253,12 +253,12 @@ private:
 
     void resume_later() { this->template post<&retry_operation::resume>(); }
     void resume() {
-        auto parked = std::exchange(parked_, {});
+        auto stored = std::exchange(stored_, {});
         work_.reset();
-        if (auto* const r = std::get_if<1>(&parked))
+        if (auto* const r = std::get_if<1>(&stored))
             std::apply([this](auto&... args) { this->judge(std::move(args)...); }, *r);
         else
-            go_on(std::get<2>(parked));
+            go_on(std::get<2>(stored));
     }
 
     void deliver_error(const error_code& ec) {
@@ -275,8 +275,8 @@ private:
     std::chrono::nanoseconds hint_{0};
     backoff backoff_;
     std::optional<basic_waitable_timer<clock, boost::asio::wait_traits<clock>, Executor>> timer_;
-    std::optional<outstanding_work<Executor>> work_; ///< while the result is parked
-    std::variant<std::monostate, result, error_code> parked_;
+    std::optional<outstanding_work<Executor>> work_; ///< while the result is stored
+    std::variant<std::monostate, result, error_code> stored_;
 };
 
 } // namespace detail
