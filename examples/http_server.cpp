@@ -12,8 +12,8 @@
 // --timer selects the timers of the limits: pawl::tcp_stream and pawl::steady_timer, or
 // beast::tcp_stream and asio::steady_timer. The calls are the same, with two exceptions. Pawl's stream
 // is set to survive a limit, so that a slow client can be answered. And idle connections have an alarm
-// on a clock of their own, so that pawl::expire_all() can end these and no others, and so that they have
-// less time if connections run short. http_server/session.hpp describes a connection.
+// that is scaled: it has less time if connections run short, and pawl::expire_all() can end these and no
+// others. http_server/session.hpp describes a connection.
 //
 // On SIGTERM or SIGINT the server drains: it accepts no more connections, closes those without a
 // request, lets the others finish, and cuts off after --drain what has not finished.
@@ -205,8 +205,10 @@ void serve(environment& e, Arguments&... arguments) {
     using session_type = session<Stream, typename Timers::timer>;
     std::optional<timer_watch> watch; // outlives the work left in the context
     asio::io_context context(e.options.threads);
-    if (std::is_same_v<Timers, on_pawl>)
+    if (std::is_same_v<Timers, on_pawl>) {
         e.watch = &watch.emplace(context, e.options);
+        e.list.press_on(context);
+    }
     server<session_type, typename Timers::timer, Arguments...> s(context, e, arguments...);
     s.start();
     std::cout << "listening on " << s.endpoint() << std::endl; // flushed: scripts wait for it

@@ -13,6 +13,7 @@
 
 #include <pawl/pressure.hpp>
 
+#include <boost/asio/execution_context.hpp>
 #include <boost/intrusive/list.hpp>
 
 #include <algorithm>
@@ -20,6 +21,7 @@
 #include <cstddef>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string_view>
 
 namespace example {
@@ -101,6 +103,9 @@ public:
     /// @param room the number of connections that there can be.
     explicit connections(std::size_t room) : room_(room) {}
 
+    /// From half of that number on, there is pressure on the idle connections of `context`.
+    void press_on(boost::asio::execution_context& context) { pressure_.emplace(context); }
+
     [[nodiscard]] bool empty() const {
         const std::lock_guard lock(mutex_);
         return list_.empty();
@@ -122,14 +127,13 @@ public:
     [[nodiscard]] std::size_t most_at_once() const noexcept { return most_; }
 
 private:
-    /// From half of the connections on there is pressure on idle ones.
-    void press() const {
+    void press() {
         const double used = static_cast<double>(list_.size()) / static_cast<double>(room_);
-        if (const double p = std::clamp(2 * used - 1, 0., 1.);
-            p != pawl::scaled_clock<>::pressure())
-            pawl::scaled_clock<>::set_pressure(p);
+        if (const double p = std::clamp(2 * used - 1, 0., 1.); pressure_ && p != pressure_->value())
+            pressure_->set(p);
     }
 
+    std::optional<pawl::pressure> pressure_;
     const std::size_t room_;
     mutable std::mutex mutex_;
     boost::intrusive::list<connection> list_;

@@ -15,7 +15,7 @@
 //   write       from each progress of a response                moved
 //   request     from the end of the header, above all others    not moved
 //
-// On Pawl, an alarm keeps the limit of an idle connection, on a clock that runs faster if connections run short. It is
+// On Pawl, an alarm keeps the limit of an idle connection. It is scaled: the limit shrinks if connections run short. It is
 // armed as long as the connection lasts, and each idle phase moves it, so that no request has to set
 // the system timer. When the server drains, expire_all() on these alarms ends the idle connections;
 // busy ones continue.
@@ -234,7 +234,7 @@ private:
 
     void watch() {
         environment_.watch->name(idle_, "idle connection");
-        idle_.arm_after(options_.idle);
+        idle_.arm_within(options_.idle / 10, options_.idle);
     }
     void idle_is_over() {
         if (is_idle() && (environment_.ending() || limit_ == limit::idle))
@@ -248,7 +248,7 @@ private:
             // The stream keeps a limit that expires after this one: without any, the system timer would have to
             // be set for each request.
             expect(limit::idle, began_ + 2 * options_.idle);
-            idle_.arm_after(options_.idle);
+            idle_.arm_within(options_.idle / 10, options_.idle);
         } else {
             expect(limit::idle, began_ + options_.idle);
         }

@@ -294,7 +294,8 @@ public:
     /// Blocks the thread until the expiry has passed. Runs no handlers and does not affect other
     /// waits. Cannot be cancelled.
     void wait() {
-        if constexpr (std::is_same_v<Clock, manual_clock> || detail::can_stand<Clock>)
+        if constexpr (std::is_same_v<typename detail::told_clock<Clock>::type, manual_clock> ||
+                      detail::can_stand<Clock>)
             return Clock::wait_until(expiry()); // sleeping does not move this clock
         for (;;) {
             const time_point now = Clock::now();

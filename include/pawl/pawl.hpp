@@ -44,6 +44,7 @@
 #include <pawl/retry.hpp>
 #include <pawl/retry_policy.hpp>
 #include <pawl/ring_timer.hpp>
+#include <pawl/scaled.hpp>
 #include <pawl/sleep.hpp>
 #include <pawl/stats.hpp>
 #include <pawl/steady_timer.hpp>

@@ -533,12 +533,28 @@ BOOST_AUTO_TEST_CASE(an_interval_ticks_in_a_loop_and_under_operators) {
 
 BOOST_AUTO_TEST_CASE(timeouts_shrink_under_pressure) {
     asio::io_context context;
+    connected_pair sockets(context);
+    auto& socket = sockets.server;
+    std::array<char, 5> data{};
+    const auto buffer = asio::buffer(data);
+    const auto close_connection = [] { BOOST_ERROR("closed"); };
     const int open = 900, room = 1000;
-    pawl::scaled_timer idle(context, 60s);   // then rearm_after(60s) for each read
-    const double used = double(open) / room; // descriptors, memory, what you measure
-    pawl::scaled_clock<>::set_pressure(std::clamp(used, 0., 1.));
-    BOOST_TEST((pawl::scaled_clock<>::takes(60s) < 60s));
-    pawl::scaled_clock<>::set_pressure(0);
+    asio::write(sockets.client, asio::buffer("hello", 5));
+    double set = 0;
+    co_spawn(
+        context,
+        [&]() -> awaitable<void> {
+            pawl::pressure pressure(context);
+            pawl::scaled_alarm idle(context, close_connection);
+            idle.arm_within(6s, 60s); // again for each read
+            co_await socket.async_read_some(buffer, pawl::timeout(pawl::scaled(1s, 10s)));
+            const double used = double(open) / room; // descriptors, memory, what you measure
+            pressure.set(std::clamp(used, 0., 1.));
+            set = pressure.value();
+        },
+        rethrow);
+    context.run();
+    BOOST_TEST(set == 0.9);
 }
 
 // doc/patterns.md

@@ -13,6 +13,7 @@
 
 #include <pawl/basic_interval_timer.hpp>
 #include <pawl/expire_all.hpp>
+#include <pawl/group.hpp>
 #include <pawl/pressure.hpp>
 #include <pawl/timeout.hpp>
 
@@ -24,14 +25,18 @@
 #include "../support/seed.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <initializer_list>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <random>
 #include <ratio>
 #include <stdexcept>
@@ -674,124 +679,432 @@ BOOST_AUTO_TEST_CASE(an_interval_on_a_clock_of_floating_point_stays_on_its_grid)
 
 // ---- pressure ---------------------------------------------------------------------------------------
 
+namespace {
+
+using scaled_manual = pawl::scaled_clock<manual_clock>;
+using scaled_timer = pawl::basic_waitable_timer<scaled_manual>;
+using manual_pressure = pawl::basic_pressure<manual_clock>;
+template <class Function>
+using scaled_alarm = pawl::basic_alarm<Function, scaled_manual>;
+
+/// What a scaled wait should do, from the definition.
+struct expected_wait {
+    double begins = 0; ///< its earliest time
+    double left = 0;   ///< of its spread, at the last step
+    bool pending = false;
+
+    void start(double now, double min, double max) {
+        begins = now + min;
+        left = max - min;
+        pending = true;
+    }
+    void pass(double from, double to, double pressure) {
+        if (pressure < 1)
+            left -= std::max(0., to - std::max(from, begins)) / (1 - pressure);
+    }
+    /// Surely, or possibly, apart from what a tick rounds.
+    [[nodiscard]] bool over(double now, double pressure, double rounding) const {
+        return now >= begins + rounding && (pressure == 1 || left <= -rounding);
+    }
+};
+
+} // namespace
+
 BOOST_AUTO_TEST_SUITE(pressure)
 
-BOOST_AUTO_TEST_CASE(a_timeout_takes_a_share_of_its_time_in_proportion_to_the_pressure) {
-    using clock = pawl::scaled_clock<std::ratio<1, 4>, struct in_proportion>;
-    BOOST_CHECK_EQUAL(clock::pressure(), 0);
-    BOOST_CHECK(clock::takes(8s) == 8s);
-    clock::set_pressure(0.5);
-    BOOST_CHECK(clock::takes(8s) == 5s + 1ns);
-    clock::set_pressure(1);
-    BOOST_CHECK(clock::takes(8s) == 2s + 1ns);
-    BOOST_CHECK(clock::takes(std::chrono::nanoseconds::max()) > 24h);
+BOOST_DATA_TEST_CASE(P1_P2_a_wait_takes_its_time_in_proportion_to_the_pressure,
+                     boost::unit_test::data::make({0., 0.25, 0.3, 0.5, 0.9, 1.}), p) {
+    asio::io_context context;
+    manual_pressure pressure(context);
+    pressure.set(p);
+    scaled_timer timer(context);
+    timer.expires_within(10s, 70s);
+    scaled_timer started_later(context);
+    started_later.expires_within(0s, 100s);
+    outcome o;
+    outcome later;
+    timer.async_wait(record(o));
 
-    using steady = std::chrono::steady_clock;
-    const auto a = steady::now();
-    const auto begin = clock::now();
-    const auto b = steady::now();
-    std::this_thread::sleep_for(1ms);
-    const auto c = steady::now();
-    const auto end = clock::now();
-    const auto d = steady::now();
-    BOOST_CHECK(end - begin >= 4 * (c - b) - 2ns);
-    BOOST_CHECK(end - begin <= 4 * (d - a) + 2ns);
-    clock::set_pressure(0);
-    BOOST_CHECK(clock::now() >= end);
+    BOOST_CHECK(timer.expiry() == manual_clock::now() + 10s);
+    const auto takes = 10s + std::chrono::nanoseconds(static_cast<std::int64_t>(60e9 * (1 - p)));
+    pass(context, takes - 2ns);
+    BOOST_CHECK(o.pending());
+    started_later.async_wait(record(later));
+    poll(context);
+    BOOST_CHECK_EQUAL(later.pending(), p < 0.9); // its time has passed all the same
+    pass(context, 5ns);
+    BOOST_CHECK(o.succeeded());
 }
 
-BOOST_AUTO_TEST_CASE(a_scaled_clock_never_goes_back_while_threads_set_the_pressure) {
-    using clock = pawl::scaled_clock<std::ratio<1, 100>, struct by_threads>;
-    std::atomic<int> backwards{0};
-    std::atomic<bool> over{false};
-    std::vector<std::thread> threads;
-    for (int i = 0; i != 2; ++i) {
-        threads.emplace_back([&] {
-            for (auto last = clock::now(); !over;) {
-                const auto now = clock::now();
-                backwards += now < last;
-                last = now;
+BOOST_AUTO_TEST_CASE(P1_a_scaled_wait_is_not_early_by_what_its_ticks_round) {
+    asio::io_context context;
+    pawl::make_timer_service<scaled_timer>(context, {.precision = 1s});
+    pass(context, 1s - manual_clock::now().time_since_epoch() % 1s);
+    manual_pressure(context).set(0.3);
+    scaled_timer timer(context);
+    timer.expires_within(1s, 10s); // 7.3 s
+    outcome o;
+    timer.async_wait(record(o));
+
+    pass(context, 1s); // the rest begins between two scaled ticks
+    pass(context, 6s);
+    BOOST_CHECK(o.pending());
+    pass(context, 1s);
+    BOOST_CHECK(o.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(P2_the_time_before_a_wait_starts_counts_also_if_the_pressure_changed_since) {
+    asio::io_context context;
+    manual_pressure pressure(context);
+    scaled_timer timer(context);
+    timer.expires_within(0s, 100s);
+    pass(context, 40s);
+    pressure.set(0.5);
+    outcome o;
+    timer.async_wait(record(o));
+
+    pass(context, 30s - 5ns);
+    BOOST_CHECK(o.pending());
+    pass(context, 10ns);
+    BOOST_CHECK(o.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(P1_P2_P3_P4_scaled_waits_do_what_their_definition_says) {
+    std::mt19937_64 random(pawl_test::seed());
+    const auto below = [&](unsigned n) { return static_cast<unsigned>(random() % n); };
+    asio::io_context context;
+    pawl::make_timer_service<scaled_timer>(context, {.precision = 1ns, .batch_limit = 4});
+    manual_pressure pressure(context);
+    const auto begin = manual_clock::now();
+    const auto now = [&] { return static_cast<double>((manual_clock::now() - begin).count()); };
+    constexpr std::size_t count = 20;
+    std::vector<expected_wait> expected(count);
+    std::deque<outcome> outcomes(count);
+    std::vector<scaled_timer> timers;
+    for (std::size_t i = 0; i != count; ++i)
+        timers.emplace_back(context);
+    double p = 0;
+
+    for (std::uint64_t step = pawl_test::steps(40'000); step != 0; --step) {
+        const std::size_t i = below(count);
+        scaled_timer& timer = timers[i];
+        expected_wait& wait = expected[i];
+        switch (below(8)) {
+        case 0:
+        case 1: {
+            const auto min = std::chrono::nanoseconds(below(4) * std::uint64_t{10'000'000'019});
+            const auto max =
+                min + std::chrono::nanoseconds(below(5) * std::uint64_t{7'000'000'001});
+            const bool moves = below(2) != 0;
+            if (moves) {
+                BOOST_REQUIRE_EQUAL(timer.rearm_within(min, max), wait.pending ? 1u : 0u);
+            } else {
+                BOOST_REQUIRE_EQUAL(timer.expires_within(min, max), wait.pending ? 1u : 0u);
+                poll(context);
+                BOOST_REQUIRE(!wait.pending || outcomes[i].aborted());
             }
-        });
+            if (!moves || !wait.pending) {
+                outcomes[i] = {};
+                timer.async_wait(record(outcomes[i]));
+            }
+            wait.start(now(), static_cast<double>(min.count()), static_cast<double>(max.count()));
+            break;
+        }
+        case 2:
+            BOOST_REQUIRE_EQUAL(timer.cancel(), wait.pending ? 1u : 0u);
+            poll(context);
+            BOOST_REQUIRE(!std::exchange(wait.pending, false) || outcomes[i].aborted());
+            break;
+        case 3: {
+            scaled_timer other(std::move(timer));
+            timer = std::move(other);
+            break;
+        }
+        case 4:
+            p = std::array{0., 0.25, 0.5, 0.9, 1.}[below(5)];
+            pressure.set(p);
+            break;
+        default: {
+            const double from = now();
+            manual_clock::advance(context, std::chrono::nanoseconds(below(5'000'000) * 1000ULL));
+            for (expected_wait& w : expected)
+                w.pass(from, now(), p);
+        }
+        }
+        poll(context);
+        for (std::size_t n = 0; n != count; ++n) {
+            if (!expected[n].pending)
+                continue;
+            if (outcomes[n].pending())
+                BOOST_REQUIRE(!expected[n].over(now(), p, 1000));
+            else
+                BOOST_REQUIRE(outcomes[n].succeeded() && expected[n].over(now(), p, -1000));
+            expected[n].pending = outcomes[n].pending();
+        }
     }
-    for (int i = 0; i != 2; ++i) {
-        threads.emplace_back([&, i] {
-            for (int n = 0; n != 5000; ++n)
-                clock::set_pressure((n * 7 + i) % 11 / 10.);
-            over = true;
-        });
+}
+
+BOOST_AUTO_TEST_CASE(alarms_limits_and_groups_are_under_the_pressure_of_their_context) {
+    asio::io_context context;
+    asio::io_context relaxed;
+    manual_pressure pressure(context);
+    int called = 0;
+    const auto function = [&] { ++called; };
+    scaled_alarm<decltype(function)> alarm(context.get_executor(), function);
+    alarm.arm_within(10s, 60s);
+    pawl::group group(context);
+    using grouped = decltype(pawl::in_group(group, function));
+    scaled_alarm<grouped> member(context.get_executor(), pawl::in_group(group, function));
+    member.arm_within(10s, 60s);
+    scaled_alarm<decltype(function)> elsewhere(relaxed.get_executor(), function);
+    elsewhere.arm_within(10s, 60s);
+    manual_timer operation(context, 24h);
+    scaled_timer of_limit(context);
+    outcome limited;
+    operation.async_wait(pawl::timeout(of_limit, pawl::scaled(10s, 60s))(record(limited)));
+    outcome in_group;
+    scaled_timer timer(context);
+    timer.expires_within(10s, 60s);
+    timer.async_wait(pawl::in_group(group, record(in_group)));
+
+    pass(context, 20s);
+    pass(relaxed, 0s);
+    group.cancel();
+    poll(context);
+    BOOST_CHECK(in_group.aborted());
+    BOOST_CHECK(alarm.armed() && !member.armed() && limited.pending());
+    manual_pressure again(context);
+    again.set(0.5);
+    BOOST_CHECK_EQUAL(pressure.value(), 0.5);
+    BOOST_CHECK_EQUAL(manual_pressure(relaxed).value(), 0);
+
+    pass(context, 20s - 1ns);
+    BOOST_CHECK_EQUAL(called, 0);
+    BOOST_CHECK(limited.pending());
+    pass(context, 1ns);
+    BOOST_CHECK_EQUAL(called, 1);
+    BOOST_CHECK_EQUAL(limited.code, pawl::error::timed_out);
+    pass(relaxed, 0s);
+    BOOST_CHECK(elsewhere.armed());
+    alarm.arm_within(10s, 60s); // an alarm that was moved is not called at its old time
+    pass(context, 20s);
+    BOOST_CHECK(alarm.arm_within(10s, 60s));
+    pressure.set(1);
+    pass(context, 10s - 1ns);
+    BOOST_CHECK_EQUAL(called, 1);
+    BOOST_CHECK(alarm.disarm());
+}
+
+// The second phase of a wait is in another wheel.
+BOOST_AUTO_TEST_CASE(what_ends_all_waits_ends_those_past_their_least_time) {
+    asio::io_context context;
+    pawl::make_timer_service<scaled_timer>(context, {.precision = 1ms});
+    std::vector<outcome> outcomes(3);
+    std::vector<scaled_timer> timers;
+    for (outcome& o : outcomes) {
+        timers.emplace_back(context).expires_within(1s, 1h);
+        timers.back().async_wait(record(o));
     }
-    for (auto& t : threads)
-        t.join();
-    BOOST_CHECK_EQUAL(backwards, 0);
+    pass(context, 2s);
+    timers[1].rearm_within(1s, 1h);
+    BOOST_CHECK_EQUAL(pawl::expire_all<scaled_timer>(context, asio::error::timed_out), 3u);
+    timers[2].rearm_within(1s, 2s); // the wait is over, but not begun
+    poll(context);
+    BOOST_CHECK_EQUAL(outcomes[0].code, asio::error::timed_out);
+    BOOST_CHECK_EQUAL(outcomes[1].code, asio::error::timed_out);
+    BOOST_CHECK_EQUAL(outcomes[2].calls, 1);
+
+    manual_pressure(context).set(0.9); // scaled ticks run ahead
+    pass(context, 1h);
+    manual_pressure(context).set(0);
+    timers[0].expires_within(0s, std::chrono::nanoseconds::max()); // forever, at pressure 0
+    outcome endless;
+    timers[0].async_wait(record(endless));
+    timers[1].expires_within(1s, 1h);
+    timers[1].async_wait([](error_code) {});
+    pass(context, 20000h);
+    BOOST_CHECK(endless.pending());
+    manual_pressure(context).set(1);
+    poll(context);
+    BOOST_CHECK(endless.succeeded());
+    timers[0].expires_within(0s, 1h); // destroyed with the context
+    manual_pressure(context).set(0);
+    timers[0].async_wait([](error_code) {});
+    poll(context);
+}
+
+BOOST_AUTO_TEST_CASE(P6_a_crowd_that_pressure_makes_due_lets_others_run_between) {
+    constexpr int many = 100'000;
+    asio::io_context context;
+    manual_pressure pressure(context);
+    int ended = 0;
+    const auto count = [&] { ++ended; };
+    std::deque<scaled_alarm<decltype(count)>> alarms;
+    for (int i = 0; i != many; ++i) {
+        alarms.emplace_back(context.get_executor(), count)
+            .arm_within(1s, std::chrono::seconds(10 + i % 5000));
+    }
+    pass(context, 2s);
+    BOOST_CHECK_EQUAL(ended, 0);
+
+    pressure.set(1);
+    int seen = many;
+    asio::post(context, [&] { seen = ended; });
+    poll(context);
+    BOOST_CHECK_LT(seen, many / 10);
+    BOOST_CHECK_EQUAL(ended, many);
+}
+
+BOOST_AUTO_TEST_CASE(shards_have_the_same_pressure_also_those_that_come_later) {
+    asio::io_context context;
+    pawl::make_timer_service<scaled_timer>(context, {.precision = 1ns, .shards = 3});
+    manual_pressure pressure(context);
+    std::deque<scaled_timer> timers;
+    std::deque<outcome> outcomes;
+    const auto add = [&] {
+        timers.emplace_back(context).expires_within(10s, 60s);
+        timers.back().async_wait(record(outcomes.emplace_back()));
+    };
+    add();
+    std::thread(add).join();
+    pressure.set(0.5);
+    std::thread(add).join();
+    pass(context, 35s - 1ns);
+    BOOST_CHECK(outcomes[0].pending() && outcomes[1].pending() && outcomes[2].pending());
+    pass(context, 2ns);
+    BOOST_CHECK(outcomes[0].succeeded() && outcomes[1].succeeded() && outcomes[2].succeeded());
 }
 
 BOOST_AUTO_TEST_CASE(a_pressure_that_is_none_is_refused_and_changes_nothing) {
-    using clock = pawl::scaled_clock<std::ratio<1, 10>, struct refused>;
-    clock::set_pressure(0.25);
+    asio::io_context context;
+    pawl::pressure pressure(context);
+    pressure.set(0.25);
     for (const double p : {-0.01, 1.01, std::numeric_limits<double>::quiet_NaN(),
                            std::numeric_limits<double>::infinity()}) {
-        BOOST_CHECK_THROW(clock::set_pressure(p), std::invalid_argument);
-        BOOST_CHECK_EQUAL(clock::pressure(), 0.25);
+        BOOST_CHECK_THROW(pressure.set(p), std::invalid_argument);
+        BOOST_CHECK_EQUAL(pressure.value(), 0.25);
     }
-    asio::io_context context;
-    BOOST_CHECK_THROW(pawl::lateness_pressure<clock>(context, 2ms, 2ms), std::invalid_argument);
-    BOOST_CHECK_THROW(pawl::lateness_pressure<clock>(context, 1ms, 2ms, 0ms),
-                      std::invalid_argument);
+    BOOST_CHECK_THROW(pawl::lateness_pressure(context, 2ms, 2ms), std::invalid_argument);
+    BOOST_CHECK_THROW(pawl::lateness_pressure(context, 1ms, 2ms, 0ms), std::invalid_argument);
     context.run();
-    BOOST_CHECK_EQUAL(clock::pressure(), 0.25);
+    BOOST_CHECK_EQUAL(pressure.value(), 0.25);
+
+    BOOST_CHECK_THROW(pawl::scaled(2s, 1s), std::invalid_argument);
+    BOOST_CHECK_THROW(pawl::scaled(std::chrono::duration<double>(std::nan("")), 1s),
+                      std::invalid_argument);
+    pawl::scaled_timer timer(context, 1s);
+    const auto before = timer.expiry();
+    BOOST_CHECK_THROW(timer.expires_within(2s, 1s), std::invalid_argument);
+    BOOST_CHECK_THROW(timer.rearm_within(2s, 1s), std::invalid_argument);
+    BOOST_CHECK(timer.expiry() == before);
+}
+
+BOOST_AUTO_TEST_CASE(a_pressure_may_outlive_its_context_and_then_reports_it) {
+    std::optional<asio::io_context> context(std::in_place);
+    pawl::pressure outlives(*context);
+    pawl::pressure(*context).set(0.5); // does not end with the object
+    BOOST_CHECK_EQUAL(outlives.value(), 0.5);
+    pawl::scaled_timer timer(*context);
+    timer.expires_within(0s, 24h);
+    bool destroyed = false;
+    timer.async_wait([&, guard = std::shared_ptr<void>(nullptr, [&](void*) {
+                             outlives.set(1); // while the context ends
+                             destroyed = true;
+                         })](error_code) {});
+    context->poll(); // past its least time
+
+    context.reset();
+
+    BOOST_CHECK(destroyed);
+    BOOST_CHECK_THROW(outlives.set(0), std::logic_error);
+    BOOST_CHECK_THROW((void)outlives.value(), std::logic_error);
 }
 
 PAWL_NOT_ON_IO_URING
-BOOST_AUTO_TEST_CASE(P1_P2_what_waits_already_ends_sooner_when_the_pressure_rises) {
-    using clock = pawl::scaled_clock<std::ratio<1, 100>, struct rises>;
+BOOST_AUTO_TEST_CASE(P1_P2_a_context_that_sleeps_wakes_up_when_the_pressure_rises) {
     asio::io_context context;
-    pawl::basic_waitable_timer<clock> timer(context, 90s);
-    clock::time_point ended{};
+    pawl::scaled_timer timer(context);
+    timer.expires_within(1ms, 24h);
     outcome o;
-    timer.async_wait([&](error_code ec) {
-        ended = clock::now();
-        record(o)(ec);
-    });
-    clock::time_point called{};
-    const auto function = [&] { called = clock::now(); };
-    pawl::basic_alarm<decltype(function), clock> alarm(context.get_executor(), function);
-    alarm.arm_after(90s);
+    timer.async_wait(record(o));
     outcome limited;
-    asio::steady_timer operation(context, 1h);
-    operation.async_wait(pawl::timeout_at(clock::now() + 90s)(record(limited)));
+    asio::steady_timer operation(context, 24h);
+    operation.async_wait(pawl::timeout(pawl::scaled(1ms, 24h))(record(limited)));
+    std::thread other([&] { pawl::pressure(context).set(1); });
 
-    units_of_poll(context);
-    BOOST_CHECK(o.pending() && alarm.armed() && limited.pending());
-    clock::set_pressure(1);
-    context.restart();
-    context.run(); // some seconds, or a minute and a half
+    context.run_one(); // a day, if nothing woke it
+    other.join();
+    context.run();
 
-    BOOST_CHECK(o.succeeded() && ended >= timer.expiry());
-    BOOST_CHECK(called >= alarm.expiry());
+    BOOST_CHECK(o.succeeded());
     BOOST_CHECK_EQUAL(limited.code, pawl::error::timed_out);
 }
 
+BOOST_AUTO_TEST_CASE(threads_may_set_the_pressure_while_others_start_move_and_end_waits) {
+    asio::io_context context;
+    pawl::make_timer_service<pawl::scaled_timer>(context, {.precision = 1us, .shards = 2});
+    auto work = std::make_optional(asio::make_work_guard(context));
+    std::atomic<std::size_t> started{0};
+    std::atomic<std::size_t> ended{0};
+    std::vector<std::thread> threads;
+    threads.emplace_back([&] { context.run(); });
+    threads.emplace_back([&] { context.run(); });
+    const auto round = [&](std::uint64_t seed) {
+        std::mt19937_64 random(seed);
+        pawl::pressure pressure(context);
+        std::deque<pawl::scaled_timer> timers;
+        for (int i = 0; i != 8; ++i)
+            timers.emplace_back(context);
+        for (int n = 0; n != 3000; ++n) {
+            auto& timer = timers[random() % timers.size()];
+            const auto least = std::chrono::microseconds(random() % 200);
+            switch (random() % 5) {
+            case 0:
+                pressure.set(static_cast<double>(random() % 11) / 10);
+                break;
+            case 1:
+                timer.rearm_within(least, 1s);
+                break;
+            case 2:
+                timer.cancel();
+                break;
+            default:
+                timer.expires_within(least, least + 300us);
+                ++started;
+                timer.async_wait([&](error_code) { ++ended; });
+            }
+        }
+    };
+    const std::uint64_t seed = pawl_test::seed();
+    std::thread first(round, seed);
+    round(seed + 1);
+    first.join();
+    work.reset();
+    for (auto& t : threads)
+        t.join();
+    BOOST_CHECK_EQUAL(started.load(), ended.load());
+}
+
 BOOST_AUTO_TEST_CASE(a_loop_that_is_late_is_under_pressure_until_it_is_not) {
-    using clock = pawl::scaled_clock<std::ratio<1, 10>, struct late_loop>;
     asio::io_context context;
     const auto work = asio::make_work_guard(context);
     pawl::make_timer_service<pawl::steady_timer>(context, {.max_pending = 1});
     pawl::steady_timer only(context, 24h); // takes the only place
     only.async_wait([&](error_code) { only.async_wait([](error_code) {}); });
+    const pawl::pressure pressure(context);
     {
-        const pawl::lateness_pressure<clock> gauge(context, 1ms, 5ms, 5ms);
+        const pawl::lateness_pressure gauge(context, 1ms, 5ms, 5ms);
         pawl::expire_all(context, asio::error::timed_out); // it goes on
-        for (int i = 0; clock::pressure() < 1 && i != 1000; ++i) {
+        for (int i = 0; pressure.value() < 1 && i != 1000; ++i) {
             asio::post(context, [] { std::this_thread::sleep_for(20ms); });
             context.run_one();
         }
-        BOOST_CHECK_EQUAL(clock::pressure(), 1);
+        BOOST_CHECK_EQUAL(pressure.value(), 1);
     }
-    const pawl::lateness_pressure<clock> gauge(context, 1h, 2h, 1ms); // nothing is so late
-    for (int i = 0; clock::pressure() > 0 && i != 1000; ++i)
+    const pawl::lateness_pressure gauge(context, 1h, 2h, 1ms); // nothing is so late
+    for (int i = 0; pressure.value() > 0 && i != 1000; ++i)
         context.run_one();
-    BOOST_CHECK_EQUAL(clock::pressure(), 0);
+    BOOST_CHECK_EQUAL(pressure.value(), 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

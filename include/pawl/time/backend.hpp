@@ -35,8 +35,10 @@
 #include <pawl/time/tick.hpp>
 #include <pawl/time/timer_node.hpp>
 
+#include <atomic>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <type_traits>
 
@@ -153,6 +155,15 @@ concept bounded_backend =
         { set.pop(found) } noexcept -> std::same_as<bool>;
         { c.next_wake(due) } noexcept -> std::same_as<tick>;
     };
+
+/// A backend in which a pressure decides when a node is due, between its due tick and a spread
+/// later. Its deadline converts to a due tick.
+///
+/// - `typename B::node_type` is the type of its nodes, which have more fields.
+/// - `b.follow(p)`: the pressure is in `p`. The owner calls expire() after each change.
+template <class B>
+concept scaled_backend = backend<B> && std::derived_from<typename B::node_type, timer_node> &&
+                         requires(B& b, const std::atomic<double>& p) { b.follow(p); };
 
 /// A backend that needs memory for the nodes filed in it and in sets detached from it. None of its
 /// calls allocates: the owner provides the memory, and chooses where to allocate it.

@@ -344,6 +344,12 @@ struct limit_durations_on {
     limit(const std::chrono::duration<Rep, Period>& d) {
         return {saturating_cast<typename Clock::duration>(d)};
     }
+    /// For pawl::scaled.
+    template <class Clock = OwnClock, class Time>
+        requires requires(const Time& t) { t.template limit<Clock>(); }
+    [[nodiscard]] static constexpr auto limit(const Time& t) {
+        return t.template limit<Clock>();
+    }
 };
 
 using limit_durations = limit_durations_on<steady_clock>;

@@ -84,6 +84,12 @@ template <class Clock>
         return {Clock::now(), std::chrono::steady_clock::now()};
 }
 
+/// The clock whose time `Clock` tells, for those who move it.
+template <class Clock>
+struct told_clock {
+    using type = Clock;
+};
+
 /// Whether `Clock::now()` is the time of the steady clock. Specialised for clocks that wrap it.
 template <class Clock>
 inline constexpr bool tells_steady_time = std::is_same_v<Clock, std::chrono::steady_clock>;

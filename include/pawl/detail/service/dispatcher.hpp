@@ -76,6 +76,8 @@ public:
           per_turn_(o.completions_per_turn), rings_(o) {
         if (o.max_pending != options::no_bound)
             shard_.set_bound(w.bound());
+        if constexpr (time::scaled_backend<backend>)
+            shard_.follow(w.pressure());
     }
     dispatcher& operator=(dispatcher&&) = delete;
 
@@ -108,12 +110,14 @@ public:
     /// The deadline under which to file a timer.
     /// @param t the expiry.
     /// @param overdue `t` had passed when it was set, and still has.
-    /// @param left the time until `t`. Used by rings only.
+    /// @param left the time until `t`, for rings. The spread, for a scaled_backend.
     [[nodiscard]] deadline deadline_of(const time_point& t, bool overdue,
                                        [[maybe_unused]] duration left) const {
         const time::tick due = overdue ? scale_.floor(t) : scale_.ceil(t);
         if constexpr (time::bounded_backend<backend>)
             return {due, left > duration::zero() ? rings_.ring_for(left) : deadline::overdue};
+        else if constexpr (time::scaled_backend<backend>)
+            return {due, std::max(due, scale_.ceil(saturating_sum(t, left))).count() - due.count()};
         else if constexpr (Clock::is_steady)
             return due;
         else

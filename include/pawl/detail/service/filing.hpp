@@ -73,7 +73,7 @@ class filing {
     using tick = time::tick;
 
 public:
-    using deadline = tick;
+    using deadline = time::deadline_of<Backend>;
 
     filing(const options& o, time::tick now) : backend_(o.level_bits, now) {}
 

@@ -58,6 +58,7 @@
 
 #include <boost/system/error_code.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -106,6 +107,11 @@ public:
     void set_bound(pending_bound& b) noexcept {
         waits().set_bound(&b);
         observers().bound();
+    }
+
+    /// Before the first call, for a scaled_backend: where its pressure is.
+    void follow(const std::atomic<double>& pressure) noexcept {
+        files().backend().follow(pressure);
     }
 
     // --- timers -------------------------------------------------------------------------------

@@ -29,15 +29,25 @@
 
 #include <boost/asio/associated_executor.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
 namespace pawl::detail {
+
+/// What a shard knows of a timer.
+template <class Backend>
+struct core_of {
+    using type = timer_core;
+};
+template <time::scaled_backend Backend>
+struct core_of<Backend> {
+    using type = typename Backend::node_type;
+};
 
 template <class Clock, class WaitTraits>
 class timer_handle {
@@ -46,6 +56,7 @@ class timer_handle {
     using time_point = typename Clock::time_point;
     using duration = typename Clock::duration;
     using deadline = typename dispatcher::deadline;
+    using core_type = typename core_of<typename service::backend>::type;
 
     static constexpr bool on_rings = time::bounded_backend<typename service::backend>;
     static_assert(!on_rings ||
@@ -53,6 +64,9 @@ class timer_handle {
                   "rings need a steady clock that counts in nanoseconds");
 
 public:
+    /// Whether the pressure chooses the time of expires_within().
+    static constexpr bool on_scale = time::scaled_backend<typename service::backend>;
+
     /// @param native what rebind() would find. Used by async_wait() only.
     template <class Executor>
     timer_handle(const Executor& ex, bool native)
@@ -279,10 +293,12 @@ private:
         auto left = duration::zero();
         if constexpr (on_rings)
             left = home_.overdue() ? left : saturating_difference(expiry_, Clock::now());
+        if constexpr (on_scale)
+            left = core_.wider;
         return due(expiry_, home_.overdue(), left);
     }
 
-    /// @param left the time until `t`. Used by rings only.
+    /// @param left see dispatcher::deadline_of()
     [[nodiscard]] deadline due(const time_point& t, bool overdue, const duration& left) const {
         if constexpr (!Clock::is_steady) // the clock may have been set back
             overdue = overdue && !(Clock::now() < t);
@@ -334,12 +350,23 @@ private:
         return saturating_difference(t, read_clock());
     }
 
+    struct no_spread {};
+    using spread = std::conditional_t<on_scale, duration, no_spread>;
+
     /// An expiry to be set.
     struct choice {
         time_point expiry;
         duration left; ///< the time until then
+        [[no_unique_address]] spread wider{};
         [[nodiscard]] bool overdue() const noexcept { return left <= duration::zero(); }
     };
+
+    [[nodiscard]] deadline due(const choice& c) const {
+        if constexpr (on_scale)
+            return due(c.expiry, c.overdue(), c.wider);
+        else
+            return due(c.expiry, c.overdue(), c.left);
+    }
 
     [[nodiscard]] choice at(const time_point& t) const {
         const duration left = left_until(t);
@@ -352,13 +379,14 @@ private:
         return {saturating_sum(begin_of(d), d), d};
     }
 
-    /// The best expiry between `min` and `max` from now.
+    /// The best expiry between `min` and `max` from now. On a scale, the earliest one.
     [[nodiscard]] choice within(const duration& min, const duration& max) const {
-        if (max < min)
-            throw std::invalid_argument("pawl: a range of " + time::detail::text_of(min) + " .. " +
-                                        time::detail::text_of(max) +
-                                        " for an expiry: max must not be less than min");
+        time::detail::require_range(min, max);
         const time_point now = begin_of(max);
+        if constexpr (on_scale) { // the pressure chooses, while it waits
+            const duration least = std::max(min, duration::zero());
+            return {saturating_sum(now, least), least, std::max(max, least) - least};
+        }
         const choice last{saturating_sum(now, max), max};
         if constexpr (on_rings) {
             const duration d = home_.get().rings().within(min, max);
@@ -393,9 +421,9 @@ private:
             return 0;
         }
         dispatcher& d = home_.get();
-        const deadline when = due(c.expiry, c.overdue(), c.left);
+        const deadline when = due(c);
         d.follow_clock();
-        const setting before{expiry_, home_.word()};
+        const setting before = current();
         // First: once the deadline is moved, the handler may destroy the timer in another thread.
         set(c, before.word);
         const auto put_back = [this, before] {
@@ -416,9 +444,9 @@ private:
 
     bool arm(alarm_wait& op, const choice& c) {
         dispatcher& d = home_.get();
-        const deadline when = due(c.expiry, c.overdue(), c.left);
+        const deadline when = due(c);
         d.follow_clock();
-        const setting before{expiry_, home_.word()};
+        const setting before = current();
         // First: once the alarm is filed, its function may destroy it in another thread.
         set(c, before.word);
         const bool armed = d.arm(core_, op, when);
@@ -431,9 +459,18 @@ private:
     struct setting {
         time_point expiry;
         std::uintptr_t word;
+        [[no_unique_address]] spread wider{};
     };
 
+    [[nodiscard]] setting current() const noexcept {
+        setting s{expiry_, home_.word()};
+        if constexpr (on_scale)
+            s.wider = core_.wider;
+        return s;
+    }
     void restore(const setting& s) noexcept {
+        if constexpr (on_scale)
+            core_.wider = s.wider;
         home_.store(s.word);
         shared_word(expiry_).store(s.expiry);
     }
@@ -441,14 +478,14 @@ private:
     void set(const choice& c) noexcept { set(c, home_.word()); }
     /// @param word what home_ holds
     void set(const choice& c, std::uintptr_t word) noexcept {
-        restore({c.expiry, tagged_dispatcher::with_overdue(word, c.overdue())});
+        restore({c.expiry, tagged_dispatcher::with_overdue(word, c.overdue()), c.wider});
     }
 
     /// @pre both timers have the same dispatcher, and this one has no waits.
     void adopt(timer_handle& other, wait_operation* alarm) {
         if (other.home_.used())
             home_.get().move(other.core_, core_, alarm);
-        restore({other.expiry_, other.home_.word()});
+        restore(other.current());
         other.home_.set_used(false);
         other.set({time_point(), duration(1)});
     }
@@ -464,7 +501,7 @@ private:
     // In this order: a re-arm needs the first 32 bytes only.
     tagged_dispatcher home_;
     time_point expiry_{};
-    timer_core core_;
+    core_type core_;
 };
 
 /// Access to the handle of a timer, for other public objects.

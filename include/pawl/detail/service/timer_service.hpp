@@ -77,8 +77,9 @@ namespace PAWL_DETAIL_BUILD {
 /// Users need it only to set options: see make_timer_service(). The first timer of a clock in a
 /// context makes it with default options.
 template <class Clock, class WaitTraits = boost::asio::wait_traits<Clock>>
-class timer_service final : public boost::asio::execution_context::service,
-                            public detail::registered_service_on<Clock> {
+class timer_service final
+    : public boost::asio::execution_context::service,
+      public detail::registered_service_on<typename detail::told_clock<Clock>::type> {
 public:
     using key_type = timer_service; ///< The key under which Asio finds it.
     using backend = typename detail::backend_choice<WaitTraits>::backend; ///< The time structure.
@@ -131,6 +132,9 @@ public:
             count += d->expire_all(ec, how);
         return count;
     }
+
+    /// The pressure of a scaled_backend, from 0 to 1. clock_moved() makes it effective.
+    [[nodiscard]] std::atomic<double>& pressure() noexcept { return wakeup_.pressure(); }
 
     /// Reads the clock now. For clocks that are moved by hand.
     /// @return how many waits have become due.

@@ -101,6 +101,9 @@ public:
     /// See options::max_pending.
     [[nodiscard]] pending_bound& bound() noexcept { return bound_; }
 
+    /// Of a scaled_backend. Who changes it calls collect() afterwards.
+    [[nodiscard]] std::atomic<double>& pressure() noexcept { return pressure_; }
+
     // --- the context --------------------------------------------------------------------------
 
     /// A timer with executor `ex` was made. Its native executor, once found, serves the whole
@@ -394,6 +397,7 @@ private:
     std::atomic<bool> counts_work_{false}; ///< per busy shard, not for the driver
     driver driver_;
     pending_bound bound_;
+    std::atomic<double> pressure_{0}; ///< of a scaled_backend
     shard_list shards_;
     std::mutex growth_; ///< held while a shard is added, or native_ is set
     bool closed_ = false;

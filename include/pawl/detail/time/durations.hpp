@@ -127,6 +127,14 @@ std::string text_of(const std::chrono::duration<Rep, Period>& d) {
     return std::to_string(d.count()) + " units of the clock";
 }
 
+/// @throws std::invalid_argument if `max < min`
+template <class Duration>
+constexpr void require_range(const Duration& min, const Duration& max) {
+    if (max < min)
+        throw std::invalid_argument("pawl: a range of " + text_of(min) + " .. " + text_of(max) +
+                                    " for an expiry: max must not be less than min");
+}
+
 } // namespace pawl::time::detail
 
 #endif // PAWL_DETAIL_TIME_DURATIONS_HPP

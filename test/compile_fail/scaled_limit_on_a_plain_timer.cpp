@@ -1,0 +1,12 @@
+// expect: pawl: a scaled limit on a timer of yours needs a pawl::scaled_timer
+// Copyright (c) 2026 The Pawl authors
+// SPDX-License-Identifier: BSL-1.0
+
+#include <pawl/pressure.hpp>
+#include <pawl/steady_timer.hpp>
+#include <pawl/timeout.hpp>
+
+void f(pawl::steady_timer& timer, pawl::steady_timer& operation) {
+    using std::chrono::seconds;
+    operation.async_wait(pawl::timeout(timer, pawl::scaled(seconds(1), seconds(2)))([](auto) {}));
+}
