@@ -8,9 +8,13 @@
 
 #include <pawl/config.hpp>
 
+#include <pawl/scaled.hpp>
+
 #include <pawl/detail/time/durations.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <concepts>
 #include <cstdint>
 
 namespace pawl {
@@ -47,6 +51,18 @@ struct min_rate {
     detail::saturated<std::chrono::nanoseconds> grace = std::chrono::seconds(5); ///< above 0
 };
 
+/// A limit for silence: a duration, or pawl::scaled.
+struct idle_limit : detail::saturated<std::chrono::nanoseconds> {
+    /// That duration, at each pressure.
+    template <std::convertible_to<detail::saturated<std::chrono::nanoseconds>> Duration>
+    constexpr idle_limit(const Duration& d) : saturated(d), least(*this) {}
+    /// Between two durations.
+    constexpr idle_limit(const scaled& s) noexcept
+        : saturated(s.max), least(std::max(s.min, zero())) {}
+
+    std::chrono::nanoseconds least; ///< At pressure 1.
+};
+
 /// The limits of a pawl::timeout_stream, as nanoseconds, converted from any duration. `none`, or
 /// more than that, means no limit; zero or less means that the limit has passed at once.
 /// @throws std::invalid_argument in the conversion, if a duration is not a number.
@@ -54,7 +70,7 @@ struct stream_limits {
     using duration = detail::saturated<std::chrono::nanoseconds>;
     static constexpr std::chrono::nanoseconds none = std::chrono::nanoseconds::max();
 
-    duration idle = none;      ///< between two bytes, in either direction
+    idle_limit idle = none;    ///< between two bytes, in either direction; may be pawl::scaled
     duration read = none;      ///< for one async_read_some()
     duration write = none;     ///< for one async_write_some()
     duration handshake = none; ///< for one async_connect(), and for limit_handshake()

@@ -17,6 +17,7 @@
 #include "../support/scripted_clock.hpp"
 
 #include <pawl/expire_all.hpp>
+#include <pawl/pressure.hpp>
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
@@ -25,6 +26,7 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -610,6 +612,77 @@ BOOST_AUTO_TEST_CASE(operations_that_fail_do_not_postpone_idleness) {
 
     BOOST_TEST(!c.stream.socket().is_open());
     BOOST_TEST(!at_work());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// ---- pressure ---------------------------------------------------------------------------------------
+
+using scaled_stream = pawl::timeout_stream<tcp::socket, pawl::scaled_clock<manual_clock>>;
+
+BOOST_FIXTURE_TEST_SUITE(under_pressure, fixture)
+
+BOOST_DATA_TEST_CASE(a_scaled_idle_limit_shrinks_while_it_runs_and_bytes_begin_it_anew, actions,
+                     action) {
+    connection<scaled_stream> c(context, {.idle = pawl::scaled(10s, 60s), .action = action});
+    pawl::basic_pressure<manual_clock> pressure(context);
+    outcome read;
+    c.read(read.record());
+    pass(59s);
+    c.feed(1);
+    run_until_over(context, read);
+    BOOST_TEST(read.succeeded());
+
+    outcome second;
+    c.read(second.record());
+    pass(20s);
+    pressure.set(0.5);
+    pass(20s - 1ns);
+    BOOST_TEST(second.pending());
+    pass(1ns);
+    run_until_over(context, second);
+    BOOST_TEST(second.timed_out());
+
+    if (action == on_limit::cancel) {
+        outcome third;
+        c.read(third.record());
+        pressure.set(1);
+        ends_after(context, 10s, third);
+        c.stream.set_limits({.idle = pawl::scaled(4s, 8s), .action = action});
+        outcome fourth;
+        c.read(fourth.record());
+        pressure.set(0);
+        pass(3s);
+        c.stream.set_limits({.idle = pawl::scaled(5s, 9s), .action = action});
+        pressure.set(1);
+        ends_after(context, 2s, fourth);
+        c.stream.set_limits({.action = action});
+    }
+    BOOST_TEST(!at_work());
+}
+
+BOOST_AUTO_TEST_CASE(P9_a_scaled_idle_limit_ends_with_the_connection) {
+    const stream_limits limits{.idle = pawl::scaled(10s, 60s), .read = 5s};
+    connection<scaled_stream> closed(context, limits);
+    closed.stream.close();
+    connection<scaled_stream> ended(context, limits);
+    outcome read;
+    ended.read(read.record());
+    ends_after(context, 5s, read);
+    { const connection<scaled_stream> destroyed(context, limits); }
+    connection<scaled_stream> silent(context, limits);
+    pawl::basic_pressure<manual_clock>(context).set(1);
+    pass(10s - 1ns);
+    BOOST_TEST(silent.stream.socket().is_open());
+    pass(1ns);
+    BOOST_TEST(!silent.stream.socket().is_open());
+    BOOST_TEST(!at_work());
+}
+
+BOOST_AUTO_TEST_CASE(a_stream_on_another_clock_refuses_a_scaled_limit) {
+    connection c(context, {.idle = 7s});
+    BOOST_CHECK_THROW(c.stream.set_limits({.idle = pawl::scaled(1s, 2s)}), std::invalid_argument);
+    BOOST_TEST((c.stream.limits().idle == 7s));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -19,7 +19,8 @@
 ///     total          a read or write is pending, not ended      by expires_at()
 ///     handshake      a guard lives, until it has expired        -
 ///     idle           a limit is set, the layer is open, and     when bytes move
-///                    it has not expired
+///                    it has not expired; a scaled limit also has
+///                    an alarm, which is moved each time
 ///
 /// Invariants
 ///   - With waiting_, the wait is pending or its handler queued, and timer_.expiry() <= earliest().
@@ -65,6 +66,11 @@
 #include <type_traits>
 #include <utility>
 
+namespace pawl {
+template <class, class, class, class>
+class basic_alarm;
+} // namespace pawl
+
 namespace pawl::detail {
 
 enum class direction : std::uint8_t { read, write };
@@ -79,7 +85,8 @@ public:
 
     template <class... Args>
     explicit stream_impl(Args&&... args)
-        : layer_(std::forward<Args>(args)...), timer_(layer_.get_executor()) {}
+        : layer_(std::forward<Args>(args)...), timer_(layer_.get_executor()),
+          silence_(layer_.get_executor(), silence_ends{this}) {}
 
     [[nodiscard]] NextLayer& layer() noexcept { return layer_; }
     [[nodiscard]] const executor_type& get_executor() noexcept { return timer_.get_executor(); }
@@ -91,6 +98,9 @@ public:
     void set_limits(const stream_limits& limits) {
         if (limits.min_rate.bytes_per_second != 0 && limits.min_rate.grace <= limit::zero())
             throw std::invalid_argument("pawl: stream_limits::min_rate needs a grace above 0");
+        if (!on_scale && limits.idle.least != limits.idle)
+            throw std::invalid_argument("pawl: a scaled stream_limits::idle needs a "
+                                        "timeout_stream on pawl::scaled_clock");
         const min_rate before = std::exchange(limits_, limits).min_rate;
         const min_rate& rate = limits_.min_rate;
         const bool other_rate =
@@ -106,9 +116,10 @@ public:
             }
         }
         if (limits_.idle == none)
-            idling_ = idle_expired_ = false;
+            idling_ = idle_expired_ = false; // watch_silence() follows
         else if (!idling_ && !idle_expired_ && !connecting_ && open())
             begin_idling(now);
+        watch_silence(now);
         watch();
     }
 
@@ -196,7 +207,8 @@ public:
             return report(cause::expiry);
         }
         closed_by_limit_ = cause::none;
-        idling_ = idle_expired_ = false;
+        idle_expired_ = false;
+        stop_idling();
         end_transfers();
         connecting_ = true;
         const error_code ec = start(direction::write, after(now, limits_.handshake));
@@ -228,7 +240,7 @@ public:
     /// `size` bytes have moved.
     std::size_t moved(direction d, std::size_t size) {
         if (size != 0 && idling_)
-            moved_ = latest_now<Clock>();
+            idle_since(latest_now<Clock>());
         if (size != 0)
             end_transfer(d == direction::read ? direction::write : direction::read);
         return size;
@@ -266,7 +278,7 @@ public:
 
     /// No limit applies until an operation starts or a limit is set.
     void stop_watching() {
-        idling_ = false;
+        stop_idling();
         refused_ = false;
         if (std::exchange(waiting_, false)) {
             ++wait_number_;
@@ -309,6 +321,23 @@ private:
                 self->end_expired(ec);
         }
     };
+
+    /// The function of the alarm.
+    struct silence_ends {
+        stream_impl* impl;
+
+        void operator()() const {
+            if (const auto self = impl->weak_from_this().lock(); self && self->idling_)
+                self->end_silence();
+        }
+    };
+    struct no_alarm {
+        no_alarm(const executor_type&, silence_ends) noexcept {}
+    };
+    static constexpr bool on_scale = timer_handle<Clock, WaitTraits>::on_scale;
+    using silence_alarm =
+        std::conditional_t<on_scale, basic_alarm<silence_ends, Clock, executor_type, WaitTraits>,
+                           no_alarm>;
 
     [[nodiscard]] operation& at(direction d) noexcept {
         return operations_[static_cast<std::size_t>(d)];
@@ -423,7 +452,15 @@ private:
     void begin_idling(const time_point& now) {
         watch_until(after(now, limits_.idle));
         idling_ = true;
+        idle_since(now);
+    }
+    void stop_idling() {
+        idling_ = false;
+        watch_silence({});
+    }
+    void idle_since(const time_point& now) {
         moved_ = now;
+        watch_silence(now);
     }
 
     // ---- watching -------------------------------------------------------------------------------
@@ -447,6 +484,25 @@ private:
         if (idling_)
             t = std::min(t, after(moved_, limits_.idle));
         return t;
+    }
+
+    /// A scaled limit has an alarm, which pressure may call before the deadline. If it cannot be
+    /// armed, the deadline is left.
+    void watch_silence([[maybe_unused]] const time_point& now) {
+        if constexpr (on_scale) {
+            if (!idling_ || limits_.idle.least == limits_.idle)
+                return void(silence_.disarm());
+            const std::chrono::nanoseconds passed = now - moved_;
+            silence_.arm_within(limits_.idle.least - passed, limits_.idle - passed);
+        }
+    }
+    void end_silence() {
+        if (expire_idle(Clock::now(), false, cause::expiry))
+            end_all(cause::expiry);
+        if (const time_point first = earliest(); first != never)
+            watch_until(first);
+        else
+            stop_watching(); // the wait for the deadline is left
     }
 
     /// Limits have changed.
@@ -509,9 +565,9 @@ private:
 
     /// @return whether there is anything to end.
     bool expire_idle(const time_point& now, bool early, cause why) {
-        moved_ = now; // for operations started after a cancellation
         const bool busy = at(direction::read).pending || at(direction::write).pending;
         idling_ = busy && !early; // off: until the next operation, which reports it
+        idle_since(now);          // for operations started after a cancellation
         idle_expired_ = !busy && why == cause::expiry && open();
         return busy || idle_expired_;
     }
@@ -543,12 +599,14 @@ private:
 
     void shut() {
         closed_ = true;
-        idling_ = idle_expired_ = false;
+        idle_expired_ = false;
+        stop_idling();
         close_lowest(layer_);
     }
 
     NextLayer layer_;
     basic_waitable_timer<Clock, WaitTraits, executor_type> timer_;
+    [[no_unique_address]] silence_alarm silence_; ///< of a scaled idle limit
     std::array<operation, 2> operations_{};
     time_point total_ = never;
     time_point handshake_{};
