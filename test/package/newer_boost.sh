@@ -6,7 +6,8 @@
 #
 # Pawl on a Boost that is newer than the system's, from the Python package cmeel-boost (for x86-64 Linux: 1.82.0,
 # 1.83.0, 1.84.0, 1.87.0.1, 1.88.0, 1.89.0, 1.90.0): the contracts of the timers and of cancel_after, limits, streams
-# under Beast, and boost::asio::cancel_after beside Pawl's. TARGET: of the build, `all` for all tests.
+# under Beast, boost::asio::cancel_after beside Pawl's, and the programs of tools/migrate --to asio. TARGET: of the
+# build, `all` for all tests.
 source "$(dirname "${BASH_SOURCE[0]}")/support.sh"
 work_in newer_boost
 
@@ -28,6 +29,9 @@ if [[ -e $prefix/include/boost/asio/cancel_after.hpp ]]; then
     quietly timeout 60 "$work/both"
     say "Boost $(<"$work/log") limits, of Asio and of Pawl in one program"
 fi
+
+CXXFLAGS="-isystem $prefix/include" quietly test/migrate/same_output.sh g++
+say "Boost $boost: tools/migrate --to asio: $(tail -n 1 "$work/log")"
 
 dir=build/newer-boost
 quietly cmake --preset debug -B "$dir" -D CMAKE_CXX_COMPILER=clang++-19 -D CMAKE_CXX_FLAGS=-O0 -D PAWL_TESTS_TOGETHER=OFF \
