@@ -20,6 +20,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import tomllib
 import traceback
 import types
 import unittest
@@ -1720,6 +1721,20 @@ struct session {
     def test_the_help_names_it_and_a_bad_path_is_an_error(self) -> None:
         self.assertIn("--suggest", self.run_tool("--help").stdout)
         self.assertEqual(self.run_tool("--suggest", "nowhere").returncode, 2)
+
+
+class Package(MigrateTest):
+    def test_the_package_has_the_version_of_pawl_and_its_command_runs_main(self) -> None:
+        root = HERE.parent.parent
+        project = tomllib.loads((root / "tools" / "pyproject.toml").read_text())
+        header = (root / "include" / "pawl" / "version.hpp").read_text()
+        self.assertEqual(
+            project["project"]["version"], ".".join(re.findall(r"^#define PAWL_VERSION_\w+ (\d+)$", header, re.M))
+        )
+        module, function = project["project"]["scripts"]["pawl-migrate"].split(":")
+        files = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+        self.assertEqual(files, {"migrate": f"{module}.py"})
+        self.assertTrue(callable(getattr(tool, function)))
 
 
 class AnyText(MigrateTest):
