@@ -55,12 +55,19 @@ struct min_rate {
 struct idle_limit : detail::saturated<std::chrono::nanoseconds> {
     /// That duration, at each pressure.
     template <std::convertible_to<detail::saturated<std::chrono::nanoseconds>> Duration>
-    constexpr idle_limit(const Duration& d) : saturated(d), least(*this) {}
+    constexpr idle_limit(const Duration& d) : saturated(d) {}
     /// Between two durations.
     constexpr idle_limit(const scaled& s) noexcept
-        : saturated(s.max), least(std::max(s.min, zero())) {}
+        : saturated(s.max), shorter(s.max - std::max(s.min, zero())) {}
 
-    std::chrono::nanoseconds least; ///< At pressure 1.
+    /// The limit at pressure 1.
+    [[nodiscard]] constexpr std::chrono::nanoseconds least() const noexcept {
+        return *this <= shorter ? zero() : *this - shorter;
+    }
+
+    /// How much pressure takes from it. Not the rest, so that what changes the duration by a
+    /// reference to its base, as `*= 2` does, leaves a plain limit plain.
+    std::chrono::nanoseconds shorter{};
 };
 
 /// The limits of a pawl::timeout_stream, as nanoseconds, converted from any duration. `none`, or

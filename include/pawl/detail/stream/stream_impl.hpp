@@ -98,7 +98,7 @@ public:
     void set_limits(const stream_limits& limits) {
         if (limits.min_rate.bytes_per_second != 0 && limits.min_rate.grace <= limit::zero())
             throw std::invalid_argument("pawl: stream_limits::min_rate needs a grace above 0");
-        if (!on_scale && limits.idle.least != limits.idle)
+        if (!on_scale && limits.idle.shorter > limit::zero())
             throw std::invalid_argument("pawl: a scaled stream_limits::idle needs a "
                                         "timeout_stream on pawl::scaled_clock");
         const min_rate before = std::exchange(limits_, limits).min_rate;
@@ -490,10 +490,10 @@ private:
     /// armed, the deadline is left.
     void watch_silence([[maybe_unused]] const time_point& now) {
         if constexpr (on_scale) {
-            if (!idling_ || limits_.idle.least == limits_.idle)
+            if (!idling_ || limits_.idle.shorter <= limit::zero())
                 return void(silence_.disarm());
             const std::chrono::nanoseconds passed = now - moved_;
-            silence_.arm_within(limits_.idle.least - passed, limits_.idle - passed);
+            silence_.arm_within(limits_.idle.least() - passed, limits_.idle - passed);
         }
     }
     void end_silence() {
