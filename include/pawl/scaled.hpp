@@ -32,6 +32,9 @@ struct scaled {
     /// @cond
     template <class Clock>
     [[nodiscard]] constexpr auto limit() const noexcept {
+        static_assert(
+            requires { sizeof(detail::limit_within<Clock>); },
+            "pawl: a scaled limit needs <pawl/pressure.hpp>");
         return detail::limit_within<Clock>{min, max};
     }
     /// @endcond

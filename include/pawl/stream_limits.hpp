@@ -51,14 +51,16 @@ struct min_rate {
     detail::saturated<std::chrono::nanoseconds> grace = std::chrono::seconds(5); ///< above 0
 };
 
-/// A limit for silence: a duration, or pawl::scaled.
+/// A limit for silence: a duration, or pawl::scaled. `scaled(10s, stream_limits::none)` applies under
+/// pressure only.
 struct idle_limit : detail::saturated<std::chrono::nanoseconds> {
     /// That duration, at each pressure.
     template <std::convertible_to<detail::saturated<std::chrono::nanoseconds>> Duration>
     constexpr idle_limit(const Duration& d) : saturated(d) {}
     /// Between two durations.
     constexpr idle_limit(const scaled& s) noexcept
-        : saturated(s.max), shorter(s.max - std::max(s.min, zero())) {}
+        : saturated(std::max(s.max, zero())),
+          shorter(std::max(s.max, zero()) - std::max(s.min, zero())) {}
 
     /// The limit at pressure 1.
     [[nodiscard]] constexpr std::chrono::nanoseconds least() const noexcept {

@@ -753,6 +753,53 @@ BOOST_AUTO_TEST_CASE(P1_a_scaled_wait_is_not_early_by_what_its_ticks_round) {
     BOOST_CHECK(o.succeeded());
 }
 
+// Regression: it was rounded up to a scaled tick, and so was a tick later than promised.
+BOOST_DATA_TEST_CASE(P2_a_wait_that_is_not_scaled_is_no_later_under_pressure,
+                     boost::unit_test::data::make({0.25, 0.5, 0.9, 1.}), p) {
+    asio::io_context context;
+    pawl::make_timer_service<scaled_timer>(context, {.precision = 1s});
+    pass(context, 1s - manual_clock::now().time_since_epoch() % 1s);
+    manual_pressure(context).set(p);
+    scaled_timer plain(context, 10s);
+    scaled_timer narrow(context);
+    narrow.expires_within(10s, 10s);
+    std::deque<outcome> o(2);
+    plain.async_wait(record(o[0]));
+    narrow.async_wait(record(o[1]));
+
+    pass(context, 9s);
+    BOOST_CHECK(o[0].pending() && o[1].pending());
+    pass(context, 1s);
+    BOOST_CHECK(o[0].succeeded() && o[1].succeeded());
+}
+
+// Regression: with ticks of 1 ns, as in tests, they ran out after three years at 0.99, or after a
+// day and a half at the highest pressure below 1. The next wait hung, or was lost.
+BOOST_DATA_TEST_CASE(P2_scaled_ticks_do_not_run_out, boost::unit_test::data::make({false, true}),
+                     changes) {
+    asio::io_context context;
+    manual_pressure pressure(context);
+    constexpr double high = 0.99998;
+    pressure.set(high);
+    for (int month = 0; month != 60; ++month) {
+        if (changes)
+            pressure.set(month % 2 == 0 ? high / 2 : high);
+        pass(context, 30 * 24h);
+    }
+    pressure.set(changes ? 0.5 : high);
+    scaled_timer timer(context);
+    timer.expires_within(1s, 11s);
+    outcome o;
+    timer.async_wait(record(o));
+
+    pass(context, 1s);
+    BOOST_CHECK(o.pending());
+    pass(context, changes ? 5s - 1ns : 1us);
+    BOOST_CHECK(o.pending());
+    pass(context, changes ? 2ns : 1s);
+    BOOST_CHECK(o.succeeded());
+}
+
 BOOST_AUTO_TEST_CASE(P2_the_time_before_a_wait_starts_counts_also_if_the_pressure_changed_since) {
     asio::io_context context;
     manual_pressure pressure(context);

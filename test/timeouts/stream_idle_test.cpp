@@ -661,6 +661,29 @@ BOOST_DATA_TEST_CASE(a_scaled_idle_limit_shrinks_while_it_runs_and_bytes_begin_i
     BOOST_TEST(!at_work());
 }
 
+// Regression: it was no limit at all.
+BOOST_DATA_TEST_CASE(a_scaled_idle_limit_may_apply_under_pressure_only, actions, action) {
+    const auto none = stream_limits::none;
+    connection<scaled_stream> c(context, {.idle = pawl::scaled(10s, none), .action = action});
+    pawl::basic_pressure<manual_clock> pressure(context);
+    outcome read;
+    c.read(read.record());
+    pass(24h);
+    BOOST_TEST(read.pending());
+    pressure.set(1);
+    run_until_over(context, read);
+    BOOST_TEST(read.timed_out());
+
+    if (action == on_limit::cancel) {
+        pass(4s);
+        outcome second; // silence counts also between operations
+        c.read(second.record());
+        ends_after(context, 6s, second);
+        c.stream.set_limits({.idle = pawl::scaled(none, none), .action = action});
+    }
+    BOOST_TEST(!at_work());
+}
+
 BOOST_AUTO_TEST_CASE(P9_a_scaled_idle_limit_ends_with_the_connection) {
     const stream_limits limits{.idle = pawl::scaled(10s, 60s), .read = 5s};
     connection<scaled_stream> closed(context, limits);
@@ -677,6 +700,19 @@ BOOST_AUTO_TEST_CASE(P9_a_scaled_idle_limit_ends_with_the_connection) {
     pass(1ns);
     BOOST_TEST(!silent.stream.socket().is_open());
     BOOST_TEST(!at_work());
+}
+
+// Regression: set_limits() threw, as if the longest time were below the least.
+BOOST_AUTO_TEST_CASE(a_scaled_idle_limit_below_zero_has_passed_at_once) {
+    for (const std::chrono::nanoseconds most : {std::chrono::nanoseconds(-1s), 0ns}) {
+        connection<scaled_stream> c(context,
+                                    {.idle = pawl::scaled(std::chrono::nanoseconds::min(), most)});
+        outcome read;
+        c.read(read.record());
+        run_until_over(context, read);
+        BOOST_TEST(read.timed_out());
+        BOOST_TEST(!at_work());
+    }
 }
 
 BOOST_AUTO_TEST_CASE(a_stream_on_another_clock_refuses_a_scaled_limit) {

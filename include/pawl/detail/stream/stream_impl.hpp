@@ -115,7 +115,7 @@ public:
                 use_credit(d, now);
             }
         }
-        if (limits_.idle == none)
+        if (!limits_silence())
             idling_ = idle_expired_ = false; // watch_silence() follows
         else if (!idling_ && !idle_expired_ && !connecting_ && open())
             begin_idling(now);
@@ -146,7 +146,7 @@ public:
         if (is_closed_by_limit())
             return report(closed_by_limit_);
 
-        const bool idles = limits_.idle != none && !idling_ && open();
+        const bool idles = limits_silence() && !idling_ && open();
         if (d == direction::write && rated())
             begin_transfer(d); // the peer may not take even the first byte
         const bool moving = at(d).moving;
@@ -233,7 +233,7 @@ public:
     void connected() {
         closed_by_limit_ = cause::none;
         idle_expired_ = false;
-        if (limits_.idle != none)
+        if (limits_silence())
             begin_idling(latest_now<Clock>());
     }
 
@@ -389,6 +389,9 @@ private:
         return connecting_ ? limits_.handshake : limits_.write;
     }
 
+    /// A scaled limit may have no longest time.
+    [[nodiscard]] bool limits_silence() const noexcept { return limits_.idle.least() != none; }
+
     [[nodiscard]] static time_point after(const time_point& now, limit l) noexcept {
         using duration = typename time_point::duration;
         return l == none ? never : saturating_sum(now, std::chrono::ceil<duration>(l));
@@ -499,7 +502,7 @@ private:
     void end_silence() {
         if (expire_idle(Clock::now(), false, cause::expiry))
             end_all(cause::expiry);
-        if (const time_point first = earliest(); first != never)
+        if (const time_point first = earliest(); first != never || idling_)
             watch_until(first);
         else
             stop_watching(); // the wait for the deadline is left
@@ -509,7 +512,7 @@ private:
     void watch() {
         const bool rates = std::ranges::any_of(
             both, [this](direction d) { return limited(d) && at(d).rate_deadline != never; });
-        const bool any = total_ != never || handshaking_ || rates || limits_.idle != none ||
+        const bool any = total_ != never || handshaking_ || rates || limits_silence() ||
                          limits_.read != none || limits_.write != none || limits_.handshake != none;
         if (any)
             watch_until(earliest());

@@ -16,7 +16,8 @@
 ///       insert, rearm --> first_ --due tick--> second_ --spread--> expire()
 ///
 /// Invariants
-///   - Scale invariant: scaled ticks never go back, and are never behind the real ones.
+///   - Scale invariant: scaled ticks never go back, and are never behind the real ones. If the
+///     second wheel is empty, a change of pressure sets them to these: they must not run out.
 ///   - Segment invariant: the pressure is adopted in expire() only, when no node is in first_ that
 ///     was due by then. So a node's spread begins in the present segment, unless it was filed late.
 ///   - Nothing is early: the beginning of a spread is rounded up, the present time down.
@@ -54,6 +55,10 @@ public:
     explicit scaled_time(tick now) noexcept : since_(now.count()), begun_(now.count()) {}
 
     [[nodiscard]] double pressure() const noexcept { return pressure_; }
+    /// Scaled ticks may run out: with ticks of 1 ns, and years of a clock that is moved by hand.
+    [[nodiscard]] bool is_far(tick now) const noexcept {
+        return at(now).count() - now.count() >= std::uint64_t{1} << 61;
+    }
     [[nodiscard]] bool all_due() const noexcept { return pressure_ >= full; }
 
     /// The pressure changes at real tick `now`, which is not before the last change.
@@ -69,15 +74,15 @@ public:
     [[nodiscard]] tick at(tick t) const noexcept {
         if (t.count() < since_)
             return tick{begun_ - (since_ - t.count())};
-        constexpr double most = 9e18; // the sum stays below 2^64
+        constexpr double most = 9e18; // fits
         const double passed = static_cast<double>(t.count() - since_) * rate_;
-        return tick{std::min(begun_, std::uint64_t{1} << 63) +
-                    static_cast<std::uint64_t>(std::min(passed, most))};
+        return tick{begun_ + std::min(static_cast<std::uint64_t>(std::min(passed, most)),
+                                      last_tick.count() - begun_)};
     }
 
-    /// The scaled tick `spread` after real tick `t`, rounded up.
+    /// The scaled tick `spread` after real tick `t`, rounded up. Without a spread, that of `t`.
     [[nodiscard]] tick after(tick t, std::uint64_t spread) const noexcept {
-        const std::uint64_t begin = at(t).count() + (rate_ != 1 ? 1 : 0);
+        const std::uint64_t begin = at(t).count() + (rate_ != 1 && spread != 0 ? 1 : 0);
         return tick{begin + std::min(spread, tick::never().count() - begin)};
     }
 
@@ -224,8 +229,13 @@ private:
     void adopt(tick now) noexcept {
         // relaxed: it guards no data, and who changes it makes the owner call expire() afterwards.
         const double pressure = source_ ? source_->load(std::memory_order_relaxed) : 0;
-        if (pressure != time_.pressure())
-            time_.change(now, pressure);
+        if (pressure == time_.pressure() && !time_.is_far(now))
+            return;
+        if (second_.empty()) { // nobody knows where the scaled ticks were
+            second_.rewind(now);
+            time_ = scaled_time(now);
+        }
+        time_.change(now, pressure);
     }
 
     [[nodiscard]] expire_result take_all(std::span<timer_node*> out) noexcept {
