@@ -2,6 +2,8 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
+#define PAWL_TEST_ALONE // not with pawl.hpp, which has pressure.hpp
+
 #include <pawl/scaled.hpp>
 #include <pawl/steady_timer.hpp>
 #include <pawl/timeout.hpp>
