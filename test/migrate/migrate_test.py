@@ -1277,6 +1277,7 @@ class Deadlines(MigrateTest):
             ("{p}seconds(g(1)(2) + x{3}.n + h({4}))", "{s}seconds(g(1)(2) + x{3}.n + h({4}))"),
             ("{p}seconds([](int i) -> int { return i; }(5))", "{s}seconds([](int i) -> int { return i; }(5))"),
             ("{p}seconds(1) + {p}millisec(2)", "{s}seconds(1) + {s}milliseconds(2)"),
+            ("{p}seconds(5) * 2 / 3", "{s}microseconds({s}seconds(5) * 2) / 3"),
             (
                 "std::max({p}seconds(1) * 2, {p}time_duration())",
                 "std::max<{s}microseconds>({s}seconds(1) * 2, {s}microseconds(0))",
@@ -1296,6 +1297,16 @@ class Deadlines(MigrateTest):
             ("g(std::tie(t, t));", None),
             ("auto h = [d = {p}hours(1)] { t.expires_from_now(d); };", "auto h = [d = {s}hours(1)] { t.expires_after(d); };"),
             ("for (net::deadline_timer& u : all) u.cancel();", "for (net::steady_timer& u : all) u.cancel();"),
+            ("auto u = static_cast<net::deadline_timer&&>(t);", "auto u = static_cast<net::steady_timer&&>(t);"),
+            ("std::tuple<net::deadline_timer&&, int> u(t, 1);", "std::tuple<net::steady_timer&&, int> u(t, 1);"),
+            (
+                "[[maybe_unused]] {p}hours d({p}hours(1)); t.expires_from_now(d);",
+                "[[maybe_unused]] {s}hours d({s}hours(1)); t.expires_after(d);",
+            ),
+            (
+                "{p}hours d(1); log(\"a\" \"b\" + g(d.total_seconds())); t.expires_from_now(d);",
+                "{s}hours d(1); log(\"a\" \"b\" + g({s}duration_cast<{s}seconds>(d).count())); t.expires_after(d);",
+            ),
         ):
             self.turns(old, new or old)
 
@@ -1309,10 +1320,65 @@ class Deadlines(MigrateTest):
             "struct [[nodiscard]] a {{ void f({0}hours h) {{ t.{1}(h); }} }};\nvoid g(a& x) {{ x.f({0}hours(1)); }}\n",
             "void f({0}hours h) {{ t.{1}(h); }}\nvoid f(int);\nvoid f({0}hours h, int) {{ f(h); }}\nvoid g() {{ f({0}hours(1)); }}\n",
             "struct a {{ {0}hours h; int n; }};\nvoid f(a x) {{ t.{1}(x.h); }}\nvoid g() {{ f(a{{{0}hours(1), 2}}); }}\n",
+            "struct a {{ template <int> void f({0}hours h) {{ t.{1}(h); }} }};\nvoid g(a& x) {{ x.f<int>({0}hours(1)); }}\n",
+            "template <class D> {0}hours f(D d) {{ return d; }}\nvoid g() {{ t.{1}(f<{0}hours>({0}hours(1))); }}\n",
+            "template <class D = {0}hours> void f(D d) {{ t.{1}(d); }}\n",
+            "template <class D> struct a {{ D v; D d() {{ return v; }} }};\na<{0}hours> b;\nvoid f() {{ t.{1}(b.d()); }}\n",
+            "struct a {{ void f({0}hours h) {{ t.{1}(h); }} void g() {{ this->f({0}hours(1)); }} }};\n",
         ):
             old, new = (text.format(*names) for names in ((self.PT, "expires_from_now"), ("std::chrono::", "expires_after")))
             after, left, _ = self.run_asio(self.TIMER.format("deadline") + old)
             self.assertEqual((after.replace("hours h{};", "hours h;"), left), (self.TIMER.format("steady") + new, []))
+
+    def test_a_function_that_is_only_declared_is_no_variable(self) -> None:
+        for declaration in (
+            "[[nodiscard]] {}hours d(mode m);",
+            "{}hours& d(mode);",
+            "{}hours d(const mode& m);",
+            "{}hours d(mode&);",
+            "{}hours d(mode*);",
+            "{}hours d(mode&&);",
+            "{}hours d(list<mode> m);",
+            "{}hours d(unsigned);",
+        ):
+            self.declares(declaration, "d(x)")
+
+    def test_a_variable_outside_of_functions_is_read(self) -> None:
+        for declaration in (
+            "extern {}hours d;",
+            "{}hours d(1);",
+            "{}hours d(1), * e = &d;",
+            "{}hours d(n * 2);",
+            "static {}hours d = {}hours(1);",
+            "struct a {{ static {}hours d; }};\n{}hours a::d(1);",
+        ):
+            self.declares(declaration, "a::d" if "a::d" in declaration else "d")
+
+    def declares(self, declaration: str, use: str) -> None:
+        text = f"{declaration}\nvoid f() {{{{ t.{{}}({use}); }}}}\n"
+        count = declaration.count("{}")
+        old = text.format(*[self.PT] * count, "expires_from_now")
+        new = text.format(*["std::chrono::"] * count, "expires_after")
+        with self.subTest(declaration):
+            after, left, _ = self.run_asio(self.TIMER.format("deadline") + old)
+            self.assertEqual((after, left), (self.TIMER.format("steady") + new, []))
+
+    def test_an_argument_of_a_function_that_is_declared_twice_is_cast_once(self) -> None:
+        text = "void g({0} d);\nvoid g({0} d) {{ t.{1}(d); }}\nvoid f() {{ g({2}); }}\n"
+        after, left, _ = self.run_asio(
+            self.TIMER.format("deadline")
+            + text.format(f"{self.PT}time_duration", "expires_from_now", "t.expires_from_now()")
+        )
+        chrono = "std::chrono::microseconds"
+        cast = f"std::chrono::duration_cast<{chrono}>((t.expiry() - std::chrono::steady_clock::now()))"
+        self.assertEqual((after, left), (self.TIMER.format("steady") + text.format(chrono, "expires_after", cast), []))
+
+    def test_a_variable_of_another_program_is_another_one(self) -> None:
+        text = "#include <boost/asio.hpp>\n{0}hours d;\nvoid f(net::{1}_timer& t) {{ t.{2}(d); }}\n"
+        other = "void f() { library(d, g(d)); }\n"
+        before = text.format(self.PT, "deadline", "expires_from_now")
+        after = text.format("std::chrono::", "steady", "expires_after").replace(" d;", " d{};")
+        self.become({"a.cpp": (before, after), "b.cpp": (other, other)}, arguments=("--to", "asio", "."))
 
     def test_each_use_that_std_chrono_lacks_is_named(self) -> None:
         d = "{p}time_duration d;\n"
@@ -1328,6 +1394,9 @@ class Deadlines(MigrateTest):
             ("net::deadline_timer::traits_type::subtract(d, d);", "deadline_timer::traits_type::subtract has no equal"),
             ("d = {p}seconds(2).x;", "these files do not say what"),
             ("t.expires_at(t.expires_at() + n);", "these files do not say what n is"),
+            ("d = t.expires_at() - n;", "these files do not say what n is"),
+            ("if (t.expires_at() < n) {}", "these files do not say what n is"),
+            ("if (d < n) {}", "these files do not say what n is"),
         ):
             self.keeps(f"void f() {{ t.expires_from_now(d); {use} t.cancel(); }}", f"4: {reason}", first=d)
         self.keeps("void g({p}hours h) { t.expires_from_now(h); }\nvoid f() { g(x()); }", "4: these files do not say what x() is")
@@ -1492,6 +1561,10 @@ class Deadlines(MigrateTest):
                 "a<net::deadline_timer> b; void g() { b.f(boost::posix_time::seconds(1)); }\n",
                 "template <class T> struct a { T t; void f(typename T::duration d) { t.expires_after(d); } };\n"
                 "a<net::steady_timer> b; void g() { b.f(std::chrono::seconds(1)); }\n",
+            ),
+            (
+                "template <class T = net::deadline_timer> void f(T& t) { t.expires_from_now(boost::posix_time::hours(1)); }\n",
+                "template <class T = net::steady_timer> void f(T& t) { t.expires_after(std::chrono::hours(1)); }\n",
             ),
         ):
             text, left, _ = self.run_asio(head + before)
