@@ -1325,10 +1325,211 @@ class Deadlines(MigrateTest):
             "template <class D = {0}hours> void f(D d) {{ t.{1}(d); }}\n",
             "template <class D> struct a {{ D v; D d() {{ return v; }} }};\na<{0}hours> b;\nvoid f() {{ t.{1}(b.d()); }}\n",
             "struct a {{ void f({0}hours h) {{ t.{1}(h); }} void g() {{ this->f({0}hours(1)); }} }};\n",
+            "void f({0}hours h = {{}}) {{ t.{1}(h); }}\n",
+            "struct API a {{ {0}hours h; int n; }};\nvoid f() {{ a x = {{{0}hours(1), 2}}; t.{1}(x.h); }}\n",
         ):
             old, new = (text.format(*names) for names in ((self.PT, "expires_from_now"), ("std::chrono::", "expires_after")))
             after, left, _ = self.run_asio(self.TIMER.format("deadline") + old)
             self.assertEqual((after.replace("hours h{};", "hours h;"), left), (self.TIMER.format("steady") + new, []))
+
+    def read(self, form: str, around: str = "{}") -> None:
+        """X, which the form has in it, is converted, and nothing is left."""
+        with self.subTest(form):
+            before, now = "t.expires_from_now(boost::posix_time::hours(1))", "t.expires_after(std::chrono::hours(1))"
+            text = around.replace("{}", form) + "\n"
+            after, left, _ = self.run_asio(self.TIMER.format("deadline") + text.replace("X", before))
+            self.assertEqual((after, left), (self.TIMER.format("steady") + text.replace("X", now), []))
+
+    def test_calls_in_each_form_of_a_statement_are_read(self) -> None:
+        for form in (
+            "if (n) X; else X;",
+            "do X; while (n);",
+            "try { X; } catch (const e& x) { X; }",
+            "for (int i = 0; i < n; ++i) X;",
+            "switch (n) { case 1: X; break; case a::b: X; default: X; }",
+            "again: X; goto again;",
+            "if constexpr (n) X;",
+            "return X;",
+            "co_return X;",
+            "if (int i = n; i < 2) X;",
+            "while (X, n) {}",
+            "for (auto& d : list) { X; }",
+            "for (;;) X;",
+            "{ X; }",
+            "enum e { a, b = 2 }; X;",
+            "enum class e : int; X;",
+            "struct s; X;",
+            "union s { int n; }; X;",
+            "using s = int; X;",
+            "static_assert(n < 2); X;",
+            "struct s { int n = 0; } o; X;",
+            "int a[2][3] = {{1}}, *b = nullptr; X;",
+            "delete u; X;",
+            "delete[] u; X;",
+            "n = sizeof(int) + sizeof n; X;",
+            "n++; --n; n = n++ + ++n; X;",
+            "std::vector<int> v{1}; X;",
+            "f<int>(1); X;",
+            "x->template f<1>(); X;",
+            "auto [a, b] = g(); X;",
+            "a < b && c > d; X;",
+            "n << 1 << 2; X;",
+            'auto r = R"(;)"; X;',
+            "x.operator()(1); X;",
+            "for (const auto& [a, b] : list) X;",
+            "co_await g(); X;",
+            "throw e(1); X;",
+            "int x{1}; X;",
+            "const auto f = [&](auto... a) mutable noexcept -> int { X; return 1; }; X;",
+            "f([this] { X; }, [n = 1, m] { X; });",
+            "::g(1); X;",
+            "a::b(1); X;",
+            "n = -n * ~n + !n - *p; X;",
+            "n ? X : X;",
+            "n && (X, true);",
+            "new (p) a(1); X;",
+            "new a::b<int>{1}; X;",
+            "v[n][1] = {1, 2}; X;",
+            "a::b<int> c(1), *d; X;",
+            "unsigned long long m = 1ull; X;",
+            "void (*p)(int) = nullptr; X;",
+            "goto end; end: X;",
+            "[[fallthrough]]; X;",
+            "[[likely]] X;",
+            "if (n) [[unlikely]] { X; }",
+            "std::lock_guard lock(m); X;",
+            "alignas(8) char a[2]; X;",
+            "decltype(n) m = n; X;",
+            "typename a::b c; X;",
+            "using namespace std; X;",
+            "namespace x = std; X;",
+            "static const int n = 1; X;",
+            "this->n = 1; X;",
+            "*this = a(); X;",
+            "(void)n; X;",
+            "(n).f(); X;",
+            "n %= 2, n |= 1; X;",
+            'asm(""); X;',
+            "extern int q; X;",
+            "a<b<int>>::c d; X;",
+            "auto&& r = n; X;",
+        ):
+            self.read(form, "void fn() { {} }")
+
+    def test_calls_in_each_form_of_a_member_are_read(self) -> None:
+        for form in (
+            "bool operator<(const a&) const; void f() { X; }",
+            "a(a&&) = default; void f() { X; }",
+            "operator bool() const { X; return true; }",
+            "a() : n(1), m{2} { X; }",
+            "template <class... B> a(B... b) : B(b)..., n(1) { X; }",
+            "void operator()(int) { X; }",
+            "void f() const noexcept(true) override { X; }",
+            "auto f() -> int { X; }",
+            "virtual void g() = 0; void f() { X; }",
+            "int n : 3; void f() { X; }",
+            "public: void f() { X; }",
+            "Q_SIGNALS: void f() { X; }",
+            "friend void g() { X; }",
+            "friend void g() { X; } void f() { X; }",
+            "friend class b; void f() { X; }",
+            "a& operator=(const a&); void f() { X; }",
+            "~a() { X; }",
+            "explicit a(int n = 1) { X; }",
+            "a() try : n(1) { X; } catch (...) {}",
+            "static_assert(true); void f() { X; }",
+            "struct b { void f() { X; } } o;",
+            "enum e { x, y } o; void f() { X; }",
+            "template <class T, int N = 2, class U = std::vector<T>> void f() { X; }",
+            "std::function<void()> h = [this] { X; };",
+            "int n = 1, m{2}; void f() { X; }",
+            "requires_ void f() { X; }",
+            "void f() requires (true) { X; }",
+            "bool operator==(const a&) const = default; void f() { X; }",
+            "void* operator new(std::size_t n) { X; }",
+            "int operator[](int n) { X; }",
+            "int (*p)(int); void f() { X; }",
+            "MACRO(x) void f() { X; }",
+            "template <> void f<int>() { X; }",
+            "[[nodiscard]] int f() { X; }",
+            "void f(int (*p)(int), int n[2]) { X; }",
+            "auto f() { X; }",
+            "decltype(auto) f() { X; }",
+            "using b::b; void f() { X; }",
+            "typedef int b; void f() { X; }",
+            "void f() { X; } ; void g() { X; }",
+            "void f() & { X; }",
+            "a(int n) : b<int>(n), c::d(n) { X; }",
+            "a() : b{n}, c{} { X; }",
+        ):
+            self.read(form, "struct a { {} };")
+
+    def test_calls_in_each_form_of_a_declaration_are_read(self) -> None:
+        for form in (
+            "namespace a { void f() { X; } }",
+            "namespace a::b { void f() { X; } }",
+            "inline namespace v { void f() { X; } }",
+            "namespace { void f() { X; } }",
+            'extern "C" { void f() { X; } }',
+            'extern "C" void f() { X; }',
+            "template <class T> void a<T>::f() { X; }",
+            "a::a() : n(1) { X; }",
+            "a::~a() { X; }",
+            "bool a::operator()(int) { X; }",
+            "template <> struct a<int> { void f() { X; } };",
+            "int main(int argc, char** argv) { X; }",
+            "static auto h = [] { X; };",
+            "BOOST_AUTO_TEST_CASE(f) { X; }",
+            "TEST(a, b) { X; }",
+            "union u { int n; }; void f() { X; }",
+            "enum e : int { a }; void f() { X; }",
+            "void f() try { X; } catch (...) { X; }",
+            "struct b : a<int>, virtual c { void f() { X; } };",
+            "class API b final : public a { void f() { X; } };",
+            "concept c = true; void f() { X; }",
+            "template <class T> concept c = sizeof(T) > 1; void f() { X; }",
+            "template <class T> requires c<T> void f() { X; }",
+            "int n = a < b; void f() { X; }",
+            "const std::map<int, int> m = {{1, 2}}; void f() { X; }",
+            "void (*p)(); void f() { X; }",
+            "using a = int; void f() { X; }",
+            "template <class T> using a = b<T>; void f() { X; }",
+            "export void f() { X; }",
+            "using ::a; void f() { X; }",
+            "a::b c::f(d) { X; }",
+            "::a f() { X; }",
+            "std::vector<int> a::f() const { X; }",
+            "struct { int n; } o; void f() { X; }",
+            "awaitable<void> f() { X; co_return; }",
+            "template <class T>\nstruct a;\nvoid f() { X; }",
+            "template struct a<int>; void f() { X; }",
+        ):
+            self.read(form)
+
+    def test_a_duration_is_followed_through_each_form_of_an_expression(self) -> None:
+        """H is hours. What reaches no timer stays."""
+        head = (
+            "struct a { H d, e = H(2); H f(int = 1); static H s; a b(); };\nH g(int);\na self();\n"
+            "void fn(a& x, a* p, std::vector<a> v, std::map<int, std::vector<a*>> w, H h) { auto l = [&] { return x.d; }; "
+        )
+        for form in (
+            "x.d", "p->d", "x.f()", "p->f(1)", "a::s", "a().d", "a{}.d", "(*p).d", "v[0].d", "w[0][1]->d", "x.d + p->d",
+            "-x.d", "2 * x.d", "x.d * n * 2", "n ? x.d : p->d", "n > 2 ? x.d : n < 1 ? p->d : a::s", "std::move(x.d)",
+            "std::min(x.d, p->d)", "(x.d)", "((x.d + p->d) * 2)", "H(x.d)", "H{2}", "static_cast<H>(x.d)", "x.d *= 2",
+            "x.d += p->d", "x.d = p->d", "self().d", "x.b().d", "g(1)", "x.d - H(1) - p->d", "h", "l()",
+            "H(1) * (n << 1)", "H(n++)", "H(-n)", "H(g2<1>(n))", "H(x.n)", "H(a::n)", "H((n))", "H((int)n)", "H(int(n))",
+            "H(n ? 1 : 2)", "H(sizeof(n))", "H('a')", "H(1'0)", "H(*q)", "H(&n == q)", "H(x.v[1])", "H(!n)", "H(~n)",
+            "H(q->n)", "H(std::max(n, 2))", "H(n % 2)", "H(n & 2 | 1)", "H(n && 2 || 1)", "H(n <= 2)", "H(a < b)",
+            "H(n >> 1)", "(n, x.d)", "x.e", "H(x.d) + x.e", "H(std::get<0>(y))", "H(l2(1))", "H(::g3(n))",
+            "H(std::chrono::seconds(1).count())",
+        ):
+            with self.subTest(form):
+                before = re.sub(r"\bH\b", f"{self.PT}hours", head + f"t.expires_from_now({form}); }}\n")
+                after, left, _ = self.run_asio(self.TIMER.format("deadline") + before)
+                call = re.sub(r"\bH\b", "std::chrono::hours", f"t.expires_after({form}); }}\n")
+                self.assertEqual((after[-len(call) :], left), (call, []))
+                member = form == "l()" or bool(re.search(r"[.>][de]\b", form))
+                self.assertEqual("std::chrono::hours d{}, e" in after, member)
 
     def test_a_function_that_is_only_declared_is_no_variable(self) -> None:
         for declaration in (
@@ -1425,7 +1626,7 @@ class Deadlines(MigrateTest):
     def test_all_that_a_timer_touches_stays_if_something_is_undecided(self) -> None:
         d = "{p}time_duration d;\n"
         self.keeps("void f() { t.expires_from_now(d); library(d); }", "4: library takes d", first=d)
-        self.keeps("void f() { t.expires_from_now(d); log << d; }", "4: prints d", first=d)
+        self.keeps("void f() { t.expires_from_now(d); log << d * 2; }", "4: prints d * 2:", first=d)
         self.keeps("void f() { t.expires_from_now(d); d.fractional_seconds(); }", "4: fractional_seconds() of", first=d)
         self.keeps("void f() { t.expires_from_now(n()); }", "3: these files do not say what n() is")
         self.keeps(
