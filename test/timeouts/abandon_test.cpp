@@ -10,6 +10,7 @@
 #include "timeout_support.hpp"
 
 #include "../support/graveyard.hpp"
+#include "../support/seed.hpp"
 
 #include <pawl/abandon.hpp>
 #include <pawl/group.hpp>
@@ -36,6 +37,7 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -612,4 +614,66 @@ BOOST_AUTO_TEST_CASE(a_race_of_end_and_limit_has_one_winner_and_loses_no_result)
     pool.join();
     BOOST_TEST(in_time + timed == rounds);
     BOOST_TEST(late == timed);
+}
+
+// A result, a limit, the caller's signal and the end of the operation, in any order, on one context or two.
+BOOST_AUTO_TEST_CASE(at_random_the_caller_is_told_once_and_no_late_result_is_lost) {
+    std::mt19937_64 random(pawl_test::seed());
+    const auto below = [&](unsigned n) { return static_cast<unsigned>(random() % n); };
+    for (auto steps = pawl_test::steps(5000); steps != 0; --steps) {
+        asio::io_context other;
+        stubborn s(static_cast<obedience>(below(3)));
+        asio::io_context& home = below(2) == 0 ? s.context : other;
+        const auto settle = [&](manual_clock::duration d) {
+            do { // what one context posts to the other
+                pass(s.context, d);
+                pass(home, 0s);
+                d = d.zero();
+                s.context.restart();
+                home.restart();
+            } while (s.context.poll() + home.poll() != 0);
+        };
+        asio::cancellation_signal caller;
+        manual_timer limit(home);
+        auto told = asio::bind_executor(
+            home.get_executor(), asio::bind_cancellation_slot(caller.slot(), record(s.result)));
+        s.op.async_run(pawl::timeout(limit, std::chrono::seconds(1 + below(5)),
+                                     pawl::abandon(s.keep()), std::move(told)));
+        bool completed = false;
+        bool before = false; // the caller was told before
+        for (int i = 0; i != 8; ++i) {
+            switch (below(6)) {
+            case 0:
+                if (s.op.pending()) {
+                    before = s.result.calls != 0;
+                    completed = true;
+                    s.op.complete({}, 7);
+                }
+                break;
+            case 1:
+                caller.emit(static_cast<asio::cancellation_type>(1U << below(3)));
+                break;
+            case 2:
+                settle(1s);
+                break;
+            case 3:
+                s.context.restart();
+                s.context.poll_one();
+                break;
+            case 4:
+                home.restart();
+                home.poll_one();
+                break;
+            default:
+                settle(0s);
+            }
+            BOOST_TEST_REQUIRE(s.result.calls <= 1);
+        }
+        settle(10s);
+        BOOST_TEST_REQUIRE(s.result.calls == 1);
+        if (completed) // to the caller, or to the function
+            BOOST_TEST_REQUIRE((s.result.value == 7) + (s.late.size() == one) == 1);
+        if (completed && before)
+            BOOST_TEST_REQUIRE(s.late.size() == one);
+    }
 }

@@ -1647,6 +1647,40 @@ BOOST_AUTO_TEST_CASE(a_peer_that_is_slow_but_keeps_the_rate_is_not_ended) {
     ends_after(context, 10s, o);
 }
 
+// Compared with a credit of milliseconds.
+BOOST_AUTO_TEST_CASE(at_random_a_peer_is_ended_when_its_credit_is_used_up_and_not_before) {
+    std::mt19937_64 random(pawl_test::seed());
+    const auto below = [&](unsigned n) { return static_cast<unsigned>(random() % n); };
+    for (auto steps = pawl_test::steps(30); steps != 0; --steps) {
+        asio::io_context context;
+        connection<> c(context, {.min_rate = slow});
+        bool transfer = false;
+        std::chrono::milliseconds credit = 10s;
+        for (int i = 0; i != 60; ++i) {
+            if (below(12) == 0) { // an answer
+                outcome w;
+                c.write(w.record());
+                run_until_over(context, w);
+                transfer = false;
+            }
+            pass(context, std::chrono::seconds(below(20))); // nothing is pending
+            const std::chrono::milliseconds silence(below(transfer ? 9000 : 100'000));
+            if (transfer && silence >= credit) {
+                outcome o;
+                c.read(o.record());
+                ends_after(context, credit, o);
+                break;
+            }
+            const unsigned size = 1 + below(60);
+            BOOST_TEST_REQUIRE(read_after(context, c, silence, size).size == size);
+            credit = transfer
+                         ? std::min<std::chrono::milliseconds>(10s, credit - silence + size * 100ms)
+                         : 10s;
+            transfer = true;
+        }
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_transfer_ends_when_bytes_move_the_other_way) {
     asio::io_context context;
     connection<> c(context, {.min_rate = slow});
