@@ -684,6 +684,26 @@ BOOST_DATA_TEST_CASE(a_scaled_idle_limit_may_apply_under_pressure_only, actions,
     BOOST_TEST(!at_work());
 }
 
+// Regression: without a longest time, a limit that was refused said nothing.
+BOOST_AUTO_TEST_CASE(a_scaled_idle_limit_beyond_max_pending_is_refused) {
+    pawl::make_timer_service<pawl::basic_waitable_timer<pawl::scaled_clock<manual_clock>>>(
+        context, {.max_pending = 1});
+    pawl::basic_waitable_timer<pawl::scaled_clock<manual_clock>> taken(context, 1h);
+    taken.async_wait([](error_code) {});
+    for (const std::chrono::nanoseconds most :
+         {std::chrono::nanoseconds(10s), stream_limits::none}) {
+        connection<scaled_stream> c(context, {.idle = pawl::scaled(1s, most)});
+        c.feed(1); // what is started would succeed
+        outcome read;
+        c.read(read.record());
+        poll();
+        BOOST_TEST(read.ended_with(asio::error::no_buffer_space));
+    }
+    taken.cancel();
+    poll();
+    BOOST_TEST(!at_work());
+}
+
 BOOST_AUTO_TEST_CASE(P9_a_scaled_idle_limit_ends_with_the_connection) {
     const stream_limits limits{.idle = pawl::scaled(10s, 60s), .read = 5s};
     connection<scaled_stream> closed(context, limits);

@@ -390,7 +390,9 @@ private:
     }
 
     /// A scaled limit may have no longest time.
-    [[nodiscard]] bool limits_silence() const noexcept { return limits_.idle.least() != none; }
+    [[nodiscard]] bool limits_silence() const noexcept {
+        return limits_.idle != none || (on_scale && limits_.idle.least() != none);
+    }
 
     [[nodiscard]] static time_point after(const time_point& now, limit l) noexcept {
         using duration = typename time_point::duration;
@@ -489,14 +491,16 @@ private:
         return t;
     }
 
-    /// A scaled limit has an alarm, which pressure may call before the deadline. If it cannot be
-    /// armed, the deadline is left.
+    /// A scaled limit has an alarm, which pressure may call before the deadline. If it is refused,
+    /// the deadline is left; without one, the wait for the least time, which is refused, too.
     void watch_silence([[maybe_unused]] const time_point& now) {
         if constexpr (on_scale) {
             if (!idling_ || limits_.idle.shorter <= limit::zero())
                 return void(silence_.disarm());
             const std::chrono::nanoseconds passed = now - moved_;
-            silence_.arm_within(limits_.idle.least() - passed, limits_.idle - passed);
+            if (!silence_.arm_within(limits_.idle.least() - passed, limits_.idle - passed) &&
+                limits_.idle == none)
+                watch_until(after(now, limits_.idle.least() - passed));
         }
     }
     void end_silence() {

@@ -231,7 +231,7 @@ private:
         const double pressure = source_ ? source_->load(std::memory_order_relaxed) : 0;
         if (pressure == time_.pressure() && !time_.is_far(now))
             return;
-        if (second_.empty()) { // nobody knows where the scaled ticks were
+        if (second_.empty()) { // so no node holds a scaled tick
             second_.rewind(now);
             time_ = scaled_time(now);
         }
