@@ -136,8 +136,8 @@ struct drop_result {
 /// given to a function.
 ///
 /// @code
-/// auto hosts = co_await resolver.async_resolve(name, "https", pawl::timeout(2s, pawl::abandon));
-/// resolver.async_resolve(name, "https", pawl::timeout(2s, pawl::abandon, [](error_code ec, auto hosts) { ... }));
+/// auto found = co_await resolver.async_resolve(name, "https", pawl::timeout(2s, pawl::abandon));
+/// resolver.async_resolve(name, "https", pawl::timeout(2s, pawl::abandon, [](error_code ec, auto found) { ... }));
 /// auto c = co_await pool.async_get(pawl::timeout(2s, pawl::abandon([&pool](error_code, connection c) { pool.put(c); })));
 /// @endcode
 ///

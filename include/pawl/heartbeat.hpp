@@ -24,9 +24,9 @@
 
 namespace pawl {
 
-/// How often a heartbeat looks.
+/// How often a heartbeat checks.
 struct heartbeat_options {
-    /// From one look to the next.
+    /// From one check to the next.
     detail::saturated<std::chrono::nanoseconds> interval = std::chrono::nanoseconds(0);
     /// How many intervals in a row without a byte from the peer are a failure. One says that a
     /// stall of this program of an interval is a failure, too.
@@ -43,15 +43,15 @@ struct heartbeat_options {
 /// ... beat.sent();        // with each write
 /// @endcode
 ///
-/// To mark life is one store: received() and sent() read no clock. One alarm looks at the marks at
+/// received() and sent() are one store each, and read no clock. One alarm checks the two flags at
 /// the end of each interval. So the times are:
 /// @li `fail` is called no less than `misses` intervals after the last byte, and up to one interval
 ///     more;
 /// @li on a connection without other traffic `send` is called once each interval. After other
 ///     traffic it is silent for up to two. Give the peer a longer timeout.
 ///
-/// An interval begins when the last one was looked at, so after a stall of the program one interval
-/// has passed, not several. What `send` marks by sent() while it runs does not count as other
+/// An interval begins when the last one was checked, so after a stall of the program one interval
+/// has passed, not several. What `send` says by sent() while it runs does not count as other
 /// traffic.
 ///
 /// It begins at once, and `fail` ends it; restart() begins anew. Both functions run on the
@@ -82,7 +82,7 @@ public:
     ///     the moves of the functions throw.
     basic_heartbeat(const executor_type& ex, const heartbeat_options& o, Send send, Fail fail)
         : interval_(checked(o)), misses_(o.misses),
-          alarm_(ex, look_again{this, alive_, std::move(send), std::move(fail)}) {
+          alarm_(ex, checker{this, alive_, std::move(send), std::move(fail)}) {
         restart();
     }
 
@@ -95,18 +95,18 @@ public:
     basic_heartbeat& operator=(basic_heartbeat&&) = delete;
 
     /// Something was sent.
-    void sent() noexcept { sent_.store(true, std::memory_order_relaxed); } // relaxed: see look()
+    void sent() noexcept { sent_.store(true, std::memory_order_relaxed); } // relaxed: see check()
 
     /// Something was received. It counts for the interval in which this is called.
     void received() noexcept {
-        received_.store(true, std::memory_order_relaxed); // relaxed: see look()
+        received_.store(true, std::memory_order_relaxed); // relaxed: see check()
     }
 
     /// Begins anew, without a miss: after a failure, or a new connection.
     /// @return false if the alarm refused (see basic_alarm::arm_after()): the heartbeat is stopped.
     bool restart() {
         missed_ = 0;
-        sent_.store(false, std::memory_order_relaxed); // relaxed: see look()
+        sent_.store(false, std::memory_order_relaxed); // relaxed: see check()
         received_.store(false, std::memory_order_relaxed);
         return alarm_.arm_after(interval_);
     }
@@ -121,18 +121,18 @@ private:
     enum class finding { nothing, silence_here, silence_there };
 
     /// The function of the alarm. It may outlive the heartbeat while it runs.
-    struct look_again {
+    struct checker {
         using pawl_wrapped_handler = Send;
         const Send& handler() const noexcept { return send; }
 
         void operator()() {
-            switch (beat->look()) {
+            switch (beat->check()) {
             case finding::nothing:
                 beat->alarm_.arm_after(beat->interval_);
                 break;
             case finding::silence_here: {
                 beat->alarm_.arm_after(beat->interval_); // first: send() may throw
-                const own_mark taken_back{*this};
+                const own_sent taken_back{*this};
                 send();
                 break;
             }
@@ -142,13 +142,13 @@ private:
             }
         }
 
-        /// What send() marks is no other traffic, also if it throws.
-        struct own_mark {
-            ~own_mark() {
-                if (!self.alive.expired()) // relaxed: a mark that is lost makes one more heartbeat
+        /// What send() says by sent() is no other traffic, also if it throws.
+        struct own_sent {
+            ~own_sent() {
+                if (!self.alive.expired()) // relaxed: a flag that is lost makes one more heartbeat
                     self.beat->sent_.store(false, std::memory_order_relaxed);
             }
-            const look_again& self; ///< it may outlive its heartbeat
+            const checker& self; ///< it may outlive its heartbeat
         };
 
         basic_heartbeat* beat;
@@ -157,9 +157,9 @@ private:
         Fail fail;
     };
 
-    /// Takes the marks of an interval. Relaxed: a mark says only that there was traffic, and one
+    /// Takes the flags of an interval. Relaxed: a flag says only that there was traffic, and one
     /// that comes too late for this interval counts in the next.
-    finding look() noexcept {
+    finding check() noexcept {
         const bool was_sent = sent_.exchange(false, std::memory_order_relaxed);
         if (received_.exchange(false, std::memory_order_relaxed))
             missed_ = 0;
@@ -183,7 +183,7 @@ private:
     std::atomic<bool> sent_{false};
     std::atomic<bool> received_{false};
     const std::shared_ptr<const char> alive_ = std::make_shared<const char>();
-    basic_alarm<look_again, Clock, Executor> alarm_;
+    basic_alarm<checker, Clock, Executor> alarm_;
 };
 
 /// A heartbeat on `std::chrono::steady_clock`. See basic_heartbeat.

@@ -88,7 +88,7 @@ namespace pawl::time::detail {
 //     since they agree with p in its bit and above. So a key is filed at most once per bit, and a
 //     bin whose bit is set in p receives no more keys.
 //   - Least-key invariant: the bins below `below`, which were empty when `below` was entered, hold
-//     no key smaller than `least`. So a crowd at one key does not descend bit by bit.
+//     no key smaller than `least`. So many nodes at one key do not descend bit by bit.
 
 struct bit_bins {
     static constexpr unsigned none = 64;
@@ -158,7 +158,7 @@ namespace pawl::time {
 /// The owner serialises all calls. The constructor of a detached set may run concurrently.
 /// @par Complexity
 /// insert(), refile(), erase(), rearm(), move_node(), next_wake() and any() are O(1). expire() moves a
-/// node at most once for each bit of its delay, and in a crowd at one tick for the bits of the crowd's
+/// node at most once for each bit of its delay, and among many at one tick for the bits of their
 /// size as well. detach_all() is O(bins). Nothing allocates. 1208 bytes.
 class binary_wheel {
 public:

@@ -58,7 +58,7 @@
 ///   See the class. In practice expire moves a node two or three times.
 ///   Memory: 3.4 KB, of which 2 KB are for the slots (656 of time and 176 of the stage by default),
 ///   plus one list per node of the largest number of nodes so far, up to one per slot: 172 KB in
-///   all, or about twice that once a crowd was detached. Lists are kept.
+///   all, or about twice that once many were detached. Lists are kept.
 #ifndef PAWL_TIME_HIERARCHICAL_WHEEL_HPP
 #define PAWL_TIME_HIERARCHICAL_WHEEL_HPP
 

@@ -298,9 +298,9 @@ private:
     slot_type entered_ = none;
 };
 
-/// The stage of a hierarchical_wheel: sorts a crowd that is due at one tick by start sequence, in bounded steps. Only the
-/// wheel moves nodes, and knows whether they are still due. It is opened for a crowd, whose oldest node has key 0, and
-/// closed once it is empty. It has 176 slots in all wheels; a node is moved at most once per level, of which there are 11.
+/// The stage of a hierarchical_wheel: sorts many nodes that are due at one tick by start sequence, in bounded
+/// steps. Only the wheel moves nodes, and knows whether they are still due. It is opened for such a tick, whose oldest node
+/// has key 0, and closed once it is empty. It has 176 slots in all wheels; a node is moved at most once per level, of which there are 11.
 class tick_sorter : public digit_slots<const geometry&> {
 public:
     /// Few slots, since it is rarely used. All wheels share it.
@@ -310,7 +310,7 @@ public:
 
     [[nodiscard]] bool is_open() const noexcept { return open_; }
 
-    /// @param oldest the least sequence of the crowd
+    /// @param oldest the least sequence of these nodes
     /// @pre first() == none
     void open(std::uint64_t oldest) noexcept {
         open_ = true;
