@@ -25,7 +25,7 @@ class PawlConan(ConanFile):
     settings = "os", "arch", "compiler", "build_type"
     no_copy_source = True
 
-    # Only here, up to layout(): packaging/conan/make_conan_center.sh puts a source() in place of this.
+    # Only here, up to layout(): packaging/make_release.sh puts a source() in place of this.
     exports_sources = "include/*", "LICENSE"
     test_package_folder = "test/package/conan"
 

@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
 #
-# The Conan package, in a copy of the working tree, with a Conan home of its own and no remote: made and tested with two
+# The Conan package, from the archive of a release, with a Conan home of its own and no remote: made and tested with two
 # compilers, used by the quickstart and by pkg-config, refused if a requirement is missing, and in the form of a pull
 # request to conan-center.
 source "$(dirname "${BASH_SOURCE[0]}")/support.sh"
@@ -22,12 +22,9 @@ fi
 export CONAN_HOME=$work/home
 quietly conan remote remove conancenter
 
+release_files
 tree=$work/pawl-$version
-mkdir "$tree"
-comm -z -23 <(git ls-files -z --cached --others --exclude-standard | sort -z) <(git ls-files -z --deleted | sort -z) |
-    tar -c --null -T - | tar -x -C "$tree"
-archive=$tree.tar.gz
-tar -C "$work" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -c "${tree##*/}" | gzip -n >"$archive"
+tar -xzf "$archive" -C "$work"
 cd "$tree"
 profile=packaging/conan/profiles/system-boost
 
@@ -140,10 +137,15 @@ grep -q 'Boost::headers' "$work/log" || fail "CMakeDeps did not declare Boost::h
 say "a Boost from a recipe, header-only, is taken too"
 
 quietly conan remove -c "pawl/*"
-packaging/conan/make_conan_center.sh "$archive" "file://$archive" "$work/conan-center"
-quietly conan remote add conan-center "$work/conan-center" --type=local-recipes-index
-quietly conan install --requires="pawl/$version" --build=missing -pr:a "$profile" -of "$work/conan-center/install"
+quietly conan remote add conan-center "$release/conan-center" --type=local-recipes-index
+quietly conan install --requires="pawl/$version" --build=missing -pr:a "$profile" -of "$work/install"
 [[ $(revision) == "$made" ]] || fail "its package is not the one of conan create: $work/log"
-quietly conan test "$work/conan-center/recipes/pawl/all/test_package" "pawl/$version" -pr:a "$profile"
+quietly conan test "$release/conan-center/recipes/pawl/all/test_package" "pawl/$version" -pr:a "$profile"
 tested
 say "the recipe for conan-center makes the same package from a release archive, and its test passes"
+mkdir "$work/consumer"
+cp examples/quickstart/{conanfile.py,CMakeLists.txt} "$work/consumer"
+twenty_lines >"$work/consumer/main.cpp"
+quietly conan build "$work/consumer" -pr:a "$profile"
+grep -qx 'timed out' "$work/log" || fail "the twenty lines have not timed out: $work/log"
+say "a Conan consumer builds and runs the twenty lines of README.md with it"

@@ -41,3 +41,21 @@ quietly() {
         fail "exit status $status of: $*"
     }
 }
+
+# twenty_lines: the first program of README.md.
+twenty_lines() {
+    awk '/^<!-- run: program -->/ { wanted = 1 } wanted && /^```/ { if (inside) exit; inside = 1; next } inside' "$root/README.md"
+}
+
+# release_files: makes the release of a copy of the working tree, $work/tree: $archive, and the recipes in $release.
+release_files() {
+    release=$work/release
+    archive=$release/pawl-$version.tar.gz
+    mkdir "$work/tree"
+    comm -z -23 <(git ls-files -z --cached --others --exclude-standard | sort -z) <(git ls-files -z --deleted | sort -z) |
+        tar -c --null -T - | tar -x -C "$work/tree"
+    quietly git -C "$work/tree" init
+    quietly git -C "$work/tree" add -A
+    quietly git -C "$work/tree" -c user.name=test -c user.email=test@example.invalid -c commit.gpgsign=false commit -m "A release"
+    "$work/tree/packaging/make_release.sh" HEAD "file://$release" "$release"
+}

@@ -2,16 +2,13 @@
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
 #
-# The port of vcpkg, without vcpkg: its manifest, and the result of its portfile on an archive of the working tree, with
-# the functions of test/package/vcpkg/ in place of vcpkg's.
+# The port of vcpkg, without vcpkg: its manifest, its versions, and the result of its portfile on the archive of a release,
+# with the functions of test/package/vcpkg/ in place of vcpkg's.
 source "$(dirname "${BASH_SOURCE[0]}")/support.sh"
 work_in vcpkg
 
-archive=$work/pawl-$version.tar.gz
-comm -z -23 <(git ls-files -z --cached --others --exclude-standard | sort -z) <(git ls-files -z --deleted | sort -z) |
-    tar --transform "s,^,pawl-$version/," -c --null -T - | gzip -n >"$archive"
-packaging/vcpkg/make_port.sh "$archive" "file://$archive" "$work/ports"
-port=$work/ports/pawl
+release_files
+port=$release/vcpkg/ports/pawl
 
 python3 - "$port/vcpkg.json" "$version" <<'PYTHON' || fail "packaging/vcpkg/ports/pawl/vcpkg.json is wrong: see above"
 import json
@@ -43,6 +40,22 @@ assert declared == included, f"declared, or included, but not both: {declared ^ 
 PYTHON
 say "the manifest is of version $version, and names the parts of Boost that the headers include"
 
+git -C "$release/vcpkg" init -q
+git -C "$release/vcpkg" add -A
+python3 - "$release/vcpkg/versions" "$version" "$(git -C "$release/vcpkg" write-tree --prefix=ports/pawl/)" <<'PYTHON' ||
+import json
+import pathlib
+import sys
+
+versions, version, tree = pathlib.Path(sys.argv[1]), *sys.argv[2:]
+entry = {"git-tree": tree, "version": version, "port-version": 0}
+assert json.loads((versions / "p-/pawl.json").read_text()) == {"versions": [entry]}, entry
+baseline = {"baseline": version, "port-version": 0}
+assert json.loads((versions / "baseline.json").read_text()) == {"default": {"pawl": baseline}}
+PYTHON
+    fail "vcpkg/versions is wrong: see above"
+say "its entry in the versions names the tree that git gives the port in a registry"
+
 quietly cmake -D PORT_DIR="$port" -D VERSION="$version" -D TO="$work" -P test/package/vcpkg/stand_ins.cmake
 package=$work/packages/pawl
 installed=$work/installed/some-triplet # a package is moved when it is installed
@@ -61,12 +74,13 @@ strays=$(cd "$installed" && find . \
 say "the package has the headers, share/pawl, share/pkgconfig/pawl.pc, and no absolute path"
 
 mkdir "$work/consumer"
-cp examples/quickstart/{main.cpp,CMakeLists.txt} "$work/consumer" # away from the sources: only the package is found
+cp examples/quickstart/CMakeLists.txt "$work/consumer" # away from the sources: only the package is found
+twenty_lines >"$work/consumer/main.cpp"
 quietly cmake -S "$work/consumer" -B "$work/consumer/build" -D CMAKE_PREFIX_PATH="$installed"
 grep -qx "pawl_DIR:PATH=$installed/share/pawl" "$work/consumer/build/CMakeCache.txt" || fail "another pawl was taken"
 quietly cmake --build "$work/consumer/build" --target run
-grep -qx 'timed out' "$work/log" || fail "the quickstart has not timed out: $work/log"
-say "a CMake consumer builds and runs with the package"
+grep -qx 'timed out' "$work/log" || fail "the twenty lines have not timed out: $work/log"
+say "a CMake consumer builds and runs the twenty lines of README.md with the package"
 
 flags=$(PKG_CONFIG_LIBDIR=$installed/share/pkgconfig pkg-config --cflags "pawl = $version")
 folder=$(sed -nE 's/.*-I([^ ]+).*/\1/p' <<<"$flags")
