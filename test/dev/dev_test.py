@@ -17,7 +17,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PATIENCE = 60  # seconds, for a busy machine
-COMMANDS = "demo test headers top page fuzz simulate mutate bench install package format".split()
+COMMANDS = "demo test headers top page fuzz simulate mutate bench install package release format".split()
 
 CMAKE = """#!/bin/sh
 echo "begin cmake $*" >>"$CALLS"
@@ -78,7 +78,7 @@ def a_usage_error_is_one_line_that_says_why(dev: Copy) -> None:
         ("--only needs a value", "test", "--only"), ("--slow is for the preset release", "test", "--only", "x", "--slow"), ("neither g++ nor clang++: icc", "test", "--compiler", "icc"),
         ("no such platform: vms", "test", "--platform", "vms"), ("install does not know '--root'", "install", "--root"),
         ("demo does not know 'nginx'", "demo", "nginx"), ("no such step: rpm", "package", "rpm"),
-        ("format does not know 'all'", "format", "all"), ("headers does not know 'x'", "headers", "x"),
+        ("format does not know 'all'", "format", "all"), ("release does not know '--chek' (did you mean --check?", "release", "--chek"), ("headers does not know 'x'", "headers", "x"),
         ("page does not know 'x'", "page", "x"), ("tset (did you mean test?", "tset"), ("did you mean simulate?", "simluate", "threads"),
         ("did you mean install?", "help", "instal"), ("'--perfix=/x' (did you mean --prefix?", "install", "--perfix=/x"),
         ("'--complier' (did you mean --compiler?", "test", "--complier", "g++"), ("did you mean --platform?", "test", "--plattform", "x86"),
@@ -164,7 +164,7 @@ def what_is_missing_is_named(dev: Copy) -> None:
     for command, package in (
         ("top --once", "python3"), ("demo", "wrk"), ("test", "cmake"), ("headers", "ninja-build"), ("page", "chromium"),
         ("fuzz", "clang"), ("simulate", "cmake"), ("mutate", "python3"), ("bench", "cmake"), ("install", "cmake"),
-        ("package", "pipx"), ("format", "clang-format-16"),
+        ("package", "pipx"), ("release", "git"), ("format", "clang-format-16"),
     ):
         status, said = dev.run("dev", *command.split(), PATH=str(tools))
         named = " ".join(re.findall(r"Debian names\): (.*)", said)).split()
@@ -191,10 +191,72 @@ def a_seed_gives_the_same_run(dev: Copy) -> None:
     expect("no number", dev.run(".ci/run", "--list", "today")[0] == 2)
 
 
+def a_release_stops_at_the_first_thing_that_is_not_ready(dev: Copy) -> None:
+    def git(*arguments: str) -> None:
+        subprocess.run(["git", "-c", "user.name=test", "-c", "user.email=test@example.invalid", "-c", "commit.gpgsign=false",
+                        *arguments], cwd=dev.folder, check=True, capture_output=True)
+
+    def write(name: str, text: str) -> None:
+        (dev.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (dev.folder / name).write_text(text)
+
+    for folder in "packaging", "test/package/conan":
+        shutil.copytree(ROOT / folder, dev.folder / folder)
+    write("include/pawl/version.hpp", (ROOT / "include/pawl/version.hpp").read_text())
+    write("conanfile.py", re.sub('homepage = ".*"', 'homepage = "https://example.org/pawl"', (ROOT / "conanfile.py").read_text()))
+    for file in dev.folder.glob("**/*"): # the address may be written in the sources, or not yet
+        if file.is_file() and "<address of the repository>" in (text := file.read_text()) and "tools" not in file.parts:
+            file.write_text(text.replace("<address of the repository>", "https://example.org/pawl"))
+    meson = (ROOT / "meson.build").read_text()
+    version = re.search(r"version: '([\d.]+)'", meson)[1]
+    released = f"# Changelog\n\n## [Unreleased]\n\n## [{version}] - 2026-12-24\n\n- All.\n"
+    write("meson.build", meson.replace(version, "9.9.9"))
+    write("CHANGELOG.md", "# Changelog\n\n## [Unreleased]\n\n- All.\n")
+    write("README.md", "At <address of the repository>.\n")
+    for name, path in ("ci", ".ci/run"), ("package", "tools/dev/package.sh"), ("test", "tools/dev/test.sh"):
+        write(path, f'#!/bin/sh\necho "{name} $*" >>"$CALLS"\n[ "$(cat "$HOLD")" != "{name} $*" ]\n')
+    write("bin/gzip", f'''#!/bin/sh
+[ "$1" = -9n ] && [ -e "$HOLD.gzip" ] && echo >>"$HOLD.gzip" && set -- -n$(wc -l <"$HOLD.gzip")
+exec {shutil.which("gzip")} "$@"\n''')
+    (dev.folder / "bin/gzip").chmod(0o755)
+    write("hold.gzip", "")
+    dev.hold.write_text("ci ")
+    git("init")
+    write(".git/info/exclude", "/bin\n/build\n/calls\n/hold*\n")
+    git("add", "-A")
+    git("commit", "-m", "Everything is missing")
+    git("tag", f"v{version}")
+
+    for said, mend in (
+        ("meson.build has not version", lambda: write("meson.build", meson)),
+        ("the newest heading of CHANGELOG.md is not", lambda: write("CHANGELOG.md", released.replace("[Unreleased]", "[Unreleased]\n\n- This."))),
+        ("CHANGELOG.md has lines below [Unreleased]", lambda: write("CHANGELOG.md", released)),
+        ("these say '<address of the repository>' or 'Nothing is published yet': README.md", lambda: write("README.md", "At home.\n")),
+        ("git status is not clean", lambda: git("commit", "-am", "It is not")),
+        (f"v{version} is another commit", lambda: git("tag", "-d", f"v{version}")),
+        ("the files of the release are not the same", (dev.folder / "hold.gzip").unlink),
+        (".ci/run fails", lambda: dev.hold.write_text("package ")),
+        ("./dev package fails", lambda: dev.hold.write_text("test --preset tsan")),
+        ("./dev test --preset tsan fails", lambda: dev.hold.write_text("")),
+        ("HEAD has no tag", lambda: git("tag", "-am", "It has", f"v{version}")),
+    ):
+        status, output = dev.run("dev", "release")
+        expect(said, status == 1 and f"not ready: {said}" in output and output.count("not ready") == 1, output)
+        mend()
+    dev.hold.write_text("ci ")
+    status, output = dev.run("dev", "release", "--check")
+    files = dev.folder / "build/release/files"
+    expect("ready", status == 0 and "dev: ready." in output and (files / f"pawl-{version}.tar.gz").exists(), output)
+    expect("where the archive will be", f"= https://example.org/pawl/releases/download/v{version}/pawl-{version}.tar.gz\n"
+           in (files / "pawl.wrap").read_text(), (files / "pawl.wrap").read_text())
+    expect("all presets", all(any(f"test --preset {each}" == call for call in dev.called())
+                              for each in ("asan+ubsan", "tsan", "optimised", "optimised+assertions")), str(dev.called()))
+
+
 def main() -> int:
     for test in (a_usage_error_is_one_line_that_says_why, each_command_has_a_help, two_commands_do_not_share_a_build_folder,
                  only_finds_a_test_by_its_name, who_may_not_write_to_the_prefix_is_told_another, what_is_missing_is_named,
-                 a_seed_gives_the_same_run):
+                 a_seed_gives_the_same_run, a_release_stops_at_the_first_thing_that_is_not_ready):
         with tempfile.TemporaryDirectory() as folder:
             test(Copy(pathlib.Path(folder).resolve()))
     for failure in failures:
