@@ -102,13 +102,17 @@ private:
 /// `operation_aborted`.
 [[nodiscard]] inline bool is_transient(const boost::system::error_code& ec) noexcept {
     namespace errc = boost::system::errc;
-    for (const auto e : {errc::timed_out, errc::connection_refused, errc::connection_reset,
-                         errc::connection_aborted, errc::broken_pipe, errc::host_unreachable,
-                         errc::network_unreachable, errc::network_down, errc::network_reset,
-                         errc::resource_unavailable_try_again})
-        if (ec == e)
-            return true;
-    return ec == boost::asio::error::eof || ec == boost::asio::error::host_not_found_try_again;
+    namespace io = boost::asio::error;
+    const auto is_any = [&](auto... codes) { return ((ec == codes) || ...); };
+    return is_any(errc::timed_out, errc::connection_refused, errc::connection_reset,
+                  errc::connection_aborted, errc::broken_pipe, errc::host_unreachable,
+                  errc::network_unreachable, errc::network_down, errc::network_reset,
+                  errc::resource_unavailable_try_again) ||
+           is_any(io::eof, io::host_not_found_try_again) ||
+           // Those of errc, as standalone Asio reports them: they equal no std::errc.
+           is_any(io::timed_out, io::connection_refused, io::connection_reset,
+                  io::connection_aborted, io::broken_pipe, io::host_unreachable,
+                  io::network_unreachable, io::network_down, io::network_reset, io::try_again);
 }
 
 /// How pauses are spread, so that clients which failed together do not return together. After M.

@@ -176,6 +176,25 @@ BOOST_AUTO_TEST_CASE(a_final_error_is_not_retried) {
     BOOST_TEST(w.started.size() == 1u);
 }
 
+BOOST_AUTO_TEST_CASE(an_error_is_transient_whether_asio_or_std_reports_it) {
+    namespace errc = boost::system::errc;
+    const auto all = [](auto... codes) {
+        return (pawl::is_transient(make_error_code(codes)) && ...);
+    };
+    BOOST_TEST(all(asio::error::timed_out, asio::error::connection_refused,
+                   asio::error::connection_reset, asio::error::connection_aborted,
+                   asio::error::broken_pipe, asio::error::host_unreachable,
+                   asio::error::network_unreachable, asio::error::network_down,
+                   asio::error::network_reset, asio::error::try_again, asio::error::eof,
+                   asio::error::host_not_found_try_again, pawl::error::timed_out));
+    BOOST_TEST(all(errc::timed_out, errc::connection_refused, errc::connection_reset,
+                   errc::connection_aborted, errc::broken_pipe, errc::host_unreachable,
+                   errc::network_unreachable, errc::network_down, errc::network_reset,
+                   errc::resource_unavailable_try_again));
+    BOOST_TEST(!all(asio::error::operation_aborted));
+    BOOST_TEST(!all(errc::permission_denied));
+}
+
 BOOST_AUTO_TEST_CASE(the_predicate_decides_what_is_retried) {
     world w{.script = {{1ms, final_error}, {1ms, refused}}};
     w.retry({.retry_if = [](error_code ec) { return ec == final_error; }});

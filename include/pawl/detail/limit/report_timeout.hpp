@@ -15,6 +15,7 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/asio/experimental/channel_error.hpp>
 #include <boost/asio/multiple_exceptions.hpp>
 #include <boost/asio/post.hpp>
@@ -93,6 +94,7 @@ struct limits_coroutines {
 /// Whether the operation reports a cancellation.
 [[nodiscard]] inline bool is_cancellation(const boost::system::error_code& ec) noexcept {
     return ec == boost::system::errc::operation_canceled ||
+           ec == boost::asio::error::operation_aborted || // standalone: equals no std::errc
            ec == boost::asio::experimental::error::channel_cancelled;
 }
 
