@@ -54,7 +54,7 @@ public:
 
     boost::system::error_condition default_error_condition(int value) const noexcept override {
         if (static_cast<error>(value) == error::timed_out)
-            return boost::system::errc::make_error_condition(boost::system::errc::timed_out);
+            return boost::system::errc::timed_out;
         return {value, *this};
     }
 };
@@ -63,7 +63,7 @@ public:
 #pragma GCC diagnostic pop
 #endif
 
-inline constexpr error_category category_of_errors;
+inline constinit const error_category category_of_errors;
 
 } // namespace detail
 

@@ -602,6 +602,7 @@ void beast_close_socket(timeout_stream<NextLayer, Clock, WaitTraits>& stream) {
     stream.close();
 }
 
+// only with Boost {
 /// Closes the stream below a WebSocket. Blocks.
 template <class NextLayer, class Clock, class WaitTraits>
 void teardown(boost::beast::role_type role, timeout_stream<NextLayer, Clock, WaitTraits>& stream,
@@ -619,6 +620,7 @@ void async_teardown(boost::beast::role_type role,
     using boost::beast::websocket::async_teardown;
     async_teardown(role, detail::layer_below(stream), std::forward<TeardownHandler>(handler));
 }
+// } only with Boost
 
 } // namespace pawl
 

@@ -17,7 +17,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PATIENCE = 240  # seconds: a machine that is busy with other tests
-COMMANDS = "demo test headers top page fuzz simulate mutate bench install package release format".split()
+COMMANDS = "demo test headers top page fuzz simulate mutate bench install flavour package release format".split()
 
 CMAKE = """#!/bin/sh
 echo "begin cmake $*" >>"$CALLS"
@@ -78,6 +78,7 @@ def a_usage_error_is_one_line_that_says_why(dev: Copy) -> None:
         ("--only needs a value", "test", "--only"), ("--slow is for the preset release", "test", "--only", "x", "--slow"), ("neither g++ nor clang++: icc", "test", "--compiler", "icc"),
         ("no such platform: vms", "test", "--platform", "vms"), ("install does not know '--root'", "install", "--root"),
         ("demo does not know 'nginx'", "demo", "nginx"), ("no such step: rpm", "package", "rpm"),
+        ("flavour needs a name: standalone", "flavour"), ("'boost'", "flavour", "boost"), ("'c'", "flavour", "standalone", "b", "c"),
         ("format does not know 'all'", "format", "all"), ("release does not know '--chek' (did you mean --check?", "release", "--chek"), ("headers does not know 'x'", "headers", "x"),
         ("page does not know 'x'", "page", "x"), ("tset (did you mean test?", "tset"), ("did you mean simulate?", "simluate", "threads"),
         ("did you mean install?", "help", "instal"), ("'--perfix=/x' (did you mean --prefix?", "install", "--perfix=/x"),
@@ -164,7 +165,7 @@ def what_is_missing_is_named(dev: Copy) -> None:
     for command, package in (
         ("top --once", "python3"), ("demo", "wrk"), ("test", "cmake"), ("headers", "ninja-build"), ("page", "chromium"),
         ("fuzz", "clang"), ("simulate", "cmake"), ("mutate", "python3"), ("bench", "cmake"), ("install", "cmake"),
-        ("package", "pipx"), ("release", "git"), ("format", "clang-format-16"),
+        ("flavour standalone", "python3"), ("package", "pipx"), ("release", "git"), ("format", "clang-format-16"),
     ):
         status, said = dev.run("dev", *command.split(), PATH=str(tools))
         named = " ".join(re.findall(r"Debian names\): (.*)", said)).split()

@@ -16,12 +16,7 @@ shift $(($# > 0))
 (($#)) || set -- contract_pawl timeouts_cancel_after_test timeouts_deadline_test timeouts_timeout_stream_test \
     timeouts_timeout_stream_beast_test timeouts_socket_test conformance_composed_limits_test
 
-# Only files of this package are used, so it may be for another Python than the system's.
-quietly python3 -m venv "$work/venv"
-quietly "$work/venv/bin/pip" download --no-deps --only-binary=:all: --python-version 3.11 --dest "$work" \
-    "cmeel-boost==$boost"
-quietly python3 -m zipfile -e "$work"/cmeel_boost-*.whl "$work"
-prefix=$work/cmeel.prefix
+fetch_boost "$boost"
 
 if [[ -e $prefix/include/boost/asio/cancel_after.hpp ]]; then
     quietly clang++-19 -std=c++20 -Wall -Wextra -Werror -isystem "$prefix/include" -I include -pthread \

@@ -1176,6 +1176,7 @@ BOOST_AUTO_TEST_CASE(a_stream_is_made_of_whatever_the_next_layer_is_made_of) {
     static_assert(std::is_nothrow_move_assignable_v<manual_stream>);
 }
 
+// only with Boost {
 BOOST_AUTO_TEST_CASE(it_is_a_stream_to_beast) {
     static_assert(beast::is_async_stream<pawl::tcp_stream>::value);
     static_assert(beast::is_sync_stream<pawl::tcp_stream>::value);
@@ -1185,6 +1186,7 @@ BOOST_AUTO_TEST_CASE(it_is_a_stream_to_beast) {
     beast::close_socket(beast::get_lowest_layer(c.stream));
     BOOST_TEST(!c.stream.socket().is_open());
 }
+// } only with Boost
 
 BOOST_AUTO_TEST_SUITE_END()
 
@@ -1488,6 +1490,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_FIXTURE_TEST_SUITE(layers, fixture)
 
+// only with Boost {
 BOOST_AUTO_TEST_CASE(the_next_layer_need_not_be_a_socket) {
     using layer = beast::test::stream;
     using stream_type = pawl::timeout_stream<layer, manual_clock>;
@@ -1514,6 +1517,7 @@ BOOST_AUTO_TEST_CASE(the_next_layer_need_not_be_a_socket) {
     run_until_over(context, third);
     BOOST_TEST(third.timed_out());
 }
+// } only with Boost
 
 BOOST_AUTO_TEST_CASE(a_timeout_stream_can_be_on_a_timeout_stream) {
     auto [here, peer] = socket_pair(context);

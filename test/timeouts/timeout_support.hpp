@@ -93,7 +93,7 @@ inline error_code code_in(const std::exception_ptr& e) {
     } catch (const system_error& error) {
         return error.code();
     } catch (...) {
-        return boost::system::errc::make_error_code(boost::system::errc::not_supported);
+        return make_error_code(boost::system::errc::not_supported);
     }
 }
 

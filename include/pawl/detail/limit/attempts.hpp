@@ -309,8 +309,10 @@ code_of(const boost::system::error_code& ec) noexcept {
         std::rethrow_exception(e);
     } catch (const boost::system::system_error& error) {
         return error.code();
+        // only with Boost {
     } catch (const std::system_error& error) {
         return error.code();
+        // } only with Boost
     } catch (const boost::asio::multiple_exceptions& error) { // thrown by awaitable_operators
         return code_of(error.first_exception());
     } catch (...) {
@@ -326,7 +328,7 @@ code_of(const boost::system::error_code& ec) noexcept {
 }
 [[nodiscard]] inline bool express(boost::system::error_code& error, const std::exception_ptr& e) {
     error = code_of(e);
-    return error.failed();
+    return static_cast<bool>(error);
 }
 
 } // namespace pawl::detail

@@ -103,8 +103,10 @@ struct limits_coroutines {
         std::rethrow_exception(e);
     } catch (const boost::system::system_error& error) {
         return is_cancellation(error.code());
+        // only with Boost {
     } catch (const std::system_error& error) {
         return error.code() == std::errc::operation_canceled;
+        // } only with Boost
     } catch (const boost::asio::multiple_exceptions& error) { // thrown by awaitable_operators
         return is_cancellation(error.first_exception());
     } catch (...) {
