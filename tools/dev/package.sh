@@ -1,8 +1,8 @@
 #: package [STEP...]                test the package as a user sees it: install, CMake, Conan and Meson consumers, the archive
-#:                                  of a release, unsupported compilers, a newer Boost, single header,
-#:                                  standalone Asio, gdb printers, metrics, reference, and the commands of getting-started.md (which install to /usr/local
-#:                                  and uninstall). Needs a clone, PyPI, and Debian 12 for its old compilers and Boost.
-#:                                  STEP: of test/package/STEP.sh (default: all except third_party)
+#:                                  of a release, unsupported compilers, a newer Boost, single header, standalone Asio,
+#:                                  gdb printers, metrics, reference, and the commands of getting-started.md (which install
+#:                                  to /usr/local and uninstall). Needs a clone, PyPI, and Debian 12 for its old compilers
+#:                                  and Boost. STEP: of test/package/STEP.sh (default: all except third_party)
 #: package third_party              test Boost.Redis, Boost.MySQL and Boost.MQTT5 on Pawl's timers, converted by tools/migrate,
 #:                                  against a redis-server, a mariadbd and a mosquitto; compile Boost.Cobalt. Two minutes; needs PyPI
 
