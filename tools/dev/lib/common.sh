@@ -106,8 +106,8 @@ configure() {
             ;;
     esac
     need "${needed[@]}" cmake:cmake ninja:ninja-build \
-        "libboost${boost:-1.81}-dev" "libboost-test${boost:-1.81}-dev" libcli11-dev libssl-dev liblua5.4-dev libedit-dev libuv1-dev \
-        libevent-dev libev-dev libhiredis-dev
+        "libboost${boost:-1.81}-dev" "libboost-test${boost:-1.81}-dev" "libboost-context${boost:-1.81}-dev" \
+        libcli11-dev libssl-dev liblua5.4-dev libedit-dev libuv1-dev libevent-dev libev-dev libhiredis-dev
 
     dir=build/$preset-${compiler##*/}$folder_suffix
     lock_folder "$dir"
