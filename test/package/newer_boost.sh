@@ -6,8 +6,8 @@
 #
 # Pawl on a Boost that is newer than the system's, from the Python package cmeel-boost (for x86-64 Linux: 1.82.0,
 # 1.83.0, 1.84.0, 1.87.0.1, 1.88.0, 1.89.0, 1.90.0): the contracts of the timers and of cancel_after, limits, streams
-# under Beast, Asio's configuration, boost::asio::cancel_after beside Pawl's, and the programs of tools/migrate --to asio. TARGET: of the
-# build, `all` for all tests.
+# under Beast, Asio's configurations, boost::asio::cancel_after beside Pawl's, and the programs of tools/migrate --to asio.
+# TARGET: of the build, `all` for all tests.
 source "$(dirname "${BASH_SOURCE[0]}")/support.sh"
 work_in newer_boost
 

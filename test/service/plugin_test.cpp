@@ -2,15 +2,71 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // A plugin that has used timers can be unloaded. What it keeps for each thread must not keep it loaded, as a thread_local
-// object with a destructor would, and must not be looked for when the thread ends.
+// object with a destructor would, and must not be looked for when the thread ends. In a context of the program nothing of
+// its code stays behind, such as the handler of the service's system timer or the functions of a shard.
 
 #define BOOST_TEST_MODULE plugin
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
+
+#include <pawl/steady_timer.hpp>
+#include <pawl/timer_service.hpp>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 
 #include <dlfcn.h>
 
+#include <chrono>
 #include <future>
+#include <optional>
 #include <thread>
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A plugin and what it has in a context of this program.
+class visitor {
+public:
+    visitor(const char* file, boost::asio::io_context& context)
+        : library_(dlopen(file, RTLD_NOW | RTLD_LOCAL)) {
+        BOOST_REQUIRE(library_);
+        visitor_ = function<void* (*)(boost::asio::io_context&, int&)>("visit")(context, ended_);
+    }
+    visitor& operator=(visitor&&) = delete;
+
+    [[nodiscard]] int ended() const noexcept { return ended_; }
+    void part() { function<void (*)(void*)>("part")(visitor_); }
+    void unload(const char* file) {
+        function<void (*)(void*)>("leave")(visitor_);
+        dlclose(library_);
+        BOOST_TEST(!dlopen(file, RTLD_NOW | RTLD_NOLOAD));
+    }
+
+private:
+    template <class Function>
+    Function function(const char* name) {
+        const auto f = reinterpret_cast<Function>(dlsym(library_, name));
+        BOOST_REQUIRE(f);
+        return f;
+    }
+
+    void* library_;
+    void* visitor_;
+    int ended_ = 0;
+};
+
+/// One after the other, in threads that live at the same time.
+template <class F, class... Others>
+void each_in_a_thread(F f, Others... others) {
+    std::thread([&] {
+        f();
+        if constexpr (sizeof...(others) != 0)
+            each_in_a_thread(others...);
+    }).join();
+}
 
 BOOST_AUTO_TEST_CASE(a_plugin_can_be_unloaded_while_a_thread_lives_that_used_it) {
     for (int i = 0; i != 3; ++i) {
@@ -33,3 +89,59 @@ BOOST_AUTO_TEST_CASE(a_plugin_can_be_unloaded_while_a_thread_lives_that_used_it)
         user.join();
     }
 }
+
+BOOST_DATA_TEST_CASE(one_of_two_plugins_in_a_context_is_unloaded_while_the_waits_of_others_go_on,
+                     boost::unit_test::data::make({false, true}) *
+                         boost::unit_test::data::make({1u, 0u}),
+                     expires, shards) {
+    boost::asio::io_context context;
+    pawl::options o;
+    o.shards = shards;
+    pawl::make_timer_service(context, o); // its code must stay: see doc/compatibility.md
+    int ended = 0;
+    const auto count = [&](boost::system::error_code) { ++ended; };
+    std::optional<visitor> first, other;
+    std::optional<pawl::steady_timer> mine, last;
+    // With a shard for each thread, the second one is made by the plugin that goes.
+    each_in_a_thread([&] { other.emplace(PAWL_TEST_PLUGIN_2, context); },
+                     [&] { first.emplace(PAWL_TEST_PLUGIN, context); },
+                     [&] { mine.emplace(context, 10ms); }, [&] { last.emplace(context, 1h); });
+    mine->async_wait(count);
+    last->async_wait(count);
+
+    if (!expires)
+        first->part();
+    while (first->ended() != (expires ? 3 : 2))
+        context.run_one();
+    first->unload(PAWL_TEST_PLUGIN);
+    last->cancel();
+    context.run();
+
+    BOOST_TEST(ended == 2);
+    BOOST_TEST(other->ended() == 3);
+    other->unload(PAWL_TEST_PLUGIN_2);
+    mine->expires_after(1ms);
+    mine->async_wait(count);
+    context.restart();
+    context.run();
+    BOOST_TEST(ended == 3);
+}
+
+BOOST_AUTO_TEST_CASE(a_plugin_and_the_program_in_one_thread_need_no_locks) {
+    boost::asio::io_context context;
+    pawl::options o;
+    o.locking = false;
+    pawl::make_timer_service(context, o);
+    visitor guest(PAWL_TEST_PLUGIN, context);
+    pawl::steady_timer mine(context, 1h);
+    int aborted = 0;
+    mine.async_wait([&](boost::system::error_code ec) { aborted += !!ec; });
+    boost::asio::post(context, [&] { mine.cancel(); });
+    context.run();
+
+    BOOST_TEST(guest.ended() == 3);
+    BOOST_TEST(aborted == 1);
+    guest.unload(PAWL_TEST_PLUGIN);
+}
+
+} // namespace

@@ -273,16 +273,23 @@ private:
     using handler = basic_handler<false>;
     using canceller = basic_handler<true>;
 
+    static void start(driver& d, bool cancels) {
+        if (cancels)
+            d.canceller_.async_wait(canceller{&d, d.canceller_block_.get()});
+        else
+            d.timer_.async_wait(handler{&d, d.block_.get()});
+    }
+
     void schedule(time::tick t, const typename clock::time_point& at,
                   const native_context* native) {
         timer_.expires_at(at);
         try {
-            timer_.async_wait(handler{this, block_.get()});
+            start_(*this, false);
         } catch (const std::bad_alloc&) {
             if (!cancels_soon_)
                 throw;
             canceller_.cancel(); // leaves its place in Asio's heap to this wait
-            timer_.async_wait(handler{this, block_.get()});
+            start_(*this, false);
         }
         armed_at_ = t;
         state_ = state::set;
@@ -307,7 +314,7 @@ private:
             return true;
         try {
             canceller_.expires_at(clock::time_point::min());
-            canceller_.async_wait(canceller{this, canceller_block_.get()});
+            start_(*this, true);
         } catch (const std::bad_alloc&) {
             return false;
         }
@@ -347,6 +354,9 @@ private:
     const native_context* uncounted_ = nullptr; ///< non-null: the context does not count the wait
     time::tick armed_at_;                       ///< tick 0: now, or in a moment
     bool cancels_soon_ = false;                 ///< on_cancel() is on its way
+    /// A pointer, so that the handler in the context is code of the module that made the service,
+    /// which the context needs anyway. Other modules that use the service may be unloaded.
+    void (*const start_)(driver&, bool) = &start;
     std::unique_ptr<block, leave_block> block_;
     std::unique_ptr<block, leave_block> canceller_block_;
     boost::asio::basic_waitable_timer<clock, wait_traits, inline_executor> timer_;

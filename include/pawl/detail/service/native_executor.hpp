@@ -32,6 +32,8 @@
 #include <boost/asio/system_executor.hpp>
 #include <boost/asio/thread_pool.hpp>
 
+#include <array>
+#include <cstddef>
 #include <type_traits>
 
 namespace pawl::detail {
@@ -58,6 +60,8 @@ struct runner {
 
 /// Operations on a context of known type.
 struct native_context {
+    /// Its place in native_contexts.
+    std::size_t index;
     /// Queues a unit.
     void (*enqueue)(boost::asio::execution_context&, runner_token&);
     /// Whether this thread runs the context. Null if unknown.
@@ -105,7 +109,10 @@ concept counts_work = requires(Context& context) {
 template <class Context>
 [[nodiscard]] constexpr native_context native_context_of() {
     using boost::asio::execution_context;
-    native_context native{&enqueue_on<Context>,
+    native_context native{std::is_same_v<Context, boost::asio::io_context>    ? 0U
+                          : std::is_same_v<Context, boost::asio::thread_pool> ? 1U
+                                                                              : 2U,
+                          &enqueue_on<Context>,
                           nullptr,
                           nullptr,
                           nullptr,
@@ -136,6 +143,14 @@ template <class Context>
 
 template <class Context>
 inline constexpr native_context native_context_for = native_context_of<Context>();
+
+/// All of them, as the module has them that holds the array.
+using native_contexts = std::array<const native_context*, 3>;
+[[nodiscard]] inline native_contexts all_native_contexts() noexcept {
+    return {&native_context_for<boost::asio::io_context>,
+            &native_context_for<boost::asio::thread_pool>,
+            &native_context_for<boost::asio::system_context>};
+}
 
 /// Whether `Executor` is exactly `Inner` with a default completion token, as made by
 /// as_default_on().

@@ -12,6 +12,10 @@
 #include <atomic>
 #include <mutex>
 
+#if PAWL_DETAIL_POSIX
+#include <pthread.h>
+#endif
+
 #if __has_include(<sys/single_threaded.h>)
 #include <sys/single_threaded.h>
 #endif
@@ -29,10 +33,14 @@ namespace pawl::detail {
 #endif
 }
 
-/// An address that identifies this thread while it runs. Cheaper than std::this_thread::get_id().
+/// An address that identifies this thread while it runs.
 [[nodiscard]] inline const void* this_thread() noexcept {
+#if PAWL_DETAIL_POSIX
+    return reinterpret_cast<const void*>(::pthread_self()); // the same in each shared library
+#else
     static thread_local const char here = 0;
     return &here;
+#endif
 }
 
 /// A `Mutex` that locks only if needed.

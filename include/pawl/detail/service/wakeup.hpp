@@ -71,7 +71,7 @@ public:
           driver_(context, *this, o.locking), bound_(o.max_pending),
           shards_(o.shards != 0 ? o.shards : std::clamp(processors_online(), 1U, most_shards)) {
         do
-            shards_.push_back(new dispatcher(context, *this, o, scale_));
+            shards_.push_back(new_shard_(*this));
         while (shards_.size() < o.shards);
     }
     wakeup& operator=(wakeup&&) = delete;
@@ -85,7 +85,7 @@ public:
     dispatcher& shard_for(std::size_t n) {
         const std::scoped_lock lock(growth_);
         if (shards_.size() < shards_.most() && !closed_) {
-            dispatcher* const added = new dispatcher(context_, *this, options_, scale_);
+            dispatcher* const added = new_shard_(*this);
             try {
                 if (watcher_)
                     watcher_->add(*added);
@@ -113,9 +113,10 @@ public:
         // relaxed: every thread finds the same constant.
         if (native_.load(std::memory_order_relaxed))
             return;
-        const native_context* const native = find_native(ex, context_);
+        const native_context* native = find_native(ex, context_);
         if (!native)
             return;
+        native = natives_[native->index];
         // A shard that is added later finds it, too.
         const std::scoped_lock lock(growth_);
         if (native_.exchange(native, std::memory_order_relaxed) || !native->work_started)
@@ -389,6 +390,12 @@ private:
         const std::size_t most_;
         std::atomic<std::size_t> size_{0};
     };
+
+    // Code of the module that made the service: see driver::start_.
+    dispatcher* (*const new_shard_)(wakeup&) = [](wakeup& w) {
+        return new dispatcher(w.context_, w, w.options_, w.scale_);
+    };
+    const native_contexts natives_ = all_native_contexts();
 
     boost::asio::execution_context& context_;
     const options& options_;
