@@ -10,6 +10,7 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include "../support/archetypes.hpp"
 #include "../support/asio_configuration.hpp"
 #include "../timeouts/timeout_support.hpp"
 
@@ -20,8 +21,7 @@
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/thread_pool.hpp>
-#include <boost/asio/version.hpp>
-#if BOOST_ASIO_VERSION >= 103400
+#if __has_include(<boost/asio/config.hpp>) // Boost 1.88
 #include <boost/asio/config.hpp>
 #endif
 
@@ -31,7 +31,10 @@
 #include <cstdlib>
 #include <future>
 #include <list>
+#include <memory>
+#include <optional>
 #include <thread>
+#include <type_traits>
 
 namespace {
 
@@ -121,7 +124,7 @@ BOOST_DATA_TEST_CASE(timers_keep_their_promises_with_each_concurrency_hint,
         several_threads_keep_the_promises(context);
 }
 
-#if BOOST_ASIO_VERSION >= 103400
+#if __has_include(<boost/asio/config.hpp>)
 
 constexpr std::array locking_configurations{
     "scheduler.concurrency_hint=1",
@@ -191,5 +194,30 @@ BOOST_DATA_TEST_CASE(timers_of_a_thread_pool_and_its_configuration,
 }
 
 #endif
+
+// ---- the allocator of a context ----------------------------------------------------------------------
+
+template <class Context>
+void the_services_are_in_the_memory_of_their_context() {
+    if constexpr (std::is_constructible_v<Context, std::allocator_arg_t, std::allocator<int>>) {
+        pawl_test::allocation_log log;
+        std::optional<pawl::steady_timer> outlives;
+        {
+            Context context(std::allocator_arg, pawl_test::counting_allocator<int>(log));
+            const std::size_t before = log.live();
+            outlives.emplace(context, 1h);
+            BOOST_TEST(log.live() > before);
+
+            one_thread_keeps_the_promises(context);
+            outlives->async_wait([](error_code) {});
+        }
+        BOOST_TEST(log.live() == none);
+        BOOST_TEST(outlives->cancel() == none); // so its shard is in no memory of the context's
+    }
+}
+
+BOOST_AUTO_TEST_CASE(the_allocator_of_a_context_holds_the_services_and_gets_all_back) {
+    the_services_are_in_the_memory_of_their_context<asio::io_context>();
+}
 
 } // namespace

@@ -11,7 +11,8 @@
 #:                                  without emulation also the contract and races; R: as above; --all: all programs that can run
 #:                                  F: windows (MinGW-w64, Wine), libc++ (clang++-19), select (Asio without epoll and timerfd),
 #:                                  io_uring, no_threads, separate (how Asio is configured, or compiled), no_rtti (and with
-#:                                  handler tracking), x86 (32 bit), arm64, s390x (qemu)
+#:                                  handler tracking, and Asio without exceptions), x86 (32 bit),
+#:                                  arm64, s390x (qemu)
 
 if [[ ${1-} == --platform* ]]; then
     source tools/dev/lib/platform.sh

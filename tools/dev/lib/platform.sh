@@ -32,7 +32,7 @@ test_platform() {
     case $platform in
         select) flags='-DBOOST_ASIO_DISABLE_EPOLL -DBOOST_ASIO_DISABLE_TIMERFD -DBOOST_ASIO_DISABLE_EVENTFD' ;;
         no_threads) flags=-DBOOST_ASIO_DISABLE_THREADS ;;
-        no_rtti) flags='-fno-rtti -DBOOST_ASIO_ENABLE_HANDLER_TRACKING' ;;
+        no_rtti) flags='-fno-rtti -DBOOST_ASIO_ENABLE_HANDLER_TRACKING -DBOOST_ASIO_NO_EXCEPTIONS' ;;
         separate)
             flags=-DBOOST_ASIO_SEPARATE_COMPILATION
             libraries=$PWD/build/asio.o
