@@ -306,6 +306,7 @@ BOOST_AUTO_TEST_CASE(C3_the_context_may_be_the_system_context) {
 }
 
 PAWL_NEEDS_THREADS
+PAWL_NOT_ON_IO_URING
 BOOST_AUTO_TEST_CASE(C3_the_context_may_be_one_of_the_users_own) {
     manual_context context;
     timer_on<manual_context::executor_type> expiring(context, 1ms);

@@ -8,6 +8,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "../service/counted_new.hpp"
+#include "../support/asio_configuration.hpp"
 
 #include <pawl/event_queue.hpp>
 #include <pawl/manual_clock.hpp>
@@ -123,6 +124,7 @@ BOOST_AUTO_TEST_CASE(P8_a_small_function_costs_no_allocation_and_a_large_one_one
     BOOST_TEST(sum == 4 * 64U);
 }
 
+PAWL_NOT_ON_IO_URING
 BOOST_AUTO_TEST_CASE(P8_a_queue_costs_its_context_nothing_until_a_timer_is_due) {
     asio::io_context context;
     manual_queue queue(context);

@@ -14,6 +14,7 @@
 
 #include "service_support.hpp"
 
+#include "../support/asio_configuration.hpp"
 #include "../support/seed.hpp"
 #include "../support/system_timer.hpp"
 
@@ -734,6 +735,7 @@ BOOST_AUTO_TEST_CASE(coarse_timers_may_be_kept_in_other_structures) {
 
 // A driver that slept by the coarse reading would wake up, find that the reading has not come so
 // far, and ask the system again and again, until the kernel advances it.
+PAWL_NOT_ON_IO_URING
 BOOST_AUTO_TEST_CASE(P8_a_lone_wait_wakes_up_once) {
     asio::io_context context;
     outcome o;

@@ -69,6 +69,7 @@ private:
 
 // Windows destroys what is queued until no work is counted. What is left here is Asio's wait for the
 // driver, if that is set.
+PAWL_NOT_ON_IO_URING
 BOOST_AUTO_TEST_CASE(P9_the_end_of_a_context_gives_back_what_was_counted) {
     for (const bool set : {true, false}) {
         bool over = false;

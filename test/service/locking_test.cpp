@@ -31,6 +31,8 @@ inline void note(const char* what) {
 #define BOOST_TEST_MODULE locking
 #include <boost/test/unit_test.hpp>
 
+#include "../support/asio_configuration.hpp"
+
 #include <boost/asio/io_context.hpp>
 
 #include <chrono>
@@ -84,6 +86,7 @@ BOOST_AUTO_TEST_CASE(a_mutex_is_taken_by_one_thread_and_knows_whether_others_are
         .join();
 }
 
+PAWL_NOT_ON_IO_URING
 BOOST_AUTO_TEST_CASE(a_timer_used_beside_a_handler_without_locks_is_noticed) {
     BOOST_TEST(broken_by(false, [](auto& timer) { timer.cancel(); }) > 0);
     BOOST_TEST(sentence.find("options::locking is false") != std::string::npos);

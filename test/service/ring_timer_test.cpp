@@ -10,6 +10,8 @@
 #include "support/meeting.hpp"
 #include "support/seed.hpp"
 
+#include "../support/asio_configuration.hpp"
+
 #include <pawl/expire_all.hpp>
 #include <pawl/manual_clock.hpp>
 #include <pawl/ring_timer.hpp>
@@ -1215,6 +1217,7 @@ BOOST_AUTO_TEST_CASE(while_a_handler_runs_another_thread_starts_moves_and_cancel
     }
 }
 
+PAWL_NOT_ON_IO_URING
 BOOST_AUTO_TEST_CASE(P9_run_returns_when_no_wait_is_left) {
     arena a;
     timer t(a.context, 8s);

@@ -1465,6 +1465,7 @@ BOOST_AUTO_TEST_CASE(
     }
 }
 
+PAWL_NOT_ON_IO_URING
 BOOST_AUTO_TEST_CASE(P6_a_unit_completes_completions_per_turn_waits_at_most) {
     asio::io_context context;
     pawl::make_timer_service<pawl::manual_timer>(context, {.completions_per_turn = 4});

@@ -15,6 +15,7 @@
 #include "service_support.hpp"
 #include "shard_bench.hpp"
 
+#include "../support/asio_configuration.hpp"
 #include "../support/scripted_clock.hpp"
 #include "../support/system_timer.hpp"
 
@@ -383,6 +384,7 @@ BOOST_AUTO_TEST_CASE(each_thread_has_a_shard_of_its_own_up_to_the_number_of_proc
     BOOST_CHECK_EQUAL(std::set<const void*>(seats.begin(), seats.end()).size(), most);
 }
 
+PAWL_NOT_ON_IO_URING
 BOOST_AUTO_TEST_CASE(P9_waits_of_threads_that_come_later_keep_run_going_and_complete) {
     growing_context<manual_clock> context;
     std::deque<manual_timer> timers;
@@ -565,6 +567,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(one_driver)
 
+PAWL_NOT_ON_IO_URING
 BOOST_DATA_TEST_CASE(P8_a_context_with_nothing_due_runs_no_unit_whichever_shard_is_next, shards,
                      n) {
     for (std::size_t first = 0; first != n; ++first) {
@@ -578,6 +581,7 @@ BOOST_DATA_TEST_CASE(P8_a_context_with_nothing_due_runs_no_unit_whichever_shard_
     }
 }
 
+PAWL_NOT_ON_IO_URING
 BOOST_DATA_TEST_CASE(P8_shards_with_the_same_deadline_share_a_wake_up, shards, n) {
     sharded<manual_timer> s(n);
     const auto expiry = (manual_clock::now() + 1h).time_since_epoch();
