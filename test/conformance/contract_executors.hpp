@@ -556,8 +556,7 @@ BOOST_AUTO_TEST_CASE(C29_a_TS_executor_is_told_of_the_work) {
 }
 #endif
 
-PAWL_NEEDS_THREADS
-PAWL_NOT_ON_IO_URING
+PAWL_NEEDS_A_CONTEXT_OF_ITS_OWN
 BOOST_AUTO_TEST_CASE(C29_the_context_of_the_timer_counts_a_wait_whose_handler_is_bound_elsewhere) {
     asio::io_context io;
     manual_context context;

@@ -305,8 +305,7 @@ BOOST_AUTO_TEST_CASE(C3_the_context_may_be_the_system_context) {
     BOOST_TEST((clock::now() >= native.expiry()));
 }
 
-PAWL_NEEDS_THREADS
-PAWL_NOT_ON_IO_URING
+PAWL_NEEDS_A_CONTEXT_OF_ITS_OWN
 BOOST_AUTO_TEST_CASE(C3_the_context_may_be_one_of_the_users_own) {
     manual_context context;
     timer_on<manual_context::executor_type> expiring(context, 1ms);

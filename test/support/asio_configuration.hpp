@@ -39,4 +39,8 @@ inline constexpr bool threads = false;
 /// For a test case with threads, or with a context other than io_context.
 #define PAWL_NEEDS_THREADS BOOST_TEST_DECORATOR(*boost::unit_test::enable_if<pawl_test::threads>())
 
+/// For a test case with a context of a user-defined type.
+#define PAWL_NEEDS_A_CONTEXT_OF_ITS_OWN                                                            \
+    BOOST_TEST_DECORATOR(*boost::unit_test::enable_if<pawl_test::threads && !pawl_test::io_uring>())
+
 #endif // PAWL_TEST_SUPPORT_ASIO_CONFIGURATION_HPP
