@@ -9,12 +9,11 @@
 #ifndef PAWL_TEST_SUPPORT_TYPED_CASES_HPP
 #define PAWL_TEST_SUPPORT_TYPED_CASES_HPP
 
-#include <boost/core/demangle.hpp>
+#include <boost/core/typeinfo.hpp>
 #include <boost/test/unit_test.hpp>
 
 #include <cstddef>
 #include <string>
-#include <typeinfo>
 
 namespace pawl_test {
 
@@ -26,9 +25,9 @@ types<T..., More...> operator+(types<T...>, types<More...>) {
     return {};
 }
 
-inline void add_case(const char* name, const std::type_info& type, void (*run)(), const char* file,
+inline void add_case(const char* name, const std::string& type, void (*run)(), const char* file,
                      std::size_t line) {
-    const std::string full = std::string(name) + '<' + boost::core::demangle(type.name()) + '>';
+    const std::string full = std::string(name) + '<' + type + '>';
     boost::unit_test::framework::master_test_suite().add(
         boost::unit_test::make_test_case(run, full, file, line));
 }
@@ -36,7 +35,8 @@ inline void add_case(const char* name, const std::type_info& type, void (*run)()
 /// A case for each type.
 template <template <class> class Case, class... T>
 bool add_cases(types<T...>, const char* name, const char* file, std::size_t line) {
-    (add_case(name, typeid(T), &Case<T>::run, file, line), ...);
+    (add_case(name, boost::core::demangled_name(BOOST_CORE_TYPEID(T)), &Case<T>::run, file, line),
+     ...);
     return true;
 }
 
