@@ -18,6 +18,8 @@
 #error "Pawl needs C++20: compile with -std=c++20 (g++, clang++) or /std:c++20 (MSVC)."
 #elif !defined(__cpp_exceptions) && !defined(_CPPUNWIND)
 #error "Pawl needs exceptions: compile without -fno-exceptions."
+#elif defined(min) || defined(max)
+#error "Pawl needs NOMINMAX: define it before <windows.h>, whose macros hide std::min and std::max."
 #elif !__has_include(<boost/version.hpp>)
 #error                                                                                             \
     "Pawl needs Boost 1.81 or newer: none was found on the include path; install it, or add its -I."
@@ -72,8 +74,8 @@
 #define PAWL_DETAIL_THREAD_ENDS_ARE_TOLD 1
 #endif
 
-#if defined(_MSC_VER) && (defined(_M_X64) || defined(_M_IX86)) && !defined(__clang__)
-#include <intrin.h>
+#if defined(_MSC_VER) && (defined(_M_X64) || defined(_M_IX86))
+#include <emmintrin.h> // clang-cl, too, has it
 #endif
 
 #include <cstddef>

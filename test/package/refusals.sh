@@ -78,6 +78,7 @@ header=include/pawl/pawl.hpp
 for compiler in g++ clang++-19; do
     compiler_refuses "Pawl needs C++20" $compiler -std=c++17
     compiler_refuses "Pawl needs exceptions" $compiler -std=c++20 -fno-exceptions
+    compiler_refuses "Pawl needs NOMINMAX" $compiler -std=c++20 "-Dmax(a, b)=a"
     compiler_refuses "Pawl needs Boost 1.81 or newer: an older one" $compiler -std=c++20 -I "$old/include"
     compiler_refuses "Pawl needs Boost 1.81 or newer: none" $compiler -std=c++20 -nostdinc
     say "$compiler says what it lacks: C++20, exceptions, a newer Boost, any Boost"

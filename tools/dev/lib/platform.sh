@@ -54,6 +54,7 @@ test_platform() {
             local llvm=$PWD/build/unpacked/usr/lib/llvm-19
             # std::jthread, which some tests use, is experimental in libc++.
             flags="-nostdinc++ -isystem $llvm/include/c++/v1 -D_LIBCPP_ENABLE_EXPERIMENTAL"
+            flags+=" -D_LIBCPP_HARDENING_MODE=_LIBCPP_HARDENING_MODE_DEBUG"
             options=(-D CMAKE_EXE_LINKER_FLAGS="-stdlib=libc++ -L$llvm/lib -Wl,-rpath,$llvm/lib")
             ;;
         x86)
