@@ -30,6 +30,8 @@ public:
     /// How often expire_all() was called in that place.
     [[nodiscard]] virtual std::uint64_t ended_early(int context) const = 0;
     [[nodiscard]] virtual std::int64_t precision(int context) const = 0;
+    /// Whether a handler runs now, below the handler that asks.
+    [[nodiscard]] virtual bool nested() const = 0;
     [[nodiscard]] virtual boost::asio::any_io_executor executor(int context, flavour f) = 0;
     /// Makes the services of timers in that context, with its options.
     virtual void serve(int context, kind type) = 0;

@@ -82,6 +82,7 @@ private:
     [[nodiscard]] bool dying(int context) const override;
     [[nodiscard]] std::uint64_t ended_early(int context) const override;
     [[nodiscard]] std::int64_t precision(int context) const override;
+    [[nodiscard]] bool nested() const override { return depth_ != 0; }
     asio::any_io_executor executor(int index, flavour f) override;
     void serve(int context, kind type) override;
     void go_on(const std::vector<step>& steps, bool may_throw = true) override;
