@@ -40,6 +40,11 @@ using handle = pawl::detail::timer_handle<pawl::detail::steady_clock,
                                           asio::wait_traits<pawl::detail::steady_clock>>;
 
 constexpr bool is_64_bit = sizeof(void*) == 8;
+#ifdef _MSC_VER // which ignores [[no_unique_address]]
+constexpr bool empty_members_cost_nothing = false;
+#else
+constexpr bool empty_members_cost_nothing = true;
+#endif
 
 // The bytes of a timer.
 static_assert(!is_64_bit || sizeof(pawl::time::timer_node) == 32);
@@ -49,7 +54,7 @@ static_assert(sizeof(pawl::steady_timer) == sizeof(handle) + sizeof(asio::any_io
 
 // And of a wait.
 static_assert(!is_64_bit || sizeof(pawl::detail::wait_operation) == 32);
-static_assert(!is_64_bit || sizeof(wait) == 32 + sizeof(handler));
+static_assert(!is_64_bit || !empty_members_cost_nothing || sizeof(wait) == 32 + sizeof(handler));
 static_assert(sizeof(pawl::detail::due_entry) == sizeof(void*));
 
 // And of the time structure.

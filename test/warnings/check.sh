@@ -8,7 +8,8 @@
 # found then. Warnings in Boost do not count: some of these also appear for Asio's own timers.
 #
 # Compiles every public header once more as MSVC would read it, after all headers that it includes: with the macros of
-# <windows.h>, in Pawl's branches for MSVC, and without [[no_unique_address]], which MSVC ignores.
+# <windows.h>, in Pawl's branches for MSVC, without [[no_unique_address]], which MSVC ignores, and by clang with names in
+# templates looked up late.
 set -Eeuo pipefail
 compiler=$1 include=$2
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
@@ -59,5 +60,10 @@ macros+='#define _MSC_VER 1944
 #define __declspec(x)
 #define no_unique_address maybe_unused'
 as_msvc "$macros" >"$work/msvc.cpp"
-"$compiler" -std=c++20 -Wall -Wextra -Werror -Wno-builtin-macro-redefined -I"$include" "${more[@]}" -fsyntax-only "$work/msvc.cpp"
+lookup=()
+if [[ ${compiler##*/} == clang* ]]; then
+    lookup=(-Xclang -fdelayed-template-parsing)
+fi
+"$compiler" -std=c++20 -Wall -Wextra -Werror -Wno-builtin-macro-redefined "${lookup[@]}" -I"$include" "${more[@]}" -fsyntax-only \
+    "$work/msvc.cpp"
 echo "none, by ${#flags[@]} flags"
