@@ -18,6 +18,7 @@
 
 #include "race/race_support.hpp"
 #include "support/archetypes.hpp"
+#include "support/asio_configuration.hpp"
 
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/io_context.hpp>
@@ -376,6 +377,7 @@ BOOST_DATA_TEST_CASE(P1_P3_a_clock_that_is_set_while_its_timers_are_used, shards
 // use_service() may construct two services and destroy one.
 // On a user-defined context, Asio's scheduler has a thread, which continues while the services shut
 // down: it runs the driver's wake-ups, and this thread runs the waits' handlers.
+PAWL_NEEDS_A_CONTEXT_OF_ITS_OWN
 BOOST_AUTO_TEST_CASE(P10_a_context_whose_driver_has_a_thread_of_its_own_may_be_destroyed) {
     using executor = pawl_test::manual_context::executor_type;
     using timer_type =

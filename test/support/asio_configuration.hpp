@@ -39,7 +39,9 @@ inline constexpr bool threads = false;
 /// For a test case with threads, or with a context other than io_context.
 #define PAWL_NEEDS_THREADS BOOST_TEST_DECORATOR(*boost::unit_test::enable_if<pawl_test::threads>())
 
-/// For a test case with a context of a user-defined type.
+/// For a test case with a context of a user-defined type. With io_uring (Boost 1.81 and 1.90) its
+/// destructor may hang, as with Asio's own timers: it waits for a completion that a thread of Asio's
+/// takes.
 #define PAWL_NEEDS_A_CONTEXT_OF_ITS_OWN                                                            \
     BOOST_TEST_DECORATOR(*boost::unit_test::enable_if<pawl_test::threads && !pawl_test::io_uring>())
 
