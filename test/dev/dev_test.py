@@ -6,6 +6,7 @@
 They run in a copy of their own, with a cmake and a ctest that only write down how they were called.
 """
 
+import json
 import os
 import pathlib
 import re
@@ -17,7 +18,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PATIENCE = 240  # seconds: a machine that is busy with other tests
-COMMANDS = "demo test headers top page fuzz simulate mutate bench install flavour package release format".split()
+COMMANDS = "demo test headers top page coverage fuzz simulate mutate bench install flavour package release format".split()
 
 CMAKE = """#!/bin/sh
 echo "begin cmake $*" >>"$CALLS"
@@ -79,7 +80,7 @@ def a_usage_error_is_one_line_that_says_why(dev: Copy) -> None:
         ("no such platform: vms", "test", "--platform", "vms"), ("install does not know '--root'", "install", "--root"),
         ("demo does not know 'nginx'", "demo", "nginx"), ("no such step: rpm", "package", "rpm"),
         ("flavour needs a name: standalone", "flavour"), ("'boost'", "flavour", "boost"), ("'c'", "flavour", "standalone", "b", "c"),
-        ("format does not know 'all'", "format", "all"), ("release does not know '--chek' (did you mean --check?", "release", "--chek"), ("headers does not know 'x'", "headers", "x"),
+        ("format does not know 'all'", "format", "all"), ("release does not know '--chek' (did you mean --check?", "release", "--chek"), ("headers does not know 'x'", "headers", "x"), ("coverage does not know '--htm' (did you mean --html?", "coverage", "--htm"),
         ("page does not know 'x'", "page", "x"), ("tset (did you mean test?", "tset"), ("did you mean simulate?", "simluate", "threads"),
         ("did you mean install?", "help", "instal"), ("'--perfix=/x' (did you mean --prefix?", "install", "--perfix=/x"),
         ("'--complier' (did you mean --compiler?", "test", "--complier", "g++"), ("did you mean --platform?", "test", "--plattform", "x86"),
@@ -254,10 +255,50 @@ exec {shutil.which("gzip")} "$@"\n''')
                               for each in ("asan+ubsan", "tsan", "optimised", "optimised+assertions")), str(dev.called()))
 
 
+def coverage_counts_a_place_once_and_asks_for_what_is_wanted(dev: Copy) -> None:
+    header = dev.folder / "include" / "a.hpp"
+    header.parent.mkdir()
+    header.write_text("int f(bool a, bool b) {\n    if (a && b)\n        return 1;\n    return 2;\n}\n")
+
+    def export(name: str, once: int, conditions: list[bool]) -> str:
+        """A program with one instance of f(), in which line 3 ran `once` times."""
+        segments = [[1, 23, 1, True, True, False], [2, 16, once, True, False, True], [3, 9, once, True, True, False], [3, 17, 1, True, False, False],
+                    [5, 2, 0, False, False, False]]
+        file = {"filename": str(header), "segments": segments, "branches": [[2, 9, 2, 15, once, 1, 0, 0, 4]],
+                "mcdc_records": [[2, 9, 2, 15, 0, 5, conditions]]}
+        (dev.folder / name).write_text(json.dumps({"data": [{"files": [file]}]}))
+        return name
+
+    def run(wanted: str, *arguments: str) -> tuple[int, str]:
+        (dev.folder / "wanted.toml").write_text('complete = ["a.hpp"]\n[least]\nlines = 100\n' + wanted)
+        process = subprocess.run([sys.executable, ROOT / "tools/coverage.py", "--root", "include", "--wanted", "wanted.toml",
+                                  *arguments], cwd=dev.folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return process.returncode, process.stdout
+
+    never, always = export("never", 0, [False, True]), export("always", 1, [True, False])
+    status, said = run("", never, always)
+    expect("two programs together cover it", status == 0 and "100.0 %  of     4" in said, said)
+    status, said = run("", "--list", "a.hpp", never)
+    for part in ("a.hpp:3: line: return 1;", "a.hpp:2: true: a && b", "a.hpp:2: condition 1: a && b", "75.00 % of lines, at least 100 wanted",
+                 "a.hpp: not complete"):
+        expect(f"not covered: {part}", status == 1 and part in said, said)
+    expect("a part is asked for nothing", run("", "--part", never)[0] == 0)
+    excuses = "".join(f'[[excused]]\nfile = "a.hpp"\nwhat = "{what}"\ntext = "{text}"\nwhy = "It is so."\n' for what, text in
+                      (("line", "return 1;"), ("true", "a && b"), ("condition 1", "a && b")))
+    status, said = run(excuses, never)
+    expect("excused is complete, but not covered", status == 1 and "not complete" not in said and "75.00 %" in said, said)
+    status, said = run(excuses, never, always)
+    expect("an excuse that is not needed", status == 1 and "a.hpp: line: is covered, or there is no such text: return 1;" in said, said)
+    (dev.folder / "empty").write_text('{"data": [{"files": []}]}')
+    status, said = run("", "empty")
+    expect("no header", status == 1 and "the exports have no header below" in said, said)
+
+
 def main() -> int:
     for test in (a_usage_error_is_one_line_that_says_why, each_command_has_a_help, two_commands_do_not_share_a_build_folder,
                  only_finds_a_test_by_its_name, who_may_not_write_to_the_prefix_is_told_another, what_is_missing_is_named,
-                 a_seed_gives_the_same_run, a_release_stops_at_the_first_thing_that_is_not_ready):
+                 a_seed_gives_the_same_run, a_release_stops_at_the_first_thing_that_is_not_ready,
+                 coverage_counts_a_place_once_and_asks_for_what_is_wanted):
         with tempfile.TemporaryDirectory() as folder:
             test(Copy(pathlib.Path(folder).resolve()))
     for failure in failures:

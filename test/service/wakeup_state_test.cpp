@@ -191,6 +191,7 @@ BOOST_AUTO_TEST_CASE(a_shard_without_a_context_is_busy_and_quiet_all_the_same) {
     BOOST_CHECK(out.after == sequel::go_quiet);
     BOOST_CHECK(!s.busy());
     BOOST_CHECK(!s.must_arm(tick{5}));
+    BOOST_CHECK(!s.driver_stays());
 }
 
 // ---- setting the driver ------------------------------------------------------------------------

@@ -95,6 +95,12 @@ std::string message_of(const std::vector<int>& bits, int width = 64) {
 
 } // namespace
 
+BOOST_AUTO_TEST_CASE(slots_are_the_same_when_they_are_computed_later) {
+    const geometry shape{4, 8, 5};
+    BOOST_CHECK(levels_change_at_boundaries(shape));
+    BOOST_CHECK(slots_are_numbered_without_gaps(shape));
+}
+
 BOOST_AUTO_TEST_CASE(the_last_level_is_repeated_and_the_top_level_trimmed) {
     const geometry shape{8, 6};
 

@@ -355,6 +355,11 @@ BOOST_AUTO_TEST_CASE(what_was_registered_can_be_given_another_item) {
     b.ring.replace(b.tickets[1], b.items[41]);
     b.ring.replace(b.tickets[2], b.items[42]); // is not running
     b.ring.replace(ring_ticket{}, b.items[43]);
+    bench grown(10, 1);
+    grown.add(0);
+    BOOST_REQUIRE(grown.ring.grow(grown.ring.prepare_growth()));
+    grown.add(1);
+    b.ring.replace(grown.tickets[1], b.items[44]); // of a ring with more blocks
 
     b.mark(10);
     BOOST_TEST(b.at(20) == (ids{0, 41}));

@@ -84,6 +84,7 @@ BOOST_AUTO_TEST_CASE(a_member_is_one_until_its_operation_ends) {
     a.join(g);
     b.join(g);
     BOOST_TEST(g.size() == 2U);
+    BOOST_CHECK(g.get_executor() == context.get_executor());
 
     a.op.complete({}, 7);
     BOOST_TEST(g.size() == one);

@@ -172,6 +172,7 @@ BOOST_AUTO_TEST_CASE(P9_a_read_of_a_socket_that_is_not_open_begins_no_idleness) 
     stream.set_limits({.idle = 1h});
     std::array<char, 4> data{};
     outcome read;
+    BOOST_TEST(!std::as_const(stream).lowest_layer().is_open());
 
     stream.async_read_some(asio::buffer(data), read.record());
     poll();

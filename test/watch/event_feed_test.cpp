@@ -340,6 +340,7 @@ struct full_ring {
 
 BOOST_AUTO_TEST_CASE(a_ring_that_grows_does_not_overflow) {
     full_ring r(pawl::ring_overflow::grow);
+    BOOST_CHECK(r.reader.get_executor() == r.context.get_executor());
     BOOST_TEST(read_all(r.reader).kinds() == (kinds{kind::armed, kind::armed}), per_element());
     BOOST_TEST(pawl::stats(r.context).total().overflowed == 0U);
 }

@@ -159,9 +159,9 @@ sanitizers_start() {
 # preset_start PRESET: like sanitizers_start, if the programs of the preset need it.
 preset_start() {
     case $1 in
-        release | debug | optimised | optimised+assertions) steady=() ;;
+        release | debug | optimised | optimised+assertions | coverage) steady=() ;;
         asan+ubsan | tsan) sanitizers_start ;;
-        *) misused "no such preset: $1$(did_you_mean "$1" release debug optimised optimised+assertions asan+ubsan tsan)" ;;
+        *) misused "no such preset: $1$(did_you_mean "$1" release debug optimised optimised+assertions asan+ubsan tsan coverage)" ;;
     esac
 }
 
