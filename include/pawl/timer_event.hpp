@@ -21,20 +21,49 @@
 
 namespace pawl {
 
-/// The name of a timer, at most 23 bytes. A longer name is cut at a boundary of UTF-8 characters.
+namespace detail {
+
+/// The length of the UTF-8 character at the begin of `text`, which is not empty; 0 if there is none.
+[[nodiscard]] constexpr std::size_t character_length(std::string_view text) noexcept {
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+    const unsigned first = byte(0);
+    if (first < 0x80)
+        return 1;
+    const std::size_t n = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+    if (first < 0xc2 || first > 0xf4 || text.size() < n)
+        return 0;
+    for (std::size_t i = 1; i != n; ++i)
+        if ((byte(i) & 0xc0) != 0x80)
+            return 0;
+    // Longer than necessary, a surrogate, or beyond the last character.
+    const unsigned second = byte(1);
+    if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0) ||
+        (first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90))
+        return 0;
+    return n;
+}
+
+} // namespace detail
+
+/// The name of a timer, at most 23 bytes of UTF-8. A longer name is cut between characters. A byte
+/// that belongs to no character becomes '?': parsers of statistics refuse other text.
 class timer_name {
 public:
     static constexpr std::size_t most = 23; ///< bytes
 
     /// No name.
     timer_name() = default;
-    /// The first bytes of `text`.
+    /// The first characters of `text`.
     explicit timer_name(std::string_view text) noexcept {
-        std::size_t n = std::min(text.size(), most);
-        while (n != text.size() && n != 0 && (static_cast<unsigned char>(text[n]) & 0xc0) == 0x80)
-            --n;
-        std::copy_n(text.data(), n, bytes_);
-        size_ = static_cast<std::uint8_t>(n);
+        while (!text.empty()) {
+            const std::size_t length = detail::character_length(text);
+            const std::size_t n = std::max(length, std::size_t{1});
+            if (size_ + n > most)
+                break;
+            std::copy_n(length != 0 ? text.data() : "?", n, bytes_ + size_);
+            size_ = static_cast<std::uint8_t>(size_ + n);
+            text.remove_prefix(n);
+        }
     }
 
     /// The text.

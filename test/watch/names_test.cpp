@@ -155,9 +155,30 @@ BOOST_AUTO_TEST_CASE(names_are_cut_between_characters) {
     BOOST_TEST(cut("1234567890123456789012\xe2\x82\xac") == "1234567890123456789012");
     BOOST_TEST(cut("12345678901234567890\xf0\x9f\x95\xb0!") == "12345678901234567890");
     BOOST_TEST(cut("123456789012345678901\xc3\xa9!") == "123456789012345678901\xc3\xa9");
-    // Not a valid text: it terminates.
-    BOOST_TEST(cut(std::string(100, '\x80')).empty());
     BOOST_TEST(cut(std::string("a\0b", 3)) == std::string("a\0b", 3));
+}
+
+// Prometheus refuses all statistics of a process if one name in them is not UTF-8, and names may
+// come from a peer.
+BOOST_AUTO_TEST_CASE(a_name_is_utf8_whatever_it_is_made_of) {
+    const auto kept = [](std::string_view text) {
+        return std::string(pawl::timer_name(text).view());
+    };
+    for (const std::string_view text :
+         {"\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80", "\xef\xbf\xbf",
+          "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"}) // the first and last ones of each length
+        BOOST_TEST(kept(text) == text);
+    BOOST_TEST(kept(std::string(100, '\x80')) == std::string(23, '?'));
+    BOOST_TEST(kept("a\xff!") == "a?!");
+    BOOST_TEST(kept("\xc3") == "?");        // cut off
+    BOOST_TEST(kept("\xe2\x82.") == "??."); // the same, in the middle
+    BOOST_TEST(kept("\xf0\x9f\x95") == "???");
+    BOOST_TEST(kept("\xc0\xaf \xc1\xbf") == "?? ??"); // longer than necessary
+    BOOST_TEST(kept("\xe0\x9f\xbf") == "???");
+    BOOST_TEST(kept("\xf0\x8f\xbf\xbf") == "????");
+    BOOST_TEST(kept("\xed\xa0\x80") == "???");           // a surrogate
+    BOOST_TEST(kept("\xf4\x90\x80\x80\xf5") == "?????"); // beyond the last character
+    BOOST_TEST(kept(std::string(22, 'x') + "\xff\xff") == std::string(22, 'x') + "?");
 }
 
 BOOST_AUTO_TEST_CASE(named_timers_tell_what_is_left) {
