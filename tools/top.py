@@ -36,6 +36,11 @@ class Trouble(Exception):
     """An error, as one line."""
 
 
+def plain(line: str) -> str:
+    """What may be shown: an answer cannot move the cursor, nor fill the screen with one line."""
+    return "".join(c if c.isprintable() else "?" for c in line[:1000])
+
+
 class Source:
     """The address of /metrics."""
 
@@ -64,12 +69,13 @@ class Source:
 
     def ask(self) -> str:
         """The text. Raises Trouble."""
-        if self.tls:
-            connection: http.client.HTTPConnection = http.client.HTTPSConnection(self.host, self.port, timeout=10)
-        else:
-            connection = http.client.HTTPConnection("localhost" if self.socket else self.host,
-                                                    None if self.socket else self.port, timeout=10)
+        connection: http.client.HTTPConnection | None = None
         try:
+            if self.tls:
+                connection = http.client.HTTPSConnection(self.host, self.port, timeout=10)
+            else:
+                connection = http.client.HTTPConnection("localhost" if self.socket else self.host,
+                                                        None if self.socket else self.port, timeout=10)
             if self.socket:
                 connection.sock = socket.socket(socket.AF_UNIX)
                 connection.sock.settimeout(10)
@@ -77,11 +83,12 @@ class Source:
             connection.request("GET", self.path, headers={"Connection": "close"})
             answer = connection.getresponse()
             body = answer.read(LONGEST).decode("utf-8", "replace")
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, http.client.HTTPException, ValueError) as error:  # ValueError: no such name can be asked for
             raise Trouble(f"cannot ask {self.name}: {getattr(error, 'strerror', None) or error or type(error).__name__}"
                           ) from None
         finally:
-            connection.close()
+            if connection:
+                connection.close()
         if answer.status != 200:
             first = body.strip().splitlines()[:1]
             raise Trouble(f"{self.name} answers {answer.status}{': ' + first[0][:200] if first else ''}")
@@ -113,8 +120,13 @@ class Snapshot:
                        for labels in self.values["pawl_timer_pending"]})
 
     def buckets(self, name: str) -> list[tuple[float, float]]:
-        return sorted((float(dict(labels).get("le", "inf")), value)
-                      for labels, value in self.values.get(name + "_bucket", {}).items())
+        found = []
+        for labels, value in self.values.get(name + "_bucket", {}).items():
+            try:
+                found.append((float(dict(labels).get("le", "inf")), value))
+            except ValueError:
+                continue
+        return sorted(found)
 
 
 def duration(seconds: float) -> str:
@@ -129,7 +141,9 @@ def quantile(buckets: list[tuple[float, float]], share: float) -> str:
         return "-"
     for end, below in buckets:
         if below >= share * buckets[-1][1]:
-            return duration(end) if end != float("inf") else "more than " + duration(buckets[-2][0])
+            if end != float("inf"):
+                return duration(end)
+            return "more than " + duration(buckets[-2][0]) if len(buckets) > 1 else "-"
     return "-"
 
 
@@ -172,12 +186,12 @@ def screen(now: Snapshot, before: Snapshot | None, source: str, ends: str = "") 
         labels = {"clock": clock, "backend": backend}
         levels = {int(dict(have)["level"]): value
                   for have, value in now.values.get("pawl_timer_level_filed", {}).items()
-                  if labels.items() <= dict(have).items() and dict(have).get("level", "").isdigit()}
+                  if labels.items() <= dict(have).items() and re.fullmatch("[0-9]{1,2}", dict(have).get("level", ""))}
         top = max((level for level, count in levels.items() if count), default=-1)
         on_levels = " ".join(shown(levels.get(i, 0)) for i in range(top + 1)) if levels else "-"
         out.append(f"{clock:18}{backend:22}{shown(now.total('pawl_timer_pending', **labels)):>10}"
                    f"{rate('pawl_timer_started_total', **labels):>12}   {on_levels}")
-    return out
+    return [plain(line) for line in out]
 
 
 def watch(source: Source, interval: float) -> None:
@@ -192,7 +206,7 @@ def watch(source: Source, interval: float) -> None:
         tty.setcbreak(terminal)
         while True:
             size = shutil.get_terminal_size()
-            out = screen(now, before, source.name, "   q ends") + ([] if not trouble else ["", trouble + "; trying again"])
+            out = screen(now, before, source.name, "   q ends") + ([] if not trouble else ["", plain(trouble) + "; trying again"])
             out = [line[:size.columns] for line in out[:size.lines]]
             sys.stdout.write("\x1b[H" + "\x1b[K\n".join(out) + "\x1b[K\x1b[J")
             sys.stdout.flush()
@@ -232,7 +246,7 @@ def main() -> int:
         else:
             watch(source, arguments.interval)
     except Trouble as error:
-        print(f"top: {error}", file=sys.stderr)
+        print(f"top: {plain(str(error))}", file=sys.stderr)
         return 1
     return 0
 

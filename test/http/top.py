@@ -156,9 +156,10 @@ def what_is_wrong_is_said_in_a_line() -> None:
     with Server(programs, "--timer", "asio") as server:
         expect("no timers of Pawl", "answers 404: 404 Not Found: /metrics" in fails("--once", server.url), True)
         server.end()
-    for address in ("ftp://x", "http://", "127.0.0.1:x", "127.0.0.1:99999", "unix:", "http://[::"):
+    for address in ("ftp://x", "http://", "127.0.0.1:x", "127.0.0.1:99999", "unix:", "http://[::", "a b", "127.0.0.1/\u00e4", "127.0.0.1/a b",
+                    "a..b", "\x1b[2J"):
         said = fails("--once", address)
-        expect(f"{address}: {said}", said.startswith("top: "), True)
+        expect(f"{address}: {said!r}", said.startswith("top: ") and said[:-1].isprintable(), True)
     expect("no socket", "No such file" in fails("--once", "unix:/nothing/there"), True)
     for arguments in (["--interval", "0"], ["--interval", "x"], ["a", "b"], ["--nonsense"]):
         done = subprocess.run([*TOP, *arguments], capture_output=True, text=True, timeout=PATIENCE)
@@ -166,33 +167,53 @@ def what_is_wrong_is_said_in_a_line() -> None:
         expect(f"usage after {arguments}", "usage: ./dev top" in done.stderr, True)
 
 
+def shown(text: str, status: int = 200) -> subprocess.CompletedProcess:
+    """What --once does with such an answer, from a socket with a path."""
+
+    class Metrics(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+        def address_string(self) -> str:
+            return "unix"
+
+    with tempfile.TemporaryDirectory() as folder, socketserver.UnixStreamServer(f"{folder}/socket", Metrics) as unix:
+        thread = threading.Thread(target=unix.handle_request)
+        thread.start()
+        done = subprocess.run([*TOP, "--once", f"unix:{folder}/socket"], capture_output=True, text=True, timeout=PATIENCE)
+        thread.join()
+    return done
+
+
 def a_socket_with_a_path_will_do() -> None:
-    with Server(programs) as server, tempfile.TemporaryDirectory() as folder:
-        text = server.ask("/metrics")[1].encode()
-
-        class Metrics(http.server.BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self.send_response(200)
-                self.end_headers()
-                self.wfile.write(text)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-            def address_string(self) -> str:
-                return "unix"
-
-        with socketserver.UnixStreamServer(f"{folder}/socket", Metrics) as unix:
-            thread = threading.Thread(target=unix.handle_request)
-            thread.start()
-            done = subprocess.run([*TOP, "--once", f"unix:{folder}/socket"], capture_output=True, text=True,
-                                  timeout=PATIENCE)
-            thread.join()
+    with Server(programs) as server:
+        done = shown(server.ask("/metrics")[1])
         expect("status and stderr", (done.returncode, done.stderr), (0, ""))
         expect("the screen", "steady_clock" in done.stdout or "coarse_clock" in done.stdout, True)
         server.end()
 
 
+def an_answer_cannot_break_it_nor_control_the_terminal() -> None:
+    pending = 'pawl_timer_pending{clock="%s"} %s\n'
+    for text in (pending % ("\x1b[2J\x07\x9b2J\u202e", 1), pending % ("x" * 100_000, 1), pending % ("a", "1e999"),
+                 pending % ("a", "NaN"), 'pawl_timer_lateness_seconds_bucket{le="x"} 1\n',
+                 'pawl_timer_lateness_seconds_bucket{le="+Inf"} 1\n', 'pawl_timer_lateness_seconds_bucket{le="nan"} 1\n',
+                 'pawl_timer_level_filed{clock="a",level="\u00b2"} 1\n',
+                 'pawl_timer_level_filed{clock="a",level="999999999"} 1\n'):
+        done = shown(pending % ("a", 1) + text)
+        expect(f"status and stderr after {text[:60]!r}", (done.returncode, done.stderr), (0, ""))
+        lines = done.stdout.split("\n")
+        expect(f"control characters after {text[:60]!r}", [line for line in lines if not line.isprintable()], [])
+        expect("the longest line, at most 1000", max(map(len, lines)) <= 1000, True)
+    done = shown("\x1b[2Jtrouble", 500)
+    expect("an answer of 500", (done.returncode, done.stderr.endswith(" answers 500: ?[2Jtrouble\n")), (1, True))
+
+
 sys.exit(run([it_shows_rates_and_q_ends_it, it_goes_on_when_the_process_is_gone_and_back,
               a_small_terminal_is_not_overrun, it_prints_one_screen, what_is_wrong_is_said_in_a_line,
-              a_socket_with_a_path_will_do]))
+              a_socket_with_a_path_will_do, an_answer_cannot_break_it_nor_control_the_terminal]))
