@@ -283,6 +283,9 @@ private:
 
         ++tally_.requests;
         deadline_ = clock::now() + options_.request;
+        // The parser knows no coding but "chunked", and takes the body of any other one for the next request.
+        if (parser.get().count(http::field::transfer_encoding) != 0 && !parser.chunked())
+            co_return co_await refuse(http::error::bad_transfer_encoding, parser);
         if (!parser.is_done())
             ec = co_await read_body(parser);
         if (ec)
@@ -386,6 +389,9 @@ private:
             buffer_.consume(parser.put(buffer_.data(), bad));
             if (parser.is_done() || (bad && bad != http::error::need_more))
                 co_return bad;
+            if (buffer_.size() >
+                options_.max_header) // the parser waits for the end of a line, without a limit
+                co_return http::error::header_limit;
         }
     }
 
