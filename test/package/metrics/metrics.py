@@ -86,6 +86,7 @@ same("readers", (1, 1), (told["readers"], value(families, "pawl_timer_feed_reade
 same("events", told["events"], value(families, "pawl_timer_feed_events_total"))
 same("measured", True, told["measured"])
 longest = told["longest_handler"]
+same("a name that a peer has chosen", 'q"\\ }?,\u00e9', longest["name"])
 same("the longest handler", longest["time"] / 1e9,
      value(families, "pawl_timer_longest_handler_seconds", name=longest["name"]))
 turn = told["longest_turn"]
