@@ -294,11 +294,70 @@ def coverage_counts_a_place_once_and_asks_for_what_is_wanted(dev: Copy) -> None:
     expect("no header", status == 1 and "the exports have no header below" in said, said)
 
 
+def a_change_of_a_public_name_is_in_the_list_and_in_the_changelog(dev: Copy) -> None:
+    def write(name: str, text: str) -> None:
+        (dev.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (dev.folder / name).write_text(text)
+
+    def names(header: str, changelog: str, *arguments: str) -> tuple[int, str]:
+        write("include/pawl/x.hpp", "/// @file\nnamespace pawl {\n" + header + "}\n")
+        write("CHANGELOG.md", "# Changelog\n\n" + changelog)
+        done = subprocess.run([ROOT / "tools/public_names.py", *arguments, dev.folder], text=True, capture_output=True)
+        return done.returncode, done.stdout + done.stderr
+
+    released, unreleased = "## [0.1.0] - 2026-12-24\n\n- `old`.\n", "## [Unreleased]\n\n"
+    old = "struct options { int n = 1; private: struct hidden { int also; }; };\nenum class e { a, b };\nvoid old(int);\nnamespace detail { void not_public(); }\n"
+    write("doc/Doxyfile", (ROOT / "doc/Doxyfile").read_text())
+    listed = dev.folder / "test/doc/public_names.txt"
+    expect("no list", names(old, "", "--check")[0] == 1 and "usage" in names(old, "")[1], names(old, "")[1])
+    write("test/doc/public_names.txt", "The last release: none\n")
+    status, said = names(old, unreleased)
+    if status == 77:
+        print("skipped: the test of public names; " + said.strip())
+        return
+    expect("new before the first release", status == 1 and "pawl::old is added: name it" in said, said)
+    status, said = names(old, unreleased + "`old`, `e`, `options`\n\n" + released)
+    expect("the first release", status == 0, said)
+    base = ("The last release: 0.1.0\n= pawl::e  enum class\n= pawl::e::a  = 0\n= pawl::e::b  = 1\n= pawl::old  void (int)\n"
+            "= pawl::options  struct\n= pawl::options::n  int = 1\n")
+    expect("what is public", listed.read_text().split(": ", 1)[1] == base.split(": ", 1)[1], listed.read_text())
+    expect("up to date", names(old, released, "--check")[0] == 0)
+    for what, header, news, said_by in (
+        ("a new function", old + "void f();\n", "### Added\n\n- `f`.\n", "pawl::f is added: name it in CHANGELOG.md"),
+        ("a new class, with its members", old + "class c { public: void g(); };\n", "`c`", "pawl::c is added"),
+        ("a member of an old class", old.replace("private", "int m; private"), "`m`", "pawl::options::m is added"),
+        ("a function that goes", old.replace("void old(int);\n", ""), "### Removed\n\n- `old`.\n", "pawl::old is removed: name it in CHANGELOG.md, below '### Removed'"),
+        ("a class that goes", old[old.index("enum"):], "### Removed\n\n- `options`.\n", "pawl::options::n is removed"),
+        ("a default", old.replace("n = 1", "n = 2"), "### Changed\n\n- `options::n`.\n", "pawl::options::n is changed: name it in CHANGELOG.md, below '### Changed'"),
+        ("an enumerator before others", old.replace("{ a", "{ z, a"), "`z`\n### Changed\n\n- `a`, `b`.\n", "pawl::e::b is changed"),
+        ("a parameter", old.replace("(int)", "(long)"), "### Changed\n\n- `old(long)`.\n", "pawl::old is changed"),
+    ):
+        listed.write_text(base)
+        status, said = names(header, unreleased + released, "--check")
+        expect(f"{what}, without a word", status == 1 and said_by in said and "the list is not up to date" in said, said)
+        elsewhere = "`nothing`" if "added" in said_by else "`old`, `options`, `n`, `b`"
+        status, said = names(header, unreleased + f"### Fixed\n\n{elsewhere}\n\n{released}\n### Removed\n\n`old` `options` `f` `c` `m`\n")
+        expect(f"{what}, named elsewhere", status == 1 and said_by in said and "not up to date" not in said, said)
+        status, said = names(header, unreleased + news + "\n" + released, "--check")
+        expect(f"{what}, with a word", status == 0 and "0 changes of the list, 0 that" in said, said)
+        expect(f"{what}, until it is released", base.splitlines()[1:] == [line for line in listed.read_text().replace("\n- ", "\n= ").splitlines()[1:]
+                                                                        if line[0] == "="], listed.read_text())
+    status, said = names(header, "## [0.2.0] - 2027-01-01\n\n" + released)
+    expect("a release that does not name it", status == 1 and "0.1.0" in listed.read_text(), said)
+    status, said = names(header, "## [0.2.0] - 2027-01-01\n\n" + news + released, "--check")
+    expect("a release without its list", status == 1 and "not up to date" in said, said)
+    expect("a release", names(header, "## [0.2.0] - 2027-01-01\n\n" + news + released)[0] == 0 and "0.2.0\n" in listed.read_text()
+           and {line[0] for line in listed.read_text().splitlines()[1:]} == {"="}, listed.read_text())
+    listed.write_text(base + "<<<<<<<\n")
+    expect("a bad line", names(old, released)[1].count("\n") == 1 and "<<<<<<<" in names(old, released)[1], names(old, released)[1])
+
+
 def main() -> int:
     for test in (a_usage_error_is_one_line_that_says_why, each_command_has_a_help, two_commands_do_not_share_a_build_folder,
                  only_finds_a_test_by_its_name, who_may_not_write_to_the_prefix_is_told_another, what_is_missing_is_named,
                  a_seed_gives_the_same_run, a_release_stops_at_the_first_thing_that_is_not_ready,
-                 coverage_counts_a_place_once_and_asks_for_what_is_wanted):
+                 coverage_counts_a_place_once_and_asks_for_what_is_wanted,
+                 a_change_of_a_public_name_is_in_the_list_and_in_the_changelog):
         with tempfile.TemporaryDirectory() as folder:
             test(Copy(pathlib.Path(folder).resolve()))
     for failure in failures:

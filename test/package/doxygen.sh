@@ -2,7 +2,8 @@
 # Copyright (c) 2026 The Pawl authors
 # SPDX-License-Identifier: BSL-1.0
 #
-# Doxygen makes the reference without a warning, with all public names, and without dead links.
+# Doxygen makes the reference without a warning, with all public names, and without dead links. What it reads is what
+# test/doc/public_names.txt lists.
 
 source "$(dirname "${BASH_SOURCE[0]}")/support.sh"
 work_in doxygen
@@ -90,3 +91,5 @@ print(f"{len(headers)} headers, {types} types, {len(promised)} names of README.m
 PYTHON
 ) || fail "the reference in $work is not complete, see above"
 say "there are $shown"
+tools/public_names.py --check >"$work/log" 2>&1 || fail "the public names have changed: $(cat "$work/log")"
+say "the list has $(tail -n 1 "$work/log")"
