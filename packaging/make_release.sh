@@ -9,6 +9,8 @@
 #
 #   pawl-VERSION.tar.gz
 #   pawl.wrap                             for Meson, and for WrapDB
+#   pawl-VERSION.spdx.json                the bill of materials (SPDX 2.3): what Pawl is, and that it needs Boost
+#   SHA256SUMS                            of the three above; check with: sha256sum -c SHA256SUMS
 #   conan-center/recipes/pawl             for a pull request to conan-center. The recipe is that of the root; only the
 #                                         origin of its version and of its sources differs.
 #   vcpkg/ports/pawl, vcpkg/versions      the port, and its entry in the versions of a registry
@@ -38,6 +40,7 @@ trap 'rm -rf "$source"' EXIT
 tar -xzf "$archive" --strip-components=1 -C "$source"
 mkdir "$to/vcpkg"
 cp "$source/packaging/meson/pawl.wrap" "$to"
+cp "$source/packaging/spdx/pawl.spdx.json" "$to/pawl-$version.spdx.json"
 cp -r "$source/packaging/conan/conan-center" "$to"
 cp -r "$source"/packaging/vcpkg/{ports,versions} "$to/vcpkg"
 
@@ -47,6 +50,10 @@ fill version "$version"
 fill url "$url/${archive##*/}"
 fill sha256 "$(sha256sum <"$archive" | cut -d' ' -f1)"
 fill sha512 "$(sha512sum <"$archive" | cut -d' ' -f1)"
+fill date "$(TZ=UTC0 git show -s --format=%cd --date=format-local:%FT%TZ "$commit^{commit}")"
+fill boost "$(sed -n 's/^find_package(Boost \([0-9.]*\).*/\1/p' "$source/cmake/pawl-requirements.cmake")"
+(LC_ALL=C && cd "$to" && sha256sum -- *.*) >"$source/SHA256SUMS"
+mv "$source/SHA256SUMS" "$to"
 
 # vcpkg names a port by the hash that git gives its folder.
 port=$to/vcpkg/ports/pawl

@@ -22,16 +22,27 @@ runs() {
     grep -qx 'timed out' "$work/log" || fail "$* has not timed out: $work/log"
 }
 
-if command -v pipx >/dev/null; then
-    export PIPX_HOME=$root/build/package/pipx
-    meson() { pipx run --spec meson==1.12.1 meson "$@"; }
-else
-    [[ -x $root/build/package/venv-meson/bin/meson ]] || {
-        quietly python3 -m venv "$root/build/package/venv-meson"
-        quietly "$root/build/package/venv-meson/bin/pip" install meson==1.12.1
-    }
-    meson() { "$root/build/package/venv-meson/bin/meson" "$@"; }
-fi
+# pypi PACKAGE==VERSION COMMAND [ARGUMENT...]
+pypi() {
+    local venv=$root/build/package/venv-${1%%=*}
+    if command -v pipx >/dev/null; then
+        PIPX_HOME=$root/build/package/pipx pipx run --spec "$@"
+    else
+        [[ -x $venv/bin/$2 ]] || { python3 -m venv "$venv" && "$venv/bin/pip" install "$1"; }
+        "$venv/bin/$2" "${@:3}"
+    fi
+}
+
+sed 's|file:///|https://example.org/|' "$release/pawl-$version.spdx.json" >"$work/pawl.spdx.json" # SPDX knows no file:
+quietly pypi spdx-tools==0.8.5 pyspdxtools -i "$work/pawl.spdx.json"
+(cd "$release" && quietly sha256sum --strict -c SHA256SUMS)
+hash=$(sha256sum <"$archive" | cut -d' ' -f1)
+for each in "${archive##*/}" pawl.wrap "pawl-$version.spdx.json"; do
+    grep -q "  $each\$" "$release/SHA256SUMS" || fail "SHA256SUMS lacks $each"
+    [[ $each == *.gz ]] || grep -q "$hash" "$release/$each" || fail "$each has not the hash of the archive"
+done
+say "the bill of materials is valid SPDX 2.3, and names the archive by its hash; SHA256SUMS fit"
+
 mkdir -p "$work/meson/subprojects"
 cp "$release/pawl.wrap" "$work/meson/subprojects"
 twenty_lines >"$work/meson/main.cpp"
@@ -40,7 +51,7 @@ project('consumer', 'cpp', default_options: ['cpp_std=c++20', 'warning_level=3',
 executable('consumer', 'main.cpp', dependencies: dependency('pawl', version: '$version'))
 MESON
 # A warning of Meson: a feature that is newer than the oldest Meson that meson.build accepts.
-quietly meson setup --fatal-meson-warnings --wrap-mode forcefallback "$work/meson/build" "$work/meson"
+quietly pypi meson==1.12.1 meson setup --fatal-meson-warnings --wrap-mode forcefallback "$work/meson/build" "$work/meson"
 quietly ninja -C "$work/meson/build"
 runs "$work/meson/build/consumer"
 say "Meson builds and runs the twenty lines, with pawl.wrap"

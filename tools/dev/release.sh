@@ -43,5 +43,5 @@ difference=$(diff -rq build/release/files build/release/again) ||
 
 [[ $(git cat-file -t "v$version" 2>/dev/null) == tag ]] ||
     not_ready "HEAD has no tag: git tag -s v$version -m 'Pawl $version'"
-echo "dev: ready. Push v$version, and put the two files of build/release/files to $url"
+echo "dev: ready. Push v$version, and put the four files of build/release/files, without its folders, to $url"
 echo "     Then see CONTRIBUTING.md for the registries."
