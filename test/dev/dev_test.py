@@ -18,7 +18,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PATIENCE = 240  # seconds: a machine that is busy with other tests
-COMMANDS = "demo test headers top page coverage fuzz simulate mutate bench install flavour package release format".split()
+COMMANDS = "demo test headers top page coverage fuzz simulate soak mutate bench install flavour package release format".split()
 
 CMAKE = """#!/bin/sh
 echo "begin cmake $*" >>"$CALLS"
@@ -87,6 +87,8 @@ def a_usage_error_is_one_line_that_says_why(dev: Copy) -> None:
         ("did you mean --check?", "format", "-check"), ("tsam (did you mean tsan?", "test", "--preset=tsam"),
         ("did you mean arm64?", "test", "--platform=arn64"), ("did you mean --stay?", "demo", "--stya"),
         ("--prefix needs a value", "install", "--prefix"), ("not a number of seconds: 0", "fuzz", "--seconds", "0"),
+        ("not a number of minutes from 0.1 on: 0.01", "soak", "--minutes", "0.01"), ("not a number of minutes from 0.1 on: 0", "soak", "--minutes", "0"),
+        ("not a seed, which is a number: x", "soak", "--seed", "x"), ("soak does not know '--sed' (did you mean --seed?", "soak", "--sed", "1"),
     ):
         status, said = dev.run("dev", *arguments)
         lines = [line for line in said.splitlines() if "install what you lack" not in line]
@@ -165,7 +167,7 @@ def what_is_missing_is_named(dev: Copy) -> None:
         (tools / name).symlink_to(shutil.which(name))
     for command, package in (
         ("top --once", "python3"), ("demo", "wrk"), ("test", "cmake"), ("headers", "ninja-build"), ("page", "chromium"),
-        ("fuzz", "clang"), ("simulate", "cmake"), ("mutate", "python3"), ("bench", "cmake"), ("install", "cmake"),
+        ("fuzz", "clang"), ("simulate", "cmake"), ("soak", "cmake"), ("mutate", "python3"), ("bench", "cmake"), ("install", "cmake"),
         ("flavour standalone", "python3"), ("package", "pipx"), ("release", "git"), ("format", "clang-format-16"),
     ):
         status, said = dev.run("dev", *command.split(), PATH=str(tools))

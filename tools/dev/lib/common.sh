@@ -175,3 +175,15 @@ syntax_trees() {
         build/syntax_trees/bin/pip -q --disable-pip-version-check install tree-sitter==0.26.1 tree-sitter-cpp==0.23.4 &&
         touch build/syntax_trees/done
 }
+
+# evidence NAME KEY=JSON...: writes build/evidence/NAME.json: what was run, when, on which commit, compiled by what, and what it
+# has found.
+evidence() {
+    mkdir -p build/evidence
+    python3 -c 'import datetime, json, sys
+name, what, commit, compiler, *found = sys.argv[1:]
+record = {"what": what, "date": f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}", "commit": commit, "compiler": compiler}
+record |= {key: json.loads(value) for key, value in (each.split("=", 1) for each in found)}
+open(f"build/evidence/{name}.json", "w").write(json.dumps(record, indent=2) + "\n")' "$1" "./dev $invocation" \
+        "${commit:-$(git describe --always --dirty --abbrev=7)}" "$("${compiler:-g++}" --version | head -n 1)" "${@:2}"
+}
