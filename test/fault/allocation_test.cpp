@@ -135,6 +135,25 @@ BOOST_AUTO_TEST_CASE(C26_a_handler_that_owns_its_context_goes_with_it_if_its_wai
     beside.join();
 }
 
+// It made a strand, which Asio destroys before it is initialised if there is no memory for its mutex.
+BOOST_AUTO_TEST_CASE(C26_a_service_with_any_policy_is_made_or_not) {
+    for (const auto policy : {pawl::shutdown_policy::destroy, pawl::shutdown_policy::deliver})
+        with_failing_allocations(
+            [](asio::io_context& context) { return std::make_unique<asio::io_context*>(&context); },
+            [=](asio::io_context* context) {
+                pawl::options o;
+                o.on_shutdown = policy;
+                pawl::make_timer_service(*context, o);
+            },
+            [](asio::io_context*, asio::io_context& context, bool) {
+                one_timer t(context);
+                t.timer.async_wait(t.record());
+                BOOST_TEST(t.timer.cancel() == 1u);
+                context.run();
+                BOOST_TEST(t.told.size() == 1u);
+            });
+}
+
 BOOST_AUTO_TEST_CASE(C26_a_wait_on_a_strand_starts_or_leaves_the_timer_as_it_was) {
     with_failing_allocations(
         [](asio::io_context& context) {

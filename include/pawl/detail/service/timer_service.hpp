@@ -100,9 +100,10 @@ public:
           wakeup_(context, options_),
           registry_(boost::asio::use_service<detail::service_registry>(context)) {
         // Makes the strand service now, so that it shuts down after this service, and handlers that
-        // strands hold are invoked.
+        // strands hold are invoked. Not by a strand: one that gets no memory for its mutex is
+        // destroyed before it is initialised.
         if (o.on_shutdown == shutdown_policy::deliver)
-            (void)boost::asio::strand<detail::inline_executor>(detail::inline_executor(context));
+            boost::asio::use_service<boost::asio::detail::strand_executor_service>(context);
     }
 
     ~timer_service() {
