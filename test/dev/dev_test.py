@@ -185,6 +185,7 @@ def a_seed_gives_the_same_run(dev: Copy) -> None:
             seen[step] = seen.get(step, 0) + 1
         as_users = [line for line in said.splitlines() if "--preset optimised" in line and "bench_" not in line]
         expect("as users build it", len(as_users) == 1 and "(fault|wait|service|race|" in as_users[0], said)
+        expect("a soak", f"./dev soak --minutes 1 --seed {seed} " in said, said)
         if seed < 3:
             _, again = dev.run(".ci/run", "--list", PAWL_CI_SEED=str(seed), TZ="Pacific/Kiritimati")
             expect("the same again", re.sub(r"after \d+", "", again) == re.sub(r"after \d+", "", said), again)

@@ -110,7 +110,7 @@ void make_faults(dice random, steady::time_point end) {
             ++shortages;
             try {
                 std::vector<std::unique_ptr<asio::io_context>> contexts;
-                for (int i = 0; i != 10; ++i) {
+                for (int i = 0; i != 300; ++i) { // others may be closed meanwhile
                     contexts.push_back(std::make_unique<asio::io_context>());
                     pawl::steady_timer timer(*contexts.back());
                 }
