@@ -556,7 +556,6 @@ inline void queue(life& l) {
     some.end();
     l.up = true;
 
-    std::atomic<bool> closing = false;
     struct interval {
         pawl::event_queue::timer timer;
         std::shared_ptr<std::atomic<bool>> gone;
@@ -607,8 +606,8 @@ inline void queue(life& l) {
         if (context)
             all.emplace(l, *context, 1);
         const auto work = context ? std::optional(asio::make_work_guard(*context)) : std::nullopt;
-        std::jthread other([&, r = dice(random())]() mutable {
-            for (std::vector<interval> own; !closing;) {
+        std::jthread other([&, r = dice(random())](const std::stop_token& stop) mutable {
+            for (std::vector<interval> own; !stop.stop_requested();) {
                 make_some(r, own);
                 std::this_thread::sleep_for(r.between(0ms, 3ms));
             }
@@ -620,8 +619,7 @@ inline void queue(life& l) {
             if (random.one_in(200))
                 std::this_thread::sleep_for(20ms); // a host that is late
         }
-        closing = true;
-        other.join();
+        other = {};
         if (random.one_in(2))
             events.reset(); // before its context, which runs
     }
