@@ -28,3 +28,11 @@ BOOST_AUTO_TEST_CASE(the_rings_emit_in_order_and_in_time) {
         done += run;
     }
 }
+
+BOOST_AUTO_TEST_CASE(a_set_into_which_nothing_was_detached_is_empty) {
+    const pawl::time::timeout_rings::shape shapes[] = {{.delay = 10, .capacity = 4}};
+    const pawl::time::timeout_rings rings(shapes, 8, pawl::time::tick{0});
+    pawl::time::timeout_rings::detached set(rings);
+    pawl::time::timer_node* node = nullptr;
+    BOOST_TEST(!set.pop(node));
+}

@@ -372,7 +372,7 @@ private:
 class timeout_rings::detached {
 public:
     /// @throws std::bad_alloc
-    explicit detached(timeout_rings& from) : from_(&from), until_(from.rings_.size()) {}
+    explicit detached(const timeout_rings& from) : until_(from.rings_.size()) {}
 
     detached& operator=(detached&&) = delete;
 
@@ -380,6 +380,8 @@ public:
     /// nullptr if it had ended.
     /// @return false if none is left.
     [[nodiscard]] bool pop(timer_node*& node) noexcept {
+        if (!from_)
+            return false;
         if (node = overdue_.first; node) {
             from_->erase(*node);
             return true;
@@ -393,13 +395,14 @@ public:
 private:
     friend class timeout_rings;
 
-    timeout_rings* from_;
+    timeout_rings* from_ = nullptr;
     list overdue_;
     std::vector<std::uint64_t> until_; ///< for each ring: the first number that is not in the set
     std::size_t ring_ = 0;
 };
 
 inline void timeout_rings::detach_all(detached& set) noexcept {
+    set.from_ = this;
     set.ring_ = 0;
     set.overdue_.take_over(overdue_);
     for (std::size_t i = 0; i < rings_.size(); ++i)
