@@ -421,12 +421,6 @@ void patterns::start(const step& s) {
     p.jitter = pawl::retry_jitter::none;
     p.max_attempts = 1 + static_cast<unsigned>(s.thread) % 5;
     p.budget = &budget_;
-    p.retry_if = [this, r](const error_code& ec) {
-        judge(*std::find_if(waits_.begin(), waits_.end(),
-                            [&](const wait& each) { return each.retries == r; }),
-              *r, ec);
-        return pawl::is_transient(ec);
-    };
     if (s.bound) {
         p.attempt_limit = p.first;
         p.limit = s.more <= 0 ? std::chrono::nanoseconds(0) : 5 * p.first;
@@ -442,8 +436,15 @@ void patterns::start(const step& s) {
     const int id = add(s, w).id;
     balance_ = std::min<std::int64_t>(4, balance_ + 1);
     ++retries_;
+    pawl::retry_policy judged = p; // `r` would own itself
+    judged.retry_if = [this, r](const error_code& ec) {
+        judge(*std::find_if(waits_.begin(), waits_.end(),
+                            [&](const wait& each) { return each.retries == r; }),
+              *r, ec);
+        return pawl::is_transient(ec);
+    };
     pawl::retry(
-        world_.executor(s.context, s.executor), p,
+        world_.executor(s.context, s.executor), judged,
         [this, id, r](const pawl::attempt& a) { return attempt(id, r, a); },
         completion(*this, id, slot(s, id)));
     if ((r->number != 0) == (s.bound && s.more <= 0))
