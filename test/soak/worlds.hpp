@@ -719,7 +719,7 @@ inline void patterns(life& l) {
     context.emplace(1);
     pawl::make_timer_service(*context, some_options(random, true));
     const auto begin = steady::now();
-    limiter.emplace(*context, pawl::rate_limit{.tokens = 500, .burst = 5});
+    limiter.emplace(*context, pawl::rate_limit{.tokens = 100, .burst = 5});
     map.emplace(*context,
                 pawl::expiring_map_options{.ttl = 10ms, .capacity = 100, .keep_expired = true});
     some.end();
@@ -782,7 +782,7 @@ inline void patterns(life& l) {
     }
     closing = true;
     const std::chrono::duration<double> passed = steady::now() - begin;
-    if (static_cast<double>(taken) > 5 + passed.count() * 500)
+    if (static_cast<double>(taken) > 5 + passed.count() * 100)
         l.complain("a limiter gives more tokens than its rate");
     switch (random.below(3)) {
     case 0:

@@ -15,7 +15,7 @@ need python3:python3 taskset:util-linux
 build "$preset" "$compiler" soak http_server http_clients
 unlock
 commit=$(git describe --always --dirty --abbrev=7) # later there may be another one
-export TSAN_OPTIONS="${TSAN_OPTIONS-} die_after_fork=0" ASAN_OPTIONS="quarantine_size_mb=8 ${ASAN_OPTIONS-}"
+export ASAN_OPTIONS="quarantine_size_mb=8 ${ASAN_OPTIONS-}"
 
 programs=$dir/examples
 scratch=$(mktemp -d)
@@ -90,8 +90,7 @@ own+=("$disturber")
 
 status=0
 wait -f "$soak" || status=$? # -f: not when it is stopped
-kill -KILL -- "-$disturber" # first: it stops the server
-wait "$disturber" 2>/dev/null || true
+{ kill -KILL -- "-$disturber" && wait -f "$disturber" || true; } 2>/dev/null # first: it stops the server
 kill -CONT "$server"
 wait "$clients" || status=1
 kill -TERM "$server"
