@@ -17,14 +17,14 @@ constexpr std::int64_t hour = 3600 * second;
 
 class generator {
 public:
-    generator(std::uint64_t seed, bool with_threads) : random_(seed) {
+    generator(const random_source& random, bool with_threads) : random_(random) {
         s_.begin.threads = with_threads;
     }
 
     scenario make() {
         make_setup();
         const int n = 40 + random_.below(random_.one_in(8) ? 800 : 200);
-        for (int i = 0; i < n; ++i) {
+        for (int i = 0; i < n && !random_.over(); ++i) {
             s_.steps.push_back(any_step(0));
             if (i < 3)
                 s_.steps.back().what = op::make;
@@ -372,8 +372,8 @@ private:
 
 } // namespace
 
-scenario generate(std::uint64_t seed, bool with_threads) {
-    return generator(seed, with_threads).make();
+scenario generate(const random_source& random, bool with_threads) {
+    return generator(random, with_threads).make();
 }
 
 } // namespace simulation

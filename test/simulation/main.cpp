@@ -122,7 +122,7 @@ std::string attempt(const scenario& s, bool quiet) {
 }
 
 int report(std::uint64_t seed, const std::string& what, const std::string& file, int patience) {
-    const scenario all = generate(seed, has_threads(seed));
+    const scenario all = generate(random_source(seed), has_threads(seed));
     std::printf("simulation: seed %llu: %s\n", static_cast<unsigned long long>(seed), what.c_str());
     const std::string again = attempt(all, true);
     if (again.empty()) {
@@ -173,7 +173,7 @@ int main(int argc, char** argv) {
     CLI11_PARSE(app, argc, argv);
 
     if (*alone) {
-        const scenario s = generate(one, has_threads(one));
+        const scenario s = generate(random_source(one), has_threads(one));
         if (print) {
             std::cout << program(s, "Seed " + std::to_string(one));
             return 0;
@@ -214,7 +214,7 @@ int main(int argc, char** argv) {
             for (std::uint64_t seed = first + j;
                  operations != 0 ? mine->operations < quota : seed < first + seeds; seed += jobs) {
                 mine->seed = seed;
-                const totals t = run(generate(seed, has_threads(seed)));
+                const totals t = run(generate(random_source(seed), has_threads(seed)));
                 mine->operations += t.operations;
                 mine->waits += t.waits;
                 mine->units += t.units;

@@ -11,6 +11,7 @@
 #include "simulation/clocks.hpp"
 #include "simulation/executors.hpp"
 #include "simulation/options.hpp"
+#include "simulation/random.hpp"
 
 #include <cstdint>
 #include <string>
@@ -176,9 +177,9 @@ inline constexpr int stream_slots = 2;
 inline constexpr int pattern_slots = 2;
 inline constexpr int threads = 8;
 
-/// The scenario of a seed: always the same one.
+/// The scenario of a seed, or of bytes: always the same one.
 /// @param threads whether timers may be made by several threads.
-[[nodiscard]] scenario generate(std::uint64_t seed, bool threads);
+[[nodiscard]] scenario generate(const random_source& random, bool threads);
 
 /// The step as C++, without default values.
 [[nodiscard]] std::string text_of(const step& s);

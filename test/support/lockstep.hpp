@@ -52,6 +52,13 @@ public:
 
     [[nodiscard]] bool empty() const noexcept { return left_.empty(); }
 
+    /// Choices from the next of `parts` equal parts, which this object then lacks.
+    [[nodiscard]] byte_choices part(std::size_t parts) noexcept {
+        const auto first = left_.first(left_.size() / parts);
+        left_ = left_.subspan(first.size());
+        return byte_choices(first);
+    }
+
 private:
     std::span<const std::uint8_t> left_;
 };

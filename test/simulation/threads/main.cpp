@@ -119,7 +119,7 @@ int main(int argc, char** argv) {
             break;
         current = *alone ? one : first + i;
         ++runs;
-        const auto t = simulation::threads::run(current);
+        const auto t = simulation::threads::run(simulation::random_source(current));
         all.waits += t.waits;
         all.calls += t.calls;
         all.units += t.units;

@@ -60,7 +60,7 @@ struct place {
 
 class session {
 public:
-    explicit session(std::uint64_t seed) : random_(seed) {
+    explicit session(const random_source& random) : random_(random) {
         last_ = static_cast<ending>(random_.one_of({0, 0, 0, 0, 1, 2, 3, 4}));
         const int n = last_ == ending::abandon ? 1 : random_.one_of({1, 1, 2});
         for (int i = 0; i < n; ++i) {
@@ -91,9 +91,12 @@ public:
             start(*a);
         {
             std::vector<std::jthread> threads;
-            for (int i = 0; i < workers_; ++i)
-                threads.emplace_back([this, i, seed = random_.next()] { work(i, seed); });
-            threads.emplace_back([this, seed = random_.next()] { move_clocks(seed); });
+            for (int i = 0; i < workers_; ++i) {
+                const auto parts = static_cast<std::size_t>(workers_ + 1 - i);
+                threads.emplace_back(
+                    [this, i, random = random_.branch(parts)] { work(i, random); });
+            }
+            threads.emplace_back([this, random = random_.branch(1)] { move_clocks(random); });
             for (std::size_t i = 0; i + 1 < threads.size(); ++i)
                 threads[i].join();
             workers_done_.store(true, std::memory_order_relaxed); // a hint
@@ -204,17 +207,15 @@ private:
             });
     }
 
-    void work(int index, std::uint64_t seed) {
-        random_source random(seed);
-        for (int i = 0; i < calls_each_; ++i) {
+    void work(int index, random_source random) {
+        for (int i = 0; i < calls_each_ && !random.over(); ++i) {
             operate(random, random.one_in(2) ? own_[static_cast<std::size_t>(index)] : shared_);
             if (random.one_in(5))
                 std::this_thread::sleep_for(std::chrono::microseconds(random.below(200)));
         }
     }
 
-    void move_clocks(std::uint64_t seed) {
-        random_source random(seed);
+    void move_clocks(random_source random) {
         while (!workers_done_.load(std::memory_order_relaxed)) { // a hint
             arena& a = *any_of(random, arenas_);
             if (random.one_in(2))
@@ -671,6 +672,6 @@ private:
 
 std::string about;
 
-totals run(std::uint64_t seed) { return session(seed).run(); }
+totals run(const random_source& random) { return session(random).run(); }
 
 } // namespace simulation::threads

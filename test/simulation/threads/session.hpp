@@ -6,6 +6,8 @@
 #ifndef PAWL_TEST_SIMULATION_THREADS_SESSION_HPP
 #define PAWL_TEST_SIMULATION_THREADS_SESSION_HPP
 
+#include "simulation/random.hpp"
+
 #include <cstdint>
 #include <string>
 
@@ -20,8 +22,8 @@ struct totals {
 /// The choices of the seed in progress.
 extern std::string about;
 
-/// Runs one seed. Fails if a promise is broken.
-totals run(std::uint64_t seed);
+/// Runs one seed, or the bytes of a fuzzer. Fails if a promise is broken.
+totals run(const random_source& random);
 
 } // namespace simulation::threads
 
