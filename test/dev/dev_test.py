@@ -89,6 +89,9 @@ def a_usage_error_is_one_line_that_says_why(dev: Copy) -> None:
         ("--prefix needs a value", "install", "--prefix"), ("not a number of seconds: 0", "fuzz", "--seconds", "0"),
         ("not a number of minutes from 0.1 on: 0.01", "soak", "--minutes", "0.01"), ("not a number of minutes from 0.1 on: 0", "soak", "--minutes", "0"),
         ("not a seed, which is a number: x", "soak", "--seed", "x"), ("soak does not know '--sed' (did you mean --seed?", "soak", "--sed", "1"),
+        ("'os' (did you mean oss?", "fuzz", "os"), ("tasn (did you mean tsan?", "fuzz", "--preset", "tasn"),
+        ("backend has no threads", "fuzz", "--preset", "tsan", "--target", "backend"),
+        ("no such target: nginx (there are ", "fuzz", "--target", "nginx"), ("fuzz oss takes no --target", "fuzz", "oss", "--target", "http"),
     ):
         status, said = dev.run("dev", *arguments)
         lines = [line for line in said.splitlines() if "install what you lack" not in line]
