@@ -142,7 +142,8 @@ def main():
             if re.search(options.list, name):
                 print(f"{name}:{place.line}: {place.kind}: {place.text}")
     if options.json:
-        options.json.write_text(json.dumps(table))
+        files = {name: {kind: [count[0], count[2]] for kind, count in counts.items()} for name, counts in table.items()}
+        options.json.write_text(json.dumps(files))
 
     if options.part:
         return

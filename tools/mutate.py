@@ -49,6 +49,8 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
+import evidence
+
 ROOT = Path(__file__).resolve().parent.parent
 INCLUDE = ROOT / "include" / "pawl"
 LISTS = ROOT / "test" / "mutants"
@@ -499,7 +501,11 @@ def main() -> int:
     if arguments.sample is not None:
         print(f"seed: {arguments.seed}")
         chosen = sample(chosen, arguments.sample, arguments.seed)
+    commit = evidence.commit()
     survivors = Campaign(mutants, arguments.jobs).run(chosen)
+    alive = {line.split(" (")[0] for line in survivors}
+    evidence.merge("mutate", "mutants", {m.name: "survived" if m.name in alive else "killed" for m in chosen}, "./dev mutate",
+                   commit, call(os.environ.get("CXX", "g++"), "--version").splitlines()[0])
     print(f"\n{len(chosen) - len(survivors)} of {len(chosen)} killed; {equivalent} more are equivalent")
     for line in survivors:
         print("survives: " + line)

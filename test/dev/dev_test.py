@@ -18,7 +18,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PATIENCE = 240  # seconds: a machine that is busy with other tests
-COMMANDS = "demo test headers top page coverage fuzz simulate soak mutate bench install flavour package release format".split()
+COMMANDS = "demo test headers top page coverage fuzz simulate soak mutate evidence bench install flavour package release format".split()
 
 CMAKE = """#!/bin/sh
 echo "begin cmake $*" >>"$CALLS"
@@ -48,7 +48,7 @@ class Copy:
     def __init__(self, folder: pathlib.Path) -> None:
         self.folder = folder
         shutil.copytree(ROOT / "tools" / "dev", folder / "tools" / "dev")
-        for name in "dev", ".ci/run", "tools/top.py":
+        for name in "dev", ".ci/run", "tools/top.py", "tools/evidence.py":
             (folder / name).parent.mkdir(exist_ok=True)
             shutil.copy(ROOT / name, folder / name)
         (folder / "bin").mkdir()
@@ -82,6 +82,7 @@ def a_usage_error_is_one_line_that_says_why(dev: Copy) -> None:
         ("flavour needs a name: standalone", "flavour"), ("'boost'", "flavour", "boost"), ("'c'", "flavour", "standalone", "b", "c"),
         ("format does not know 'all'", "format", "all"), ("release does not know '--chek' (did you mean --check?", "release", "--chek"), ("headers does not know 'x'", "headers", "x"), ("coverage does not know '--htm' (did you mean --html?", "coverage", "--htm"),
         ("page does not know 'x'", "page", "x"), ("tset (did you mean test?", "tset"), ("did you mean simulate?", "simluate", "threads"),
+        ("evidence does not know '--rnu' (did you mean --run?", "evidence", "--rnu"),
         ("did you mean install?", "help", "instal"), ("'--perfix=/x' (did you mean --prefix?", "install", "--perfix=/x"),
         ("'--complier' (did you mean --compiler?", "test", "--complier", "g++"), ("did you mean --platform?", "test", "--plattform", "x86"),
         ("did you mean --check?", "format", "-check"), ("tsam (did you mean tsan?", "test", "--preset=tsam"),
@@ -358,12 +359,79 @@ def a_change_of_a_public_name_is_in_the_list_and_in_the_changelog(dev: Copy) -> 
     expect("a bad line", names(old, released)[1].count("\n") == 1 and "<<<<<<<" in names(old, released)[1], names(old, released)[1])
 
 
+def the_page_of_evidence_says_what_ran_and_what_did_not(dev: Copy) -> None:
+    def write(name: str, text: str) -> None:
+        (dev.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (dev.folder / name).write_text(text)
+
+    def evidence(*arguments: str) -> tuple[int, str, list[str]]:
+        status, said = dev.run(*(arguments or ("dev", "evidence")))
+        page = dev.folder / "doc/evidence.md"
+        return status, said, page.read_text().splitlines() if page.exists() else []
+
+    def row(lines: list[str], begin: str) -> str:
+        return next((line for line in lines if line.startswith(begin)), f"no row {begin}")
+
+    promise = "# Guarantees\n\n## P1: never early\n\n**Tests:** `P1_*` in `wait/a_test`, `C2_*`, `model/m`, `race/`, `./dev demo`.\n"
+    write("test/wait/a_test.cpp", "#include <pawl/a.hpp>\nBOOST_AUTO_TEST_CASE(P1_one) {}\nBOOST_DATA_TEST_CASE_F(f, P1_two, x) {}\n")
+    write("test/wait/b_test.cpp", '#include "b_cases.hpp"\n')
+    write("test/wait/b_cases.hpp", "PAWL_TYPED_CASE(P1_elsewhere, T) {}\nBOOST_FIXTURE_TEST_CASE(C2_x, f) {}\n")
+    write("test/race/r_race_test.cpp", "BOOST_AUTO_TEST_CASE(all) {}\n")
+    write("test/model/m.pml", "#ifndef MUTANT_A\n#ifndef MUTANT_B\n#ifndef MUTANT_A\n")
+    for name in "a_is_early", "b_is_early":
+        with (dev.folder / "test/x.toml").open("a") as file:
+            file.write(f'[[mutant]]\nname = "{name}"\nfile = "a.hpp"\nbreaks = "P1: early"\n')
+    (dev.folder / "test/mutants").mkdir()
+    (dev.folder / "test/x.toml").rename(dev.folder / "test/mutants/x.toml")
+    write("include/pawl/a.hpp", "")
+    for said, text in (("P1: never early: names a test that does not exist: P1_none_*", promise.replace("`race/`", "`P1_none_*`")),
+                       ("does not exist: C2_x in wait/a_test", promise.replace("P1_*", "C2_x")), ("does not exist: wait/c_test", promise.replace("`race/", "`wait/c_test")),
+                       ("does not exist: racing/", promise.replace("race/", "racing/")), ("P1: never early: names no tests", promise.replace("Tests:", "Test:"))):
+        write("doc/guarantees.md", text)
+        status, output, page = evidence()
+        expect(said, status == 1 and output.count("\n") == 1 and said in output and not page, output)
+
+    write("doc/guarantees.md", promise)
+    status, said, page = evidence()
+    expect("nothing has run", status == 0 and all(f"| {each} | | | | | not run |" in page for each in ("test", "mutate", "fuzz", "simulate", "simulate-threads", "soak", "coverage"))
+           and row(page, "| [P1]") == "| [P1](guarantees.md#p1-never-early) | 4 | not run | not run; 2 mutants | not run | 2, not run | 1: not run |"
+           and row(page, "| `a.hpp`") == "| `a.hpp` | 2 | not run | 2, not run | not run |", said + "\n".join(page))
+    expect("by name", {"- `wait/a_test`: `P1_one`, `P1_two`", "- `wait/b_test`: `C2_x`"} < {*page} and "P1_elsewhere" not in "".join(page), "\n".join(page))
+
+    def junit(commit: str, **results: str) -> tuple[int, str, list[str]]:
+        write("junit.xml", "<testsuite>" + "".join(f'<testcase name="{name}" status="{result}"/>' for name, result in results.items()) + "</testsuite>")
+        status, said, _ = evidence("tools/evidence.py", "--junit", str(dev.folder / "junit.xml"), "test-tsan-g++", commit, "g++ 12")
+        expect("junit", status == 0, said)
+        return evidence()
+
+    expect("some have run", "| 1 of 3, tsan-g++, c1 | not run; 2 mutants | not run |" in row(junit("c1", wait_a_test="run", race_r_race_test="notrun", other="fail")[2], "| [P1]"), "c1")
+    _, _, page = junit("c2", race_r_race_test="fail", model_m="run", other="notrun")
+    expect("what ran earlier stays", "| 1 of 3, tsan-g++, c1, c2; **failed:** race/r_race_test | 1 of 1, tsan-g++, c2; 2 mutants | 0 of 1, tsan-g++, c2; **failed:** race/r_race_test |"
+           in row(page, "| [P1]") and "| c2 |" in row(page, "| test-tsan-g++ |") and "| 1 failed, 2 passed, 1 skipped |" in row(page, "| test-tsan-g++ |"), "\n".join(page))
+    head = '{"what": "./dev x", "date": "2026-01-02T03:04:05Z", "commit": "c3", "compiler": "g++ 12", '
+    write("build/evidence/mutate.json", head + '"mutants": {"a_is_early": {"result": "survived", "commit": "c3", "date": ""}}}')
+    write("build/evidence/coverage.json", head + '"files": {"include/pawl/a.hpp": {"lines": [9, 10], "branches": [1, 2]}}}')
+    write("build/evidence/soak.json", head + '"minutes": 120, "waits": 1234567, "p99": {"pawl": 1.5}, "violations": 0}')
+    page = evidence()[2]
+    expect("other records", "| 0 of 1 tried of 2, c3; **survive:** a_is_early | 1: lines 90 %, branches 50 %, c3 |" in row(page, "| [P1]")
+           and row(page, "| soak |") == "| soak | `./dev x` | c3 | 2026-01-02 | g++ 12 | minutes 120, waits 1,234,567, p99 pawl 1.5, violations 0 |", "\n".join(page))
+
+    check = "tools/evidence.py", "--check"
+    expect("as written", evidence(*check)[0] == 0, evidence(*check)[1])
+    write("doc/evidence.md", "\n".join(page).replace("**survive:** a_is_early", "none") + "\n")
+    expect("by hand", evidence(*check)[0] == 1 and "is not as ./dev evidence has written it" in evidence(*check)[1], evidence(*check)[1])
+    write("build/evidence/soak.json", "{}")
+    status, said, _ = evidence()
+    expect("no record", status == 1 and said.count("\n") == 1 and "soak.json is no record" in said, said)
+
+
 def main() -> int:
     for test in (a_usage_error_is_one_line_that_says_why, each_command_has_a_help, two_commands_do_not_share_a_build_folder,
                  only_finds_a_test_by_its_name, who_may_not_write_to_the_prefix_is_told_another, what_is_missing_is_named,
                  a_seed_gives_the_same_run, a_release_stops_at_the_first_thing_that_is_not_ready,
                  coverage_counts_a_place_once_and_asks_for_what_is_wanted,
-                 a_change_of_a_public_name_is_in_the_list_and_in_the_changelog):
+                 a_change_of_a_public_name_is_in_the_list_and_in_the_changelog,
+                 the_page_of_evidence_says_what_ran_and_what_did_not):
         with tempfile.TemporaryDirectory() as folder:
             test(Copy(pathlib.Path(folder).resolve()))
     for failure in failures:

@@ -4,7 +4,7 @@
 #:                                  --only: of these tests, as for test, and never fails; --list: what is not covered, in
 #:                                  headers whose names match R; --html: each line, in build/coverage/html
 
-only= list= html=
+only= list= html= compiler=clang++-19
 take_options "only list" "$@"
 set -- "${rest[@]}"
 [[ ${1-} != --html ]] || { html=1 && shift; }
@@ -47,4 +47,6 @@ if [[ -n $html ]]; then
     printf 'dev: %s\n' "build/coverage/html/index.html"
 fi
 python3 tools/coverage.py --root include/pawl --wanted test/coverage.toml --json "$profiles/table.json" \
-    ${list:+--list "$list"} ${only:+--part} "$profiles"/*.json
+    ${list:+--list "$list"} ${only:+--part} "$profiles"/[0-9a-f]*.json || wrong=$?
+[[ -n $only ]] || evidence coverage "files=$(<"$profiles/table.json")" "enough=$([[ -n ${wrong-} ]] && echo false || echo true)"
+exit "${wrong-0}"

@@ -44,6 +44,7 @@ elif ((${#programs[@]})); then
 fi
 runs=
 share=$(((seconds + ${#targets[@]} - 1) / ${#targets[@]}))
+rm -f build/evidence/fuzz.json # a run that fails leaves no record
 for each in "${targets[@]}"; do
     found=build/fuzz/$each # inputs that reach code that no other input has reached
     mkdir -p "$found"

@@ -14,4 +14,15 @@ take_options "preset compiler" "$@"
 preset_start "$preset"
 build "$preset" "$compiler" "$program"
 unlock
-"${steady[@]}" "$dir/test/simulation/$program" "${rest[@]}"
+said=build/$program.log record=${program/simulation/simulate}
+record=${record/_/-}
+"${steady[@]}" "$dir/test/simulation/$program" "${rest[@]}" | tee "$said" || {
+    status=$?
+    rm -f "build/evidence/$record.json" # of an earlier run, which proves less now
+    exit "$status"
+}
+if [[ $(<"$said") =~ ([0-9]+)\ seeds(\ from\ [0-9]+\ on)?[:,]\ ([0-9]+)\ (operations|calls) ]]; then
+    found=("preset=\"$preset\"" "seeds=${BASH_REMATCH[1]}" "${BASH_REMATCH[4]}=${BASH_REMATCH[3]}")
+    [[ ! $(<"$said") =~ from\ (seed\ )?([0-9]+)\ on ]] || found+=("first_seed=\"${BASH_REMATCH[2]}\"")
+    evidence "$record" "${found[@]}"
+fi

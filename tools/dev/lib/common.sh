@@ -111,6 +111,7 @@ configure() {
 
     dir=build/$preset-${compiler##*/}$folder_suffix
     lock_folder "$dir"
+    commit=$(git describe --always --dirty --abbrev=7 2>/dev/null || echo unknown)
     cmake --preset "$preset" -B "$dir" -D CMAKE_CXX_COMPILER="$compiler" "$@"
 }
 folder_suffix=
@@ -168,22 +169,24 @@ preset_start() {
 # compiler_start COMPILER: refuses what no command can use.
 compiler_start() { [[ ${1##*/} =~ ^(g|clang)\+\+ ]] || misused "neither g++ nor clang++: $1"; }
 
+# evidence NAME KEY=JSON...: writes build/evidence/NAME.json, the record from which ./dev evidence makes its page; after
+# `configure`.
+evidence() {
+    mkdir -p build/evidence
+    python3 - "$1" "./dev $invocation" "${commit:-$(git describe --always --dirty --abbrev=7)}" "$("$compiler" --version | head -n 1)" "${@:2}" <<'PYTHON'
+import datetime, json, sys
+name, what, commit, compiler, *found = sys.argv[1:]
+date = f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
+record = {"what": what, "date": date, "commit": commit, "compiler": compiler}
+record |= {key: json.loads(value) for key, value in (each.split("=", 1) for each in found)}
+open(f"build/evidence/{name}.json", "w").write(json.dumps(record, indent=1) + "\n")
+PYTHON
+}
+
 # syntax_trees: installs the parser that tools/mutate_generate.py uses into build/syntax_trees, from PyPI.
 syntax_trees() {
     [[ -e build/syntax_trees/done ]] && return
     need python3:python3 python3-venv && python3 -m venv build/syntax_trees &&
         build/syntax_trees/bin/pip -q --disable-pip-version-check install tree-sitter==0.26.1 tree-sitter-cpp==0.23.4 &&
         touch build/syntax_trees/done
-}
-
-# evidence NAME KEY=JSON...: writes build/evidence/NAME.json: what was run, when, on which commit, compiled by what, and what it
-# has found.
-evidence() {
-    mkdir -p build/evidence
-    python3 -c 'import datetime, json, sys
-name, what, commit, compiler, *found = sys.argv[1:]
-record = {"what": what, "date": f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}", "commit": commit, "compiler": compiler}
-record |= {key: json.loads(value) for key, value in (each.split("=", 1) for each in found)}
-open(f"build/evidence/{name}.json", "w").write(json.dumps(record, indent=2) + "\n")' "$1" "./dev $invocation" \
-        "${commit:-$(git describe --always --dirty --abbrev=7)}" "$("${compiler:-g++}" --version | head -n 1)" "${@:2}"
 }
