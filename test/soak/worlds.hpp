@@ -964,6 +964,7 @@ inline void connections(life& l) {
     echo.emplace(l, *context);
     some.end();
     outside.emplace(1);
+    const asio::ip::tcp::socket first(*outside); // makes the reactor, which needs descriptors
     l.up = true;
 
     {
