@@ -423,6 +423,7 @@ inline void compare(const life& l, const pawl::service_stats& s, bool all_told) 
 }
 
 inline void timers(life& l) {
+    const std::uint64_t steps = steps_so_far();
     dice& random = l.random;
     const auto threads = static_cast<unsigned>(random.below(2) * (1 + random.below(4)));
     const bool plain = random.one_in(2);
@@ -472,7 +473,6 @@ inline void timers(life& l) {
     }
     some.end();
     l.up = true;
-    const std::uint64_t steps = steps_so_far();
     const bool hungry = threads == 0 && plain && random.one_in(2); // waits end without memory
     const auto any = [&]() -> owner& { return *owners[random.below(owners.size())]; };
     const auto see = [&] {
