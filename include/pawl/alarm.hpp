@@ -365,7 +365,7 @@ public:
     /// O(1). Does not allocate. Takes no lock if the alarm is not armed.
     bool disarm() noexcept { return block_ && handle_.disarm(*block_); }
 
-    /// Whether the function is to be called, and has not begun.
+    /// Whether the function is to be called, and has not begun, nor is about to.
     /// @par Thread safety
     /// May be called from any thread: see the class.
     [[nodiscard]] bool armed() const noexcept { return handle_.armed(); }

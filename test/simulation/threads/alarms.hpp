@@ -65,7 +65,7 @@ private:
         std::uint64_t before = 0, after = 0;
         bool yes = false;         ///< the result of disarm() or armed()
         std::int64_t expiry = 0;  ///< that was set, or read
-        std::int64_t reading = 0; ///< of the clock of the alarm, in a call
+        std::int64_t reading = 0; ///< of the clock of the alarm, not when it is armed
         std::int64_t steady = 0;  ///< the same, of the steady clock
         error_code code{};        ///< of a call
     };
