@@ -394,13 +394,15 @@ BOOST_AUTO_TEST_CASE(C26_a_wait_that_starts_while_another_thread_arms_the_driver
     timer_core second;
     test_wait a;
     test_wait b;
-    const auto of_first = s.start(first, a, tick{10}, true);
+    pawl::detail::wait_ledger::trial trial;
+    const auto of_first = s.start(first, a, tick{10}, true, &trial);
     BOOST_REQUIRE(of_first.todo.arm && of_first.todo.after == sequel::unpin);
 
     const auto of_second = s.start(second, b, tick{20}, true);
     BOOST_CHECK(of_second.todo.arm && of_second.todo.after == sequel::unpin);
     BOOST_CHECK(of_second.todo.wake <= tick{10}); // the first to set it sets it for both
-    BOOST_CHECK(s.withdraw<parting::nothing>(&first, a).value); // no memory
+    BOOST_REQUIRE(trial.begun);
+    BOOST_CHECK(s.take_back(trial).value); // no memory
     s.arm_failed();
     BOOST_CHECK(s.unpin().empty());
     BOOST_CHECK(s.unpin().empty());
@@ -416,6 +418,70 @@ BOOST_AUTO_TEST_CASE(C26_a_wait_that_starts_while_another_thread_arms_the_driver
         BOOST_CHECK(s.leave(*t).after != sequel::destroy);
     }
     BOOST_CHECK(s.leave().after == sequel::destroy);
+}
+
+// Before the first thread finds no memory, another one ends its wait, and destroys the timer. A new wait
+// may have the same memory.
+BOOST_AUTO_TEST_CASE(C26_a_wait_that_has_gone_while_its_thread_arms_the_driver_is_not_read) {
+    using namespace shard_bench;
+    std::thread([] {}).join(); // from now on locks are taken
+    enum class end { cancelled, run, withdrawn };
+    for (const end how : {end::cancelled, end::run, end::withdrawn}) {
+        pawl::detail::shard<pawl::time::hierarchical_wheel> s(pawl::options{}, tick{});
+        timer_core timer;
+        timer_core other;
+        std::array<test_wait, 2> waits;
+        pawl::detail::wait_ledger::trial trial;
+        pawl::detail::wait_ledger::trial beside;
+        BOOST_REQUIRE(s.start(timer, waits[0], tick{10}, 1, &trial).todo.arm && trial.begun);
+        BOOST_REQUIRE(s.start(other, waits[1], tick{5}, 1, &beside).todo.arm && beside.begun);
+
+        runner_token* unit = nullptr;
+        if (how == end::withdrawn) {
+            s.enroll(); // the limit
+            BOOST_CHECK(s.withdraw<parting::limit>(nullptr, waits[0]).value);
+        } else {
+            auto [count, out] = s.cancel(timer, 1);
+            BOOST_REQUIRE_EQUAL(count, one);
+            unit = out.runners;
+        }
+        BOOST_CHECK(s.leave(timer).after != sequel::destroy);
+        if (how == end::run)
+            s.take(std::exchange(unit, nullptr), true, false).op->complete();
+        if (how != end::cancelled) {
+            std::destroy_at(&waits[0]);
+            std::construct_at(&waits[0]);
+            BOOST_CHECK(s.start(other, waits[0], tick{5}, 0).value ==
+                        pawl::detail::admission::started);
+        }
+        const bool more = how != end::cancelled;
+
+        BOOST_CHECK(!s.take_back(trial).value);
+        s.end_trial(beside);
+
+        if (unit)
+            s.take(unit, true, false).op->complete();
+        auto [count, out] = s.cancel(other, 2);
+        BOOST_CHECK_EQUAL(count, 1u + more);
+        for (runner_token* each = out.runners; each;) {
+            runner_token* const next = each->next;
+            s.take(each, true, false).op->complete();
+            each = next;
+        }
+        BOOST_CHECK_EQUAL(waits[0].completed, 1);
+        BOOST_CHECK_EQUAL(waits[1].completed, 1);
+        for (int pins = 2 + more; pins != 0; --pins)
+            BOOST_CHECK(!s.unpin().runners);
+
+        pawl::detail::wait_ledger::trial none; // the driver has its memory
+        test_wait later;
+        BOOST_CHECK(s.start(other, later, tick{1}, 0, &none).todo.arm);
+        BOOST_CHECK(!none.begun);
+        s.take(s.cancel(other, 1).todo.runners, true, false).op->complete();
+        BOOST_CHECK(!s.unpin().runners);
+        BOOST_CHECK(s.leave(other).after != sequel::destroy);
+        BOOST_CHECK(s.leave().after == sequel::destroy);
+    }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

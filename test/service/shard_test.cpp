@@ -885,6 +885,7 @@ public:
     std::deque<test_wait> w;
     std::deque<slot_link> links;
     words told;
+    pawl::detail::wait_ledger::trial trial;
     bool asleep = false; ///< a reader sleeps
 
 private:
@@ -964,11 +965,10 @@ std::vector<observed_act<Backend>> observed_acts() {
     };
     const auto unheeded = [](scene& s) {
         s.start(0, 10);
-        s.b.apply(s.b.state().start(s.t[0], s.w.emplace_back(), tick{10}, 0).todo, false);
+        s.b.state().arm_failed();
+        s.b.apply(s.b.state().start(s.t[0], s.w.emplace_back(), tick{10}, 0, &s.trial).todo, false);
     };
-    const auto unheed = [](scene& s) {
-        s.b.apply(s.b.state().template withdraw<parting::nothing>(&s.t[0], s.w[1]).todo);
-    };
+    const auto unheed = [](scene& s) { s.b.apply(s.b.state().take_back(s.trial).todo); };
     const auto arrive = [](scene& s) { s.b.arrive_in_unit(0); };
     const auto drained = [](scene& s) {
         s.b.close();

@@ -357,13 +357,14 @@ PAWL_TYPED_CASE(a_start_beside_one_whose_driver_fails_arms_the_driver_itself, Ba
     const second_thread there_is;
     bench<Backend> b;
     crowd<Backend> c(b, 2);
-    const auto failing = b.state().start(c.timers[0], c.waits[0], tick{10}, true);
+    pawl::detail::wait_ledger::trial trial;
+    const auto failing = b.state().start(c.timers[0], c.waits[0], tick{10}, true, &trial);
     BOOST_REQUIRE(failing.todo.arm && failing.todo.after == sequel::unpin);
     const auto beside = b.state().start(c.timers[1], c.waits[1], tick{20}, true);
 
     BOOST_CHECK(beside.todo.arm &&
                 beside.todo.after == sequel::unpin); // does not rely on the first thread
-    BOOST_CHECK(b.state().template withdraw<parting::nothing>(&c.timers[0], c.waits[0]).value);
+    BOOST_CHECK(b.state().take_back(trial).value);
     b.state().arm_failed();
     BOOST_CHECK(b.state().unpin().empty()); // the other one is armed
     BOOST_CHECK(b.state().unpin().empty());
@@ -389,10 +390,11 @@ PAWL_TYPED_CASE(a_start_whose_driver_fails_is_withdrawn_without_a_trace, Backend
     bench<Backend> b({}, {}, &context);
     timer_core t;
     test_wait w;
-    const auto unheeded = b.state().start(t, w, tick{10}, true);
+    pawl::detail::wait_ledger::trial trial;
+    const auto unheeded = b.state().start(t, w, tick{10}, true, &trial);
     BOOST_REQUIRE(unheeded.todo.arm);
 
-    auto [withdrawn, todo] = b.state().template withdraw<parting::nothing>(&t, w);
+    auto [withdrawn, todo] = b.state().take_back(trial);
     BOOST_CHECK(withdrawn && todo.empty()); // it is pinned
     b.state().arm_failed();
     const auto end = b.state().unpin();
@@ -414,12 +416,13 @@ PAWL_TYPED_CASE(a_start_whose_driver_fails_gives_work_back_where_nobody_is_pinne
     bench<Backend> b(o, {}, &context);
     timer_core t;
     test_wait w;
-    const auto unheeded = b.state().start(t, w, tick{10}, true);
+    pawl::detail::wait_ledger::trial trial;
+    const auto unheeded = b.state().start(t, w, tick{10}, true, &trial);
     BOOST_REQUIRE(unheeded.todo.arm && unheeded.todo.after != sequel::unpin);
     BOOST_REQUIRE(b.state().busy());
 
     b.state().arm_failed();
-    auto [withdrawn, todo] = b.state().template withdraw<parting::nothing>(&t, w);
+    auto [withdrawn, todo] = b.state().take_back(trial);
     BOOST_CHECK(withdrawn);
     BOOST_CHECK(todo.after == sequel::give_back && !todo.runners);
     b.apply(todo);

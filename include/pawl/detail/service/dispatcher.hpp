@@ -144,12 +144,13 @@ public:
     template <class Due>
     bool start(timer_core& timer, wait_operation& op, Due due, unsigned users) {
         typename shard::template result<admission> started;
+        wait_ledger::trial trial;
         bool counted = false;
         try {
             follow_clock();
             const deadline when = due();
             counted = true;
-            started = shard_.start(timer, op, when, users);
+            started = shard_.start(timer, op, when, users, &trial);
         } catch (...) {
             if (!counted)
                 shard_.enroll(users);
@@ -168,20 +169,9 @@ public:
         }
         if (started.todo.empty()) [[likely]]
             return true;
-        bool withdrawn = false;
-        try {
-            carry_out(started.todo, [&] {
-                // Without a wake-up the wait must not stay. If another thread has taken it in the
-                // meantime, all is well. The timer still exists: only the first arming by this
-                // service can run out of memory, and no wait completes before that.
-                withdrawn = carry_out(shard_.template withdraw<parting::nothing>(&timer, op));
-                return withdrawn;
-            });
-        } catch (...) {
-            if (withdrawn) // not while pinned: the handler may own the context, which waits for pins
-                op.destroy();
-            throw;
-        }
+        if (trial.begun) [[unlikely]]
+            return try_arm(op, started.todo, trial);
+        arm(started.todo);
         return true;
     }
 
@@ -230,12 +220,8 @@ public:
     /// @return false if the context has shut down, or the alarm is barred, or refused.
     bool arm(timer_core& timer, alarm_wait& op, deadline due) noexcept {
         const auto [armed, todo] = shard_.arm(timer, op, due);
-        if (!todo.empty()) [[unlikely]] {
-            enqueue(todo.runners);
-            if (todo.arm)
-                wakeup_.arm(todo.wake);
-            follow_up(todo);
-        }
+        if (!todo.empty()) [[unlikely]]
+            arm(todo);
         return armed;
     }
 
@@ -585,6 +571,34 @@ private:
         return done.value;
     }
 
+    /// Carries out a commitment that may set the driver, which has its memory.
+    PAWL_DETAIL_NOINLINE void arm(const commitment& todo) {
+        enqueue(todo.runners);
+        if (todo.arm)
+            wakeup_.arm(todo.wake);
+        follow_up(todo);
+    }
+    /// The same for a start, if the driver may lack memory.
+    /// @return true
+    PAWL_DETAIL_NOINLINE bool try_arm(wait_operation& op, const commitment& todo,
+                                      wait_ledger::trial& trial) {
+        enqueue(todo.runners);
+        try {
+            wakeup_.arm(todo.wake);
+            shard_.end_trial(trial);
+        } catch (...) {
+            // Without a wake-up the wait must not stay. If another thread has ended it in the
+            // meantime, all is well; then wait and timer may be gone.
+            const bool withdrawn = carry_out(shard_.take_back(trial));
+            follow_up(todo);
+            if (!withdrawn)
+                return true;
+            op.destroy(); // not while pinned: the handler may own the context, which waits for pins
+            throw;
+        }
+        follow_up(todo);
+        return true;
+    }
     /// Carries out a commitment that may set the driver.
     /// @param no_memory called if the driver cannot be set; returns whether to rethrow.
     template <class NoMemory>

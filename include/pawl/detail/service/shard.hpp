@@ -68,9 +68,8 @@ namespace pawl::detail {
 
 /// What leaves the shard together with a wait that is withdrawn.
 enum class parting {
-    nothing, ///< the wait has just been started, but its driver could not be set
-    limit,   ///< a limit on a timer of the caller's
-    timer,   ///< the timer, which has no other wait
+    limit, ///< a limit on a timer of the caller's
+    timer, ///< the timer, which has no other wait
 };
 
 /// What has become of a wait that was to start.
@@ -120,10 +119,12 @@ public:
     /// @param due the expiry: a deadline, or a settable_deadline.
     /// @param users how many users come with the wait: the timer if it is not one yet, and a limit
     ///         that will withdraw() it.
+    /// @param t if it has begun on return, the driver may lack memory: call end_trial() or
+    ///         take_back().
     /// @throws std::bad_alloc with nothing changed.
     template <class Deadline = deadline>
     [[nodiscard]] result<admission> start(timer_core& timer, wait_operation& op, Deadline due,
-                                          unsigned users) {
+                                          unsigned users, wait_ledger::trial* t = nullptr) {
         result<admission> out{admission::started};
         const locked lock(mutex_);
         users_ += users; // even if this fails: the handler may own the timer
@@ -133,26 +134,43 @@ public:
             out.value = start_observed(timer, op, due, out.todo);
         else
             start_locked(timer, op, due, out.todo);
+        if (out.todo.arm && !driver_was_set_ && t) [[unlikely]]
+            waits().begin_trial(*t, timer, op);
         return out;
     }
 
-    /// Ends a wait without a carrier. A wait that has one stays due if nothing leaves with it, and
-    /// is cancelled otherwise.
+    /// The driver was set for the wait.
+    void end_trial(wait_ledger::trial& t) noexcept {
+        const locked lock(mutex_);
+        (void)waits().end_trial(t);
+        driver_was_set_ = true;
+    }
+
+    /// The driver could not be set for the wait, which must not stay.
+    /// @return false if it will complete, or has: another thread has ended it.
+    [[nodiscard]] result<bool> take_back(wait_ledger::trial& t) noexcept {
+        result<bool> out;
+        const locked lock(mutex_);
+        wait_operation* const op = waits().end_trial(t);
+        out.value = op && roster_.withdraw(*op, false);
+        settle<cause::outside>(out.todo);
+        return out;
+    }
+
+    /// Ends a wait without a carrier, and cancels one that has a carrier.
     /// @param timer of the wait; not read for a limit.
-    /// @param op embedded, unless nothing leaves.
+    /// @param op embedded.
     /// @return true if nothing here points at the wait any more; false if its carrier will come, or
     ///         has come.
     template <parting With>
     [[nodiscard]] result<bool> withdraw(timer_core* timer, wait_operation& op) noexcept {
         result<bool> out;
         const locked lock(mutex_);
-        // A wait that is not embedded may be gone: another thread has run it.
-        if (With != parting::nothing || timer->newest() == &op)
-            out.value = roster_.withdraw(op, With != parting::nothing);
+        out.value = roster_.withdraw(op, true);
         settle<cause::outside>(out.todo);
         if constexpr (With == parting::limit)
             user_leaves(out.todo);
-        else if constexpr (With == parting::timer)
+        else
             timer_leaves(*timer, out.todo);
         return out;
     }
@@ -972,6 +990,7 @@ private:
     std::size_t alarms_ = 0; ///< room for so many entries is never given to waits of timers
     bool backlog_ = false;   ///< expire() stopped at its limit
     bool emptying_ = false;
+    bool driver_was_set_ = false;    ///< once, by a start: from then on it has its memory
     wait_operation* late_ = nullptr; ///< started after close()
 };
 

@@ -33,6 +33,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace pawl::detail {
 
@@ -160,6 +161,30 @@ public:
         return alone;
     }
 
+    /// A wait whose start may yet fail, as the driver may find no memory. The object is in the frame of
+    /// the thread that starts it: if the wait has begun in another thread, it may be gone by then,
+    /// and its timer, too.
+    struct trial {
+        bool begun = false;           ///< for that thread; the rest is guarded by the lock
+        wait_operation* op = nullptr; ///< null once it has begun, or was withdrawn
+        trial* next = nullptr;
+    };
+    void begin_trial(trial& t, timer_core& timer, wait_operation& op) noexcept {
+        t = {true, &op, std::exchange(trials_, &t)};
+        op.set_on_trial(true);
+        timer.set_user(0, known); // a noted cancel would leave it armed, without a timer
+    }
+    /// @return the wait; null if it has begun, or was withdrawn.
+    wait_operation* end_trial(trial& t) noexcept {
+        trial** place = &trials_;
+        while (*place != &t)
+            place = &(*place)->next;
+        *place = t.next;
+        if (t.op)
+            t.op->set_on_trial(false);
+        return t.op;
+    }
+
     /// The same for an alarm, idle, started or cancelled -> armed.
     void start(timer_core& timer, alarm_wait& op) noexcept {
         bool new_entry = true;
@@ -209,6 +234,8 @@ public:
     [[nodiscard]] bool withdraw(wait_operation& op) noexcept {
         if (!op.state.withdraw())
             return false;
+        if (op.on_trial()) [[unlikely]]
+            forget_trial(op);
         unlink_slot(op);
         detach(op);
         --live_;
@@ -380,7 +407,9 @@ public:
         PAWL_ASSERT(live_ > armed());
         --live_;
         if (op.special()) [[unlikely]] {
-            if (op.refused())
+            if (op.on_trial())
+                forget_trial(op);
+            else if (op.refused())
                 --refused_;
             else
                 static_cast<alarm_wait&>(op).hold();
@@ -423,6 +452,15 @@ private:
         timer.set_user(0, known);
     }
 
+    /// The wait goes.
+    void forget_trial(wait_operation& op) noexcept {
+        trial* t = trials_;
+        while (t->op != &op)
+            t = t->next;
+        t->op = nullptr;
+        op.set_on_trial(false);
+    }
+
     [[nodiscard]] wait_operation& next() noexcept {
         const due_entry entry = due_.pop();
         wait_operation& op = entry.operation();
@@ -455,6 +493,7 @@ private:
     std::size_t counted_ = 0; ///< waits that bound_ counts
     std::size_t refused_ = 0; ///< live waits that it does not
     std::uint64_t refusals_ = 0;
+    trial* trials_ = nullptr; ///< the newest
 };
 
 } // namespace pawl::detail

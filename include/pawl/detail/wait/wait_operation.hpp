@@ -137,10 +137,13 @@ public:
     [[nodiscard]] bool was_cancelled() const noexcept { return ending_ == wait_ending::cancelled; }
 
     /// Whether the wait was refused when it was started: see options::max_pending.
-    [[nodiscard]] bool refused() const noexcept { return special_ && !alarm_; }
+    [[nodiscard]] bool refused() const noexcept { return special_ && !alarm_ && !on_trial_; }
     /// Before other threads know the wait.
     void set_refused() noexcept { special_ = true; }
-    /// This is an alarm_wait, or refused.
+    /// See wait_ledger::trial.
+    [[nodiscard]] bool on_trial() const noexcept { return on_trial_; }
+    void set_on_trial(bool on) noexcept { special_ = on_trial_ = on; }
+    /// This is an alarm_wait, refused, or on trial.
     [[nodiscard]] bool special() const noexcept { return special_; }
 
     /// The handler in the cancellation slot; nullptr if none is connected.
@@ -173,6 +176,7 @@ private:
     const bool embedded_ : 1;
     const bool alarm_ : 1;
     bool special_ : 1; ///< one bit, which costs the others one test
+    bool on_trial_ : 1 = false;
     wait_ending ending_ = wait_ending::none;
     int value_ = 0;
     union {
