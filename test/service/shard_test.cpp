@@ -966,7 +966,8 @@ std::vector<observed_act<Backend>> observed_acts() {
     const auto unheeded = [](scene& s) {
         s.start(0, 10);
         s.b.state().arm_failed();
-        s.b.apply(s.b.state().start(s.t[0], s.w.emplace_back(), tick{10}, 0, &s.trial).todo, false);
+        s.b.apply(s.b.state().start_on_trial(s.t[0], s.w.emplace_back(), tick{10}, 0, s.trial).todo,
+                  false);
     };
     const auto unheed = [](scene& s) { s.b.apply(s.b.state().take_back(s.trial).todo); };
     const auto arrive = [](scene& s) { s.b.arrive_in_unit(0); };

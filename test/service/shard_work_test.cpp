@@ -358,7 +358,7 @@ PAWL_TYPED_CASE(a_start_beside_one_whose_driver_fails_arms_the_driver_itself, Ba
     bench<Backend> b;
     crowd<Backend> c(b, 2);
     pawl::detail::wait_ledger::trial trial;
-    const auto failing = b.state().start(c.timers[0], c.waits[0], tick{10}, true, &trial);
+    const auto failing = b.state().start_on_trial(c.timers[0], c.waits[0], tick{10}, true, trial);
     BOOST_REQUIRE(failing.todo.arm && failing.todo.after == sequel::unpin);
     const auto beside = b.state().start(c.timers[1], c.waits[1], tick{20}, true);
 
@@ -391,7 +391,7 @@ PAWL_TYPED_CASE(a_start_whose_driver_fails_is_withdrawn_without_a_trace, Backend
     timer_core t;
     test_wait w;
     pawl::detail::wait_ledger::trial trial;
-    const auto unheeded = b.state().start(t, w, tick{10}, true, &trial);
+    const auto unheeded = b.state().start_on_trial(t, w, tick{10}, true, trial);
     BOOST_REQUIRE(unheeded.todo.arm);
 
     auto [withdrawn, todo] = b.state().take_back(trial);
@@ -417,7 +417,7 @@ PAWL_TYPED_CASE(a_start_whose_driver_fails_gives_work_back_where_nobody_is_pinne
     timer_core t;
     test_wait w;
     pawl::detail::wait_ledger::trial trial;
-    const auto unheeded = b.state().start(t, w, tick{10}, true, &trial);
+    const auto unheeded = b.state().start_on_trial(t, w, tick{10}, true, trial);
     BOOST_REQUIRE(unheeded.todo.arm && unheeded.todo.after != sequel::unpin);
     BOOST_REQUIRE(b.state().busy());
 

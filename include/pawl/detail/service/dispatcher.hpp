@@ -150,7 +150,9 @@ public:
             follow_clock();
             const deadline when = due();
             counted = true;
-            started = shard_.start(timer, op, when, users, &trial);
+            started = shard_.driver_was_set()
+                          ? shard_.start(timer, op, when, users)
+                          : shard_.start_on_trial(timer, op, when, users, trial);
         } catch (...) {
             if (!counted)
                 shard_.enroll(users);

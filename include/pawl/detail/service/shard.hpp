@@ -119,31 +119,40 @@ public:
     /// @param due the expiry: a deadline, or a settable_deadline.
     /// @param users how many users come with the wait: the timer if it is not one yet, and a limit
     ///         that will withdraw() it.
-    /// @param t if it has begun on return, the driver may lack memory: call end_trial() or
-    ///         take_back().
     /// @throws std::bad_alloc with nothing changed.
     template <class Deadline = deadline>
     [[nodiscard]] result<admission> start(timer_core& timer, wait_operation& op, Deadline due,
-                                          unsigned users, wait_ledger::trial* t = nullptr) {
+                                          unsigned users) {
         result<admission> out{admission::started};
         const locked lock(mutex_);
-        users_ += users; // even if this fails: the handler may own the timer
-        while (!has_room(timer, due))
-            add_room(due);
-        if (observers().needed_to_count()) [[unlikely]]
-            out.value = start_observed(timer, op, due, out.todo);
-        else
-            start_locked(timer, op, due, out.todo);
-        if (out.todo.arm && !driver_was_set_ && t) [[unlikely]]
-            waits().begin_trial(*t, timer, op);
+        start_in_lock(timer, op, due, users, out);
         return out;
+    }
+
+    /// The same while the driver may lack memory.
+    /// @param t if it has begun on return, call end_trial() or take_back().
+    template <class Deadline = deadline>
+    [[nodiscard]] PAWL_DETAIL_COLD result<admission>
+    start_on_trial(timer_core& timer, wait_operation& op, Deadline due, unsigned users,
+                   wait_ledger::trial& t) {
+        result<admission> out{admission::started};
+        const locked lock(mutex_);
+        start_in_lock(timer, op, due, users, out);
+        if (out.todo.arm)
+            waits().begin_trial(t, timer, op);
+        return out;
+    }
+
+    /// Whether the driver was set for a start: from then on it has its memory. Does not lock.
+    [[nodiscard]] bool driver_was_set() const noexcept {
+        return driver_was_set_.load(std::memory_order_relaxed); // relaxed: a hint
     }
 
     /// The driver was set for the wait.
     void end_trial(wait_ledger::trial& t) noexcept {
         const locked lock(mutex_);
         (void)waits().end_trial(t);
-        driver_was_set_ = true;
+        driver_was_set_.store(true, std::memory_order_relaxed);
     }
 
     /// The driver could not be set for the wait, which must not stay.
@@ -859,6 +868,19 @@ private:
         wakeup_.begin();
     }
 
+    template <class Deadline>
+    PAWL_DETAIL_ALWAYS_INLINE void start_in_lock(timer_core& timer, wait_operation& op,
+                                                 const Deadline& due, unsigned users,
+                                                 result<admission>& out) {
+        users_ += users; // even if this fails: the handler may own the timer
+        while (!has_room(timer, due))
+            add_room(due);
+        if (observers().needed_to_count()) [[unlikely]]
+            out.value = start_observed(timer, op, due, out.todo);
+        else
+            start_locked(timer, op, due, out.todo);
+    }
+
     /// start() without the checks.
     template <class Deadline>
     PAWL_DETAIL_ALWAYS_INLINE void start_locked(timer_core& timer, wait_operation& op,
@@ -990,7 +1012,7 @@ private:
     std::size_t alarms_ = 0; ///< room for so many entries is never given to waits of timers
     bool backlog_ = false;   ///< expire() stopped at its limit
     bool emptying_ = false;
-    bool driver_was_set_ = false;    ///< once, by a start: from then on it has its memory
+    std::atomic<bool> driver_was_set_{false};
     wait_operation* late_ = nullptr; ///< started after close()
 };
 

@@ -165,9 +165,10 @@ public:
     /// the thread that starts it: if the wait has begun in another thread, it may be gone by then,
     /// and its timer, too.
     struct trial {
-        bool begun = false;           ///< for that thread; the rest is guarded by the lock
-        wait_operation* op = nullptr; ///< null once it has begun, or was withdrawn
-        trial* next = nullptr;
+        bool begun =
+            false; ///< for that thread. The rest is guarded by the lock, and set by begin_trial()
+        wait_operation* op; ///< null once it has begun, or was withdrawn
+        trial* next;
     };
     void begin_trial(trial& t, timer_core& timer, wait_operation& op) noexcept {
         t = {true, &op, std::exchange(trials_, &t)};
