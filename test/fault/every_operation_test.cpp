@@ -12,6 +12,10 @@
 #include "fault/live_blocks.hpp"
 #include "service/counted_new.hpp"
 
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/io_context.hpp>
@@ -68,6 +72,7 @@ struct scene {
     int calls = 0;
     pawl::manual_timer wait{context, manual_clock::now() + 5s};
     std::optional<pawl::manual_timer> second;
+    std::optional<asio::cancellation_signal> signal;
 
 private:
     struct leave {
@@ -199,6 +204,53 @@ BOOST_AUTO_TEST_CASE(attempts) {
                 return (a.number() == 1 ? s.wait : *s.second).async_wait(asio::deferred);
             },
             s.record());
+    });
+}
+
+asio::awaitable<void> waits_for(pawl::manual_timer& timer) {
+    co_await timer.async_wait(asio::deferred);
+}
+
+// Their error is an exception_ptr, and making one takes memory.
+BOOST_AUTO_TEST_CASE(coroutines) {
+    using pawl::timeout_at;
+    const auto coroutine = [](scene& s) { return [&s](auto) { return waits_for(s.wait); }; };
+    row("limit of a coroutine", nothing, [](int&, scene& s) {
+        asio::co_spawn(s.context, waits_for(s.wait),
+                       timeout_at(manual_clock::now() + 1s, s.record()));
+    });
+    row("passed limit of a coroutine", nothing, [](int&, scene& s) {
+        asio::co_spawn(
+            s.context, waits_for(s.wait),
+            timeout_at(pawl::basic_deadline<manual_clock>(manual_clock::now() - 1s), s.record()));
+    });
+    row("abandoned coroutine", nothing, [](int&, scene& s) {
+        asio::co_spawn(s.context, waits_for(s.wait),
+                       timeout_at(manual_clock::now() + 1s, pawl::abandon, s.record()));
+    });
+    row("retry, no time left", nothing, [=](int&, scene& s) {
+        auto p = fast();
+        p.deadline = pawl::basic_deadline<manual_clock>(manual_clock::now() - 1s);
+        pawl::retry(s.context, p, coroutine(s), s.record());
+    });
+    row("retry, cancelled", nothing, [=](int&, scene& s) {
+        s.signal.emplace();
+        pawl::retry(
+            s.context, fast(),
+            [&s](auto a) {
+                if (a.number() != 0) {
+                    s.signal->emit(asio::cancellation_type::terminal);
+                    throw boost::system::system_error(asio::error::connection_reset);
+                }
+                return waits_for(s.wait);
+            },
+            asio::bind_cancellation_slot(s.signal->slot(), s.record()));
+    });
+    row("hedge, cancelled", nothing, [=](int&, scene& s) {
+        s.signal.emplace();
+        pawl::hedge(s.context, pawl::basic_hedge_policy<manual_clock>{.delay = 1s}, coroutine(s),
+                    asio::bind_cancellation_slot(s.signal->slot(), s.record()));
+        s.signal->emit(asio::cancellation_type::terminal);
     });
 }
 

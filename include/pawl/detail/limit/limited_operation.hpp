@@ -126,8 +126,14 @@ template <class T>
 inline constexpr bool is_error = std::is_same_v<std::decay_t<T>, boost::system::error_code> ||
                                  std::is_same_v<std::decay_t<T>, std::exception_ptr>;
 
-[[nodiscard]] inline std::exception_ptr as_exception(const boost::system::error_code& ec) {
-    return std::make_exception_ptr(boost::system::system_error(ec));
+/// The exception of an error. Without memory for its text it is std::bad_alloc: an operation that
+/// has ended must report something. If this threw, its handler and its block would leak.
+[[nodiscard]] inline std::exception_ptr as_exception(const boost::system::error_code& ec) noexcept {
+    try {
+        return std::make_exception_ptr(boost::system::system_error(ec));
+    } catch (...) {
+        return std::current_exception();
+    }
 }
 inline void set_error(boost::system::error_code& error, const boost::system::error_code& ec) {
     error = ec;
