@@ -13,6 +13,7 @@
 
 #include "fault/live_blocks.hpp"
 #include "service/counted_new.hpp"
+#include "support/asio_configuration.hpp"
 #include "support/meeting.hpp"
 #include "support/typed_cases.hpp"
 
@@ -402,6 +403,7 @@ PAWL_TYPED_CASE(P10_expire_all_happens_or_not_and_can_be_repeated, Timer, wheels
         });
 }
 
+PAWL_NOT_ON_IO_URING
 BOOST_AUTO_TEST_CASE(a_service_with_options_is_made_or_not) {
     with_failing_allocations(
         [](asio::io_context& context) { return std::make_unique<asio::io_context*>(&context); },

@@ -14,6 +14,7 @@
 #include "timeout_support.hpp"
 
 #include "../support/archetypes.hpp"
+#include "../support/asio_configuration.hpp"
 
 #include <pawl/coarse_timer.hpp>
 #include <pawl/compact_timer.hpp>
@@ -731,6 +732,7 @@ BOOST_AUTO_TEST_CASE(the_memory_is_freed_before_the_handler_is_invoked_also_in_n
     }
 }
 
+PAWL_NOT_ON_IO_URING
 BOOST_AUTO_TEST_CASE(nothing_is_posted_for_an_operation_that_completes_first) {
     constexpr std::size_t operations = 100;
     const auto units = [](auto start) {

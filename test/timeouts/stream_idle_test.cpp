@@ -422,6 +422,7 @@ BOOST_AUTO_TEST_CASE(a_point_in_time_that_passes_with_nothing_pending_closes_not
     BOOST_TEST(c.stream.socket().is_open());
 }
 
+PAWL_NOT_ON_IO_URING
 BOOST_AUTO_TEST_CASE(an_earlier_limit_moves_the_wait_and_does_not_replace_it) {
     connection c(context, {.read = 10s});
     outcome read;

@@ -11,6 +11,8 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include "../support/asio_configuration.hpp"
+
 #include <pawl/pawl.hpp>
 #include <pawl/stats.hpp>
 
@@ -228,6 +230,7 @@ BOOST_AUTO_TEST_CASE(time_is_real_until_it_is_paused_and_goes_on_from_where_it_s
     BOOST_TEST((clock_type::now() >= later + 1ms));
 }
 
+PAWL_NOT_ON_IO_URING
 BOOST_AUTO_TEST_CASE(a_wait_of_real_time_is_stopped_by_a_pause_and_goes_on_after_it) {
     asio::io_context context;
     pawl::steady_timer timer(context, 300ms);
@@ -562,6 +565,7 @@ BOOST_FIXTURE_TEST_CASE(threads_in_run_for_end_each_at_its_own_time, fixture) {
     }
 }
 
+PAWL_NOT_ON_IO_URING
 BOOST_FIXTURE_TEST_CASE(run_returns_the_number_of_handlers_and_pauses_the_time, fixture) {
     virtual_time::resume();
     pawl::steady_timer timer(context, 1h);
