@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Pawl authors
 // SPDX-License-Identifier: BSL-1.0
 
-// A row for each operation. Its n-th allocation fails, for every n until no allocation fails: first
+// A row for an operation: its n-th allocation fails, for every n until no allocation fails: first
 // only in the initiating function, then also while the context runs. Nothing may leak.
 
 #include <pawl/pawl.hpp>

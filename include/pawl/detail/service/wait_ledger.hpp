@@ -165,8 +165,7 @@ public:
     /// the thread that starts it: if the wait has begun in another thread, it may be gone by then,
     /// and its timer, too.
     struct trial {
-        bool begun =
-            false; ///< for that thread. The rest is guarded by the lock, and set by begin_trial()
+        bool begun = false; ///< for that thread; the lock guards the rest
         wait_operation* op; ///< null once it has begun, or was withdrawn
         trial* next;
     };
