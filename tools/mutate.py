@@ -203,13 +203,14 @@ def load() -> list[Mutant]:
 
 
 def separate(mutants: list[Mutant]) -> None:
-    """Checks the position of each defect. One that partly overlaps another is built alone."""
+    """Checks the position of each defect. One that partly overlaps another, or tears a block, is built alone."""
     for file in {m.file for m in mutants}:
         text = (INCLUDE / file).read_text(encoding="utf-8")
         here = sorted(((m.span(text), m) for m in mutants if m.file == file), key=lambda h: (h[0][0], -h[0][1]))
         planted: list[tuple[int, int]] = []
         for (first, last), m in here:
-            if any(first < end < last for begin, end in planted):
+            torn = any(text.count("{") != text.count("}") for text in (m.old, m.new))
+            if torn or any(first < end < last for begin, end in planted):
                 m.build = "alone"
             elif not m.alone:
                 planted.append((first, last))
