@@ -227,7 +227,7 @@ inline constexpr fate fate_of_a_recalled_wait = by_design(fate::aborted, fate::s
 /// A timer whose wait has expired and was handed to an executor that has not started its handler.
 struct queued_wait {
     asio::io_context io;
-    manual_context queue;
+    pawl_test::manual_context queue; // needs no rings
     std::optional<tut::steady_timer> timer{std::in_place, io, past()};
     fate result{};
 
@@ -313,7 +313,7 @@ BOOST_AUTO_TEST_CASE(C13_P4_cancel_of_a_queued_wait_that_has_moved) {
 
 BOOST_AUTO_TEST_CASE(C13_P4_emission_to_a_queued_wait) {
     asio::io_context io;
-    manual_context queue;
+    pawl_test::manual_context queue; // needs no rings
     asio::cancellation_signal signal;
     tut::steady_timer t(io, past());
     fate f{};
@@ -378,7 +378,7 @@ BOOST_AUTO_TEST_CASE(C13_P4_cancel_in_the_first_handler_of_three_waits_of_one_ti
 
 BOOST_AUTO_TEST_CASE(C13_P4_cancel_by_the_handler_ahead_in_the_same_strand) {
     asio::io_context io;
-    manual_context queue;
+    pawl_test::manual_context queue; // needs no rings
     auto strand = asio::make_strand(queue.get_executor());
     tut::steady_timer t(io, past());
     fate f{};
@@ -403,7 +403,7 @@ BOOST_AUTO_TEST_CASE(C13_P4_cancel_by_the_handler_ahead_in_the_same_strand) {
 
 BOOST_AUTO_TEST_CASE(C13_an_aborted_wait_that_is_queued_is_not_counted_again) {
     asio::io_context io;
-    manual_context queue;
+    pawl_test::manual_context queue; // needs no rings
     tut::steady_timer t(io, 1h);
     fate f{};
     t.async_wait(asio::bind_executor(queue.get_executor(), record(f)));

@@ -517,7 +517,7 @@ BOOST_AUTO_TEST_CASE(C29_cancellation_ends_the_work_of_both_contexts) {
 
 BOOST_AUTO_TEST_CASE(C29_the_executor_of_the_handler_is_tracked_while_the_wait_is_pending) {
     asio::io_context io;
-    manual_context queue;
+    pawl_test::manual_context queue; // needs no rings
     tut::steady_timer t(io, 1h);
     fate f{};
 

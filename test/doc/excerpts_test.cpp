@@ -33,6 +33,8 @@
 #include <boost/system/error_code.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include "../support/asio_configuration.hpp"
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -686,6 +688,7 @@ BOOST_AUTO_TEST_CASE(keys_expire_and_values_come_later) {
 
 // doc/timeouts.md
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(what_cannot_be_cancelled_is_abandoned) {
     asio::io_context context;
     // Never destroyed: its destructor would wait for a lookup that hangs.

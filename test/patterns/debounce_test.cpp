@@ -13,6 +13,7 @@
 #include <pawl/manual_clock.hpp>
 #include <pawl/timer_service.hpp>
 
+#include "../support/asio_configuration.hpp"
 #include "service/counted_new.hpp"
 #include "support/seed.hpp"
 
@@ -524,6 +525,7 @@ BOOST_AUTO_TEST_CASE(debounce_and_throttle_do_what_their_models_do) {
 // --- threads --------------------------------------------------------------------------------------
 
 // Allowed: any number of calls from 1 on. On a strand no call overlaps another, or a trigger.
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(triggers_on_a_strand_and_cancels_anywhere_do_not_race) {
     asio::thread_pool pool(3);
     const auto strand = asio::make_strand(pool);

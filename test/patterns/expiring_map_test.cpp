@@ -13,6 +13,7 @@
 #include <pawl/expiring_map.hpp>
 #include <pawl/manual_clock.hpp>
 
+#include "../support/asio_configuration.hpp"
 #include "service/counted_new.hpp"
 #include "support/seed.hpp"
 
@@ -1074,6 +1075,7 @@ BOOST_AUTO_TEST_CASE(a_map_does_what_its_model_does) {
 
 // The map is on a strand, the handlers are not; signals are emitted on the strand. Allowed for each pop: an entry,
 // or operation_aborted. Each entry is popped once, or left in the map.
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(pops_whose_handlers_run_anywhere_do_not_race_with_the_map) {
     using shared = pawl::expiring_map<int, int>;
     constexpr int many = 2000;

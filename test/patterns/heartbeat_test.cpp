@@ -13,6 +13,7 @@
 #include <pawl/manual_clock.hpp>
 #include <pawl/timer_service.hpp>
 
+#include "../support/asio_configuration.hpp"
 #include "service/counted_new.hpp"
 #include "support/seed.hpp"
 
@@ -413,6 +414,7 @@ BOOST_AUTO_TEST_CASE(sends_and_failures_come_when_promised) {
 }
 
 // Allowed: it sends or not, depending on whose thread was faster. It does not fail while the others mark life.
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(any_thread_may_mark_life) {
     asio::thread_pool pool(2);
     const auto strand = asio::make_strand(pool);

@@ -18,6 +18,7 @@
 #include <pawl/timer_service.hpp>
 
 #include "../support/archetypes.hpp"
+#include "../support/asio_configuration.hpp"
 #include "../support/seed.hpp"
 
 #include <boost/asio.hpp>
@@ -365,6 +366,7 @@ BOOST_AUTO_TEST_CASE(beyond_max_pending_a_wait_is_refused_and_takes_no_token) {
     BOOST_TEST(l.got == "a");
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(threads_that_share_it_get_each_token_once) {
     constexpr int each = 300;
     std::atomic<int> got{0};
@@ -402,6 +404,7 @@ BOOST_AUTO_TEST_CASE(threads_that_share_it_get_each_token_once) {
     BOOST_TEST(got >= 3 * each);
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(it_may_be_destroyed_while_threads_are_about_to_serve_its_waiters) {
     for (int round = 0; round < 50; ++round) {
         asio::thread_pool pool(2);

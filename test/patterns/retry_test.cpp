@@ -16,6 +16,7 @@
 #include <pawl/sleep.hpp>
 
 #include "../support/archetypes.hpp"
+#include "../support/asio_configuration.hpp"
 #include "../support/seed.hpp"
 
 #include <boost/asio.hpp>
@@ -747,6 +748,7 @@ BOOST_AUTO_TEST_CASE(
     }
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(several_threads_may_run_the_context_without_a_strand) {
     asio::thread_pool pool(3);
     std::atomic<int> ended{0};

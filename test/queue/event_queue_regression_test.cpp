@@ -6,6 +6,8 @@
 #define BOOST_TEST_MODULE event_queue_regression
 #include <boost/test/unit_test.hpp>
 
+#include "../support/asio_configuration.hpp"
+
 #include <pawl/event_queue.hpp>
 #include <pawl/expire_all.hpp>
 #include <pawl/manual_clock.hpp>
@@ -384,6 +386,7 @@ BOOST_AUTO_TEST_CASE(P10_expire_all_lets_go_of_an_interval_that_waits_for_room) 
     BOOST_TEST(ticks == 8);
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(expire_all_may_end_a_wait_of_async_wait_as_it_is_started) {
     asio::io_context context;
     auto work = asio::make_work_guard(context);

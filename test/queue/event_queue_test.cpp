@@ -13,6 +13,7 @@
 #include <pawl/timeout.hpp>
 
 #include "../service/service_support.hpp"
+#include "../support/asio_configuration.hpp"
 #include "../support/scripted_clock.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
@@ -115,6 +116,7 @@ template <class F>
 
 BOOST_AUTO_TEST_SUITE(processing)
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(nothing_runs_until_the_host_says_so_and_then_in_its_thread) {
     running_context other;
     pawl::event_queue queue(other.context);
@@ -917,6 +919,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(waiting)
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(a_wait_returns_when_something_is_there_and_no_leftover_counts) {
     running_context other;
     pawl::event_queue own;
@@ -945,6 +948,7 @@ BOOST_AUTO_TEST_CASE(a_wait_returns_when_something_is_there_and_no_leftover_coun
     }
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(threads_that_wait_are_all_woken) {
     running_context other;
     pawl::event_queue own;
@@ -966,6 +970,7 @@ BOOST_AUTO_TEST_CASE(threads_that_wait_are_all_woken) {
 }
 
 // One of the threads that wait runs the queue's own timers. When it leaves, another one does.
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(threads_that_wait_with_different_ends_leave_each_at_its_own) {
     running_context other;
     for (const bool own : {true, false}) {
@@ -1075,6 +1080,7 @@ BOOST_AUTO_TEST_CASE(waits_of_async_wait_complete_while_something_is_there) {
     BOOST_TEST(!told.back());
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(what_a_queue_did_before_does_not_keep_a_wait_from_being_woken) {
     asio::io_context context;
     running_context other;
@@ -1360,6 +1366,7 @@ BOOST_AUTO_TEST_SUITE(executor)
 static_assert(asio::execution::is_executor_v<pawl::event_queue::executor_type>);
 static_assert(std::is_convertible_v<pawl::event_queue::executor_type, asio::any_io_executor>);
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(any_operation_completes_in_the_queue_of_its_handlers_executor) {
     running_context other;
     pawl::event_queue queue(other.context);
@@ -1504,6 +1511,7 @@ BOOST_AUTO_TEST_CASE(a_queue_may_be_destroyed_by_its_own_functions) {
     }
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(a_thread_that_waits_is_told_that_the_queue_was_destroyed) {
     running_context other;
     const std::function<void(pawl::event_queue&)> waits[] = {

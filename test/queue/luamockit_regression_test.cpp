@@ -7,6 +7,7 @@
 #include <pawl/event_queue.hpp>
 #include <pawl/manual_clock.hpp>
 
+#include "../support/asio_configuration.hpp"
 #include "../support/sanitized.hpp"
 
 #define BOOST_TEST_MODULE luamockit_regression
@@ -87,6 +88,7 @@ std::size_t threads_of_this_process() {
 
 // (1) The thread of a one-off read the timer after process_events() had freed it. The test passes
 // if no sanitizer reports an error.
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(a_one_off_may_be_handled_while_the_thread_that_emitted_it_goes_on) {
     constexpr int rounds = pawl_test::sanitized ? 20 : 100;
     running_context context;
@@ -165,6 +167,7 @@ BOOST_AUTO_TEST_CASE(an_interval_whose_function_throws_each_time_goes_on) {
 
 // (4) A semaphore kept one post for each event that was drained, so that wait() returned at once so
 // many times.
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(wait_after_a_drain_returns_only_for_a_new_event) {
     running_context context;
     pawl::event_queue events(context.get());
@@ -243,6 +246,7 @@ BOOST_AUTO_TEST_CASE(what_a_disarmed_timer_has_in_the_queue_stays_what_it_was) {
 
 // (6) The mark of a timer was a bit-field that two threads wrote. Allowed: either disarm() or the
 // other call is the first to end the timer, never both, and there is one last event.
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(two_threads_may_disarm_a_timer_that_is_ticking) {
     constexpr int rounds = pawl_test::sanitized ? 100 : 1000;
     running_context context;
@@ -329,6 +333,7 @@ BOOST_AUTO_TEST_CASE(a_period_beyond_32_bits_is_kept_and_an_endless_one_never_ti
 #if defined(__linux__) // where the threads of a process can be counted so
 
 // (9) Each timer was a thread: 500 one-offs were 501 threads.
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(five_hundred_timers_start_no_thread) {
     running_context context;
     pawl::event_queue events(context.get());
@@ -366,6 +371,7 @@ BOOST_AUTO_TEST_CASE(equal_deadlines_come_in_the_order_in_which_the_timers_were_
 }
 
 // (10) Each period started when the last one had been handled: 99 events instead of 100.
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(an_interval_does_not_drift_over_ten_minutes) {
     manual_queue events;
     const auto begin = manual_clock::now();
@@ -459,6 +465,7 @@ BOOST_AUTO_TEST_CASE(the_want_of_memory_is_an_exception) {
 }
 
 // Counters were read without a lock.
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(counters_may_be_read_while_timers_tick_and_events_are_handled) {
     running_context context;
     pawl::event_queue events(context.get());

@@ -12,6 +12,7 @@
 
 #include <pawl/alarm.hpp>
 
+#include "../support/asio_configuration.hpp"
 #include "counted_new.hpp"
 #include "service_support.hpp"
 
@@ -698,6 +699,7 @@ BOOST_AUTO_TEST_CASE(P8_nothing_but_the_constructor_allocates) {
 }
 
 // There the driver also queues units.
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(P8_an_alarm_of_a_context_of_unknown_type_is_armed_without_memory) {
     for (const bool leaves_the_context_busy : {true, false}) {
         manual_context context;
@@ -797,6 +799,7 @@ BOOST_AUTO_TEST_CASE(an_alarm_that_is_disarmed_when_due_sends_nothing_to_its_exe
     BOOST_TEST(poll(there) == none);
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(a_function_may_be_bound_to_another_context) {
     asio::io_context context;
     asio::thread_pool pool(1);
@@ -825,6 +828,7 @@ BOOST_AUTO_TEST_CASE(an_executor_that_is_gone_destroys_the_carrier_and_the_alarm
     BOOST_TEST(calls == 0);
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(an_alarm_runs_on_any_context_and_executor) {
     asio::thread_pool pool(2);
     std::atomic<int> calls = 0;

@@ -582,6 +582,7 @@ private:
     int early_ = 0;
 };
 
+PAWL_NEEDS_THREADS
 BOOST_DATA_TEST_CASE(P1_no_wait_is_early_by_the_steady_clock,
                      data::make({1U, 2U, 4U}) * data::make({1U, 2U}), shards, threads) {
     std::mt19937_64 random(seed());

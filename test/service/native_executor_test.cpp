@@ -6,6 +6,8 @@
 #define BOOST_TEST_MODULE native_executor
 #include <boost/test/unit_test.hpp>
 
+#include "../support/asio_configuration.hpp"
+
 #include <pawl/detail/service/native_executor.hpp>
 #include <pawl/steady_timer.hpp>
 
@@ -42,6 +44,7 @@ void check(const Executor& ex, Context& context, const asio::execution_context& 
 
 } // namespace
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(an_executor_with_a_default_token_is_as_native_as_without) {
     asio::io_context context;
     asio::io_context other;

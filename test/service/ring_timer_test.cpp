@@ -387,6 +387,7 @@ private:
     pawl_test::latch end_{1};
 };
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(P4_on_a_thread_pool_cancel_and_rearm_win_until_a_thread_takes_the_wait) {
     asio::thread_pool pool(1);
     pawl::make_timer_service<timer>(pool, with({{.delay = 8s}}));
@@ -411,6 +412,7 @@ BOOST_AUTO_TEST_CASE(P4_on_a_thread_pool_cancel_and_rearm_win_until_a_thread_tak
     BOOST_TEST((m.at >= start + 8s));
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(P4_on_a_thread_pool_cancel_and_rearm_win_in_the_queue_of_a_strand) {
     asio::thread_pool pool(2);
     pawl::make_timer_service<timer>(pool, with({{.delay = 8s}}));
@@ -441,6 +443,7 @@ BOOST_AUTO_TEST_CASE(P4_on_a_thread_pool_cancel_and_rearm_win_in_the_queue_of_a_
 
 // The pool runs them from the front, while they are cancelled from the back; the two meet in the
 // middle.
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(P4_on_a_thread_pool_the_handler_is_told_what_cancel_has_answered) {
     constexpr std::size_t count = 3000;
     asio::thread_pool pool(1);

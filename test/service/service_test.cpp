@@ -340,6 +340,7 @@ struct occupied_strand {
 
 } // namespace
 
+PAWL_NEEDS_THREADS
 BOOST_FIXTURE_TEST_CASE(P4_a_wait_in_the_queue_of_a_strand_completes_when_the_strand_is_free,
                         occupied_strand) {
     let_go();
@@ -347,6 +348,7 @@ BOOST_FIXTURE_TEST_CASE(P4_a_wait_in_the_queue_of_a_strand_completes_when_the_st
     BOOST_CHECK(o.succeeded());
 }
 
+PAWL_NEEDS_THREADS
 BOOST_FIXTURE_TEST_CASE(P4_a_wait_in_the_queue_of_a_strand_is_cancelled, occupied_strand) {
     BOOST_CHECK_EQUAL(timer.cancel(), one);
     BOOST_CHECK_EQUAL(timer.cancel(), none);
@@ -355,6 +357,7 @@ BOOST_FIXTURE_TEST_CASE(P4_a_wait_in_the_queue_of_a_strand_is_cancelled, occupie
     BOOST_CHECK(o.aborted());
 }
 
+PAWL_NEEDS_THREADS
 BOOST_FIXTURE_TEST_CASE(P4_a_wait_in_the_queue_of_a_strand_is_pulled_back, occupied_strand) {
     BOOST_CHECK_EQUAL(timer.rearm_after(7ms), one);
     let_go();
@@ -366,6 +369,7 @@ BOOST_FIXTURE_TEST_CASE(P4_a_wait_in_the_queue_of_a_strand_is_pulled_back, occup
     BOOST_CHECK(o.succeeded());
 }
 
+PAWL_NEEDS_THREADS
 BOOST_FIXTURE_TEST_CASE(P4_a_wait_pulled_back_in_a_strand_and_due_again_there_completes_once,
                         occupied_strand) {
     BOOST_CHECK_EQUAL(timer.rearm_after(7ms), one);
@@ -376,6 +380,7 @@ BOOST_FIXTURE_TEST_CASE(P4_a_wait_pulled_back_in_a_strand_and_due_again_there_co
     BOOST_CHECK(o.succeeded());
 }
 
+PAWL_NEEDS_THREADS
 BOOST_FIXTURE_TEST_CASE(P4_a_wait_in_the_queue_of_a_strand_moves_with_its_timer, occupied_strand) {
     manual_timer other(std::move(timer));
 
@@ -386,6 +391,7 @@ BOOST_FIXTURE_TEST_CASE(P4_a_wait_in_the_queue_of_a_strand_moves_with_its_timer,
     BOOST_CHECK(o.aborted());
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(P4_a_timer_is_destroyed_while_its_wait_is_in_the_queue_of_a_strand) {
     occupied_strand s;
     { const manual_timer doomed(std::move(s.timer)); }
@@ -394,6 +400,7 @@ BOOST_AUTO_TEST_CASE(P4_a_timer_is_destroyed_while_its_wait_is_in_the_queue_of_a
     BOOST_CHECK(s.o.aborted());
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(P4_a_slot_cancels_a_wait_in_the_queue_of_a_strand) {
     asio::io_context context;
     auto strand = asio::make_strand(context);
@@ -418,6 +425,7 @@ BOOST_AUTO_TEST_CASE(P4_a_slot_cancels_a_wait_in_the_queue_of_a_strand) {
 }
 
 // The executors of the timer and of the handler are strands: both have work of their own.
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(P4_a_wait_between_strands_is_pulled_back_again_and_again) {
     asio::io_context context;
     auto strand = asio::make_strand(context);
@@ -443,6 +451,7 @@ BOOST_AUTO_TEST_CASE(P4_a_wait_between_strands_is_pulled_back_again_and_again) {
     run_to_end(context);
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(P4_on_a_thread_pool_cancel_wins_until_a_thread_takes_the_wait) {
     asio::thread_pool pool(1);
     manual_timer timer(pool, 10ms);
@@ -864,6 +873,7 @@ BOOST_AUTO_TEST_CASE(P9_work_is_counted_right_whatever_becomes_of_a_system_timer
     }
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(P9_a_thread_pool_is_joined_while_its_system_timer_rests) {
     asio::thread_pool pool(2);
     pawl::steady_timer timer(pool, 1h);
@@ -1481,6 +1491,7 @@ BOOST_AUTO_TEST_CASE(P6_a_unit_completes_completions_per_turn_waits_at_most) {
 }
 
 // If a handler is alone in its unit, it does not delay waits that start while it runs.
+PAWL_NEEDS_THREADS
 BOOST_DATA_TEST_CASE(a_handler_that_blocks_does_not_hold_up_what_falls_due_meanwhile,
                      boost::unit_test::data::make({1u, 2u, 64u}), per_turn) {
     asio::io_context context;
@@ -1625,6 +1636,7 @@ BOOST_AUTO_TEST_CASE(a_context_where_a_dead_one_was_has_services_of_its_own) {
         check_at_home(place.anew());
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(a_context_where_a_dead_one_was_has_services_of_its_own_in_every_thread) {
     same_place place;
     asio::thread_pool other(1); // keeps its thread, and the thread's cache

@@ -36,7 +36,8 @@ inline constexpr bool threads = false;
 #define PAWL_NOT_ON_IO_URING                                                                       \
     BOOST_TEST_DECORATOR(*boost::unit_test::enable_if<!pawl_test::io_uring>())
 
-/// For a test case with threads, or with a context other than io_context.
+/// For a test case with threads, with a context other than io_context, or that counts on the blocks
+/// which Asio keeps for each thread.
 #define PAWL_NEEDS_THREADS BOOST_TEST_DECORATOR(*boost::unit_test::enable_if<pawl_test::threads>())
 
 /// For a test case with a context of a user-defined type. With io_uring (Boost 1.81 and 1.90) its

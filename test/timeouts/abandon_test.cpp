@@ -7,6 +7,7 @@
 #define BOOST_TEST_MODULE abandon
 #include <boost/test/unit_test.hpp>
 
+#include "../support/asio_configuration.hpp"
 #include "timeout_support.hpp"
 
 #include "../support/graveyard.hpp"
@@ -428,6 +429,7 @@ BOOST_AUTO_TEST_CASE(an_operation_that_has_ended_does_not_hold_the_executor_of_t
     BOOST_TEST(result.ended_with({}, 7));
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(a_context_ends_when_the_result_has_come_from_another_thread) {
     // Allowed: one call in each round. The context goes while the other thread may still be in the
     // operation.
@@ -545,6 +547,7 @@ struct blocked_names {
 
 } // namespace
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(a_server_drains_within_its_limit_although_a_lookup_hangs) {
     blocked_names names;
     {
@@ -577,6 +580,7 @@ BOOST_AUTO_TEST_CASE(a_server_drains_within_its_limit_although_a_lookup_hangs) {
     }
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(a_race_of_end_and_limit_has_one_winner_and_loses_no_result) {
     // Allowed: the caller gets the result and no late one, or timed_out and the late result.
     constexpr int rounds = 300;

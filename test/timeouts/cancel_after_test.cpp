@@ -96,6 +96,7 @@ BOOST_FIXTURE_TEST_CASE(takes_an_lvalue_token_and_a_const_one, tokens) {
     BOOST_TEST(o.calls == 2);
 }
 
+PAWL_NEEDS_THREADS
 BOOST_FIXTURE_TEST_CASE(takes_use_future, tokens) {
     std::future<int> f = op.async_run(pawl::timeout_at(soon(), asio::use_future));
     expire();
@@ -503,6 +504,7 @@ struct connected_pair {
     tcp::socket there;
 };
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(sockets_and_timers_and_signals_and_channels) {
     asio::io_context context;
     const auto check = [&](auto start) {

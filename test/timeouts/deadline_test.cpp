@@ -7,6 +7,7 @@
 #define BOOST_TEST_MODULE deadline
 #include <boost/test/unit_test.hpp>
 
+#include "../support/asio_configuration.hpp"
 #include "timeout_support.hpp"
 
 #include "../support/sanitized.hpp"
@@ -506,6 +507,7 @@ BOOST_FIXTURE_TEST_CASE(partial_forms_are_awaited_and_as_tuple_does_not_throw, c
 // ThreadSanitizer does not understand the fence in the reference count of an any_io_executor that
 // holds a strand, and reports a race; Asio's coroutines have no other executor here.
 #if !PAWL_TEST_THREAD_SANITIZER
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(a_coroutine_on_a_strand_and_on_a_thread_pool) {
     asio::thread_pool pool(2);
     const auto body = [](int n) -> awaitable<int> { co_return n; };

@@ -19,6 +19,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "../service/service_support.hpp"
+#include "../support/asio_configuration.hpp"
 
 #include "../support/scripted_clock.hpp"
 #include "../support/seed.hpp"
@@ -1718,6 +1719,7 @@ BOOST_AUTO_TEST_SUITE(threads)
 
 // Handlers run in two threads, while a third changes the interval. Allowed: any order. Not allowed:
 // a wait that completes twice or never, or a data race, which ThreadSanitizer reports.
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(an_interval_may_be_changed_while_its_waits_complete_elsewhere) {
     std::mt19937_64 random(seed());
     const int rounds = 2'000;

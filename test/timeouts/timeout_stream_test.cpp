@@ -10,6 +10,7 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include "../support/asio_configuration.hpp"
 #include "timeout_stream_support.hpp"
 
 #include "../service/counted_new.hpp"
@@ -1283,6 +1284,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_FIXTURE_TEST_SUITE(tokens, fixture)
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(all_tokens_work) {
     connection c(context, {.read = 10s});
     c.feed(4);
@@ -1472,6 +1474,7 @@ BOOST_AUTO_TEST_CASE(a_stream_reads_the_clock_only_for_limits_that_it_has) {
     read(1, 0);
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(a_stream_needs_one_allocation_and_its_limits_none) {
     auto sockets = socket_pair(context);
     auto other = socket_pair(context);
@@ -1541,6 +1544,7 @@ BOOST_AUTO_TEST_SUITE(threads)
 /// Streams on strands of two threads, with limits so short that they coincide with the ends of
 /// operations. Allowed outcomes of a read: its byte, or a timeout. Afterwards no work is
 /// outstanding.
+PAWL_NEEDS_THREADS
 BOOST_DATA_TEST_CASE(limits_that_meet_completions_end_each_operation_once, actions, action) {
     constexpr int rounds = 200;
     asio::io_context context(2);

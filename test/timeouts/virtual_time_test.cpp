@@ -635,6 +635,7 @@ BOOST_FIXTURE_TEST_CASE(time_does_not_leap_past_what_a_handler_gives_to_another_
     BOOST_TEST(events.entries() == expected, boost::test_tools::per_element());
 }
 
+PAWL_NEEDS_THREADS
 BOOST_FIXTURE_TEST_CASE(two_threads_run_one_context_with_two_shards, fixture) {
     pawl::options o;
     o.precision = 1ns;

@@ -413,6 +413,7 @@ struct at_work {
     std::thread runner;
 };
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(it_is_told_of_a_start_that_is_due_in_an_hour) {
     at_work w;
     sleeper s(*w.feed);
@@ -450,6 +451,7 @@ BOOST_AUTO_TEST_CASE(it_is_told_of_expire_all_from_a_thread) {
     BOOST_TEST(s.told() == (kinds{kind::cancelled}), per_element());
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(it_is_told_of_an_expiry) {
     for (const unsigned per_turn : {1U, 64U}) {
         pawl::options o;
@@ -489,6 +491,7 @@ BOOST_AUTO_TEST_CASE(it_is_told_of_what_starts_in_a_strand) {
     BOOST_TEST(s.told() == (kinds{kind::started}), per_element());
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(it_is_told_of_what_happens_in_a_thread_pool) {
     asio::thread_pool pool(1);
     event_feed feed(pool);
@@ -502,6 +505,7 @@ BOOST_AUTO_TEST_CASE(it_is_told_of_what_happens_in_a_thread_pool) {
     pool.join();
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(it_is_told_of_what_happens_in_the_system_context) {
     asio::system_context& system = asio::query(asio::system_executor(), asio::execution::context);
     event_feed feed(system);
@@ -516,6 +520,7 @@ BOOST_AUTO_TEST_CASE(it_is_told_of_what_happens_in_the_system_context) {
     BOOST_TEST(t.told() == (kinds{kind::cancelled}), per_element());
 }
 
+PAWL_NEEDS_THREADS
 PAWL_NOT_ON_IO_URING
 BOOST_AUTO_TEST_CASE(it_is_told_of_what_happens_in_a_context_of_unknown_type) {
     pawl_test::manual_context context;
@@ -535,6 +540,7 @@ BOOST_AUTO_TEST_CASE(it_is_told_of_what_happens_in_a_context_of_unknown_type) {
     context.poll();
 }
 
+PAWL_NEEDS_THREADS
 PAWL_NOT_ON_IO_URING
 BOOST_AUTO_TEST_CASE(it_sleeps_in_a_context_of_unknown_type) {
     at_work w;

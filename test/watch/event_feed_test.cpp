@@ -7,6 +7,7 @@
 #define BOOST_TEST_MODULE event_feed
 #include <boost/test/unit_test.hpp>
 
+#include "../support/asio_configuration.hpp"
 #include "../support/scripted_clock.hpp"
 #include "../support/seed.hpp"
 #include "../support/typed_cases.hpp"
@@ -171,6 +172,7 @@ PAWL_TYPED_CASE(shutdown_ends_what_is_armed_and_what_is_due, Timer, every_timer)
     BOOST_TEST(s.open() == 0U);
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(shutdown_that_delivers_is_told_as_shutdown) {
     std::optional<event_feed::reader> reader;
     int delivered = 0;
@@ -601,6 +603,7 @@ BOOST_AUTO_TEST_CASE(a_handler_whose_context_is_destroyed_is_shut_down) {
     BOOST_TEST(w.read().kinds() == (kinds{kind::armed, kind::due, kind::shut_down}), per_element());
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(timers_that_outlive_their_context_are_told_until_it_ends) {
     std::optional<event_feed::reader> reader;
     std::optional<pawl::steady_timer> timer;
