@@ -809,13 +809,13 @@ inline void patterns(life& l) {
 
 // --- connections --------------------------------------------------------------------------------
 
-constexpr nanoseconds idle_limit = 60ms;
+constexpr nanoseconds idle_limit = 60ms, read_limit = 200ms, write_limit = 50ms;
 
 /// Sends back what it reads.
 class session : public std::enable_shared_from_this<session> {
 public:
     session(life& l, tcp::socket socket) : life_(l), stream_(std::move(socket)) {
-        stream_.set_limits({.idle = idle_limit, .read = 200ms, .write = 50ms});
+        stream_.set_limits({.idle = idle_limit, .read = read_limit, .write = write_limit});
     }
 
     [[nodiscard]] asio::any_io_executor executor() { return stream_.get_executor(); }
@@ -826,9 +826,7 @@ public:
             stream_.async_read_some(
                 asio::buffer(data_),
                 counted(life_, [self = shared_from_this(), this](error_code ec, std::size_t n) {
-                    if (ec == boost::beast::error::timeout &&
-                        steady::now() < std::min(moved_ + idle_limit, begin_ + 200ms))
-                        life_.complain("a limit of a stream is early");
+                    check(ec, read_limit);
                     if (ec)
                         return;
                     moved_ = begin_;
@@ -844,6 +842,7 @@ private:
             asio::async_write(
                 stream_, asio::buffer(data_, n),
                 counted(life_, [self = shared_from_this(), this](error_code ec, std::size_t) {
+                    check(ec, write_limit);
                     if (ec)
                         return;
                     moved_ = begin_;
@@ -856,10 +855,20 @@ private:
         if (!start(life_, f))
             stream_.close();
     }
+    /// An operation that is done as its limit passes succeeds, and the stream is closed: the next
+    /// one says so.
+    void check(error_code ec, nanoseconds limit) {
+        const auto before = std::exchange(earliest_, std::min(begin_ + limit, moved_ + idle_limit));
+        const auto early = std::min(before, earliest_) - steady::now();
+        if (ec == boost::beast::error::timeout && early > 0ns)
+            life_.complain("a limit of a stream is early by " + std::to_string(early.count()) +
+                           " ns");
+    }
 
     life& life_;
     const steady::time_point made_ = steady::now();
-    steady::time_point begin_ = made_, moved_ = made_; ///< no later than the last byte
+    steady::time_point begin_ = made_, moved_ = made_;        ///< no later than the last byte
+    steady::time_point earliest_ = steady::time_point::max(); ///< end of the operation before
     pawl::tcp_stream stream_;
     std::array<char, 2048> data_{};
 };
