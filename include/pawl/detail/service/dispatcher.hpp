@@ -258,7 +258,7 @@ public:
 
     /// Collects what is due at `now` and queues the runners. The caller sets the driver, and calls
     /// turn() if it has become a runner.
-    /// @throws std::bad_alloc after setting the driver to try again.
+    /// @throws std::bad_alloc with nothing taken; if the driver has called, it tries again.
     [[nodiscard]] auto collect(time::tick now, collector who) {
         auto found = collect_due(now, who);
         enqueue(found.todo.runners);
@@ -444,13 +444,7 @@ private:
             const clock_reading reading = reading_of(t);
             if (!seen.lies_ahead(now, reading))
                 return shard_.collect(now, seen.set_backs, who, reading);
-            try {
-                shard_.set_back(now, reading);
-            } catch (...) {
-                if (shard_.busy())
-                    wakeup_.arm(time::tick{}); // try again
-                throw;
-            }
+            shard_.set_back(now, reading);
         }
     }
 
