@@ -288,8 +288,7 @@ BOOST_AUTO_TEST_CASE(P10_under_the_deliver_policy_every_handler_is_told_operatio
 
 // Regression: they were destroyed, because only the carrier in the queue of the strand knew them.
 // Found by ./dev simulate threads.
-PAWL_NEEDS_THREADS
-PAWL_NOT_ON_IO_URING
+BOOST_TEST_DECORATOR(*boost::unit_test::enable_if<pawl_test::threads && !pawl_test::io_uring>())
 BOOST_AUTO_TEST_CASE(P10_under_the_deliver_policy_handlers_that_a_strand_holds_are_invoked_too) {
     std::deque<outcome> outcomes(3);
     std::deque<manual_timer> timers; // outlive the context

@@ -520,8 +520,7 @@ BOOST_AUTO_TEST_CASE(it_is_told_of_what_happens_in_the_system_context) {
     BOOST_TEST(t.told() == (kinds{kind::cancelled}), per_element());
 }
 
-PAWL_NEEDS_THREADS
-PAWL_NOT_ON_IO_URING
+PAWL_NEEDS_A_CONTEXT_OF_ITS_OWN
 BOOST_AUTO_TEST_CASE(it_is_told_of_what_happens_in_a_context_of_unknown_type) {
     pawl_test::manual_context context;
     event_feed feed(context);
@@ -540,8 +539,7 @@ BOOST_AUTO_TEST_CASE(it_is_told_of_what_happens_in_a_context_of_unknown_type) {
     context.poll();
 }
 
-PAWL_NEEDS_THREADS
-PAWL_NOT_ON_IO_URING
+PAWL_NEEDS_A_CONTEXT_OF_ITS_OWN
 BOOST_AUTO_TEST_CASE(it_sleeps_in_a_context_of_unknown_type) {
     at_work w;
     pawl_test::manual_context other;
