@@ -536,6 +536,27 @@ BOOST_AUTO_TEST_CASE(a_write_keeps_its_limit_when_a_handler_has_ended_the_one_th
     BOOST_TEST(context.stopped());
 }
 
+// A layer completes inline in the signal of a limit, and the handler throws, out of run(). The other
+// limits were never looked at again.
+BOOST_AUTO_TEST_CASE(a_handler_that_throws_in_the_signal_of_a_limit_costs_no_other_limit) {
+    struct thrown {};
+    asio::io_context context;
+    pawl::timeout_stream<obedient_layer, manual_clock> stream(context.get_executor());
+    stream.set_limits({.read = 10s,
+                       .write = 20s,
+                       .action = pawl::on_limit::cancel,
+                       .report = pawl::limit_error::timed_out});
+    std::array<char, 4> data{};
+    outcome write;
+    stream.async_read_some(asio::buffer(data), [](error_code, std::size_t) { throw thrown(); });
+    stream.async_write_some(asio::buffer(data),
+                            [&](error_code ec, std::size_t) { record(write)(ec); });
+    BOOST_CHECK_THROW(pass(context, 10s), thrown);
+    BOOST_TEST(write.pending());
+    pass(context, 10s);
+    BOOST_TEST(write.ended_with(timed_out), write);
+}
+
 BOOST_AUTO_TEST_CASE(a_layer_that_does_not_tell_whether_it_is_open_is_idle_until_it_is_closed) {
     asio::io_context context;
     pawl::timeout_stream<obedient_layer, manual_clock> stream(context.get_executor());

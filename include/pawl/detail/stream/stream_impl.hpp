@@ -504,11 +504,11 @@ private:
         }
     }
     void end_silence() {
-        if (expire_idle(Clock::now(), false, cause::expiry))
-            end_all(cause::expiry);
-        if (const time_point first = earliest(); first != never || idling_)
-            watch_until(first);
-        else
+        then_watch([&] {
+            if (expire_idle(Clock::now(), false, cause::expiry))
+                end_all(cause::expiry);
+        });
+        if (earliest() == never && !idling_)
             stop_watching(); // the wait for the deadline is left
     }
 
@@ -555,9 +555,9 @@ private:
         if (idling_ && due(after(moved_, limits_.idle)))
             everything |= expire_idle(now, early, why);
 
-        if (everything) {
-            end_all(why);
-        } else {
+        then_watch([&] {
+            if (everything)
+                return end_all(why);
             const auto expired = [&](direction d) {
                 return due(std::min(at(d).deadline, at(d).rate_deadline));
             };
@@ -566,6 +566,18 @@ private:
             // A layer that completes inline may have run a handler that ended the write.
             if (writes && limited(direction::write) && expired(direction::write))
                 end(direction::write, why);
+        });
+    }
+
+    /// Ends something, then waits for the rest, also if a handler that a layer has called inline
+    /// throws.
+    template <class End>
+    void then_watch(End end) {
+        try {
+            end();
+        } catch (...) {
+            watch_until(earliest());
+            throw;
         }
         watch_until(earliest());
     }
