@@ -314,6 +314,13 @@ struct busy_clock {
             outside();
         return time_point(reading);
     }
+    static void pass(asio::io_context& context) {
+        reading += 10ms;
+        asio::use_service<pawl::detail::service_registry>(context).for_each(
+            [](pawl::detail::registered_service& each) { each.clock_moved(); });
+        context.poll();
+    }
+
     static inline duration reading{0};
     static inline std::function<void()> meanwhile;
     static inline std::function<void()> outside;
@@ -348,19 +355,12 @@ BOOST_AUTO_TEST_CASE(P3_an_interval_without_memory_for_its_next_wait_goes_on_wit
             const auto has_failed = [] {
                 return counted_new::fuse.exchange(counted_new::never) == counted_new::never;
             };
-            const auto pass = [&] {
-                busy_clock::reading += 10ms;
-                asio::use_service<pawl::detail::service_registry>(context).for_each(
-                    [](pawl::detail::registered_service& each) { each.clock_moved(); });
-                context.poll();
-            };
-
             const auto next_wake = [&] {
                 using service = pawl::timer_service<busy_clock, asio::wait_traits<busy_clock>>;
                 return asio::use_service<service>(context).next_wake().time_since_epoch();
             };
 
-            pass();
+            busy_clock::pass(context);
             BOOST_REQUIRE(!busy_clock::meanwhile);
             const bool failed = has_failed();
             failures += failed;
@@ -379,11 +379,28 @@ BOOST_AUTO_TEST_CASE(P3_an_interval_without_memory_for_its_next_wait_goes_on_wit
             BOOST_TEST(ran == 1U);
             slept += adrift;
             if (!adrift)
-                pass();
+                busy_clock::pass(context);
             queue.process_events();
             BOOST_TEST(ran == 2U);
         }
         BOOST_TEST(failures > 0);
         BOOST_TEST((slept > 0) == sleeps);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(P3_an_interval_whose_clock_throws_as_its_wait_ends_goes_on) {
+    struct no_time {};
+    asio::io_context context;
+    pawl::basic_event_queue<busy_clock> queue(asio::any_io_executor(marked_executor{&context}));
+    std::size_t ran = 0;
+    queue.every(10ms, [&ran] { ++ran; });
+    busy_clock::meanwhile = [] { throw no_time(); };
+    BOOST_CHECK_THROW(busy_clock::pass(context), no_time);
+    marked_executor::inside = false;
+    BOOST_TEST(!context.stopped());
+    for (std::size_t n = 1; n != 3; ++n) {
+        busy_clock::pass(context);
+        queue.process_events();
+        BOOST_TEST(ran == n + 1); // none is lost
     }
 }

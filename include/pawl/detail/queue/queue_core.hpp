@@ -191,7 +191,18 @@ public:
 
     /// The wait of `t` has ended.
     void wait_ended(timer_type& t, const boost::system::error_code& ec) {
-        const auto now = see_clock<Clock>();
+        const auto now = [&] {
+            try {
+                return see_clock<Clock>();
+            } catch (...) { // the clock; the next wait asks it again
+                try {
+                    arm(t, std::nullopt);
+                } catch (...) {
+                    set_adrift(t);
+                }
+                throw;
+            }
+        }();
         std::optional<time_point> next;
         bool has_stalled = false;
         waker_.change([&] {
@@ -426,13 +437,17 @@ private:
             arm(t, due);
             return true;
         } catch (const std::bad_alloc&) {
-            const std::scoped_lock lock(mutex());
-            if (t.phase == phase::armed) {
-                buffer_.stall(t);
-                t.adrift = true;
-                leader_.wake(); // the host may already sleep
-            }
+            set_adrift(t);
             return false;
+        }
+    }
+    /// Leaves it to the host's next call to start a wait.
+    void set_adrift(timer_type& t) {
+        const std::scoped_lock lock(mutex());
+        if (t.phase == phase::armed) {
+            buffer_.stall(t);
+            t.adrift = true;
+            leader_.wake(); // the host may already sleep
         }
     }
     /// Moves the wait of `t` to the present due time. If the wait is about to be started, or its
