@@ -97,7 +97,8 @@ public:
         auto node = names_.extract(&from);
         if (node && to) {
             node.key() = to;
-            names_.insert(std::move(node)); // `to` had no waits, but may have had a name
+            PAWL_ASSERT(!names_.contains(to)); // it was left before it takes the place of another
+            names_.insert(std::move(node));
         }
     }
 
@@ -363,14 +364,15 @@ public:
     /// Timers with names, in no particular order. Each lock is held for 64 timers at a time.
     [[nodiscard]] std::vector<named_timer> named() const {
         std::vector<named_timer> all;
-        const std::scoped_lock lock(mutex_);
-        for (const auto& p : probes_) {
-            if (!p->shard_)
-                continue;
-            const moment now = p->shard_->read_clock();
+        for (const auto& p : probes()) {
             const timer_core* last = nullptr;
             for (bool more = true; more;) {
-                all.reserve(all.size() + batch);
+                if (all.capacity() - all.size() < batch) // outside the locks
+                    all.reserve(2 * all.size() + batch);
+                const std::scoped_lock lock(mutex_);
+                if (!p->shard_)
+                    break;
+                const moment now = p->shard_->read_clock();
                 const std::scoped_lock order(p->shard_->mutex());
                 auto n = p->names_.upper_bound(last);
                 for (std::size_t i = 0; i != batch && n != p->names_.end(); ++i, ++n) {
@@ -419,6 +421,11 @@ private:
     friend class shard_probe;
 
     static constexpr std::size_t batch = 64;
+
+    [[nodiscard]] std::vector<std::shared_ptr<shard_probe>> probes() const {
+        const std::scoped_lock lock(mutex_);
+        return probes_;
+    }
 
     [[nodiscard]] shard_probe* find(const observed_shard& shard) const noexcept {
         for (const auto& p : probes_) {
