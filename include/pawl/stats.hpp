@@ -257,18 +257,20 @@ inline constexpr named_count named_counts[] = {
         out << "# HELP pawl_" << name << " " << help << "\n# TYPE pawl_" << name << " " << type
             << "\n";
     };
+    const auto labels = [&](std::string_view name, const service_stats& s) -> auto& {
+        (out << "pawl_" << name << "{clock=").quote(s.clock);
+        return (out << ",backend=").quote(s.backend);
+    };
     for (const detail::named_count& c : detail::named_counts) {
         const std::string name = std::string("timer_") + c.name + (c.counter ? "_total" : "");
         head(name, c.help, c.counter ? "counter" : "gauge");
         for (const service_stats& s : services)
-            out << "pawl_" << name << "{clock=\"" << s.clock << "\",backend=\"" << s.backend
-                << "\"} " << s.*c.value << "\n";
+            labels(name, s) << "} " << s.*c.value << "\n";
     }
     head("timer_level_filed", "Timers on each level of a wheel, from 0 on.", "gauge");
     for (const service_stats& s : services)
         for (std::size_t i = 0; i != s.levels.size(); ++i)
-            out << "pawl_timer_level_filed{clock=\"" << s.clock << "\",backend=\"" << s.backend
-                << "\",level=\"" << i << "\"} " << s.levels[i] << "\n";
+            labels("timer_level_filed", s) << ",level=\"" << i << "\"} " << s.levels[i] << "\n";
     const auto histogram = [&](std::string_view name, std::string_view help,
                                const duration_histogram& h) {
         head(name, help, "histogram");
@@ -312,8 +314,9 @@ inline constexpr named_count named_counts[] = {
     out << "{\"services\":[";
     std::string_view comma = "";
     for (const service_stats& s : all.services) {
-        out << comma << "{\"clock\":\"" << s.clock << "\",\"backend\":\"" << s.backend
-            << "\",\"shards\":" << s.shards << ",\"precision\":" << count(s.precision);
+        (out << comma << "{\"clock\":").quote(s.clock);
+        (out << ",\"backend\":").quote(s.backend);
+        out << ",\"shards\":" << s.shards << ",\"precision\":" << count(s.precision);
         for (const detail::named_count& c : detail::named_counts)
             out << ",\"" << c.name << "\":" << s.*c.value;
         out << ",\"levels\":[";
