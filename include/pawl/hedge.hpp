@@ -154,7 +154,7 @@ private:
                 return;
             alarm_.emplace(executor_, make_second{this});
             if (policy_.delay > policy_.delay.zero())
-                alarm_->arm_after(policy_.delay);
+                (void)alarm_->arm_after(policy_.delay); // refused: there is no second attempt
             else
                 delay_passed();
         });

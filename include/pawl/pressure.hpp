@@ -57,6 +57,16 @@ struct scaled_clock : Clock {
     static constexpr const char* label = "scaled_clock"; ///< In statistics.
 };
 
+} // namespace pawl
+
+#ifndef PAWL_DETAIL_DOXYGEN
+/// A change of the pressure wakes who sleeps.
+template <class Clock>
+struct boost::asio::wait_traits<pawl::scaled_clock<Clock>> : boost::asio::wait_traits<Clock> {};
+#endif
+
+namespace pawl {
+
 /// A timer whose waits shrink under pressure. See pawl::pressure.
 using scaled_timer = basic_waitable_timer<scaled_clock<>>;
 
@@ -248,11 +258,5 @@ private:
 };
 
 } // namespace pawl
-
-#ifndef PAWL_DETAIL_DOXYGEN
-/// A change of the pressure wakes who sleeps.
-template <class Clock>
-struct boost::asio::wait_traits<pawl::scaled_clock<Clock>> : boost::asio::wait_traits<Clock> {};
-#endif
 
 #endif // PAWL_PRESSURE_HPP

@@ -114,7 +114,7 @@ bool delivers;                          /* shutdown_policy::deliver */
 bool promised;                          /* the function is to be called */
 bool told;                              /* with a code */
 
-#define OBSERVED(w) true                /* wait_operation::observed */
+#define OBSERVED(w) true                /* wait_operation::shared */
 #else
 #define OBSERVED(w) linked[w]
 #endif
@@ -589,7 +589,7 @@ inline shard_park(w, own) {             /* shard::park; own: it fell due in the 
     drop_user()
 }
 
-inline shard_drain() {                  /* shard::drain, wait_ledger::take_over, finish */
+inline shard_drain() {                  /* shard::empty_batch, wait_ledger::take_over, finish */
     lock();
     do
     :: nempty(due_queue) ->
@@ -771,7 +771,7 @@ inline empty_shard() {                  /* dispatcher::empty */
             :: else -> break
             fi
         od;
-        atomic {                        /* shard::end_draining */
+        atomic {                        /* shard::end_emptying */
             lock();
             chain[0] = late[0];
             chain[1] = late[1];

@@ -267,7 +267,7 @@ inline shard_withdraw_held(s, w) {      /* shard::withdraw of a limit */
     settle_outside(s)
 }
 
-inline shard_withdraw(w) {              /* shard::withdraw of a start that has failed */
+inline shard_withdraw(w) {              /* shard::take_back */
     if
     :: phase[w] == armed -> phase[w] = idle
     :: else -> started[w] = true

@@ -165,16 +165,16 @@ BOOST_AUTO_TEST_CASE(P9_a_busy_shard_is_counted_when_the_context_can_be_told) {
     s.begin();
 
     context.counts = true;
-    s.count();
+    s.count_work();
     BOOST_CHECK_EQUAL(context.work, 1);
-    s.count(); // the shard is busy
+    s.count_work(); // the shard is busy
     s.begin();
     BOOST_CHECK_EQUAL(context.work, 1);
 
     commitment out;
     BOOST_CHECK(!s.settle(!active, out));
     BOOST_CHECK(out.after == sequel::give_back);
-    s.count(); // the shard is quiet
+    s.count_work(); // the shard is quiet
     BOOST_CHECK_EQUAL(context.work, 1);
 }
 

@@ -243,7 +243,7 @@ private:
         }
     }
 
-    /// The largest count of units whose time point differs from max().
+    /// The largest count of units that a time point represents. Beyond it, time_of() says max().
     static constexpr std::uint64_t last_count() noexcept {
         if constexpr (exact)
             return static_cast<std::uint64_t>(std::numeric_limits<rep>::max());

@@ -165,15 +165,15 @@ public:
                 carry_out(started.todo);
                 return false;
             }
-            empty(shutdown_policy::destroy);
+            end_waits(shutdown_policy::destroy);
             leave();
             return true;
         }
         if (started.todo.empty()) [[likely]]
             return true;
         if (trial.begun) [[unlikely]]
-            return try_arm(op, started.todo, trial);
-        arm(started.todo);
+            return try_arm_driver(op, started.todo, trial);
+        arm_driver(started.todo);
         return true;
     }
 
@@ -223,7 +223,7 @@ public:
     bool arm(timer_core& timer, alarm_wait& op, deadline due) noexcept {
         const auto [armed, todo] = shard_.arm(timer, op, due);
         if (!todo.empty()) [[unlikely]]
-            arm(todo);
+            arm_driver(todo);
         return armed;
     }
 
@@ -307,7 +307,7 @@ public:
         // that wait and ended the context. None of these threads waits for a handler.
         while (!shard_.errands_done())
             block_thread(std::chrono::microseconds(10));
-        empty(policy);
+        end_waits(policy);
     }
 
     // --- wait_arbiter ----------------------------------------------------------------------------
@@ -402,7 +402,7 @@ private:
 
     /// Ends every wait of a closed shard. Handlers destroyed here may destroy timers and start
     /// waits; those end in the same loop, not by recursion.
-    void empty(shutdown_policy policy) {
+    void end_waits(shutdown_policy policy) {
         if (!shard_.begin_emptying())
             return;
         wait_operation* late = nullptr;
@@ -568,7 +568,7 @@ private:
     }
 
     /// Carries out a commitment that may set the driver, which has its memory.
-    PAWL_DETAIL_NOINLINE void arm(const commitment& todo) {
+    PAWL_DETAIL_NOINLINE void arm_driver(const commitment& todo) {
         enqueue(todo.runners);
         if (todo.arm)
             wakeup_.arm(todo.wake);
@@ -576,8 +576,8 @@ private:
     }
     /// The same for a start, if the driver may lack memory.
     /// @return true
-    PAWL_DETAIL_NOINLINE bool try_arm(wait_operation& op, const commitment& todo,
-                                      wait_ledger::trial& trial) {
+    PAWL_DETAIL_NOINLINE bool try_arm_driver(wait_operation& op, const commitment& todo,
+                                             wait_ledger::trial& trial) {
         enqueue(todo.runners);
         try {
             wakeup_.arm(todo.wake);

@@ -677,7 +677,7 @@ public:
     /// The context can be told of work from now on.
     void count_work() noexcept {
         const locked lock(mutex_);
-        wakeup_.count();
+        wakeup_.count_work();
     }
 
     /// The shard is closed and empty.

@@ -181,7 +181,7 @@ public:
     }
 
     /// The context can be told of work from now on.
-    void count() noexcept {
+    void count_work() noexcept {
         if (busy() && !counted_)
             counted_ = context_->work_started();
     }

@@ -25,7 +25,8 @@
 ///     cancel      armed           cancelled  take() of an entry with  that entry
 ///                                            a noted cancel
 ///     withdraw    armed           idle       the object that the wait -
-///                                            is part of
+///                                            is part of, or a start
+///                                            that has failed
 ///     arrive      due, cancelled  started    the carrier              consumed
 ///     arrive      armed           armed      the carrier              pinned until park
 ///     park        armed           armed      the carrier              consumed
@@ -58,7 +59,7 @@
 ///     signal against completion       slot_link::operation()  null once the wait has begun; the
 ///                                                             lock of the shard
 ///     copies of a carrier             claim::take()           an atomic pointer
-///     failed start against expiry     shard::withdraw()       is it still the newest, without a
+///     failed start against expiry     shard::take_back()      is it still the newest, without a
 ///                                                             carrier; the lock of the shard
 ///
 /// Invariants
