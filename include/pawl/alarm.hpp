@@ -29,7 +29,6 @@
 #include <boost/system/error_code.hpp>
 
 #include <chrono>
-#include <concepts>
 #include <type_traits>
 #include <utility>
 

@@ -88,7 +88,8 @@ private:
 ///
 /// A moved-from interval may be destroyed and assigned to.
 ///
-/// @tparam Clock, WaitTraits, Executor as with basic_waitable_timer.
+/// @tparam Clock, WaitTraits, Executor as with basic_waitable_timer. If the clock throws as a tick
+///     is about to be delivered, that leaves `run()`, and the handler is destroyed.
 ///
 /// @par Thread safety
 /// @e Distinct @e objects: Safe.@n @e Shared @e objects: Unsafe. Emitting a cancellation signal of

@@ -14,6 +14,7 @@
 #include <pawl/detail/feed/ring_core.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>

@@ -262,7 +262,7 @@ private:
 ///
 /// @par Completion
 /// Once, when no attempt is running any more. So an attempt that ignores its cancellation delays
-/// the result.
+/// the result. Beyond options::max_pending there is only the first attempt.
 /// @par Cancellation
 /// Terminal, partial and total. It is forwarded to the attempts that run, and no second one begins.
 /// @par Exceptions

@@ -26,6 +26,7 @@
 #include <limits>
 #include <optional>
 #include <random>
+#include <ratio>
 #include <stdexcept>
 
 namespace pawl {

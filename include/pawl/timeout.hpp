@@ -21,7 +21,6 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/this_coro.hpp>
 
-#include <chrono>
 #include <type_traits>
 #include <utility>
 

@@ -27,7 +27,6 @@
 #include <boost/beast/websocket/teardown.hpp>
 #include <boost/system/error_code.hpp>
 
-#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <type_traits>

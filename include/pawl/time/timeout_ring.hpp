@@ -108,6 +108,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace pawl::time {
 

@@ -112,8 +112,6 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <stdexcept>
-#include <string>
 #include <type_traits>
 #include <utility>
 

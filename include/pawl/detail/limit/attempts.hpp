@@ -39,7 +39,6 @@
 
 #include <exception>
 #include <system_error>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 

@@ -31,6 +31,7 @@
 
 #include <chrono>
 #include <concepts>
+#include <cstddef>
 #include <tuple>
 #include <type_traits>
 #include <utility>

@@ -26,6 +26,7 @@
 #include <pawl/time/geometry.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 
