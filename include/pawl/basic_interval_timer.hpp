@@ -180,6 +180,7 @@ public:
     }
 
     /// Takes over an interval on another executor type. It stays in its context.
+    /// @throws std::bad_alloc if waits for earlier ticks are pending; then all waits are cancelled.
     template <class Executor1>
         requires std::is_convertible_v<Executor1, Executor>
     basic_interval_timer(basic_interval_timer<Clock, WaitTraits, Executor1>&& other)
