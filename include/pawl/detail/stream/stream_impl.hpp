@@ -210,8 +210,7 @@ public:
         idle_expired_ = false;
         stop_idling();
         end_transfers();
-        connecting_ = true;
-        const error_code ec = start(direction::write, after(now, limits_.handshake));
+        const error_code ec = start(direction::write, after(now, limits_.handshake)); // may throw
         connecting_ = !ec;
         return ec;
     }
