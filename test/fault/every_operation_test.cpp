@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // A row for an operation: its n-th allocation fails, for every n until no allocation fails: first
-// only in the initiating function, then also while the context runs. Nothing may leak.
+// only in the initiating function, then also while the context runs. Then the object goes while the
+// operation is pending, without memory. Nothing may leak. A row for an object: it is made or not, and
+// moved and destroyed without memory.
 
 #include <pawl/pawl.hpp>
 
@@ -19,14 +21,23 @@
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/address_v4.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/wait_traits.hpp>
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <new>
 #include <optional>
+#include <stop_token>
+#include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 namespace fault {
@@ -50,21 +61,26 @@ struct scene {
         ++handlers;
         return [this, guard = std::unique_ptr<scene, leave>(this)](auto&&...) { ++calls; };
     }
-    /// @return whether an exception came out
-    bool drive() {
-        bool thrown = false;
+    /// For the function of an object in `kept`, which it destroys.
+    auto record_last() {
+        return [this, once = record()](auto&&...) mutable {
+            once();
+            kept.reset();
+        };
+    }
+    void drive() {
         for (int i = 0; i < 8; ++i) {
             try {
                 context.restart();
                 context.poll();
-            } catch (const std::bad_alloc&) {
-                thrown = true;
+                if (host)
+                    host();
+            } catch (const std::bad_alloc&) { // out of run(), as any handler's
             }
             const long fuse = counted_new::fuse.exchange(counted_new::never);
             manual_clock::advance(context, 10s);
             counted_new::fuse = fuse;
         }
-        return thrown;
     }
 
     asio::io_context context;
@@ -73,6 +89,10 @@ struct scene {
     pawl::manual_timer wait{context, manual_clock::now() + 5s};
     std::optional<pawl::manual_timer> second;
     std::optional<asio::cancellation_signal> signal;
+    pawl::group group{context};
+    std::shared_ptr<void> kept;
+    std::function<void()> host; ///< is called beside run()
+    bool late = false;          ///< a signal on its way keeps the handler of what has not started
 
 private:
     struct leave {
@@ -100,7 +120,7 @@ void run_row(std::string_view name, phase until, Make make, Start start) {
                     start(*object, s);
                     started = true;
                 } catch (const std::bad_alloc&) {
-                    BOOST_TEST(s.handlers == 0); // destroyed at once
+                    BOOST_TEST((s.handlers == 0 || s.late)); // destroyed at once
                 }
                 if (until == phase::all && started)
                     s.drive();
@@ -127,10 +147,80 @@ void run_row(std::string_view name, phase until, Make make, Start start) {
     }
 }
 
+/// The object goes while the operation is pending, without memory.
+template <class Make, class Start>
+void end_row(std::string_view name, Make make, Start start) {
+    BOOST_TEST_CONTEXT(name << ", end") {
+        const std::size_t before = live_blocks();
+        {
+            scene s;
+            auto object = make(s);
+            start(*object, s);
+            counted_new::fuse = 0;
+            s.kept.reset();
+            object.reset();
+            s.wait.cancel();
+            counted_new::fuse = counted_new::never;
+            s.host = nullptr; // it may use the object
+            s.drive();
+            BOOST_TEST(s.calls <= 1);
+            BOOST_TEST(s.handlers == 0);
+        }
+        BOOST_TEST(live_blocks() == before);
+    }
+}
+
 template <class Make, class Start>
 void row(std::string_view name, Make make, Start start) {
     run_row(name, phase::start, make, start);
     run_row(name, phase::all, make, start);
+    end_row(name, make, start);
+}
+
+/// `make(scene)` returns an object, or throws. It can then be made in the same context.
+template <class Make>
+void made_or_not(std::string_view name, Make make) {
+    using object = decltype(make(std::declval<scene&>()));
+    bool made = false;
+    const auto attempt = [&](scene& s, long n) {
+        made = false;
+        counted_new::fuse = n;
+        try {
+            auto first = make(s);
+            made = true;
+            counted_new::fuse = counted_new::never;
+            if constexpr (std::is_move_constructible_v<object>) {
+                auto second = make(s);
+                counted_new::fuse = 0;
+                auto moved = std::move(first);
+                if constexpr (std::is_move_assignable_v<object>) {
+                    second = std::move(moved);
+                    moved = std::move(second);
+                }
+            }
+            counted_new::fuse = 0;
+        } catch (const std::bad_alloc&) {
+            BOOST_TEST(!made);
+        }
+        counted_new::fuse = counted_new::never;
+        s.drive();
+    };
+    for (long n = 0; n == 0 || !made; ++n) {
+        BOOST_TEST_CONTEXT(name << ", n = " << n) {
+            const std::size_t before = live_blocks();
+            {
+                scene s;
+                attempt(s, n);
+                if (!made) {
+                    attempt(s, counted_new::never);
+                    BOOST_TEST(std::exchange(made, false));
+                }
+            }
+            if (n > 0)
+                BOOST_TEST(live_blocks() == before);
+            BOOST_REQUIRE_LT(n, 1000);
+        }
+    }
 }
 
 template <class T, class... Args>
@@ -144,13 +234,94 @@ constexpr auto fast = [] {
     return p;
 };
 
+const auto ignore = [](auto&&...) {};
+using ring_timer = pawl::basic_waitable_timer<
+    manual_clock, pawl::on_backend<pawl::time::timeout_rings, asio::wait_traits<manual_clock>>>;
+using scaled_clock = pawl::scaled_clock<manual_clock>;
+using scaled_timer = pawl::basic_waitable_timer<scaled_clock>;
+void make_rings(scene& s) {
+    pawl::options o;
+    o.precision = 1ms;
+    o.rings.delays = {{.delay = 1s, .capacity = 2}};
+    pawl::make_timer_service<ring_timer>(s.context, o);
+}
+
 BOOST_AUTO_TEST_CASE(waits) {
     const auto wait = [](auto& timer, scene& s) { timer.async_wait(s.record()); };
     row("manual_timer", made<pawl::manual_timer>(1s), wait);
     row("coarse_timer", made<pawl::coarse_timer>(0s), wait);
     row("system_timer", made<pawl::system_timer>(0s), wait);
     row("high_resolution_timer", made<pawl::high_resolution_timer>(0s), wait);
+    row("compact_timer", made<pawl::compact_timer>(0s), wait);
     row("interval timer", made<pawl::basic_interval_timer<manual_clock>>(1s), wait);
+    row(
+        "ring timer",
+        [](scene& s) {
+            make_rings(s);
+            return std::make_unique<ring_timer>(s.context, 1s);
+        },
+        wait);
+    row("scaled timer", made<scaled_timer>(), [](scaled_timer& t, scene& s) {
+        t.expires_within(1s, 2s);
+        t.async_wait(s.record());
+    });
+}
+
+/// `make(scene, function)` returns the object, and `trigger(object)` makes it call the function.
+template <class Make, class Trigger>
+void function_row(std::string_view name, Make make, Trigger trigger) {
+    row(name, nothing, [=](int&, scene& s) {
+        using object = decltype(make(s, s.record_last()));
+        const std::shared_ptr<object> made(new object(make(s, s.record_last())));
+        trigger(*made);
+        s.kept = made;
+    });
+}
+
+BOOST_AUTO_TEST_CASE(functions) {
+    const auto arm = [](auto& a) { (void)a.arm_after(1s); };
+    const auto call = [](auto& a) { (void)a(); };
+    function_row(
+        "alarm", [](scene& s, auto f) { return pawl::manual_alarm(s.context, std::move(f)); }, arm);
+    function_row(
+        "alarm in a group",
+        [](scene& s, auto f) {
+            return pawl::manual_alarm(s.context, pawl::in_group(s.group, std::move(f)));
+        },
+        arm);
+    function_row(
+        "scaled alarm",
+        []<class F>(scene& s, F f) {
+            return pawl::basic_alarm<F, scaled_clock>(s.context, std::move(f));
+        },
+        [](auto& a) { (void)a.arm_within(1s, 2s); });
+    function_row(
+        "debounce",
+        []<class F>(scene& s, F f) {
+            return pawl::basic_debounce<F, manual_clock>(s.context, 1s, std::move(f));
+        },
+        call);
+    function_row(
+        "throttle",
+        []<class F>(scene& s, F f) {
+            return pawl::basic_throttle<F, manual_clock>(s.context, 1s, std::move(f));
+        },
+        call);
+    using quiet = std::remove_const_t<decltype(ignore)>;
+    function_row(
+        "heartbeat, sends",
+        []<class F>(scene& s, F f) {
+            return pawl::basic_heartbeat<F, quiet, manual_clock>(
+                s.context, {.interval = 1s, .misses = 9}, std::move(f), ignore);
+        },
+        ignore);
+    function_row(
+        "heartbeat, fails",
+        []<class F>(scene& s, F f) {
+            return pawl::basic_heartbeat<quiet, F, manual_clock>(s.context, {.interval = 1s},
+                                                                 ignore, std::move(f));
+        },
+        ignore);
 }
 
 BOOST_AUTO_TEST_CASE(limits) {
@@ -170,8 +341,31 @@ BOOST_AUTO_TEST_CASE(limits) {
     });
     row("in_group", made<pawl::group>(),
         [](pawl::group& g, scene& s) { s.wait.async_wait(pawl::in_group(g, s.record())); });
+    row("in_group, cancelled", made<pawl::group>(), [](pawl::group& g, scene& s) {
+        s.wait.async_wait(pawl::in_group(g, s.record()));
+        try {
+            g.cancel();
+        } catch (const std::bad_alloc&) { // the member goes on
+        }
+    });
     row("async_drained", made<pawl::group>(),
         [](pawl::group& g, scene& s) { g.async_drained(s.record()); });
+#if defined(__cpp_lib_jthread)
+    const auto stop_row = [](std::string_view name, bool before, bool after) {
+        row(name, nothing, [=](int&, scene& s) {
+            std::stop_source stop;
+            s.late = before;
+            if (before)
+                stop.request_stop();
+            s.wait.async_wait(pawl::stop_on(stop.get_token(), s.record()));
+            if (after) // without memory it goes on
+                stop.request_stop();
+        });
+    };
+    stop_row("stop_on", false, false);
+    stop_row("stop_on, stopped before", true, false);
+    stop_row("stop_on, stopped", false, true);
+#endif
 }
 
 BOOST_AUTO_TEST_CASE(attempts) {
@@ -228,6 +422,16 @@ BOOST_AUTO_TEST_CASE(coroutines) {
         asio::co_spawn(s.context, waits_for(s.wait),
                        timeout_at(manual_clock::now() + 1s, pawl::abandon, s.record()));
     });
+    row("with_deadline", nothing, [](int&, scene& s) {
+        const pawl::basic_deadline<manual_clock> soon(manual_clock::now() + 1s);
+        asio::co_spawn(s.context, pawl::with_deadline(soon, waits_for(s.wait)), s.record());
+    });
+    row("sleep_for", nothing, [](int&, scene& s) {
+        asio::co_spawn(s.context, pawl::sleep_for<manual_clock>(1s), s.record());
+    });
+    row("sleep_until", nothing, [](int&, scene& s) {
+        asio::co_spawn(s.context, pawl::sleep_until(manual_clock::now() + 1s), s.record());
+    });
     row("retry, no time left", nothing, [=](int&, scene& s) {
         auto p = fast();
         p.deadline = pawl::basic_deadline<manual_clock>(manual_clock::now() - 1s);
@@ -269,6 +473,183 @@ BOOST_AUTO_TEST_CASE(queues) {
     row("delay_queue push", made<queue>(), [](queue& q, scene& s) {
         q.push(1, 1s);
         q.async_pop(s.record());
+    });
+    using map = pawl::basic_expiring_map<int, int, manual_clock>;
+    row("expiring_map", made<map>(pawl::expiring_map_options{.ttl = 1s, .keep_expired = true}),
+        [](map& m, scene& s) {
+            m.insert(1, 1);
+            m.touch(1, 2s);
+            m.async_pop_expired(s.record());
+        });
+}
+
+using event_queue = pawl::basic_event_queue<manual_clock>;
+
+/// An event queue with a host.
+struct hosted {
+    explicit hosted(scene& s) : queue(s.context) {
+        s.host = [this] { queue.process_events(); };
+    }
+    hosted(scene& s, pawl::event_queue_options o) : queue(o) { // with timers of its own
+        s.host = [this] {
+            manual_clock::advance(queue.timer_context(), 0s);
+            if (queue.pending() != 0) // polls, as process_events() does
+                (void)queue.pending();
+            queue.process_events();
+        };
+    }
+
+    event_queue queue;
+    event_queue::timer timer;
+};
+
+BOOST_AUTO_TEST_CASE(event_queues) {
+    const auto both = [](std::string name, auto start) {
+        row(
+            name, [](scene& s) { return std::make_unique<hosted>(s); }, start);
+        row(
+            name + ", its own timers",
+            [](scene& s) { return std::make_unique<hosted>(s, pawl::event_queue_options{}); },
+            start);
+    };
+    both("event_queue post",
+         [](hosted& h, scene& s) { asio::post(h.queue.get_executor(), s.record()); });
+    both("event_queue once", [](hosted& h, scene& s) { (void)h.queue.once(1s, s.record()); });
+    both("event_queue every", [](hosted& h, scene& s) {
+        h.timer = h.queue.every(1s, [&h, once = s.record()] {
+            once();
+            h.timer.destroy();
+        });
+    });
+    both("event_queue async_wait", [](hosted& h, scene& s) {
+        (void)h.queue.once(1s, ignore);
+        h.queue.async_wait(s.record());
+    });
+}
+
+using asio::ip::tcp;
+using manual_stream = pawl::timeout_stream<tcp::socket, manual_clock>;
+
+/// A stream and its peer, which is silent, after a byte.
+struct connection {
+    connection(scene& s, const pawl::stream_limits& limits)
+        : acceptor(s.context, {asio::ip::address_v4::loopback(), 0}), peer(s.context),
+          stream(s.context) {
+        peer.connect(acceptor.local_endpoint());
+        acceptor.accept(stream.socket());
+        peer.write_some(asio::buffer(bytes, 1));
+        stream.set_limits(limits);
+        stream.async_read_some(asio::buffer(bytes), ignore);
+        while (s.context.poll() == 0) {
+        }
+        s.context.restart();
+    }
+
+    tcp::acceptor acceptor;
+    tcp::socket peer;
+    manual_stream stream;
+    std::array<char, 8> bytes{};
+};
+
+BOOST_AUTO_TEST_CASE(streams) {
+    const auto stream_row = [](std::string_view name, pawl::stream_limits limits, auto start) {
+        row(
+            name, [=](scene& s) { return std::make_unique<connection>(s, limits); }, start);
+    };
+    const auto read = [](connection& c, scene& s) {
+        c.stream.async_read_some(asio::buffer(c.bytes), s.record());
+    };
+    stream_row("stream read", {.read = 1s}, read);
+    stream_row("stream idle", {.idle = 1s, .action = pawl::on_limit::cancel}, read);
+    stream_row("stream min_rate", {.min_rate = {.bytes_per_second = 9, .grace = 1s}}, read);
+    stream_row("stream write", {.write = 1s}, [](connection& c, scene& s) {
+        c.stream.async_write_some(asio::buffer(c.bytes), s.record());
+    });
+    stream_row("stream limits", {}, [](connection& c, scene& s) {
+        c.stream.expires_after(1s);
+        c.stream.set_limits({.idle = 1s, .read = 1s});
+        const auto handshake = c.stream.limit_handshake();
+        c.stream.async_read_some(asio::buffer(c.bytes), s.record());
+    });
+    // Without memory it does not begin to connect, and can read.
+    stream_row("stream connect", {.handshake = 1s}, [=](connection& c, scene& s) {
+        if (!std::exchange(c.bytes[0], '1')) {
+            c.stream.close();
+            c.stream.async_connect(c.acceptor.local_endpoint(), s.record());
+        } else {
+            read(c, s);
+        }
+    });
+}
+
+// With a wait, or armed.
+BOOST_AUTO_TEST_CASE(objects) {
+    const auto waits = [](auto timer) {
+        timer.async_wait(ignore);
+        return timer;
+    };
+    const auto timer = [=]<class Timer>(std::string_view name, std::type_identity<Timer>) {
+        made_or_not(name, [=](scene& s) { return waits(Timer(s.context, 1h)); });
+    };
+    timer("steady_timer", std::type_identity<pawl::steady_timer>());
+    timer("coarse_timer", std::type_identity<pawl::coarse_timer>());
+    timer("compact_timer", std::type_identity<pawl::compact_timer>());
+    timer("system_timer", std::type_identity<pawl::system_timer>());
+    timer("manual_timer", std::type_identity<pawl::manual_timer>());
+    timer("scaled_timer", std::type_identity<scaled_timer>());
+    timer("interval_timer", std::type_identity<pawl::interval_timer>());
+    made_or_not("ring_timer", [=](scene& s) {
+        if (auto mark = std::make_shared<int>(); !s.kept) {
+            make_rings(s);
+            s.kept = std::move(mark);
+        }
+        return waits(ring_timer(s.context, 1s));
+    });
+    made_or_not("alarm", [](scene& s) {
+        pawl::manual_alarm a(s.context, ignore);
+        a.arm_after(1h);
+        return a;
+    });
+    made_or_not("alarm in a group", [](scene& s) {
+        pawl::manual_alarm a(s.context, pawl::in_group(s.group, ignore));
+        a.arm_after(1h);
+        return a;
+    });
+    made_or_not("debounce", [](scene& s) {
+        pawl::debounce d(s.context, 1h, ignore);
+        d();
+        return d;
+    });
+    made_or_not("throttle", [](scene& s) {
+        pawl::throttle t(s.context, 1h, ignore);
+        t();
+        return t;
+    });
+    made_or_not("heartbeat", [](scene& s) {
+        return pawl::heartbeat(s.context, {.interval = 1h}, ignore, ignore);
+    });
+    made_or_not("group", [](scene& s) { return pawl::group(s.context); });
+    made_or_not("group in a group", [](scene& s) { return pawl::group(s.group); });
+    made_or_not("rate_limiter", [](scene& s) {
+        return pawl::rate_limiter(s.context, {.tokens = 1, .period = 1s, .burst = 1});
+    });
+    made_or_not("expiring_map", [](scene& s) {
+        return pawl::expiring_map<int, int>(s.context, {.ttl = 1s, .capacity = 2});
+    });
+    made_or_not("delay_queue", [](scene& s) { return pawl::delay_queue<int>(s.context); });
+    made_or_not("event_queue", [](scene& s) { return event_queue(s.context); });
+    made_or_not("event_queue, own timers", [](scene&) { return event_queue(); });
+    made_or_not("event_feed::reader", [](scene& s) {
+        return pawl::event_feed(s.context, {.capacity = 64, .readers = 4}).join();
+    });
+    made_or_not("broadcast_ring", [](scene&) { return pawl::broadcast_ring<std::string>(64); });
+    made_or_not("pressure", [](scene& s) { return pawl::pressure(s.context); });
+    made_or_not("lateness_pressure", [](scene& s) { return pawl::lateness_pressure(s.context); });
+    made_or_not("timeout_stream", [](scene& s) {
+        manual_stream t(s.context);
+        t.set_limits({.idle = 1s});
+        t.expires_after(1h);
+        return t;
     });
 }
 
