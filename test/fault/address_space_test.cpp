@@ -148,6 +148,21 @@ BOOST_AUTO_TEST_CASE(P8_without_memory_an_alarm_is_refused_and_the_others_are_ar
         alarms[--made].~alarm_type();
 }
 
+namespace {
+
+/// glibc has room for the first 32 keys in each thread. Pawl's key comes after these.
+struct first_keys {
+    first_keys() {
+        pthread_key_t key;
+        for (int i = 0; i != 32; ++i)
+            if (pthread_key_create(&key, nullptr) != 0)
+                std::abort();
+    }
+};
+[[gnu::init_priority(999)]] const first_keys before_that_of_pawl;
+
+} // namespace
+
 // Without memory a C library cannot register what a thread has to do at its end. glibc ends the process if that is the
 // destructor of a thread_local object.
 BOOST_AUTO_TEST_CASE(P8_a_thread_without_memory_runs_its_first_waits_and_keeps_nothing) {

@@ -248,6 +248,7 @@ BOOST_AUTO_TEST_CASE(manual_clock_advance_to_next_of_a_context_that_another_one_
     BOOST_CHECK(o.succeeded());
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(manual_clock_advance_to_next_stops_there_while_another_thread_runs_the_waits) {
     for (int round = 0; round < 500; ++round) {
         asio::io_context context;

@@ -432,6 +432,7 @@ BOOST_AUTO_TEST_CASE(
     BOOST_CHECK_EQUAL(alive.use_count(), 1);
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(threads_come_while_others_expire_cancel_and_end_everything) {
     constexpr int rounds = 200;
     constexpr int waits = 20;

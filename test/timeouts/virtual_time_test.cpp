@@ -531,6 +531,7 @@ BOOST_FIXTURE_TEST_CASE(contexts_that_are_run_together_have_their_deadlines_in_o
         BOOST_TEST(entries[i] == (i % 2 == 0 ? "even" : "odd"));
 }
 
+PAWL_NEEDS_THREADS
 BOOST_FIXTURE_TEST_CASE(threads_in_run_for_end_each_at_its_own_time, fixture) {
     for (const auto grace : {0ms, 1ms}) {
         asio::io_context mine, other;
