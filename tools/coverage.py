@@ -6,7 +6,8 @@
 Reads what `llvm-cov export` writes. A header's functions are instances of templates in many programs: a line counts as
 covered if any instance of it ran, a branch if any instance took it, a condition if any instance shows that it alone
 decides (MC/DC). What is excused is listed with its reason in a file; an entry of that file which is covered
-after all, unless it says `sometimes`, or which names no such place, is an error.
+after all, unless it is covered only sometimes, or which names no such place, is an error. So is a line that is neither
+covered nor excused.
 """
 
 import argparse
@@ -45,14 +46,17 @@ NEVER, SKIPPED, RAN = range(3)
 
 def lines_of(segments):
     """(line, NEVER, SKIPPED by the preprocessor, or RAN), by the rules of llvm-cov: a line's count is the greatest of the
-    regions that begin in it, and that of the region which goes on through it. Some programs lack what was skipped."""
+    regions that begin in it, and that of the region which goes on through it. Some programs lack what was skipped. Unlike
+    there, the gap after a block that may return says nothing about the line in which it ends."""
     starts = collections.defaultdict(list)
     for line, _column, count, counted, entry, gap in segments:
         starts[line].append((count, counted, entry, gap))
     through = (0, False, False, False)  # the last one of the lines before
     for line in range(segments[0][0], segments[-1][0] + 1) if segments else ():
         here = starts.get(line, [])
-        count, counted, entry, _gap = here[0] if here else through
+        _count, counted, entry, gap = here[0] if here else through
+        if here and through[3] and counted and not entry and not gap:
+            through = here[0]
         if entry and not counted:
             yield line, SKIPPED
         else:
@@ -85,6 +89,19 @@ def text_of(source, first, column, last, end):
     return " ".join(each.strip() for each in inner)
 
 
+def excuses(rules):
+    """{(header, kind, text): whether the place may be covered all the same}"""
+    found = {(each["file"], each["what"], each["text"]): each.get("sometimes", False) for each in rules.get("excused", [])}
+    for name, reasons in rules.get("lines", {}).items():
+        before = ""
+        for text, reason in reasons.items():
+            before = reason = before if reason == "The same." else reason
+            if not reason:
+                sys.exit(f"coverage: {name}: {text}: gives no reason, and there is none before it")
+            found[name, "line", text] = reason.startswith("Sometimes: ")
+    return found
+
+
 def measure(headers, root, excused):
     """Per header {kind: [covered, excused, total]}, and what is neither covered nor excused."""
     table, missing, used = {}, [], set()
@@ -94,7 +111,7 @@ def measure(headers, root, excused):
             count = counts[{"l": "lines", "c": "mcdc"}.get(place.kind[0], "branches")]
             count[2] += 1
             key = (name, place.kind, place.text)
-            if key in excused and (not place.covered or excused[key].get("sometimes")):
+            if key in excused and (not place.covered or excused[key]):
                 used.add(key)
             if place.covered:
                 count[0] += 1
@@ -126,7 +143,7 @@ def main():
     options = parser.parse_args()
     root = options.root.resolve()
     rules = tomllib.loads(options.wanted.read_text())
-    excused = {(each["file"], each["what"], each["text"]): each for each in rules.get("excused", [])}
+    excused = excuses(rules)
     headers = union([json.loads(each.read_text()) for each in options.exports], root)
     if not headers:
         sys.exit(f"coverage: the exports have no header below {root}")
@@ -148,6 +165,7 @@ def main():
     if options.part:
         return
     wrong = [f"{name}: {kind}: is covered, or there is no such text: {text}" for name, kind, text in sorted(stale)]
+    wrong += [f"{name}:{place.line}: is not covered, and has no reason: {place.text}" for name, place in missing if place.kind == "line"]
     everything = total(table, table)
     for kind, least in rules["least"].items():
         if percent(everything[kind]) < least:

@@ -296,6 +296,21 @@ def coverage_counts_a_place_once_and_asks_for_what_is_wanted(dev: Copy) -> None:
     expect("excused is complete, but not covered", status == 1 and "not complete" not in said and "75.00 %" in said, said)
     status, said = run(excuses, never, always)
     expect("an excuse that is not needed", status == 1 and "a.hpp: line: is covered, or there is no such text: return 1;" in said, said)
+    expect("a line without a reason", "a.hpp:3: is not covered, and has no reason: return 1;" in run("", never)[1])
+    for reason, covered, finding in (("It is so.", never, ""), ("It is so.", always, "is covered, or there is no such text"),
+                                     ("Sometimes: two threads meet.", never, ""), ("Sometimes: two threads meet.", always, ""),
+                                     ("", never, "gives no reason"), ("The same.", never, "gives no reason")):
+        said = run(f'[lines."a.hpp"]\n\'return 1;\' = "{reason}"\n', covered)[1]
+        expect(f"{reason or 'no reason'} {covered}", finding in said if finding else "return 1;" not in said, said)
+    said = run('[lines."a.hpp"]\n\'return 1;\' = "Sometimes: two threads meet."\n\'return 2;\' = "The same."\n', never)[1]
+    expect("the same reason, sometimes", "return" not in said, said)
+    said = run('[lines."a.hpp"]\n\'return 3;\' = "Sometimes: two threads meet."\n', always)[1]
+    expect("a reason for no line", "a.hpp: line: is covered, or there is no such text: return 3;" in said, said)
+    (dev.folder / "after_gap").write_text(json.dumps({"data": [{"files": [{
+        "filename": str(header), "branches": [], "mcdc_records": [],
+        "segments": [[1, 23, 1, True, True, False], [3, 18, 0, True, False, True], [4, 5, 1, True, False, False], [5, 2, 0, False, False, False]]}]}]}))
+    said = run("", "--list", "a.hpp", "after_gap")[1]
+    expect("a line that begins after a gap", "return 2;" not in said, said)
     (dev.folder / "empty").write_text('{"data": [{"files": []}]}')
     status, said = run("", "empty")
     expect("no header", status == 1 and "the exports have no header below" in said, said)
