@@ -73,7 +73,6 @@ public:
         T* before = nullptr;
     };
 
-    [[nodiscard]] T* front() const noexcept { return first_; }
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
     void push_back(T& t) noexcept {
@@ -406,7 +405,7 @@ public:
 
 private:
     ~group_state() {
-        PAWL_ASSERT(users_ == 0 && count_ == 0 && !armed_.front() && !groups_.front());
+        PAWL_ASSERT(users_ == 0 && count_ == 0 && armed_.size() == 0 && groups_.size() == 0);
     }
 
     void destroy() noexcept {

@@ -52,7 +52,8 @@ class own_limit_timer {
 
 public:
     template <class Limit, class Executor>
-    own_limit_timer(const Limit& limit, const Executor& ex) : handle_(ex, false) {
+    own_limit_timer(const Limit& limit, const Executor& ex)
+        : handle_(ex, typename handle::without_handlers()) {
         limit.time.set(handle_);
     }
 

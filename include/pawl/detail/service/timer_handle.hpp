@@ -67,16 +67,15 @@ public:
     /// Whether the pressure chooses the time of expires_within().
     static constexpr bool on_scale = time::scaled_backend<typename service::backend>;
 
-    /// @param native what rebind() would find. Used by async_wait() only.
+    /// Without what only async_wait() needs.
+    struct without_handlers {};
     template <class Executor>
-    timer_handle(const Executor& ex, bool native)
+    timer_handle(const Executor& ex, without_handlers)
         : home_(service_cache<service>::find(context_of(ex))) {
         home_.get().attach(ex);
-        if (native)
-            home_.set_native(true);
     }
     template <class Executor>
-    explicit timer_handle(const Executor& ex) : timer_handle(ex, false) {
+    explicit timer_handle(const Executor& ex) : timer_handle(ex, without_handlers()) {
         rebind(ex);
     }
 

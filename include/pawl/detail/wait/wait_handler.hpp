@@ -118,9 +118,7 @@ public:
 };
 
 /// Placeholder slot of a handler without an associated slot.
-struct no_slot {
-    [[nodiscard]] static constexpr bool is_connected() noexcept { return false; }
-};
+struct no_slot {};
 
 template <class Handler>
 inline constexpr bool may_have_slot =
