@@ -258,6 +258,21 @@ BOOST_AUTO_TEST_CASE(the_context_may_be_destroyed_with_waits_and_before_the_limi
     BOOST_TEST(bucket->waiting() == 0u);
 }
 
+BOOST_AUTO_TEST_CASE(a_wait_that_begins_while_its_context_ends_is_destroyed) {
+    const auto alive = std::make_shared<int>();
+    std::optional<limiter> bucket;
+    {
+        asio::io_context context;
+        bucket.emplace(context.get_executor(), pawl::rate_limit{.tokens = 10, .burst = 1});
+        BOOST_TEST(bucket->try_acquire());
+        std::shared_ptr<void> last(nullptr,
+                                   [&](void*) { bucket->async_acquire([alive](error_code) {}); });
+        asio::post(context, [last = std::move(last)] {});
+    }
+    BOOST_TEST(alive.use_count() == 1);
+    BOOST_TEST(bucket->waiting() == 0u);
+}
+
 BOOST_AUTO_TEST_CASE(waits_that_are_destroyed_with_their_own_context_give_their_places_back) {
     asio::io_context context;
     limiter bucket(context, {.tokens = 10, .burst = 1});

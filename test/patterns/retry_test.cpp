@@ -34,6 +34,7 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -555,16 +556,20 @@ BOOST_AUTO_TEST_CASE(a_bad_policy_is_refused_with_nothing_started) {
 BOOST_AUTO_TEST_CASE(an_error_code_that_the_function_throws_is_the_failure_of_its_attempt) {
     world w{.script = {{0ms}}};
     pawl::retry(
-        w.context, policy{},
+        w.context, policy{.max_attempts = 4},
         [&](attempt a) {
-            if (a.number() < 3)
+            if (a.number() == 1)
                 throw system_error(refused);
+            if (a.number() == 2)
+                throw std::system_error(make_error_code(std::errc::connection_refused));
+            if (a.number() == 3) // as awaitable_operators do
+                throw asio::multiple_exceptions(std::make_exception_ptr(system_error(refused)));
             return w.operation(a);
         },
         w.token());
     BOOST_TEST(w.out.calls == 0);
     w.finish();
-    BOOST_TEST(w.out.is({}, 3));
+    BOOST_TEST(w.out.is({}, 4));
 }
 
 struct odd {};
@@ -579,6 +584,68 @@ BOOST_AUTO_TEST_CASE(another_exception_in_the_first_attempt_leaves_the_initiatin
     BOOST_CHECK_THROW(pawl::retry(w.context, policy{}, op, w.token()), odd);
     w.finish();
     BOOST_TEST(w.out.calls == 0);
+}
+
+BOOST_AUTO_TEST_CASE(an_operation_that_throws_may_have_kept_or_called_its_handler) {
+    for (const bool called : {false, true}) {
+        asio::io_context context;
+        outcome out;
+        std::function<void()> succeed;
+        const auto op = [&](attempt) {
+            return asio::async_initiate<const asio::deferred_t&, void(error_code, int)>(
+                [&](auto handler) {
+                    auto kept = std::make_shared<decltype(handler)>(std::move(handler));
+                    succeed = [kept] { std::move (*kept)(error_code(), 7); };
+                    if (called)
+                        succeed();
+                    throw odd();
+                },
+                asio::deferred);
+        };
+        BOOST_CHECK_THROW(pawl::retry(context, policy{}, op, out.record()), odd);
+        BOOST_TEST(out.calls == 0);
+        if (!called)
+            succeed();
+        pass(context);
+        BOOST_TEST(out.is({}, 7));
+    }
+}
+
+/// A result that cannot be moved once.
+struct stuck {
+    explicit stuck(bool is = false) : sticks(is) {}
+    stuck(stuck&& other) : sticks(false) {
+        if (other.sticks)
+            throw odd();
+    }
+    stuck& operator=(stuck&&) = default;
+    bool sticks;
+};
+
+BOOST_AUTO_TEST_CASE(a_result_that_cannot_be_moved_leaves_nothing_behind) {
+    asio::io_context context;
+    int calls = 0;
+    const auto kept = std::make_shared<int>();
+    const auto now = [](auto handler) { std::move(handler)(error_code(), stuck(true)); };
+    const auto later = [&context](auto handler) {
+        asio::post(context,
+                   [h = std::move(handler)]() mutable { std::move(h)(error_code(), stuck(true)); });
+    };
+    const auto op = [](auto& start) {
+        return [&start](attempt) {
+            return asio::async_initiate<const asio::deferred_t&, void(error_code, stuck)>(
+                start, asio::deferred);
+        };
+    };
+    const auto handler = [&calls, kept](error_code ec, const stuck&) { calls += ec == aborted; };
+    BOOST_CHECK_THROW(pawl::retry(context, policy{}, op(now), handler), odd);
+    pass(context);
+    BOOST_TEST(calls == 0);
+    pawl::hedge(context, hedge_policy{10ms}, op(later), handler);
+    BOOST_CHECK_THROW(pass(context), odd);
+    pass(context);
+    BOOST_TEST(calls == 1);
+    BOOST_TEST(kept.use_count() == 2);
 }
 
 BOOST_AUTO_TEST_CASE(another_exception_later_leaves_run_and_the_handler_gets_the_last_failure) {
@@ -912,6 +979,39 @@ BOOST_AUTO_TEST_CASE(what_the_function_of_a_hedge_throws_is_a_failure_or_leaves_
     BOOST_CHECK_THROW(first_wins.finish(), odd);
     first_wins.finish();
     BOOST_TEST(first_wins.out.is({}, 1));
+}
+
+BOOST_AUTO_TEST_CASE(an_attempt_of_a_hedge_that_is_dropped_leaves_the_failure_of_the_other) {
+    for (const bool memory : {true, false}) {
+        asio::io_context context;
+        pawl_test::allocation_log log;
+        outcome out;
+        std::vector<std::function<void(bool)>> end; // calls the handler, or destroys it
+        const auto op = [&](attempt) {
+            return asio::async_initiate<const asio::deferred_t&, void(error_code, int)>(
+                [&](auto handler) {
+                    using kept = std::optional<decltype(handler)>;
+                    end.emplace_back([h = std::make_shared<kept>(std::move(handler))](bool call) {
+                        if (call)
+                            std::move (**h)(refused, 0);
+                        h->reset();
+                    });
+                },
+                asio::deferred);
+        };
+        pawl::hedge(context, hedge_policy{10ms}, op,
+                    asio::bind_allocator(pawl_test::counting_allocator<void>(log), out.record()));
+        pass(context);
+        pass(context, 10ms);
+        BOOST_REQUIRE(end.size() == 2u);
+        end[0](true);
+        log.fail = !memory;
+        end[1](false);
+        log.fail = false;
+        pass(context);
+        BOOST_TEST((memory ? out.is(refused) : out.calls == 0));
+        BOOST_TEST(log.live() == 0u);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(an_attempt_of_a_hedge_may_give_a_hint_as_long_as_it_runs) {

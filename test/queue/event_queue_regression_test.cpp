@@ -358,6 +358,23 @@ BOOST_AUTO_TEST_CASE(P10_the_end_of_a_context_ends_an_interval_that_waits_for_ro
     BOOST_TEST(ticks == 2);
 }
 
+BOOST_AUTO_TEST_CASE(P10_a_timer_that_is_made_while_its_context_ends_is_not_armed) {
+    std::optional<asio::io_context> context(std::in_place);
+    manual_queue queue(*context);
+    const auto before = queue.once(1h, [] {}); // its service is shut down first
+    manual_queue::timer timer;
+    bool gone = false;
+    asio::post(*context, [words = std::make_shared<last_words>(
+                              gone, [&] { timer = queue.once(1h, [] {}); })] {});
+
+    context.reset();
+
+    BOOST_TEST(gone);
+    BOOST_TEST(!timer.armed());
+    BOOST_TEST(queue.process_events() == 0U);
+    BOOST_TEST(timer.ended());
+}
+
 BOOST_AUTO_TEST_CASE(P10_expire_all_lets_go_of_an_interval_that_waits_for_room) {
     asio::io_context context;
     manual_queue queue(context, {.capacity = 2});
@@ -384,6 +401,33 @@ BOOST_AUTO_TEST_CASE(P10_expire_all_lets_go_of_an_interval_that_waits_for_room) 
     BOOST_TEST(queue.process_events() == 2U);
     BOOST_TEST(timer.ended());
     BOOST_TEST(ticks == 8);
+}
+
+BOOST_AUTO_TEST_CASE(a_function_that_is_submitted_while_the_queue_goes_is_destroyed) {
+    bool gone = false;
+    bool ran = false;
+    const auto kept = std::make_shared<int>();
+    {
+        pawl::event_queue queue;
+        asio::post(queue, [words = std::make_shared<last_words>(
+                               gone, [&ran, kept, ex = queue.get_executor()] {
+                                   asio::post(ex, [&ran, kept] { ran = true; });
+                               })] {});
+    }
+    BOOST_TEST(gone);
+    BOOST_TEST(!ran);
+    BOOST_TEST(kept.use_count() == 1);
+}
+
+BOOST_AUTO_TEST_CASE(
+    a_handler_that_throws_in_a_thread_that_waits_for_events_leaves_the_queue_whole) {
+    pawl::event_queue queue;
+    asio::cancellation_signal signal;
+    queue.async_wait(asio::bind_cancellation_slot(
+        signal.slot(), [](error_code) { throw std::runtime_error("from a handler"); }));
+    signal.emit(asio::cancellation_type::total);
+    BOOST_CHECK_THROW(queue.wait_for(0ms), std::runtime_error);
+    BOOST_TEST(!queue.wait_for(0ms));
 }
 
 PAWL_NEEDS_THREADS

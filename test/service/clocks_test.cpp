@@ -74,6 +74,7 @@ BOOST_AUTO_TEST_CASE(manual_clock_a_blocking_wait_ends_when_another_thread_has_m
     });
 
     manual_clock::advance(context, 30min);
+    std::this_thread::sleep_for(20ms); // nearly always the thread is blocked then
     manual_clock::advance(context, 30min);
     waiting.join();
 
@@ -107,6 +108,12 @@ BOOST_AUTO_TEST_CASE(
         BOOST_CHECK_EQUAL(ticks, 10);
         BOOST_CHECK(context.stopped());
     }
+}
+
+BOOST_AUTO_TEST_CASE(manual_clock_is_not_polled_whatever_is_waited_for) {
+    using traits = asio::wait_traits<manual_clock>;
+    BOOST_CHECK(traits::to_wait_duration(1ns) == manual_clock::duration::max());
+    BOOST_CHECK(traits::to_wait_duration(manual_clock::now()) == manual_clock::duration::max());
 }
 
 BOOST_AUTO_TEST_CASE(manual_clock_sums_up_steps_smaller_than_a_tick) {
@@ -300,6 +307,18 @@ BOOST_AUTO_TEST_CASE(manual_clock_runs_are_the_same_twice_over) {
     const auto first = run();
 
     BOOST_CHECK(first == run());
+}
+
+/// Does not sleep at all.
+struct impatient_traits {
+    static std::chrono::nanoseconds to_wait_duration(std::chrono::nanoseconds) { return {}; }
+};
+
+BOOST_AUTO_TEST_CASE(P1_a_blocking_wait_is_not_early_however_short_wait_traits_make_the_sleep) {
+    asio::io_context context;
+    pawl::basic_waitable_timer<std::chrono::steady_clock, impatient_traits> timer(context, 1ms);
+    timer.wait();
+    BOOST_CHECK(std::chrono::steady_clock::now() >= timer.expiry());
 }
 
 BOOST_AUTO_TEST_CASE(P1_C41_a_clock_that_is_set_back_delays_its_waits_and_loses_none) {

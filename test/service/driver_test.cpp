@@ -401,6 +401,21 @@ BOOST_AUTO_TEST_CASE(what_a_wait_has_not_counted_is_made_up_for_when_it_wakes) {
 
 // Asio's heap has one place. The wait that cancels another one soon has taken it when the driver
 // is set anew.
+BOOST_AUTO_TEST_CASE(what_does_not_fit_into_a_block_comes_from_the_heap) {
+    using block_type = pawl::detail::own_block<64>;
+    block_type block;
+    pawl::detail::own_block_allocator<char, block_type> alloc(block);
+    const std::size_t before = counted_new::calls;
+    char* const large = alloc.allocate(65);
+    BOOST_TEST(counted_new::calls - before == 1U);
+    char* const small = alloc.allocate(1);
+    BOOST_TEST(counted_new::calls - before == 1U);
+    alloc.deallocate(large, 65);
+    BOOST_TEST(block.used);
+    alloc.deallocate(small, 1);
+    BOOST_TEST(!block.used);
+}
+
 BOOST_AUTO_TEST_CASE(P8_a_driver_that_is_prepared_is_set_without_memory) {
     steady b;
     b.driver.prepare();

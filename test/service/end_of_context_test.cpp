@@ -387,6 +387,25 @@ BOOST_AUTO_TEST_CASE(C38_waits_that_are_started_by_dying_handlers_are_destroyed_
     BOOST_CHECK_EQUAL(left, 0u);
 }
 
+BOOST_AUTO_TEST_CASE(P10_a_wait_that_is_pulled_back_outlives_the_context_of_its_handler) {
+    outcome o;
+    std::optional<manual_timer> timer;
+    {
+        asio::io_context context;
+        std::optional<asio::io_context> other(std::in_place);
+        timer.emplace(context, 1ms);
+        timer->async_wait(asio::bind_executor(*other, record(o)));
+        manual_clock::advance(context, 1ms);
+        context.poll(); // on its way to the handler
+        BOOST_CHECK_EQUAL(timer->rearm_after(1h), 1u);
+        other.reset();
+        context.restart();
+        context.poll();
+        BOOST_CHECK(!context.stopped()); // it waits again
+    }
+    BOOST_CHECK(o.pending());
+}
+
 // However long the chain, the end of the context is a loop.
 BOOST_AUTO_TEST_CASE(P10_C38_a_long_chain_of_waits_started_by_dying_handlers_does_not_recurse) {
     std::size_t left = 20'000;

@@ -285,6 +285,15 @@ BOOST_AUTO_TEST_CASE(a_quiet_shard_relies_on_a_driver_that_stays_set_and_on_no_o
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_driver_stays_only_with_a_context_that_says_so) {
+    fake_context context;
+    BOOST_CHECK(wakeup_state(&context).driver_stays());
+    BOOST_CHECK(context.asked_with);
+    context.stays = false;
+    BOOST_CHECK(!wakeup_state(&context).driver_stays());
+    BOOST_CHECK(!wakeup_state(nullptr).driver_stays());
+}
+
 // ---- threads in flight -------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(P10_errands_are_done_when_each_that_was_begun_has_ended) {

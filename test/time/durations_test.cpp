@@ -105,6 +105,7 @@ BOOST_AUTO_TEST_CASE(a_duration_in_samples_or_frames_is_exact_in_the_whole_range
             }
         }
         BOOST_CHECK_EQUAL(pawl::detail::saturating_cast<duration>(from::max()).count(), most);
+        BOOST_CHECK(pawl::detail::saturating_cast<duration>(from::min()) == duration::min());
     };
     check(std::chrono::duration<std::int64_t, std::ratio<1, 44'100>>());
     check(std::chrono::duration<std::int64_t, std::ratio<1, 60>>());

@@ -423,7 +423,9 @@ BOOST_AUTO_TEST_CASE(an_operation_that_has_ended_does_not_hold_the_executor_of_t
             operations.get_executor(), [&](auto handler) { kept = std::move(handler); },
             pawl::abandon([](error_code, int) {},
                           asio::bind_executor(asio::make_strand(context), record(result))));
+        const auto copy = kept;
         kept({}, 7);
+        copy({}, 8); // too late
         run_to_end(context);
     }
     BOOST_TEST(result.ended_with({}, 7));

@@ -147,6 +147,13 @@ BOOST_AUTO_TEST_CASE(an_operation_under_a_deadline_that_has_passed_is_not_starte
     poll(context);
     BOOST_TEST(with_own_executor.ended_with(timed_out, 0), with_own_executor);
 
+    outcome without_io_object; // the operation has no executor
+    auto token = pawl::timeout_at(passed, asio::bind_executor(context, record(without_io_object)));
+    asio::async_initiate<decltype(token), void(error_code, int)>([&op](auto&&) { op.at_start(); },
+                                                                 token);
+    poll(context);
+    BOOST_TEST(without_io_object.ended_with(timed_out, 0), without_io_object);
+
     asio::steady_timer other(context, 1h);
     outcome erased; // its executor does not allow posting
     other.async_wait(

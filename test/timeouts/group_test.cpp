@@ -472,6 +472,23 @@ BOOST_AUTO_TEST_CASE(a_handler_of_a_member_may_destroy_the_group_that_is_being_c
 }
 
 BOOST_AUTO_TEST_CASE(
+    a_handler_of_a_member_may_destroy_all_groups_in_the_one_that_is_being_cancelled) {
+    asio::io_context context;
+    group outer(context);
+    auto first = std::make_unique<group>(outer);
+    auto second = std::make_unique<group>(outer);
+    member a(context, obedience::completes_in_the_signal);
+    a.op.async_run(in_group(*first, [&](error_code, int) {
+        first.reset();
+        second.reset();
+    }));
+    asio::post(context, [&] { outer.cancel(shutting_down); });
+    poll(context);
+    BOOST_TEST(!first);
+    BOOST_TEST(outer.cause() == shutting_down);
+}
+
+BOOST_AUTO_TEST_CASE(
     an_operation_that_starts_another_one_in_a_cancelled_group_does_not_hold_up_the_cancel) {
     asio::io_context context;
     group g(context);

@@ -14,6 +14,7 @@
 #include <pawl/steady_timer.hpp>
 #include <pawl/timeout_stream.hpp>
 
+#include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/async_result.hpp>
@@ -306,6 +307,32 @@ BOOST_AUTO_TEST_CASE(a_handler_is_called_on_its_own_context_when_that_of_a_due_l
     poll(here);
     BOOST_TEST(o.ended_with({}, 7), o);
     BOOST_TEST(here.stopped());
+}
+
+// The executor of such a handler can only dispatch.
+BOOST_AUTO_TEST_CASE(a_type_erased_handler_is_called_when_the_context_of_a_due_limit_has_gone,
+                     *boost::unit_test::enable_if<stop_leaves_the_queue>()) {
+    asio::io_context here;
+    std::optional<asio::io_context> there(std::in_place);
+    std::optional<manual_timer> guard(std::in_place, *there, 1s);
+    std::optional<manual_timer> limit(std::in_place, *there);
+    manual_timer op(here, 2s);
+    outcome o;
+    guard->async_wait([&](error_code) { there->stop(); });
+    op.async_wait(pawl::timeout(
+        *limit, 1s,
+        asio::any_completion_handler<void(error_code)>(asio::bind_executor(here, record(o)))));
+    manual_clock::advance(*there, 1s);
+    there->run(); // the guard; the limit stays in the queue
+    pass(here, 1s);
+    BOOST_TEST(o.pending());
+
+    guard.reset();
+    limit.reset();
+    there.reset();
+    BOOST_TEST(o.pending());
+    poll(here);
+    BOOST_TEST(o.ended_with({}), o);
 }
 
 // The same, but then the caller cancels. The handler was called from the signal, and again from the

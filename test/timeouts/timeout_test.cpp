@@ -20,12 +20,14 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/consign.hpp>
 #include <boost/asio/experimental/channel_error.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include <chrono>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
@@ -398,6 +400,52 @@ BOOST_AUTO_TEST_CASE(a_limit_that_falls_due_inside_the_initiating_function_is_no
     BOOST_TEST(r.op.signals().size() == 1u);
     r.op.complete(aborted, 3);
     BOOST_TEST(r.o.ended_with(timed_out, 3), r.o);
+}
+
+BOOST_AUTO_TEST_CASE(
+    P10_a_signal_that_is_due_inside_the_initiating_function_goes_with_its_context) {
+    asio::io_context context;
+    std::optional<asio::io_context> there(std::in_place);
+    operation op(context.get_executor());
+    outcome o;
+    const auto handler = std::make_shared<int>();
+    op.at_start = [&] {
+        pass(context, 10s);
+        poll(*there);
+    };
+    op.async_run(pawl::timeout_at(manual_clock::now() + 10s,
+                                  asio::bind_executor(*there, asio::consign(record(o), handler))));
+    op.abandon();
+    BOOST_TEST(handler.use_count() == 2);
+    there.reset();
+    BOOST_TEST(handler.use_count() == 1);
+    BOOST_TEST(op.signals().empty());
+    BOOST_TEST(o.pending());
+}
+
+BOOST_AUTO_TEST_CASE(an_initiating_function_that_throws_may_keep_its_operation) {
+    asio::io_context context;
+    operation op(context.get_executor());
+    outcome o;
+    struct bad {};
+    op.at_start = [] { throw bad(); };
+    BOOST_CHECK_THROW(op.async_run(pawl::timeout_at(manual_clock::now() + 10s, record(o))), bad);
+    op.complete({}, 7);
+    poll(context);
+    BOOST_TEST(o.ended_with({}, 7), o);
+}
+
+BOOST_AUTO_TEST_CASE(a_signal_may_be_destroyed_before_the_operation_whose_slot_it_had) {
+    asio::io_context context;
+    operation op(context.get_executor());
+    outcome o;
+    std::optional<asio::cancellation_signal> outer(std::in_place);
+    op.async_run(pawl::timeout_at(manual_clock::now() + 10s,
+                                  asio::bind_cancellation_slot(outer->slot(), record(o))));
+    outer.reset();
+    op.complete({}, 7);
+    poll(context);
+    BOOST_TEST(o.ended_with({}, 7), o);
 }
 
 // ---- values that pass unchanged ----------------------------------------------------------------
@@ -825,6 +873,23 @@ BOOST_AUTO_TEST_CASE(an_operation_without_a_default_result_is_started_and_cancel
     BOOST_TEST(op.started() == 1);
     poll(c.context);
     BOOST_TEST(o.ended_with(no_room, 3), o);
+}
+
+BOOST_AUTO_TEST_CASE(
+    a_default_result_that_throws_leaves_the_start_of_an_operation_that_is_refused) {
+    struct bad {};
+    struct result {
+        result() { throw bad(); }
+    };
+    full_context c;
+    scripted_operation<error_code, result> op(c.context.get_executor());
+    const auto handler = std::make_shared<int>();
+    BOOST_CHECK_THROW(op.async_run(pawl::timeout_at(manual_clock::now() + 10s,
+                                                    [handler](error_code, const result&) {})),
+                      bad);
+    BOOST_TEST(op.started() == 0);
+    poll(c.context);
+    BOOST_TEST(handler.use_count() == 1);
 }
 
 BOOST_AUTO_TEST_CASE(a_refused_limit_is_told_on_the_executor_of_the_handler) {

@@ -221,8 +221,12 @@ BOOST_AUTO_TEST_CASE(time_is_real_until_it_is_paused_and_goes_on_from_where_it_s
     BOOST_TEST((clock_type::now() == stands));
     virtual_time::advance(1h);
     BOOST_TEST((clock_type::now() == stands + 1h));
+    BOOST_TEST((pawl::coarse_clock::resolution() == 0s)); // it has no coarse reading
 
+    using traits = asio::wait_traits<pawl::virtual_clock>; // a clock that stands is not polled
+    BOOST_TEST((traits::to_wait_duration(stands + 2h) == pawl::virtual_clock::duration::max()));
     virtual_time::resume();
+    BOOST_TEST((traits::to_wait_duration(stands + 2h) <= 1h));
     BOOST_TEST(!virtual_time::paused());
     const auto later = clock_type::now();
     BOOST_TEST((later >= stands + 1h));

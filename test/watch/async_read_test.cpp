@@ -153,6 +153,19 @@ BOOST_AUTO_TEST_CASE(a_read_of_what_is_there_completes_but_not_within_the_call) 
     BOOST_TEST((read.result.status == pawl::read_status::messages));
 }
 
+BOOST_AUTO_TEST_CASE(a_read_is_told_of_an_alarm_that_is_armed) {
+    watched w;
+    pawl::alarm alarm(w.context.get_executor(), [] {});
+    a_read read;
+    read.start(w.reader);
+    w.context.poll();
+    BOOST_TEST(read.pending());
+    alarm.arm_after(1h);
+    w.context.restart();
+    w.context.poll();
+    BOOST_TEST(read.kinds() == (kinds{kind::armed}), per_element());
+}
+
 BOOST_AUTO_TEST_CASE(an_event_after_a_look_and_before_the_wait_is_not_lost) {
     watched w;
     pawl::steady_timer timer(w.context, 1h);

@@ -10,6 +10,7 @@
 #include "watch_support.hpp"
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -238,6 +239,22 @@ BOOST_AUTO_TEST_CASE(a_named_timer_outlives_its_context) {
     }
     pawl::steady_timer other(std::move(*timer));
     BOOST_TEST(other.cancel() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_context_that_ends_has_no_names_any_more) {
+    std::optional<pawl::steady_timer> timer;
+    list left{"unknown"};
+    {
+        asio::io_context context;
+        timer.emplace(context, 1h);
+        pawl::set_name(*timer, "early");
+        std::shared_ptr<void> last(nullptr, [&](void*) {
+            pawl::set_name(*timer, "late");
+            left = names(context);
+        });
+        asio::post(context, [last = std::move(last)] {});
+    }
+    BOOST_TEST(left.empty());
 }
 
 BOOST_AUTO_TEST_CASE(a_context_without_names_has_none) {
