@@ -768,6 +768,18 @@ BOOST_AUTO_TEST_CASE(a_read_passes_over_what_it_does_not_want) {
     BOOST_TEST(reader->try_read(one).status == read_status::closed);
 }
 
+BOOST_AUTO_TEST_CASE(a_read_finds_what_is_not_published_yet_behind_what_it_does_not_want) {
+    watched w({kind::moved});
+    auto other = w.feed.join();
+    pawl::steady_timer timer(w.context, 1h);
+    timer.async_wait(ignore);
+    BOOST_TEST(read_all(other).kinds() == (kinds{kind::armed}), per_element()); // publishes it
+    timer.rearm_after(2h);
+    std::array<pawl::timer_event, 64> events;
+    BOOST_TEST(w.reader.try_read(events).count == 1U);
+    BOOST_TEST(events[0].kind == kind::moved);
+}
+
 BOOST_AUTO_TEST_CASE(a_slow_reader_is_told_how_many_it_missed) {
     asio::io_context context;
     event_feed feed(context, {.capacity = 64, .readers = 4});
