@@ -64,6 +64,7 @@ BOOST_AUTO_TEST_CASE(manual_clock_advance_is_exact_to_the_nanosecond) {
     BOOST_CHECK(o.succeeded());
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(manual_clock_a_blocking_wait_ends_when_another_thread_has_moved_the_clock) {
     asio::io_context context;
     manual_timer timer(context, 1h);
@@ -1087,7 +1088,7 @@ BOOST_AUTO_TEST_CASE(a_pressure_may_outlive_its_context_and_then_reports_it) {
     BOOST_CHECK_THROW((void)outlives.value(), std::logic_error);
 }
 
-PAWL_NOT_ON_IO_URING
+BOOST_TEST_DECORATOR(*boost::unit_test::enable_if<pawl_test::threads && !pawl_test::io_uring>())
 BOOST_AUTO_TEST_CASE(P1_P2_a_context_that_sleeps_wakes_up_when_the_pressure_rises) {
     asio::io_context context;
     pawl::scaled_timer timer(context);
@@ -1107,6 +1108,7 @@ BOOST_AUTO_TEST_CASE(P1_P2_a_context_that_sleeps_wakes_up_when_the_pressure_rise
     BOOST_CHECK_EQUAL(limited.code, pawl::error::timed_out);
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(threads_may_set_the_pressure_while_others_start_move_and_end_waits) {
     asio::io_context context;
     pawl::make_timer_service<pawl::scaled_timer>(context, {.precision = 1us, .shards = 2});
@@ -1286,6 +1288,7 @@ BOOST_AUTO_TEST_CASE(
     BOOST_CHECK(b.succeeded());
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(P10_expire_all_reaches_the_timers_that_a_set_back_is_filing_anew) {
     using clock = wall<90>;
     for (int round = 0; round < 20; ++round) {

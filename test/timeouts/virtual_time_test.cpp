@@ -249,6 +249,7 @@ BOOST_AUTO_TEST_CASE(a_wait_of_real_time_is_stopped_by_a_pause_and_goes_on_after
     BOOST_TEST(ended);
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(a_thread_in_run_sees_time_that_is_moved_and_time_that_goes_on) {
     asio::io_context context;
     pawl::steady_timer timer(context);
@@ -341,6 +342,7 @@ BOOST_AUTO_TEST_CASE(waits_that_begin_in_a_pause_or_after_it_end_after_resume) {
     BOOST_TEST(ends(context, later_ended));
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(a_blocking_wait_in_real_time_sees_a_pause_a_leap_and_the_end_of_a_pause) {
     asio::io_context context;
     std::atomic<int> ended{0};
@@ -369,6 +371,7 @@ BOOST_AUTO_TEST_CASE(a_blocking_wait_in_real_time_sees_a_pause_a_leap_and_the_en
     thread.join();
 }
 
+PAWL_NEEDS_THREADS
 BOOST_FIXTURE_TEST_CASE(a_blocking_wait_is_released_by_another_thread, fixture) {
     pawl::steady_timer steady(context, 1h);
     pawl::coarse_timer coarse(context, 1h);
@@ -467,6 +470,7 @@ BOOST_FIXTURE_TEST_CASE(run_ends_when_the_context_is_stopped_or_a_handler_throws
     BOOST_TEST((passed() == 3h));
 }
 
+PAWL_NEEDS_THREADS
 BOOST_FIXTURE_TEST_CASE(without_a_deadline_run_waits_for_what_comes_from_other_threads, fixture) {
     auto guard = std::make_optional(asio::make_work_guard(context));
     std::thread thread([&] {
@@ -494,6 +498,7 @@ private:
     std::vector<std::string> entries_;
 };
 
+PAWL_NEEDS_THREADS
 BOOST_FIXTURE_TEST_CASE(contexts_that_are_run_together_have_their_deadlines_in_one_order, fixture) {
     asio::io_context other;
     journal events;
@@ -587,6 +592,7 @@ BOOST_FIXTURE_TEST_CASE(run_returns_the_number_of_handlers_and_pauses_the_time, 
     BOOST_TEST(virtual_time::run_for(context, 30min, 0ms) == 0U);
 }
 
+PAWL_NEEDS_THREADS
 BOOST_FIXTURE_TEST_CASE(time_does_not_leap_while_another_thread_is_in_a_handler, fixture) {
     asio::io_context other;
     journal events;
@@ -610,6 +616,7 @@ BOOST_FIXTURE_TEST_CASE(time_does_not_leap_while_another_thread_is_in_a_handler,
     BOOST_TEST(events.entries() == expected, boost::test_tools::per_element());
 }
 
+PAWL_NEEDS_THREADS
 BOOST_FIXTURE_TEST_CASE(time_does_not_leap_past_what_a_handler_gives_to_another_context, fixture) {
     asio::io_context other;
     journal events;
@@ -670,6 +677,7 @@ BOOST_FIXTURE_TEST_CASE(two_threads_run_one_context_with_two_shards, fixture) {
     BOOST_TEST((passed() >= 200s));
 }
 
+PAWL_NEEDS_THREADS
 BOOST_FIXTURE_TEST_CASE(contexts_come_and_go_while_time_is_moved, fixture) {
     std::atomic<bool> over{false};
     std::thread thread([&] {

@@ -436,6 +436,7 @@ BOOST_AUTO_TEST_CASE(it_is_told_of_a_start_that_is_due_in_an_hour) {
     timer.cancel();
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(it_is_told_of_a_cancel_from_a_thread) {
     at_work w;
     pawl::steady_timer timer(w.context, 1h);
@@ -445,6 +446,7 @@ BOOST_AUTO_TEST_CASE(it_is_told_of_a_cancel_from_a_thread) {
     BOOST_TEST(s.told() == (kinds{kind::cancelled}), per_element());
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(it_is_told_of_a_rearm_from_a_thread) {
     at_work w;
     pawl::steady_timer timer(w.context, 1h);
@@ -455,6 +457,7 @@ BOOST_AUTO_TEST_CASE(it_is_told_of_a_rearm_from_a_thread) {
     timer.cancel();
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(it_is_told_of_expire_all_from_a_thread) {
     at_work w;
     pawl::steady_timer timer(w.context, 1h);
@@ -477,6 +480,7 @@ BOOST_AUTO_TEST_CASE(it_is_told_of_an_expiry) {
     }
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(it_is_told_of_a_limit_that_is_withdrawn) {
     at_work w;
     asio::cancellation_signal stop;
@@ -490,6 +494,7 @@ BOOST_AUTO_TEST_CASE(it_is_told_of_a_limit_that_is_withdrawn) {
         BOOST_TEST(k == kind::cancelled);
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(it_is_told_of_what_starts_in_a_strand) {
     at_work w;
     asio::io_context other;
@@ -568,6 +573,7 @@ BOOST_AUTO_TEST_CASE(it_sleeps_in_a_context_of_unknown_type) {
     timer.cancel();
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(it_is_told_of_what_happens_in_every_shard) {
     for (const unsigned shards : {2U, 4U}) {
         pawl::options o;
@@ -585,6 +591,7 @@ BOOST_AUTO_TEST_CASE(it_is_told_of_what_happens_in_every_shard) {
     }
 }
 
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(all_sleepers_are_told) {
     at_work w;
     sleeper a(*w.feed), b(*w.feed), c(*w.feed);
@@ -809,6 +816,7 @@ BOOST_AUTO_TEST_CASE(a_deferred_read_of_a_reader_that_has_gone_is_aborted) {
 }
 
 // It waited for itself: its end is an event, for which a unit has to be queued on the context that goes with it.
+PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(P10_a_handler_that_goes_with_its_executor_may_own_a_context_that_is_watched) {
     pawl_test::latch end(1);
     std::thread beside([&end] { end.wait(); }); // with a single thread nothing is awaited
