@@ -1912,6 +1912,13 @@ struct session {
             self.assertEqual(named, [self.NAMED.replace(" ... ", " on_idle(); ")], bound)
             self.assertEqual(self.suggested(program, on_idle=header.replace("if (ec) return;", "")), [], bound)
 
+    def test_a_handler_that_is_bound_in_two_ways_is_not_named(self) -> None:
+        bound = "boost::bind(&session::on_idle, shared_from_this(), boost::asio::placeholders::error, {})"
+        again = f"idle.expires_after(1s); idle.async_wait({bound.format('n + 1')});"
+        handler = f"    void on_idle(const error_code& ec, int n) {{ {self.IF} {again} }}\n    void stop()"
+        program = self.replaced((self.LAMBDA, bound.format("1")), ("    void stop()", handler))
+        self.assertEqual(self.suggested(program), [])
+
     def test_a_handler_that_does_nothing_when_it_is_cancelled_is_known(self) -> None:
         for same in (
             "if (ec) return;",
