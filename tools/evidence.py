@@ -233,13 +233,21 @@ def main() -> int:
         return 0
     if arguments not in ([], ["--check"]):
         sys.exit("evidence: usage: tools/evidence.py [--check | --junit FILE NAME COMMIT COMPILER]")
-    text, complaints = page({} if arguments else records())
+    have = {} if arguments else records()
+    text, complaints = page(have)
+    page_now = PAGE.read_text() if PAGE.exists() else ""
     if arguments:
-        written, _, mark = PAGE.read_text().rpartition("\n<!-- written by ./dev evidence: ")
+        written, _, mark = page_now.rpartition("\n<!-- written by ./dev evidence: ")
         if mark != f"{hashlib.sha256(written.encode()).hexdigest()} -->\n":
             complaints.append("doc/evidence.md is not as ./dev evidence has written it: run that again")
-    elif not complaints:
-        PAGE.write_text(text)
+    else:
+        lost = [name for name in re.findall(r"^\| ([\w+-]+) \| `", page_now, flags=re.M) if name not in have]
+        if lost:
+            complaints.append(f"build/evidence has no record of {', '.join(lost)}, which doc/evidence.md has: "
+                              "run these, or remove that page first")
+        if not complaints:
+            PAGE.write_text(text)
+            print(f"evidence: {PAGE.relative_to(ROOT)} is written, from {len(have)} records")
     for each in complaints:
         print(f"evidence: {each}", file=sys.stderr)
     return 1 if complaints else 0

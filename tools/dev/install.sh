@@ -3,6 +3,7 @@
 prefix=/usr/local
 take_options prefix "$@"
 ((${#rest[@]} == 0)) || does_not_know "${rest[0]}"
+[[ $prefix == /* ]] || prefix=$here/$prefix
 # The nearest folder that exists must take new ones.
 folder=$prefix
 until [[ -e $folder ]]; do folder=$(dirname "$folder"); done
