@@ -142,7 +142,8 @@ public:
     /// A read or a write is about to start.
     /// @return the error to report if it must not start.
     [[nodiscard]] error_code begin(direction d) {
-        PAWL_ASSERT(!at(d).pending && !connecting_); // one read and one write at a time
+        PAWL_ASSERT("pawl: a stream has one read and one write at a time" && !at(d).pending &&
+                    !connecting_);
         if (is_closed_by_limit())
             return report(closed_by_limit_);
 
