@@ -46,7 +46,7 @@ class manual_clock;
 /// default, see pawl::options) after it, plus the time that the executor takes.
 ///
 /// @tparam Clock      any type with the requirements of a standard clock.
-/// @tparam WaitTraits as in Asio: `to_wait_duration(d)` may shorten a single sleep. It must not throw.
+/// @tparam WaitTraits as in Asio: `to_wait_duration(d)` may shorten a single sleep. Must not throw.
 /// @tparam Executor   the type of I/O executor.
 ///
 /// @par Thread safety

@@ -100,13 +100,13 @@ struct options {
     unsigned batch_limit = 256;
 
     /// Maximum number of completions in one run_one() unit, 1 to 64. With 1, as in Asio, each
-    /// completion is a unit, except in a context that is behind (P6). More completions per unit cost less each, but ready I/O waits for all
-    /// of them. A handler that blocks, or that runs the context itself, delays the others of its
-    /// unit.
+    /// completion is a unit, except in a context that is behind (P6). More completions per unit
+    /// cost less each, but ready I/O waits for all of them. A handler that blocks, or that runs the
+    /// context itself, delays the others of its unit.
     unsigned completions_per_turn = 1;
 
-    /// If false, shards and drivers take no locks. The program then promises that only one thread at a time uses
-    /// the context and its timers.
+    /// If false, shards and drivers take no locks. The program then promises that only one thread
+    /// at a time uses the context and its timers.
     bool locking = true;
 
     /// Maximum number of pending waits, at least 1, in all shards together. By default there is no
