@@ -10,8 +10,9 @@
 #:                                  run tests for another platform: hello_timer, waits, test vectors of the time structures;
 #:                                  without emulation also the contract and races; R: as above; --all: all programs that can run
 #:                                  F: windows (MinGW-w64, Wine), libc++ (clang++-19), select (Asio without epoll and timerfd),
-#:                                  io_uring, no_threads, separate (how Asio is configured, or compiled), no_rtti (and with
-#:                                  handler tracking, and Asio without exceptions), x86 (32 bit),
+#:                                  kqueue (Asio's reactor of the BSDs and macOS, on an emulation), io_uring, no_threads,
+#:                                  separate (how Asio is configured, or compiled), no_rtti (and with handler tracking,
+#:                                  and Asio without exceptions), x86 (32 bit),
 #:                                  arm64, s390x (qemu)
 
 if [[ ${1-} == --platform* ]]; then

@@ -31,6 +31,12 @@ test_platform() {
     mkdir -p build
     case $platform in
         select) flags='-DBOOST_ASIO_DISABLE_EPOLL -DBOOST_ASIO_DISABLE_TIMERFD -DBOOST_ASIO_DISABLE_EVENTFD' ;;
+        kqueue)
+            compiler=clang++-19
+            need clang++-19:clang-19
+            flags="-DBOOST_ASIO_HAS_KQUEUE -isystem $PWD/test/support/kqueue"
+            flags+=' -DBOOST_ASIO_DISABLE_EPOLL -DBOOST_ASIO_DISABLE_TIMERFD -DBOOST_ASIO_DISABLE_EVENTFD'
+            ;;
         no_threads) flags=-DBOOST_ASIO_DISABLE_THREADS ;;
         no_rtti) flags='-fno-rtti -DBOOST_ASIO_ENABLE_HANDLER_TRACKING -DBOOST_ASIO_NO_EXCEPTIONS' ;;
         separate)
@@ -79,7 +85,7 @@ test_platform() {
             libraries='-static -lws2_32 -lmswsock'
             export WINEPREFIX=$PWD/build/wine WINEDEBUG=-all
             ;;
-        *) misused "no such platform: $platform$(did_you_mean "$platform" windows libc++ select no_threads no_rtti separate io_uring x86 arm64 s390x)" ;;
+        *) misused "no such platform: $platform$(did_you_mean "$platform" windows libc++ select kqueue no_threads no_rtti separate io_uring x86 arm64 s390x)" ;;
     esac
     dir=build/platform-$platform
     lock_folder "$dir"
