@@ -19,6 +19,7 @@
 #include "../support/seed.hpp"
 
 #include <boost/asio/append.hpp>
+#include <boost/asio/associated_allocator.hpp>
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/async_result.hpp>
@@ -26,6 +27,7 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/error.hpp>
+#include <boost/asio/execution/executor.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -182,7 +184,14 @@ private:
         void call(Args... args) override { std::move(handler)(std::move(args)...); }
         void post(Args... args) override {
             const auto ex = work.get_executor();
-            asio::post(ex, asio::append(std::move(handler), std::move(args)...));
+            [[maybe_unused]] const auto alloc = asio::get_associated_allocator(handler);
+            auto call = asio::append(std::move(handler), std::move(args)...);
+            // What asio::post() hands to an executor of the Networking TS cannot be copied with
+            // Boost 1.90: a work_dispatcher passes itself to a base class as its function.
+            if constexpr (asio::execution::is_executor<std::decay_t<decltype(ex)>>::value)
+                asio::post(ex, std::move(call));
+            else
+                ex.post(std::move(call), alloc);
         }
 
         Handler handler;
