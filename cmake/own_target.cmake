@@ -88,6 +88,7 @@ if(PAWL_SANITIZE OR PAWL_BUILD_TESTS)
        AND NOT CMAKE_CXX_FLAGS MATCHES "-fcoverage-mapping")
         # With Pawl: each source is compiled in a quarter less time, or more. Not with g++ 12, which emits the inline
         # functions of a precompiled header again for each source; nor for coverage, of which clang maps no such function.
+        # Without Boost.Test, whose library the code of its functions would need in each example, too.
         pawl_precompile(pawl_own_precompiled_whole <boost/asio.hpp> <pawl/pawl.hpp>)
     endif()
     if(TARGET pawl_own_precompiled_whole AND NOT PAWL_SANITIZE)
