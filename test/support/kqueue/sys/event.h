@@ -12,13 +12,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <ctime>
-#include <map>
 #include <mutex>
 
 #include <poll.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 struct kevent {
     std::uintptr_t ident;
@@ -45,23 +46,30 @@ inline void EV_SET(struct kevent* e, int ident, std::int16_t filter, int flags, 
 
 namespace pawl_test::kqueue {
 
-/// What epoll looks for: it keeps one entry for both filters of a descriptor.
+/// What epoll looks for: it keeps one entry for both filters of a descriptor. Not on the heap, whose
+/// blocks the tests count.
 struct interests {
+    static constexpr int most = 1024; ///< descriptors
+
     std::mutex mutex;
-    std::map<int, std::map<int, epoll_event>> of; // of a kqueue, of a descriptor
+    std::array<std::array<epoll_event, most>, most> of; // of a kqueue, of a descriptor
 
     static interests& all() {
-        static interests i;
+        static interests i{};
         return i;
     }
 };
 
 inline int change(int kq, const struct kevent& wanted) {
     const int fd = static_cast<int>(wanted.ident);
+    if (fd >= interests::most) {
+        errno = EMFILE;
+        return -1;
+    }
     const std::uint32_t filter = wanted.filter == EVFILT_READ ? EPOLLIN | EPOLLPRI | EPOLLRDHUP : EPOLLOUT;
     interests& i = interests::all();
     const std::lock_guard lock(i.mutex);
-    epoll_event& entry = i.of[kq][fd];
+    epoll_event& entry = i.of[static_cast<std::size_t>(kq)][static_cast<std::size_t>(fd)];
     if ((wanted.flags & EV_DELETE) != 0) {
         entry.events &= ~filter;
         const bool none = (entry.events & (EPOLLIN | EPOLLOUT)) == 0;
@@ -84,9 +92,15 @@ inline int change(int kq, const struct kevent& wanted) {
 
 inline int kqueue() {
     const int kq = epoll_create1(EPOLL_CLOEXEC);
+    if (kq >= pawl_test::kqueue::interests::most) {
+        close(kq);
+        errno = EMFILE;
+        return -1;
+    }
     pawl_test::kqueue::interests& i = pawl_test::kqueue::interests::all();
     const std::lock_guard lock(i.mutex);
-    i.of.erase(kq);
+    if (kq >= 0)
+        i.of[static_cast<std::size_t>(kq)].fill({});
     return kq;
 }
 
