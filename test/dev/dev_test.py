@@ -194,7 +194,7 @@ def a_seed_gives_the_same_run(dev: Copy) -> None:
         if seed < 3:
             _, again = dev.run(".ci/run", "--list", PAWL_CI_SEED=str(seed), TZ="Pacific/Kiritimati")
             expect("the same again", re.sub(r"after \d+", "", again) == re.sub(r"after \d+", "", said), again)
-    for part in ("time|patterns", "fault|patterns)", "timeouts", "queue|feed", "watch|fuzz_corpus", "conformance", "contract", "g++ --only ^(fault|wait",
+    for part in ("time|patterns", "fault|patterns)", "test --boost 1.90.0 --preset", "timeouts", "queue|feed", "watch|fuzz_corpus", "conformance", "contract", "g++ --only ^(fault|wait",
                  "clang++-19 --only ^(fault|wait", "optimised --", "optimised+assertions --", "platform", "mutate", "demo pawl", "demo idle",
                  "demo lua", "fuzz", "third_party", "headers", "bench_", "simulate threads --preset tsan"):
         expect(f"{part} in some run", any(part in step for step in seen), str(seen))

@@ -11,7 +11,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/support.sh"
 work_in standalone
 
 headers=$work/include asio=$work/asio
-if (($#)); then boost=$1; else fetch_boost 1.90.0 && boost=$prefix/include; fi
+boost=${1:-$(tools/fetch_boost.sh 1.90.0)/include}
 test/package/standalone/asio_of_boost.py "$boost" "$asio"
 quietly ./dev flavour standalone "$headers"
 sed -n 's/^needs Boost, .*<\(.*\)>$/\1/p' "$work/log" >"$work/needing"

@@ -59,13 +59,3 @@ release_files() {
     quietly git -C "$work/tree" -c user.name=test -c user.email=test@example.invalid -c commit.gpgsign=false commit -m "A release"
     "$work/tree/packaging/make_release.sh" HEAD "file://$release" "$release"
 }
-
-# fetch_boost VERSION: the Python package cmeel-boost of this version, in $prefix.
-fetch_boost() {
-    # Only files of this package are used, so it may be for another Python than the system's.
-    quietly python3 -m venv "$work/venv"
-    quietly "$work/venv/bin/pip" download --no-deps --only-binary=:all: --python-version 3.11 --dest "$work" \
-        "cmeel-boost==$1"
-    quietly python3 -m zipfile -e "$work"/cmeel_boost-*.whl "$work"
-    prefix=$work/cmeel.prefix
-}

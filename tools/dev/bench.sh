@@ -40,7 +40,7 @@ case ${1-} in
         ;;
     compile_time)
         shift
-        need g++:g++ clang++-19:clang-19 python3:python3 "libboost${boost:-1.81}-dev"
+        need g++:g++ clang++-19:clang-19 python3:python3 "libboost${system_boost:-1.81}-dev"
         bench/compile_time.py "$@"
         exit
         ;;

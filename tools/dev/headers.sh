@@ -3,7 +3,7 @@
 compiler=g++
 take_options "compiler" "$@"
 ((${#rest[@]} == 0)) || does_not_know "${rest[0]}"
-need "$compiler:${compiler/clang++/clang}" cmake:cmake ninja:ninja-build "libboost${boost:-1.81}-dev"
+need "$compiler:${compiler/clang++/clang}" cmake:cmake ninja:ninja-build "libboost${system_boost:-1.81}-dev"
 dir=build/headers-${compiler##*/}
 lock_folder "$dir"
 cmake --preset optimised -B "$dir" -D CMAKE_CXX_COMPILER="$compiler" -D PAWL_VERIFY_INNER_HEADERS=ON -D PAWL_BUILD_TESTS=OFF \

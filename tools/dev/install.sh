@@ -9,7 +9,7 @@ folder=$prefix
 until [[ -e $folder ]]; do folder=$(dirname "$folder"); done
 [[ -d $folder && -w $folder ]] ||
     die "you may not write to $folder: ./dev install --prefix FOLDER installs elsewhere, such as in ~/.local; or be root."
-need g++:g++ cmake:cmake make:make "libboost${boost:-1.81}-dev"
+need g++:g++ cmake:cmake make:make "libboost${system_boost:-1.81}-dev"
 lock_folder build/install
 cmake -B build/install -D PAWL_BUILD_TESTS=OFF -D PAWL_BUILD_EXAMPLES=OFF -D PAWL_BUILD_BENCH=OFF
 cmake --install build/install --prefix "$prefix" >/dev/null

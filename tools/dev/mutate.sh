@@ -4,7 +4,7 @@
 #:                                  installs a parser from PyPI; ./dev mutate --generate --help
 
 need g++:g++ cmake:cmake ninja:ninja-build python3:python3 \
-    "libboost${boost:-1.81}-dev" "libboost-test${boost:-1.81}-dev" libcli11-dev libssl-dev
+    "libboost${system_boost:-1.81}-dev" "libboost-test${system_boost:-1.81}-dev" libcli11-dev libssl-dev
 [[ " $* " =~ " "(--list|--table|--check|--help|-h)" " ]] || lock_folder build/mutants
 if [[ ${1-} == --generate ]]; then
     shift

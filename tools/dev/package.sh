@@ -15,7 +15,7 @@ done
 (($#)) || set -- "${steps[@]}"
 need g++:g++ clang++-19:clang-19 make:make cmake:cmake ninja:ninja-build git:git pipx:pipx \
     gdb:gdb doxygen:doxygen pkg-config:pkg-config python3:python3 python3-venv \
-    "libboost${boost:-1.81}-dev"
+    "libboost${system_boost:-1.81}-dev"
 [[ " $* " != *" third_party "* ]] || need redis-server mariadb-server mosquitto libssl-dev
 # In parallel, the longest first: each runs one compiler after another. The commands of getting-started.md run last and
 # alone, because they install things system-wide.

@@ -1,4 +1,4 @@
-#: test [--preset P] [--compiler C] [--only R | --slow] [-- CTEST-ARGUMENTS]
+#: test [--preset P] [--compiler C] [--boost B] [--only R | --slow] [-- CTEST-ARGUMENTS]
 #:                                  build and run the tests; README.md says how long that takes, and what it installs
 #:                                  R: a regular expression; only tests, their programs and examples with a matching name
 #:                                  --slow: what the preset release leaves out otherwise: models, code of the pages, warnings,
@@ -6,6 +6,7 @@
 #:                                  P: release (default; without optimisation, which builds faster), debug, asan+ubsan, tsan,
 #:                                  optimised (everything as users compile it), optimised+assertions
 #:                                  C: clang++-19 (default, needs half the time), g++, clang++, g++-13, ...
+#:                                  B: a newer Boost, from PyPI: 1.90.0 and others that tools/fetch_boost.sh lists
 #: test --platform F [--only R | --all] [-- CTEST-ARGUMENTS]
 #:                                  run tests for another platform: hello_timer, waits, test vectors of the time structures;
 #:                                  without emulation also the contract and races; R: as above; --all: all programs that can run
@@ -28,8 +29,8 @@ if [[ ${1-} == --platform* ]]; then
     exit
 fi
 
-preset=release compiler=clang++-19 only= slow= targets=(all)
-take_options "preset compiler only" "$@"
+preset=release compiler=clang++-19 boost= only= slow= targets=(all)
+take_options "preset compiler boost only" "$@"
 set -- "${rest[@]}"
 [[ ${1-} != --slow ]] || { slow=1 && shift; }
 [[ -z $slow || -z $only && $preset == release ]] || misused "--slow is for the preset release, without --only"
@@ -43,6 +44,12 @@ if [[ $preset == release ]]; then
     [[ -n $only$slow ]] || quick=1
     options=(-D PAWL_BUILD_BENCH="$([[ -n $quick ]] && echo OFF || echo ON)")
 fi
+if [[ -n $boost ]]; then
+    need python3-venv
+    prefix=$(tools/fetch_boost.sh "$boost") || die "no Boost $boost from PyPI"
+    options+=(-D Boost_DIR:PATH="$(echo "$prefix"/lib/cmake/Boost-*)")
+    folder_suffix=-boost-$boost
+fi
 [[ -n $quick || $preset == *san* ]] || need spin:spin cc:gcc
 [[ -z $quick ]] || syntax_trees || printf 'dev: without that parser, from PyPI, mutants_generated is skipped\n' >&2
 
@@ -50,6 +57,7 @@ fi
 wanted() { cmake --build "$dir" --target help | sed -n 's/^\([a-z0-9_]*\): phony$/\1/p' | grep -E -- "$only" | grep -v _together_; }
 
 configure "$preset" "$compiler" "${options[@]}"
+[[ -z $boost ]] || grep -q "^Boost_DIR:PATH=$prefix/" "$dir/CMakeCache.txt" || die "CMake has found another Boost"
 [[ $preset != optimised ]] || targets+=(all_verify_interface_header_sets)
 if [[ -n $only ]]; then
     # A test that needs a program has a target of its name. Others, such as the models, need none.
@@ -59,7 +67,7 @@ if [[ -n $only ]]; then
     # A few are compiled faster alone than with their neighbours, and in a folder of its own.
     if ((${#targets[@]} && ${#targets[@]} <= 3)) && grep -q '^PAWL_TESTS_TOGETHER:BOOL=ON' "$dir/CMakeCache.txt"; then
         unlock
-        folder_suffix=-alone
+        folder_suffix+=-alone
         configure "$preset" "$compiler" "${options[@]}" -D PAWL_TESTS_TOGETHER=OFF >/dev/null
     fi
     names=("${targets[@]}" "${tests[@]}")
@@ -76,5 +84,5 @@ junit=$PWD/$dir/junit.xml status=0
 rm -f "$junit"
 "${steady[@]}" ctest --test-dir "$dir" --output-on-failure --no-tests=error --parallel "$(($(nproc) + 1))" --output-junit "$junit" "$@" ||
     status=$?
-[[ ! -s $junit ]] || tools/evidence.py --junit "$junit" "test-$preset-${compiler##*/}" "$commit" "$("$compiler" --version | head -n 1)"
+[[ ! -s $junit ]] || tools/evidence.py --junit "$junit" "test-$preset-${compiler##*/}${boost:+-boost-$boost}" "$commit" "$("$compiler" --version | head -n 1)"
 exit "$status"

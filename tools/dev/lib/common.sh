@@ -31,9 +31,9 @@ does_not_know() { misused "$command does not know '$1'$(did_you_mean "$@" ${name
 # Systems with known packages, and the Boost version of each.
 system=$( (. /etc/os-release && echo "$ID $VERSION_ID") 2>/dev/null || true)
 case $system in
-    "debian 12") boost=1.81 ;;
-    "ubuntu 24.04") boost=1.83 ;;
-    *) boost= ;;
+    "debian 12") system_boost=1.81 ;;
+    "ubuntu 24.04") system_boost=1.83 ;;
+    *) system_boost= ;;
 esac
 
 installed() { [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed ]]; }
@@ -49,15 +49,15 @@ need() {
         fi
     done
     ((${#missing[@]})) || return 0
-    if [[ -z $boost || -n ${PAWL_NO_INSTALL:-} ]]; then
+    if [[ -z $system_boost || -n ${PAWL_NO_INSTALL:-} ]]; then
         printf 'dev: install what you lack of these packages (Debian names): %s\n' "${missing[*]}" >&2
         return
     fi
 
-    if [[ " ${missing[*]} " == *" libboost$boost-dev "* ]]; then
+    if [[ " ${missing[*]} " == *" libboost$system_boost-dev "* ]]; then
         for other in $(dpkg-query -W -f '${Package}\n' 'libboost1.*-dev' 2>/dev/null); do
             if [[ $other =~ ^libboost1\.[0-9]+-dev$ ]] && installed "$other"; then
-                die "$other is installed and conflicts with libboost$boost-dev, which Pawl needs." \
+                die "$other is installed and conflicts with libboost$system_boost-dev, which Pawl needs." \
                     "Remove it (apt-get remove $other), or set PAWL_NO_INSTALL=1 and CMAKE_PREFIX_PATH to a newer Boost."
             fi
         done
@@ -106,7 +106,7 @@ configure() {
             ;;
     esac
     need "${needed[@]}" cmake:cmake ninja:ninja-build \
-        "libboost${boost:-1.81}-dev" "libboost-test${boost:-1.81}-dev" "libboost-context${boost:-1.81}-dev" \
+        "libboost${system_boost:-1.81}-dev" "libboost-test${system_boost:-1.81}-dev" "libboost-context${system_boost:-1.81}-dev" \
         libcli11-dev libssl-dev liblua5.4-dev libedit-dev libuv1-dev libevent-dev libev-dev libhiredis-dev
 
     dir=build/$preset-${compiler##*/}$folder_suffix

@@ -6,7 +6,7 @@ unpack() {
     mkdir -p build/unpacked
     for package in "$@"; do
         [[ ! -e build/unpacked/$package.done ]] || continue
-        [[ -n $boost && -z ${PAWL_NO_INSTALL:-} ]] || die "$package is needed; install it yourself"
+        [[ -n $system_boost && -z ${PAWL_NO_INSTALL:-} ]] || die "$package is needed; install it yourself"
         printf 'dev: unpacking %s\n' "$package"
         (
             cd build/unpacked
@@ -27,7 +27,7 @@ io_uring_works() {
 test_platform() {
     local platform=$1 only=$2 all=$3 compiler=g++ options=() flags= libraries= targets
     shift 3
-    need cmake:cmake ninja:ninja-build g++:g++ "libboost${boost:-1.81}-dev"
+    need cmake:cmake ninja:ninja-build g++:g++ "libboost${system_boost:-1.81}-dev"
     mkdir -p build
     case $platform in
         select) flags='-DBOOST_ASIO_DISABLE_EPOLL -DBOOST_ASIO_DISABLE_TIMERFD -DBOOST_ASIO_DISABLE_EVENTFD' ;;
