@@ -10,15 +10,19 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <pawl/event_feed.hpp>
 #include <pawl/steady_timer.hpp>
 #include <pawl/timer_service.hpp>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 
 #include <dlfcn.h>
 
+#include <array>
 #include <chrono>
+#include <cstdint>
 #include <future>
 #include <optional>
 #include <thread>
@@ -30,17 +34,22 @@ using namespace std::chrono_literals;
 /// A plugin and what it has in a context of this program.
 class visitor {
 public:
-    visitor(const char* file, boost::asio::io_context& context)
-        : library_(dlopen(file, RTLD_NOW | RTLD_LOCAL)) {
+    visitor(const char* file, boost::asio::io_context& context, const char* come = "visit",
+            const char* go = "leave")
+        : library_(dlopen(file, RTLD_NOW | RTLD_LOCAL)), go_(go) {
         BOOST_REQUIRE(library_);
-        visitor_ = function<void* (*)(boost::asio::io_context&, int&)>("visit")(context, ended_);
+        visitor_ = function<void* (*)(boost::asio::io_context&, int&)>(come)(context, ended_);
     }
     visitor& operator=(visitor&&) = delete;
 
     [[nodiscard]] int ended() const noexcept { return ended_; }
     void part() { function<void (*)(void*)>("part")(visitor_); }
+    void leave() { function<void (*)(void*)>(go_)(visitor_); }
     void unload(const char* file) {
-        function<void (*)(void*)>("leave")(visitor_);
+        leave();
+        close(file);
+    }
+    void close(const char* file) {
         dlclose(library_);
         BOOST_TEST(!dlopen(file, RTLD_NOW | RTLD_NOLOAD));
     }
@@ -54,6 +63,7 @@ private:
     }
 
     void* library_;
+    const char* go_;
     void* visitor_;
     int ended_ = 0;
 };
@@ -142,6 +152,42 @@ BOOST_AUTO_TEST_CASE(a_plugin_and_the_program_in_one_thread_need_no_locks) {
     BOOST_TEST(guest.ended() == 3);
     BOOST_TEST(aborted == 1);
     guest.unload(PAWL_TEST_PLUGIN);
+}
+
+// An interval, an event queue, a reader of the feed, a group and a stream, each with an operation that
+// has ended and one that is pending. What they have started in the context goes with them, or is run
+// before.
+BOOST_DATA_TEST_CASE(a_plugin_with_one_of_each_object_is_unloaded_and_the_context_goes_on,
+                     boost::unit_test::data::make({1u, 0u}), shards) {
+    boost::asio::io_context context;
+    pawl::options o;
+    o.shards = shards;
+    pawl::make_timer_service(context, o); // code that must stay: the services of all these objects
+    pawl::event_feed feed(context);
+    auto reader = feed.join();
+    const boost::asio::ip::tcp::socket socket(context);
+    pawl::steady_timer mine(context, 1h);
+    int ended = 0;
+    mine.async_wait([&](boost::system::error_code) { ++ended; });
+    for (int round = 0; round != 2; ++round) { // it comes again
+        const std::uint64_t before = feed.published();
+        visitor tenant(PAWL_TEST_PLUGIN, context, "move_in", "move_out");
+        while (tenant.ended() != 5)
+            context.run_one();
+        BOOST_TEST(feed.readers() == 2U);
+        tenant.leave();
+        BOOST_TEST(feed.readers() == 1U);
+        while (context.poll() != 0) { // the handlers that the end of these objects has cancelled
+        }
+        tenant.close(PAWL_TEST_PLUGIN);
+        BOOST_TEST(feed.published() > before);
+    }
+    mine.rearm_after(1ms);
+    context.run();
+
+    BOOST_TEST(ended == 1);
+    std::array<pawl::timer_event, 64> some;
+    BOOST_TEST(reader.try_read(some).count != 0U);
 }
 
 } // namespace
