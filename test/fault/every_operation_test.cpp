@@ -29,6 +29,7 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -237,8 +238,20 @@ constexpr auto fast = [] {
 const auto ignore = [](auto&&...) {};
 using ring_timer = pawl::basic_waitable_timer<
     manual_clock, pawl::on_backend<pawl::time::timeout_rings, asio::wait_traits<manual_clock>>>;
+using manual_interval = pawl::basic_interval_timer<manual_clock>;
 using scaled_clock = pawl::scaled_clock<manual_clock>;
 using scaled_timer = pawl::basic_waitable_timer<scaled_clock>;
+using scaled_pressure = pawl::basic_pressure<manual_clock>;
+
+/// What follows a start: without memory the operation goes on as if it had not been tried.
+template <class F>
+void afterwards(F f) {
+    try {
+        f();
+    } catch (const std::bad_alloc&) {
+    }
+}
+
 void make_rings(scene& s) {
     pawl::options o;
     o.precision = 1ms;
@@ -253,7 +266,7 @@ BOOST_AUTO_TEST_CASE(waits) {
     row("system_timer", made<pawl::system_timer>(0s), wait);
     row("high_resolution_timer", made<pawl::high_resolution_timer>(0s), wait);
     row("compact_timer", made<pawl::compact_timer>(0s), wait);
-    row("interval timer", made<pawl::basic_interval_timer<manual_clock>>(1s), wait);
+    row("interval timer", made<manual_interval>(1s), wait);
     row(
         "ring timer",
         [](scene& s) {
@@ -264,6 +277,58 @@ BOOST_AUTO_TEST_CASE(waits) {
     row("scaled timer", made<scaled_timer>(), [](scaled_timer& t, scene& s) {
         t.expires_within(1s, 2s);
         t.async_wait(s.record());
+    });
+    row("manual_timer, re-armed", made<pawl::manual_timer>(1s),
+        [](pawl::manual_timer& t, scene& s) {
+            t.async_wait(s.record());
+            (void)t.rearm_after(2s); // takes no memory
+        });
+    row("scaled timer, re-armed", made<scaled_timer>(), [](scaled_timer& t, scene& s) {
+        t.expires_within(1s, 1h);
+        t.async_wait(s.record());
+        (void)t.rearm_within(1s, 2s);
+    });
+    row("interval timer, reset", made<manual_interval>(1h), [](manual_interval& t, scene& s) {
+        t.async_wait(s.record());
+        afterwards([&] { t.reset_after(1s); });
+    });
+    row("interval timer, reset within", made<manual_interval>(1h),
+        [](manual_interval& t, scene& s) {
+            t.async_wait(s.record());
+            afterwards([&] { t.reset_within(1s, 2s); });
+        });
+    row("interval timer, faster", made<manual_interval>(1h), [](manual_interval& t, scene& s) {
+        t.async_wait(s.record());
+        afterwards([&] { t.set_period(1s); });
+    });
+}
+
+/// A scaled timer and the pressure of its context.
+struct pressed {
+    explicit pressed(scene& s) : timer(s.context), pressure(s.context) {}
+
+    scaled_timer timer;
+    scaled_pressure pressure;
+};
+
+BOOST_AUTO_TEST_CASE(pressures) {
+    const auto make = [](scene& s) { return std::make_unique<pressed>(s); };
+    row("pressure rises", make, [](pressed& p, scene& s) {
+        p.pressure.set(0);
+        p.timer.expires_within(1s, 24h);
+        p.timer.async_wait(s.record());
+        p.pressure.set(1); // takes no memory
+    });
+    row("pressure was there", make, [](pressed& p, scene& s) {
+        p.pressure.set(1);
+        p.timer.expires_within(1s, 24h);
+        p.timer.async_wait(s.record());
+    });
+    row("scaled limit under pressure", make, [](pressed& p, scene& s) {
+        p.pressure.set(0);
+        s.wait.expires_after(60s);
+        s.wait.async_wait(pawl::timeout(p.timer, pawl::scaled(1s, 24h))(s.record()));
+        p.pressure.set(1);
     });
 }
 
@@ -333,6 +398,21 @@ BOOST_AUTO_TEST_CASE(limits) {
         s.wait.async_wait(
             timeout_at(pawl::basic_deadline<manual_clock>(manual_clock::now() - 1s), s.record()));
     });
+    // Limits on real time, which end after their operations.
+    row("timeout", nothing,
+        [](int&, scene& s) { s.wait.async_wait(pawl::timeout(1h, s.record())); });
+    row("coarse_timeout", nothing,
+        [](int&, scene& s) { s.wait.async_wait(pawl::coarse_timeout(1h, s.record())); });
+    row("cancel_after", nothing,
+        [](int&, scene& s) { s.wait.async_wait(pawl::cancel_after(1h, s.record())); });
+    row("scaled limit", nothing,
+        [](int&, scene& s) { s.wait.async_wait(pawl::timeout(pawl::scaled(1h, 2h), s.record())); });
+    row("limit on a timer", made<pawl::manual_timer>(), [](pawl::manual_timer& t, scene& s) {
+        s.wait.async_wait(pawl::timeout(t, 1s)(s.record()));
+    });
+    row("scaled limit on a timer", made<scaled_timer>(), [](scaled_timer& t, scene& s) {
+        s.wait.async_wait(pawl::timeout(t, pawl::scaled(1s, 2s))(s.record()));
+    });
     row("cancel_at", nothing, [](int&, scene& s) {
         s.wait.async_wait(pawl::cancel_at(manual_clock::now() + 1s, s.record()));
     });
@@ -365,7 +445,128 @@ BOOST_AUTO_TEST_CASE(limits) {
     stop_row("stop_on", false, false);
     stop_row("stop_on, stopped before", true, false);
     stop_row("stop_on, stopped", false, true);
+    row("group::stop_source", made<pawl::group>(), [](pawl::group& g, scene& s) {
+        auto stop = g.stop_source();
+        s.late = g.cancelled();
+        s.wait.async_wait(pawl::in_group(g, s.record()));
+        stop.request_stop(); // without memory it goes on
+    });
+    row("group::stop_source, cancelled", made<pawl::group>(), [](pawl::group& g, scene& s) {
+        s.wait.async_wait(pawl::stop_on(g.stop_source().get_token(), s.record()));
+        afterwards([&] { g.cancel(); });
+    });
+    row("group::stop_source of an inner group", nothing, [](int&, scene& s) {
+        const auto inner = std::make_shared<pawl::group>(s.group);
+        auto stop = inner->stop_source();
+        s.wait.async_wait(pawl::in_group(*inner, s.record()));
+        afterwards([&] { s.group.cancel(); });
+        s.kept = inner;
+    });
 #endif
+}
+
+/// A timer or an alarm of each kind, that waits for a day.
+struct crowd {
+    explicit crowd(scene& s)
+        : alarm(s.context, ignore), interval(s.context, 24h), scaled(s.context) {
+        for (int i = 0; i < 70; ++i) // more than a turn takes
+            wait(timers.emplace_back(s.context, 24h + i * 1s));
+        wait(interval);
+        scaled.expires_within(12h, 24h);
+        wait(scaled);
+        wait(compact.emplace(s.context, 24h));
+        alarm.arm_after(24h);
+    }
+    void wait(auto& timer) {
+        timer.async_wait([this](auto&&...) { ++calls; });
+    }
+    [[nodiscard]] std::size_t ended() const { return calls + (alarm.armed() ? 0 : 1); }
+
+    static constexpr std::size_t size = 70 + 4;
+    std::size_t calls = 0;
+    pawl::manual_alarm<std::remove_const_t<decltype(ignore)>> alarm;
+    std::deque<pawl::manual_timer> timers;
+    manual_interval interval;
+    scaled_timer scaled;
+    std::optional<pawl::compact_timer> compact;
+};
+
+/// Timers that `verb(context)` does not reach for lack of memory are unchanged, and a second call
+/// ends them.
+template <class Verb>
+void end_of_all(std::string_view name, std::size_t size, Verb verb) {
+    bool blew = true;
+    for (long n = 0; blew; ++n) {
+        BOOST_TEST_CONTEXT(name << ", n = " << n) {
+            const std::size_t before = live_blocks();
+            {
+                scene s;
+                crowd c(s);
+                const auto poll = [&] {
+                    s.context.restart();
+                    s.context.poll();
+                };
+                std::size_t counted = size;
+                counted_new::fuse = n;
+                try {
+                    counted = verb(s.context);
+                } catch (const std::bad_alloc&) {
+                    counted = crowd::size; // not known
+                }
+                blew = counted_new::fuse.exchange(counted_new::never) == counted_new::never;
+                poll();
+                const std::size_t first = c.ended();
+                BOOST_TEST((blew || (counted == size && first == size)));
+                BOOST_TEST(verb(s.context) == size - first);
+                poll();
+                BOOST_TEST(c.ended() == size);
+                BOOST_TEST(verb(s.context) == 0U);
+            }
+            if (n > 0)
+                BOOST_TEST(live_blocks() == before);
+            BOOST_REQUIRE_LT(n, 1000);
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(ends_of_all) {
+    constexpr auto expire = [](auto& c) { return pawl::expire_all(c, pawl::error::timed_out); };
+    constexpr auto cancel = [](auto& c) { return pawl::cancel_all(c); };
+    end_of_all("expire_all", crowd::size, expire);
+    end_of_all("expire_all of a type", crowd::size - 2, [](asio::io_context& c) {
+        return pawl::expire_all<pawl::manual_timer>(c, pawl::error::timed_out);
+    });
+    end_of_all("cancel_all", crowd::size, cancel);
+
+    const auto both = [=](std::string name, auto make, auto start) {
+        const auto with = [&](std::string verb, auto end) {
+            row(name + ", " + verb, make, [=](auto& object, scene& s) {
+                start(object, s);
+                afterwards([&] { (void)end(s.context); });
+            });
+        };
+        with("expire_all", expire);
+        with("cancel_all", cancel);
+    };
+    both("wait", nothing, [](int&, scene& s) { s.wait.async_wait(s.record()); });
+    both("limit", nothing, [](int&, scene& s) {
+        s.wait.async_wait(pawl::timeout_at(manual_clock::now() + 1s, s.record()));
+    });
+    both("limit on a timer", made<pawl::manual_timer>(), [](pawl::manual_timer& t, scene& s) {
+        s.wait.async_wait(pawl::timeout(t, 1s)(s.record()));
+    });
+    both("scaled limit", made<scaled_timer>(), [](scaled_timer& t, scene& s) {
+        s.wait.async_wait(pawl::timeout(t, pawl::scaled(1s, 2s))(s.record()));
+    });
+    both("member of a group", made<pawl::group>(),
+         [](pawl::group& g, scene& s) { s.wait.async_wait(pawl::in_group(g, s.record())); });
+    both("end of a group", made<pawl::group>(),
+         [](pawl::group& g, scene& s) { g.async_drained(s.record()); });
+    both("retry", nothing, [](int&, scene& s) {
+        pawl::retry(
+            s.context, fast(), [&s](auto) { return s.wait.async_wait(asio::deferred); },
+            s.record());
+    });
 }
 
 BOOST_AUTO_TEST_CASE(attempts) {
@@ -483,6 +684,58 @@ BOOST_AUTO_TEST_CASE(queues) {
         });
 }
 
+/// A reader of what happens in the context, and an alarm, which is armed without memory.
+struct reading {
+    explicit reading(scene& s)
+        : feed(s.context, {.capacity = 64, .readers = 2}), reader(feed.join()),
+          alarm(s.context, ignore) {}
+    void read(scene& s) { reader.async_read(events, s.record()); }
+
+    pawl::event_feed feed;
+    pawl::event_feed::reader reader;
+    pawl::manual_alarm<std::remove_const_t<decltype(ignore)>> alarm;
+    std::array<pawl::timer_event, 8> events;
+};
+
+BOOST_AUTO_TEST_CASE(feeds) {
+    const auto feed_row = [](std::string_view name, auto start) {
+        row(name, [](scene& s) { return std::make_unique<reading>(s); }, start);
+    };
+    feed_row("event_feed read, before events", [](reading& r, scene& s) {
+        r.read(s);
+        r.alarm.arm_after(1s);
+    });
+    feed_row("event_feed read, after events", [](reading& r, scene& s) {
+        r.alarm.arm_after(1s);
+        r.read(s);
+    });
+    feed_row("event_feed read, after events that were missed", [](reading& r, scene& s) {
+        for (int i = 0; i < 200; ++i)
+            r.alarm.arm_after(1s);
+        r.read(s);
+    });
+    feed_row("event_feed read, woken while it begins to sleep", [](reading& r, scene& s) {
+        r.read(s);
+        for (int i = 0; i < 200; ++i) // also more than there is room for
+            r.alarm.arm_after(1s);
+        r.alarm.disarm();
+    });
+    feed_row("event_feed read, suspended", [](reading& r, scene& s) {
+        r.reader.resume();
+        r.read(s);
+        r.reader.suspend();
+    });
+    feed_row("event_feed read, while suspended", [](reading& r, scene& s) {
+        r.reader.suspend();
+        r.read(s);
+    });
+    feed_row("event_feed read, expire_all", [](reading& r, scene& s) {
+        r.read(s);
+        afterwards([&] { pawl::expire_all(s.context); });
+        r.alarm.arm_after(1s);
+    });
+}
+
 using event_queue = pawl::basic_event_queue<manual_clock>;
 
 /// An event queue with a host.
@@ -505,8 +758,7 @@ struct hosted {
 
 BOOST_AUTO_TEST_CASE(event_queues) {
     const auto both = [](std::string name, auto start) {
-        row(
-            name, [](scene& s) { return std::make_unique<hosted>(s); }, start);
+        row(name, [](scene& s) { return std::make_unique<hosted>(s); }, start);
         row(
             name + ", its own timers",
             [](scene& s) { return std::make_unique<hosted>(s, pawl::event_queue_options{}); },
@@ -525,14 +777,31 @@ BOOST_AUTO_TEST_CASE(event_queues) {
         (void)h.queue.once(1s, ignore);
         h.queue.async_wait(s.record());
     });
+    both("event_queue every, disarmed", [](hosted& h, scene& s) {
+        h.timer = h.queue.every(1h, s.record());
+        afterwards([&] { h.timer.disarm(); });
+        h.timer.destroy();
+        ++s.calls; // its function has gone
+    });
+#if !defined(_WIN32) // has no descriptor
+    row(
+        "event_queue with a descriptor", [](scene& s) { return std::make_unique<hosted>(s); },
+        [](hosted& h, scene& s) {
+            (void)h.queue.native_handle();
+            (void)h.queue.once(1s, s.record());
+        });
+#endif
 }
 
 using asio::ip::tcp;
 using manual_stream = pawl::timeout_stream<tcp::socket, manual_clock>;
 
+using scaled_stream = pawl::timeout_stream<tcp::socket, scaled_clock>;
+
 /// A stream and its peer, which is silent, after a byte.
-struct connection {
-    connection(scene& s, const pawl::stream_limits& limits)
+template <class Stream>
+struct connection_of {
+    connection_of(scene& s, const pawl::stream_limits& limits)
         : acceptor(s.context, {asio::ip::address_v4::loopback(), 0}), peer(s.context),
           stream(s.context) {
         peer.connect(acceptor.local_endpoint());
@@ -547,16 +816,16 @@ struct connection {
 
     tcp::acceptor acceptor;
     tcp::socket peer;
-    manual_stream stream;
+    Stream stream;
     std::array<char, 8> bytes{};
 };
+using connection = connection_of<manual_stream>;
 
 BOOST_AUTO_TEST_CASE(streams) {
     const auto stream_row = [](std::string_view name, pawl::stream_limits limits, auto start) {
-        row(
-            name, [=](scene& s) { return std::make_unique<connection>(s, limits); }, start);
+        row(name, [=](scene& s) { return std::make_unique<connection>(s, limits); }, start);
     };
-    const auto read = [](connection& c, scene& s) {
+    const auto read = [](auto& c, scene& s) {
         c.stream.async_read_some(asio::buffer(c.bytes), s.record());
     };
     stream_row("stream read", {.read = 1s}, read);
@@ -571,14 +840,41 @@ BOOST_AUTO_TEST_CASE(streams) {
         const auto handshake = c.stream.limit_handshake();
         c.stream.async_read_some(asio::buffer(c.bytes), s.record());
     });
+    const auto scaled_row = [](std::string_view name, auto start) {
+        row(
+            name,
+            [](scene& s) {
+                return std::make_unique<connection_of<scaled_stream>>(
+                    s, pawl::stream_limits{.idle = pawl::scaled(1s, 2s),
+                                           .action = pawl::on_limit::cancel});
+            },
+            start);
+    };
+    scaled_row("stream scaled idle", read);
+    scaled_row("stream scaled idle, set again", [=](auto& c, scene& s) {
+        c.stream.set_limits({.idle = pawl::scaled(2s, 24h)});
+        read(c, s);
+        afterwards([&] { scaled_pressure(s.context).set(1); });
+    });
+    scaled_row("stream scaled idle, expire_all", [=](auto& c, scene& s) {
+        read(c, s);
+        afterwards([&] { pawl::expire_all(s.context, pawl::error::timed_out); });
+    });
     // Without memory it does not begin to connect, and can read.
-    stream_row("stream connect", {.handshake = 1s}, [=](connection& c, scene& s) {
-        if (!std::exchange(c.bytes[0], '1')) {
-            c.stream.close();
-            c.stream.async_connect(c.acceptor.local_endpoint(), s.record());
-        } else {
-            read(c, s);
-        }
+    const auto connect_row = [&](std::string_view name, auto connect) {
+        stream_row(name, {.handshake = 1s}, [=](connection& c, scene& s) {
+            if (!std::exchange(c.bytes[0], '1')) {
+                c.stream.close();
+                connect(c, c.acceptor.local_endpoint(), s);
+            } else {
+                read(c, s);
+            }
+        });
+    };
+    connect_row("stream connect",
+                [](connection& c, auto to, scene& s) { c.stream.async_connect(to, s.record()); });
+    connect_row("stream connect to one of two", [](connection& c, auto to, scene& s) {
+        c.stream.async_connect(std::array{to, to}, s.record());
     });
 }
 
