@@ -21,11 +21,15 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/address_v4.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -746,6 +750,207 @@ BOOST_AUTO_TEST_CASE(C9_timers_outlive_their_context_in_other_threads) {
         // Allowed: success, or destroyed uncalled.
         for (const outcome& o : outcomes)
             BOOST_REQUIRE(o.calls == 0 || succeeded(o));
+    }
+}
+
+// --- contexts that are stopped and run again -----------------------------------------------------
+
+/// One operation after the other on a strand, each started by the handler of the one before.
+template <class Object>
+class chain {
+public:
+    using strand_type = asio::strand<asio::io_context::executor_type>;
+    using start_type = void (*)(chain&);
+
+    chain(asio::io_context& context, std::atomic<int>& left, start_type start)
+        : strand(asio::make_strand(context)), object(strand, context), left_(left), start_(start) {
+        asio::post(strand, [this] { start_(*this); });
+    }
+    /// The handler of an operation.
+    auto handler() {
+        return asio::bind_executor(strand, [this](auto&&...) { again(); });
+    }
+    void again() {
+        --left_;
+        if (--mine_ != 0)
+            start_(*this);
+    }
+    std::chrono::microseconds soon() { return upto(random_, 40); }
+
+    static constexpr int length = 40;
+    strand_type strand;
+    Object object;
+
+private:
+    std::mt19937_64 random_{pawl_test::seed()};
+    int mine_ = length;
+    std::atomic<int>& left_;
+    start_type start_;
+};
+
+// What the operations need. Each is made with the strand, and the context.
+struct two_timers {
+    explicit two_timers(const auto& strand, asio::io_context&) : timer(strand), limit(strand) {}
+    pawl::steady_timer timer, limit;
+};
+struct an_alarm {
+    explicit an_alarm(const auto& strand, asio::io_context&) : alarm(strand, [this] { act(); }) {}
+    std::function<void()> act;
+    pawl::alarm<std::function<void()>> alarm;
+};
+struct an_interval {
+    explicit an_interval(const auto& strand, asio::io_context&) : timer(strand, 20us) {}
+    pawl::interval_timer timer;
+};
+struct two_groups : two_timers {
+    explicit two_groups(const auto& strand, asio::io_context& c)
+        : two_timers(strand, c), outer(strand), inner(outer) {}
+    pawl::group outer, inner;
+};
+struct a_queue {
+    explicit a_queue(const auto&, asio::io_context& c) : queue(c) {}
+    pawl::event_queue queue;
+};
+struct a_reader : two_timers {
+    explicit a_reader(const auto& strand, asio::io_context& c)
+        : two_timers(strand, c), reader(pawl::event_feed(c, {64, 8}).join(strand)) {}
+    pawl::event_feed::reader reader;
+    std::array<pawl::timer_event, 8> events;
+};
+struct a_stream {
+    using tcp = asio::ip::tcp;
+    explicit a_stream(const auto& strand, asio::io_context&) : peer(strand), stream(strand) {
+        tcp::acceptor acceptor(strand, {asio::ip::address_v4::loopback(), 0});
+        peer.connect(acceptor.local_endpoint());
+        acceptor.accept(stream.socket());
+    }
+    tcp::socket peer;
+    pawl::tcp_stream stream;
+    std::array<char, 8> bytes{};
+};
+struct a_limiter {
+    explicit a_limiter(const auto&, asio::io_context& c)
+        : limiter(c, {.tokens = 1, .period = 20us, .burst = 1}) {}
+    pawl::rate_limiter limiter;
+};
+struct a_delay_queue {
+    explicit a_delay_queue(const auto& strand, asio::io_context&) : queue(strand) {}
+    pawl::delay_queue<int> queue;
+};
+
+using load = std::shared_ptr<void>;
+struct operation {
+    const char* name;
+    std::function<load(asio::io_context&, std::atomic<int>&)> start;
+    friend std::ostream& operator<<(std::ostream& out, const operation& o) { return out << o.name; }
+};
+template <class Object>
+auto chain_of(void (*start)(chain<Object>&)) {
+    return [=](asio::io_context& context, std::atomic<int>& left) -> load {
+        return std::make_shared<chain<Object>>(context, left, start);
+    };
+}
+
+const operation operations[] = {
+    {"wait", chain_of<two_timers>([](auto& c) {
+         c.object.timer.expires_after(c.soon());
+         c.object.timer.async_wait(c.handler());
+     })},
+    {"alarm", chain_of<an_alarm>([](auto& c) {
+         if (!c.object.act)
+             c.object.act = [&c] { c.again(); };
+         c.object.alarm.arm_after(c.soon());
+     })},
+    {"interval", chain_of<an_interval>([](auto& c) { c.object.timer.async_wait(c.handler()); })},
+    {"limit", chain_of<two_timers>([](auto& c) {
+         c.object.timer.expires_after(c.soon());
+         c.object.timer.async_wait(pawl::timeout(c.soon(), c.handler()));
+     })},
+    {"limit on a timer", chain_of<two_timers>([](auto& c) {
+         c.object.timer.expires_after(c.soon());
+         c.object.timer.async_wait(pawl::timeout(c.object.limit, c.soon())(c.handler()));
+     })},
+    {"scaled limit", chain_of<two_timers>([](auto& c) {
+         c.object.timer.expires_after(c.soon());
+         c.object.timer.async_wait(pawl::timeout(pawl::scaled(0us, c.soon()), c.handler()));
+     })},
+    {"group", chain_of<two_groups>([](auto& c) {
+         c.object.timer.expires_after(c.soon());
+         c.object.timer.async_wait(
+             pawl::in_group(c.object.inner, asio::bind_executor(c.strand, [](error_code) {})));
+         c.object.outer.async_drained(c.handler());
+     })},
+    {"event queue", chain_of<a_queue>([](auto& c) {
+         (void)c.object.queue.once(c.soon(), [&c] { c.again(); });
+         c.object.queue.async_wait(
+             asio::bind_executor(c.strand, [&c](error_code) { c.object.queue.process_events(); }));
+     })},
+    {"feed", chain_of<a_reader>([](auto& c) {
+         c.object.reader.async_read(c.object.events, c.handler());
+         c.object.timer.expires_after(c.soon());
+         c.object.timer.async_wait(asio::bind_executor(c.strand, [](error_code) {}));
+     })},
+    {"stream", chain_of<a_stream>([](auto& c) {
+         c.object.stream.set_limits({.read = c.soon() + 1us, .action = pawl::on_limit::cancel});
+         if (c.soon() < 20us)
+             c.object.peer.write_some(asio::buffer("x", 1));
+         c.object.stream.async_read_some(asio::buffer(c.object.bytes), c.handler());
+     })},
+    {"rate limiter",
+     chain_of<a_limiter>([](auto& c) { c.object.limiter.async_acquire(c.handler()); })},
+    {"delay queue", chain_of<a_delay_queue>([](auto& c) {
+         c.object.queue.push(1, c.soon());
+         c.object.queue.async_pop(c.handler());
+     })},
+};
+
+// Four threads run the context in all ways while another one stops it, again and again: each
+// operation goes on when it runs again. In the end it is not stopped, and run() returns when all
+// operations are over (P9).
+BOOST_DATA_TEST_CASE(P9_a_context_that_is_stopped_and_runs_again_loses_no_operation,
+                     race_support::data::make(operations) * shards * per_turn, each, s, p) {
+    std::mt19937_64 random(pawl_test::seed());
+    auto seed = static_cast<unsigned>(random());
+    const int repeats = pawl_test::sanitized ? 3 : 10;
+    for (int repeat = 0; repeat < repeats; ++repeat) {
+        constexpr int chains = 3;
+        std::atomic<int> left{chains * chain<two_timers>::length};
+        asio::io_context context;
+        pawl::make_timer_service(context, with(s, p));
+        std::vector<load> loads;
+        for (int i = 0; i < chains; ++i)
+            loads.push_back(each.start(context, left));
+        for (int stops = 10; stops >= 0; --stops) {
+            context.restart(); // no thread runs it
+            std::vector<std::thread> threads;
+            for (int i = 0; i < runners; ++i)
+                threads.emplace_back([&, how = std::minstd_rand(seed++)]() mutable {
+                    while (!context.stopped()) {
+                        switch (how() % 4) {
+                        case 0:
+                            context.run_one();
+                            break;
+                        case 1:
+                            context.poll_one();
+                            break;
+                        case 2:
+                            context.run_one_for(20us);
+                            break;
+                        default:
+                            context.poll();
+                        }
+                    }
+                });
+            if (stops != 0) {
+                spin(upto(random, 100));
+                context.stop();
+            }
+            for (std::thread& t : threads)
+                t.join();
+        }
+
+        // Allowed: each operation has ended once.
+        BOOST_REQUIRE(left == 0);
     }
 }
 
