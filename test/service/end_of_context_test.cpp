@@ -16,11 +16,14 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/ip/address_v4.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -28,9 +31,12 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <numeric>
 #include <optional>
+#include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace {
 
@@ -621,6 +627,305 @@ BOOST_AUTO_TEST_CASE(C32_a_signal_may_be_emitted_after_the_context_is_gone) {
     signal.emit(asio::cancellation_type::all);
 
     BOOST_CHECK(o.pending());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// ---- the order of destruction -------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(orders)
+
+namespace {
+
+using asio::ip::tcp;
+using duration = std::chrono::nanoseconds;
+
+/// The handler of every operation below: it is called once at most, and destroyed.
+class witness {
+public:
+    struct record {
+        std::function<void()> act; ///< of the first call, or nothing
+        int calls = 0;
+    };
+    explicit witness(std::shared_ptr<record> r) : record_(std::move(r)) {}
+    void operator()(auto&&...) const {
+        ++record_->calls;
+        if (const auto act = std::exchange(record_->act, nullptr))
+            act();
+    }
+
+private:
+    std::shared_ptr<record> record_;
+};
+
+/// An object with operations that are over in `d`. `host` is called beside run().
+struct resident {
+    std::shared_ptr<void> object;
+    std::function<void()> host = [] {};
+};
+struct kind {
+    const char* name;
+    bool outlives; ///< whether it may outlive the context
+    std::function<resident(asio::io_context&, witness, duration d)> make;
+};
+
+resident a_group(asio::io_context& context, const witness& w, duration d, bool nested) {
+    struct members {
+        members(asio::io_context& c, duration after) : outer(c), inner(outer), timer(c, after) {}
+        pawl::group outer, inner;
+        pawl::steady_timer timer;
+    };
+    const auto m = std::make_shared<members>(context, d);
+    pawl::group& g = nested ? m->inner : m->outer;
+    m->timer.async_wait(pawl::in_group(g, w));
+    m->outer.async_drained([](error_code) {});
+    return {m};
+}
+
+resident a_queue(std::shared_ptr<pawl::event_queue> queue, const witness& w, duration d) {
+    (void)queue->once(d, w);
+    (void)queue->every(1h, [] {});
+    queue->async_wait([](error_code) {});
+    return {queue, [q = queue.get(), life = std::weak_ptr<void>(queue)] {
+                if (!life.expired())
+                    q->process_events();
+            }};
+}
+
+const kind kinds[] = {
+    {"timer", true,
+     [](auto& c, auto w, duration d) -> resident {
+         const auto t = std::make_shared<pawl::steady_timer>(c, d);
+         t->async_wait(w);
+         return {t};
+     }},
+    {"interval", true,
+     [](auto& c, auto w, duration d) -> resident {
+         const auto t = std::make_shared<pawl::interval_timer>(
+             c, pawl::steady_timer::clock_type::now() + d, 1h);
+         t->async_wait(w);
+         return {t};
+     }},
+    {"alarm", true,
+     [](auto& c, auto w, duration d) -> resident {
+         const auto a = std::make_shared<pawl::alarm<witness>>(c, w);
+         a->arm_after(d);
+         return {a};
+     }},
+    {"scaled alarm", true,
+     [](auto& c, auto w, duration d) -> resident {
+         const auto a = std::make_shared<pawl::scaled_alarm<witness>>(c, w);
+         a->arm_within(d, d);
+         return {a};
+     }},
+    {"limit", true,
+     [](auto& c, auto w, duration d) -> resident {
+         const auto t = std::make_shared<pawl::steady_timer>(c, 2h);
+         t->async_wait(pawl::timeout(d, w));
+         return {t};
+     }},
+    {"limit on a timer", true,
+     [](auto& c, auto w, duration d) -> resident {
+         const auto t = std::make_shared<std::array<pawl::steady_timer, 2>>(
+             std::array{pawl::steady_timer(c, 2h), pawl::steady_timer(c)});
+         (*t)[0].async_wait(pawl::timeout((*t)[1], d)(w));
+         return {t};
+     }},
+    {"scaled limit", true,
+     [](auto& c, auto w, duration d) -> resident {
+         const auto t = std::make_shared<pawl::steady_timer>(c, 2h);
+         t->async_wait(pawl::timeout(pawl::scaled(d, d), w));
+         return {t};
+     }},
+    {"group", true, [](auto& c, auto w, duration d) { return a_group(c, w, d, false); }},
+    {"inner group", true, [](auto& c, auto w, duration d) { return a_group(c, w, d, true); }},
+    {"queue", true,
+     [](auto& c, auto w, duration d) {
+         return a_queue(std::make_shared<pawl::event_queue>(c), w, d);
+     }},
+    {"queue with its own timers", true,
+     [](auto&, auto w, duration d) {
+         return a_queue(std::make_shared<pawl::event_queue>(), w, d);
+     }},
+    {"feed", true,
+     [](auto& c, auto w, duration d) -> resident {
+         struct reading {
+             reading(asio::io_context& context)
+                 : feed(context, {.capacity = 64, .readers = 4}), reader(feed.join()),
+                   timer(context) {}
+             pawl::event_feed feed;
+             pawl::event_feed::reader reader;
+             pawl::steady_timer timer;
+         };
+         const auto events = std::make_shared<std::array<pawl::timer_event, 8>>();
+         const auto r = std::make_shared<reading>(c);
+         r->timer.expires_after(d);
+         if (d < 1h)
+             r->timer.async_wait([](error_code) {}); // the event
+         r->reader.async_read(*events, [events, w](auto&&...) { w(); });
+         return {r};
+     }},
+    {"stream", false,
+     [](auto& c, auto w, duration d) -> resident {
+         struct connection {
+             connection(asio::io_context& context) : peer(context), stream(context) {
+                 tcp::acceptor acceptor(context, {asio::ip::address_v4::loopback(), 0});
+                 peer.connect(acceptor.local_endpoint());
+                 acceptor.accept(stream.socket());
+             }
+             tcp::socket peer;
+             pawl::tcp_stream stream;
+         };
+         static std::array<char, 8> bytes;
+         const auto s = std::make_shared<connection>(c);
+         s->stream.set_limits({.idle = 1h, .read = d});
+         s->stream.async_read_some(asio::buffer(bytes), w);
+         return {s};
+     }},
+    {"rate limiter", false,
+     [](auto& c, auto w, duration d) -> resident {
+         const auto r = std::make_shared<pawl::rate_limiter>(
+             c, pawl::rate_limit{.tokens = 1, .period = d, .burst = 1});
+         (void)r->try_acquire();
+         r->async_acquire(w);
+         return {r};
+     }},
+    {"delay queue", false,
+     [](auto& c, auto w, duration d) -> resident {
+         const auto q = std::make_shared<pawl::delay_queue<int>>(c);
+         q->push(1, d);
+         q->async_pop(w);
+         return {q};
+     }},
+    {"debounce", false,
+     [](auto& c, auto w, duration d) -> resident {
+         const auto f = std::make_shared<pawl::debounce<witness>>(c, d, w);
+         (*f)();
+         return {f};
+     }},
+    {"heartbeat", false,
+     [](auto& c, auto w, duration d) -> resident {
+         auto silent = [] {};
+         return {std::make_shared<pawl::heartbeat<decltype(silent), witness>>(
+             c, pawl::heartbeat_options{.interval = d, .misses = 1}, silent, w)};
+     }},
+    {"retry", true,
+     [](auto& c, auto w, duration d) -> resident {
+         const auto t = std::make_shared<pawl::steady_timer>(c, d);
+         pawl::retry_policy once;
+         once.max_attempts = 1;
+         pawl::retry(c, once, [t = t.get()](auto) { return t->async_wait(asio::deferred); }, w);
+         return {t};
+     }},
+};
+/// A context with residents, which go in a given order. The last place is that of the context.
+struct house {
+    explicit house(const std::vector<const kind*>& all, duration d) {
+        for (const kind* k : all) {
+            records.push_back(std::make_shared<witness::record>());
+            residents.push_back(k->make(*context, witness(records.back()), d));
+        }
+        context->poll();
+    }
+    void end(std::size_t which) {
+        if (which == residents.size())
+            context.reset();
+        else
+            residents[which].object.reset();
+    }
+    void check() const {
+        for (const auto& r : records) {
+            BOOST_TEST(r->calls <= 1);
+            BOOST_TEST(r.use_count() == 1);
+        }
+    }
+
+    std::vector<std::shared_ptr<witness::record>> records;
+    std::optional<asio::io_context> context{std::in_place};
+    std::vector<resident> residents;
+};
+
+/// Calls `f(order)` for each order in which `all` and the context may be destroyed.
+template <class F>
+void each_order(const std::vector<const kind*>& all, F f) {
+    std::vector<std::size_t> order(all.size() + 1);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    do {
+        const auto context = std::find(order.begin(), order.end(), all.size());
+        if (std::all_of(context, order.end(),
+                        [&](std::size_t i) { return i == all.size() || all[i]->outlives; }))
+            f(order);
+    } while (std::next_permutation(order.begin(), order.end()));
+}
+
+/// All of them go in each order; between them the context runs, or not.
+void go_in_each_order(const std::vector<const kind*>& all) {
+    each_order(all, [&](const std::vector<std::size_t>& order) {
+        for (const bool runs : {false, true}) {
+            house h(all, 1h);
+            for (const std::size_t each : order) {
+                h.end(each);
+                if (runs && h.context)
+                    poll(*h.context);
+            }
+            h.check();
+        }
+    });
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(each_two_objects_and_their_context_go_in_any_order_that_is_allowed) {
+    for (const kind& first : kinds)
+        for (const kind& second : kinds)
+            BOOST_TEST_CONTEXT(first.name << " and " << second.name)
+    go_in_each_order({&first, &second});
+}
+
+BOOST_AUTO_TEST_CASE(one_object_of_each_layer_and_their_context_go_in_any_order) {
+    std::vector<const kind*> all;
+    for (const char* name : {"timer", "alarm", "limit", "inner group", "queue", "feed"})
+        all.push_back(std::find_if(std::begin(kinds), std::end(kinds), [&](const kind& k) {
+            return std::string_view(k.name) == name;
+        }));
+
+    go_in_each_order(all);
+}
+
+// The handler of each kind destroys its own object and that of each kind, in both orders; then the
+// context has nothing left to do.
+BOOST_AUTO_TEST_CASE(P9_a_handler_of_each_kind_destroys_its_object_and_one_of_each_kind) {
+    for (const kind& mine : kinds) {
+        for (const kind& its : kinds) {
+            for (const bool mine_first : {true, false}) {
+                BOOST_TEST_CONTEXT(mine.name << " and " << its.name) {
+                    house h({&its}, 1h);
+                    const auto record = h.records.emplace_back(std::make_shared<witness::record>());
+                    resident trigger;
+                    record->act = [&] {
+                        if (mine_first)
+                            trigger.object.reset();
+                        h.end(0);
+                        trigger.object.reset();
+                    };
+                    trigger = mine.make(*h.context, witness(record), 1us);
+                    const auto late = std::chrono::steady_clock::now() + patience;
+                    while (record->calls == 0) {
+                        h.context->restart();
+                        h.context->run_one_for(100us);
+                        trigger.host();
+                        BOOST_REQUIRE(std::chrono::steady_clock::now() < late);
+                    }
+                    run_to_end(*h.context);
+                    h.context.reset();
+                    BOOST_TEST(record->calls == 1);
+                    BOOST_TEST(record.use_count() == 2);
+                    h.records.pop_back();
+                    h.check();
+                }
+            }
+        }
+    }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
