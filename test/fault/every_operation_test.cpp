@@ -13,6 +13,7 @@
 
 #include "fault/live_blocks.hpp"
 #include "service/counted_new.hpp"
+#include "support/scripted_clock.hpp"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -876,6 +877,129 @@ BOOST_AUTO_TEST_CASE(streams) {
     connect_row("stream connect to one of two", [](connection& c, auto to, scene& s) {
         c.stream.async_connect(std::array{to, to}, s.record());
     });
+}
+
+/// A clock whose n-th reading throws.
+using failing_clock = pawl_test::scripted_clock<0, true>;
+struct unreadable {};
+
+/// The n-th reading in `start(object, scene)` throws, for every n until no reading does. Then nothing
+/// has begun, nothing leaks, and the object can be used.
+template <class Make, class Start>
+void clock_row(std::string_view name, Make make, Start start) {
+    bool read = true;
+    for (int n = 1; read; ++n) {
+        BOOST_TEST_CONTEXT(name << ", reading " << n) {
+            const std::size_t before = live_blocks();
+            {
+                failing_clock::set(0s);
+                scene s;
+                auto object = make(s);
+                failing_clock::at_reading(n, [] { throw unreadable(); });
+                try {
+                    start(*object, s);
+                } catch (const unreadable&) {
+                    BOOST_TEST(s.handlers == 0);
+                }
+                read = !failing_clock::forget();
+                if (s.handlers == 0)
+                    start(*object, s);
+                for (int i = 1; i < 8; ++i) {
+                    failing_clock::set(10s * i);
+                    asio::use_service<pawl::detail::service_registry>(s.context).for_each(
+                        [](pawl::detail::registered_service& each) { each.clock_moved(); });
+                    s.context.restart();
+                    s.context.poll();
+                    if (s.host)
+                        s.host();
+                }
+                BOOST_TEST(s.calls == 1);
+                BOOST_TEST(s.handlers == 0);
+            }
+            if (n > 1)
+                BOOST_TEST(live_blocks() == before);
+            BOOST_REQUIRE_LT(n, 100);
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(clocks_that_throw) {
+    using timer = pawl::basic_waitable_timer<failing_clock>;
+    using map = pawl::basic_expiring_map<int, int, failing_clock>;
+    using events = pawl::basic_event_queue<failing_clock>;
+    const auto wait = [](timer& t, scene& s) {
+        t.expires_after(1s);
+        t.async_wait(s.record());
+    };
+    clock_row("timer", made<timer>(), wait);
+    clock_row("interval timer", made<pawl::basic_interval_timer<failing_clock>>(1s),
+              [](auto& t, scene& s) { t.async_wait(s.record()); });
+    clock_row("limit on a timer", made<timer>(),
+              [](timer& t, scene& s) { s.wait.async_wait(pawl::timeout(t, 1s)(s.record())); });
+    clock_row("timeout_at", nothing, [](int&, scene& s) {
+        s.wait.async_wait(pawl::timeout_at(failing_clock::time_point(1s), s.record()));
+    });
+    clock_row("retry", made<timer>(), [](timer& t, scene& s) {
+        t.expires_at(failing_clock::time_point(1s));
+        pawl::retry(
+            s.context, pawl::basic_retry_policy<failing_clock>{},
+            [&t](auto) { return t.async_wait(asio::deferred); }, s.record());
+    });
+    clock_row("hedge", made<timer>(), [](timer& t, scene& s) {
+        t.expires_at(failing_clock::time_point(1s));
+        pawl::hedge(
+            s.context, pawl::basic_hedge_policy<failing_clock>{.delay = 2s},
+            [&t](auto) { return t.async_wait(asio::deferred); }, s.record());
+    });
+    clock_row("expiring_map",
+              made<map>(pawl::expiring_map_options{.ttl = 1s, .keep_expired = true}),
+              [](map& m, scene& s) {
+                  m.insert_or_assign(1, 1);
+                  m.touch(1, 2s);
+                  m.async_pop_expired(s.record());
+              });
+    clock_row(
+        "event_queue",
+        [](scene& s) {
+            auto q = std::make_unique<events>(s.context);
+            s.host = [q = q.get()] { q->process_events(); };
+            return q;
+        },
+        [](events& q, scene& s) { (void)q.once(1s, s.record()); });
+
+    const auto function = [](std::string_view name, auto make, auto trigger) {
+        clock_row(name, nothing, [=](int&, scene& s) {
+            using object = decltype(make(s, s.record_last()));
+            const std::shared_ptr<object> made(new object(make(s, s.record_last())));
+            trigger(*made);
+            s.kept = made;
+        });
+    };
+    function(
+        "alarm",
+        []<class F>(scene& s, F f) {
+            return pawl::basic_alarm<F, failing_clock>(s.context, std::move(f));
+        },
+        [](auto& a) { (void)a.arm_after(1s); });
+    function(
+        "debounce",
+        []<class F>(scene& s, F f) {
+            return pawl::basic_debounce<F, failing_clock>(s.context, 1s, std::move(f));
+        },
+        [](auto& d) { (void)d(); });
+    function(
+        "throttle",
+        []<class F>(scene& s, F f) {
+            return pawl::basic_throttle<F, failing_clock>(s.context, 1s, std::move(f));
+        },
+        [](auto& t) { (void)t(); });
+    function(
+        "heartbeat",
+        []<class F>(scene& s, F f) {
+            return pawl::basic_heartbeat<F, std::remove_const_t<decltype(ignore)>, failing_clock>(
+                s.context, {.interval = 1s, .misses = 9}, std::move(f), ignore);
+        },
+        ignore);
 }
 
 // With a wait, or armed.
