@@ -700,7 +700,8 @@ struct reading {
 
 BOOST_AUTO_TEST_CASE(feeds) {
     const auto feed_row = [](std::string_view name, auto start) {
-        row(name, [](scene& s) { return std::make_unique<reading>(s); }, start);
+        row(
+            name, [](scene& s) { return std::make_unique<reading>(s); }, start);
     };
     feed_row("event_feed read, before events", [](reading& r, scene& s) {
         r.read(s);
@@ -759,7 +760,8 @@ struct hosted {
 
 BOOST_AUTO_TEST_CASE(event_queues) {
     const auto both = [](std::string name, auto start) {
-        row(name, [](scene& s) { return std::make_unique<hosted>(s); }, start);
+        row(
+            name, [](scene& s) { return std::make_unique<hosted>(s); }, start);
         row(
             name + ", its own timers",
             [](scene& s) { return std::make_unique<hosted>(s, pawl::event_queue_options{}); },
@@ -824,7 +826,8 @@ using connection = connection_of<manual_stream>;
 
 BOOST_AUTO_TEST_CASE(streams) {
     const auto stream_row = [](std::string_view name, pawl::stream_limits limits, auto start) {
-        row(name, [=](scene& s) { return std::make_unique<connection>(s, limits); }, start);
+        row(
+            name, [=](scene& s) { return std::make_unique<connection>(s, limits); }, start);
     };
     const auto read = [](auto& c, scene& s) {
         c.stream.async_read_some(asio::buffer(c.bytes), s.record());

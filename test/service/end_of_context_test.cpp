@@ -814,7 +814,8 @@ const kind kinds[] = {
          const auto t = std::make_shared<pawl::steady_timer>(c, d);
          pawl::retry_policy once;
          once.max_attempts = 1;
-         pawl::retry(c, once, [t = t.get()](auto) { return t->async_wait(asio::deferred); }, w);
+         pawl::retry(
+             c, once, [t = t.get()](auto) { return t->async_wait(asio::deferred); }, w);
          return {t};
      }},
 };
