@@ -76,7 +76,7 @@ public:
 
     /// Adds a value that is due `delay` from now: with zero or less at once, saturating. A delay of
     /// `duration::max()` never passes.
-    /// @throws std::bad_alloc, with the queue as it was.
+    /// @throws std::bad_alloc, or what the clock throws, with the queue as it was.
     template <class Rep, class Period>
     id_type push(Value value, const std::chrono::duration<Rep, Period>& delay) {
         // Not negative: what is due at once comes in the order of push().

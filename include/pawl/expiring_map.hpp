@@ -165,7 +165,7 @@ public:
     /// @return the value in the map, and whether it is the new one.
     /// @throws std::invalid_argument unless `ttl > 0`. std::bad_alloc. What hash and equality
     /// throw.
-    ///     The map is then as it was.
+    ///     What the clock throws. The map is then as it was.
     /// @par Complexity
     /// O(1), amortised for the growth of the table. One allocation.
     std::pair<Value*, bool> insert(Key key, Value value, detail::saturated<duration> ttl) {
@@ -298,8 +298,14 @@ private:
         typename table_type::gone_type gone; // foreign code runs last
         const auto [entry, is_new] =
             table_.put(std::move(key), value, Clock::now(), ttl, replaces, gone);
-        if (is_new || replaces)
-            arm_for(entry);
+        try {
+            if (is_new || replaces)
+                arm_for(entry);
+        } catch (...) { // the clock
+            if (is_new)
+                (void)table_.take(entry);
+            throw;
+        }
         Value* const there = &entry->second;
         serve();
         return {there, is_new};

@@ -129,10 +129,14 @@ public:
     }
 
     /// Takes a place at the end. @return false if the tokens are there after all, and taken.
+    /// @throws what the clock throws, with the queue as it was
     [[nodiscard]] bool enqueue(waiter& w) {
         const std::lock_guard lock(mutex_);
-        if (!first_ && bucket.take(w.n, Clock::now()))
-            return false;
+        if (!first_) {
+            if (bucket.take(w.n, Clock::now()))
+                return false;
+            missed_ = !alarm_->arm_at(bucket.when(w.n));
+        }
         w.state = waiter::starts;
         w.before = last_;
         (last_ ? last_->behind : first_) = &w;
@@ -148,13 +152,16 @@ public:
         w.state = waiter::waits;
         if (closed_)
             wake(w, boost::asio::error::operation_aborted);
-        serve();
+        if (std::exchange(missed_, false))
+            serve();
     }
     /// Its handler is called with `ec`, or destroyed. @return what to report
     error_code ended(waiter& w, const error_code& ec, bool called) {
         const std::lock_guard lock(mutex_);
+        if (w.state == waiter::gone)
+            return ec;
         const bool was_woken = w.state == waiter::woken;
-        if (!was_woken && w.state != waiter::gone)
+        if (!was_woken)
             unlink(w);
         w.state = waiter::gone;
         const bool expired = called && !ec; // not cancelled since it was woken
@@ -231,6 +238,8 @@ private:
         }
         if (!first_)
             alarm_->disarm();
+        else if (first_->state == waiter::starts)
+            missed_ = true;
     }
     void wake(waiter& w, const error_code& outcome) {
         unlink(w);
@@ -249,6 +258,7 @@ private:
     waiter* last_ = nullptr;
     std::size_t count_ = 0;
     bool closed_ = false;
+    bool missed_ = false; ///< what serve() had to leave to the start of the first waiter's wait
     std::optional<basic_alarm<next_tokens, Clock, Executor>> alarm_;
 };
 
@@ -326,8 +336,8 @@ public:
     ///     or the code of expire_all(). Without success, no tokens were taken. By default a
     ///     deferred operation, which a coroutine can await; the limiter must exist until it is
     ///     started.
-    /// @throws std::invalid_argument from this call unless `n` is in range. std::bad_alloc from the
-    ///     initiating function, with no token taken.
+    /// @throws std::invalid_argument from this call unless `n` is in range. std::bad_alloc, or
+    ///     what the clock throws, from the initiating function, with no token taken.
     /// @par Cancellation
     /// By the associated cancellation slot of the handler, with any type. A wait that is cancelled
     /// before its handler begins gives its tokens and its place back. If the tokens were there at

@@ -928,6 +928,8 @@ void clock_row(std::string_view name, Make make, Start start) {
 
 BOOST_AUTO_TEST_CASE(clocks_that_throw) {
     using timer = pawl::basic_waitable_timer<failing_clock>;
+    using limiter = pawl::basic_rate_limiter<failing_clock>;
+    using queue = pawl::basic_delay_queue<int, failing_clock>;
     using map = pawl::basic_expiring_map<int, int, failing_clock>;
     using events = pawl::basic_event_queue<failing_clock>;
     const auto wait = [](timer& t, scene& s) {
@@ -953,6 +955,19 @@ BOOST_AUTO_TEST_CASE(clocks_that_throw) {
         pawl::hedge(
             s.context, pawl::basic_hedge_policy<failing_clock>{.delay = 2s},
             [&t](auto) { return t.async_wait(asio::deferred); }, s.record());
+    });
+    clock_row(
+        "rate_limiter",
+        [](scene& s) {
+            auto r = std::make_unique<limiter>(
+                s.context, pawl::rate_limit{.tokens = 1, .period = 1s, .burst = 1});
+            (void)r->try_acquire();
+            return r;
+        },
+        [](limiter& r, scene& s) { r.async_acquire(s.record()); });
+    clock_row("delay_queue", made<queue>(), [](queue& q, scene& s) {
+        q.push(1, 1s);
+        q.async_pop(s.record());
     });
     clock_row("expiring_map",
               made<map>(pawl::expiring_map_options{.ttl = 1s, .keep_expired = true}),
