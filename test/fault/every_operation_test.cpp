@@ -17,10 +17,13 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/error.hpp>
+#include <boost/asio/execution/blocking.hpp>
+#include <boost/asio/execution/context.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/address_v4.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -1018,6 +1021,145 @@ BOOST_AUTO_TEST_CASE(clocks_that_throw) {
                 s.context, {.interval = 1s, .misses = 9}, std::move(f), ignore);
         },
         ignore);
+}
+
+/// Its n-th submission throws.
+struct failing_executor {
+    asio::io_context* where;
+    static inline int fuse = 0;
+
+    asio::execution_context& query(asio::execution::context_t) const noexcept { return *where; }
+    static constexpr asio::execution::blocking_t query(asio::execution::blocking_t) noexcept {
+        return asio::execution::blocking.never;
+    }
+    failing_executor require(asio::execution::blocking_t::never_t) const noexcept { return *this; }
+    template <class F>
+    void execute(F&& f) const {
+        if (fuse > 0 && --fuse == 0)
+            throw std::bad_alloc(); // which scene::drive() lets out of run()
+        asio::post(where->get_executor(), std::forward<F>(f));
+    }
+    bool operator==(const failing_executor&) const noexcept = default;
+};
+
+/// The n-th submission to the executor of the handler of `start(object, scene, handler)` throws, for
+/// every n until none does. Then the handler is called or destroyed, nothing leaks, and the object can
+/// be used.
+template <class Make, class Start>
+void executor_row(std::string_view name, Make make, Start start) {
+    bool blew = true;
+    for (int n = 1; blew; ++n) {
+        BOOST_TEST_CONTEXT(name << ", submission " << n) {
+            const std::size_t before = live_blocks();
+            {
+                scene s;
+                auto object = make(s);
+                const auto attempt = [&] {
+                    s.wait.expires_after(5s);
+                    start(*object, s,
+                          asio::bind_executor(failing_executor{&s.context}, s.record()));
+                };
+                failing_executor::fuse = n;
+                try {
+                    attempt();
+                } catch (const std::bad_alloc&) {
+                    BOOST_TEST(s.handlers == 0);
+                }
+                s.drive();
+                blew = std::exchange(failing_executor::fuse, 0) == 0;
+                BOOST_TEST((s.calls == 1 || (blew && s.calls == 0)));
+                BOOST_TEST(s.handlers == 0);
+                s.calls = 0;
+                attempt();
+                s.drive();
+                BOOST_TEST(s.calls == 1);
+                BOOST_TEST(s.handlers == 0);
+            }
+            if (n > 1)
+                BOOST_TEST(live_blocks() == before);
+            BOOST_REQUIRE_LT(n, 100);
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(executors_that_throw) {
+    const auto waits = [](auto& timer, scene&, auto handler) {
+        timer.expires_after(1s);
+        timer.async_wait(std::move(handler));
+    };
+    executor_row("manual_timer", made<pawl::manual_timer>(), waits);
+    executor_row("limit", nothing, [](int&, scene& s, auto handler) {
+        s.wait.async_wait(pawl::timeout_at(manual_clock::now() + 1s, std::move(handler)));
+    });
+    executor_row("group", nothing, [](int&, scene& s, auto handler) {
+        s.wait.async_wait(pawl::in_group(s.group, std::move(handler)));
+    });
+    executor_row("interval_timer", made<pawl::basic_interval_timer<manual_clock>>(1s),
+                 [](auto& ticks, scene&, auto handler) { ticks.async_wait(std::move(handler)); });
+    executor_row("retry", nothing, [](int&, scene& s, auto handler) {
+        pawl::retry(
+            s.context, pawl::basic_retry_policy<manual_clock>{},
+            [&s](auto) { return s.wait.async_wait(asio::deferred); }, std::move(handler));
+    });
+    executor_row("hedge", nothing, [](int&, scene& s, auto handler) {
+        pawl::hedge(
+            s.context, pawl::basic_hedge_policy<manual_clock>{.delay = 2s},
+            [&s](auto) { return s.wait.async_wait(asio::deferred); }, std::move(handler));
+    });
+    const auto limiter = [](scene& s) {
+        return std::make_unique<pawl::basic_rate_limiter<manual_clock>>(
+            s.context, pawl::rate_limit{.tokens = 1, .period = 1s, .burst = 1});
+    };
+    executor_row("rate_limiter, at once", limiter,
+                 [](auto& r, scene&, auto handler) { r.async_acquire(std::move(handler)); });
+    executor_row("rate_limiter", limiter, [](auto& r, scene&, auto handler) {
+        (void)r.try_acquire();
+        r.async_acquire(std::move(handler));
+    });
+    executor_row("delay_queue", made<pawl::basic_delay_queue<int, manual_clock>>(),
+                 [](auto& q, scene&, auto handler) {
+                     q.push(1, 1s);
+                     q.async_pop(std::move(handler));
+                 });
+    executor_row("expiring_map",
+                 made<pawl::basic_expiring_map<int, int, manual_clock>>(
+                     pawl::expiring_map_options{.ttl = 1s, .keep_expired = true}),
+                 [](auto& m, scene&, auto handler) {
+                     m.insert_or_assign(1, 1);
+                     m.async_pop_expired(std::move(handler));
+                 });
+
+    // The executor of an object, for its function.
+    using function = std::function<void()>;
+    const auto called = [](auto make, auto trigger) {
+        return std::pair(
+            [make](scene& s) { return make(failing_executor{&s.context}, [&s] { ++s.calls; }); },
+            [trigger](auto& object, scene&, auto) { trigger(object); });
+    };
+    const auto row = [](std::string_view name, auto both) {
+        executor_row(name, both.first, both.second);
+    };
+    row("alarm",
+        called(
+            [](auto ex, function f) {
+                return std::make_unique<
+                    pawl::basic_alarm<function, manual_clock, failing_executor>>(ex, std::move(f));
+            },
+            [](auto& a) { (void)a.arm_after(1s); }));
+    row("debounce", called(
+                        [](auto ex, function f) {
+                            return std::make_unique<
+                                pawl::basic_debounce<function, manual_clock, failing_executor>>(
+                                ex, 1s, std::move(f));
+                        },
+                        [](auto& d) { (void)d(); }));
+    row("throttle", called(
+                        [](auto ex, function f) {
+                            return std::make_unique<
+                                pawl::basic_throttle<function, manual_clock, failing_executor>>(
+                                ex, 1s, std::move(f));
+                        },
+                        [](auto& t) { (void)t(); }));
 }
 
 // With a wait, or armed.
