@@ -16,6 +16,7 @@
 #include "support/scripted_clock.hpp"
 
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
@@ -1023,10 +1024,14 @@ BOOST_AUTO_TEST_CASE(clocks_that_throw) {
         ignore);
 }
 
-/// Its n-th submission throws.
+int foreign_fuse = 0; ///< The n-th call of a failing_executor or failing_allocator throws; 0: none.
+void burn() {
+    if (foreign_fuse > 0 && --foreign_fuse == 0)
+        throw std::bad_alloc(); // which scene::drive() lets out of run()
+}
+
 struct failing_executor {
     asio::io_context* where;
-    static inline int fuse = 0;
 
     asio::execution_context& query(asio::execution::context_t) const noexcept { return *where; }
     static constexpr asio::execution::blocking_t query(asio::execution::blocking_t) noexcept {
@@ -1035,38 +1040,50 @@ struct failing_executor {
     failing_executor require(asio::execution::blocking_t::never_t) const noexcept { return *this; }
     template <class F>
     void execute(F&& f) const {
-        if (fuse > 0 && --fuse == 0)
-            throw std::bad_alloc(); // which scene::drive() lets out of run()
+        burn();
         asio::post(where->get_executor(), std::forward<F>(f));
     }
     bool operator==(const failing_executor&) const noexcept = default;
 };
 
-/// The n-th submission to the executor of the handler of `start(object, scene, handler)` throws, for
-/// every n until none does. Then the handler is called or destroyed, nothing leaks, and the object can
+template <class T>
+struct failing_allocator {
+    using value_type = T;
+    failing_allocator() = default;
+    template <class U>
+    explicit(false) failing_allocator(const failing_allocator<U>&) noexcept {}
+    T* allocate(std::size_t n) {
+        burn();
+        return std::allocator<T>().allocate(n);
+    }
+    void deallocate(T* p, std::size_t n) noexcept { std::allocator<T>().deallocate(p, n); }
+    bool operator==(const failing_allocator&) const noexcept = default;
+};
+
+/// The n-th use of the executor of the handler of `start(object, scene, handler)` throws, or of its
+/// allocator, for every n until none does. Then the handler is called or destroyed, nothing leaks, and the object can
 /// be used.
-template <class Make, class Start>
-void executor_row(std::string_view name, Make make, Start start) {
+template <class Make, class Start, class Bind>
+void foreign_row(std::string_view name, std::string_view use, Make make, Start start, Bind bind) {
     bool blew = true;
     for (int n = 1; blew; ++n) {
-        BOOST_TEST_CONTEXT(name << ", submission " << n) {
+        BOOST_TEST_CONTEXT(name << ", " << use << ' ' << n) {
             const std::size_t before = live_blocks();
             {
                 scene s;
                 auto object = make(s);
                 const auto attempt = [&] {
                     s.wait.expires_after(5s);
-                    start(*object, s,
-                          asio::bind_executor(failing_executor{&s.context}, s.record()));
+                    start(*object, s, bind(s, s.record()));
                 };
-                failing_executor::fuse = n;
+                foreign_fuse = n;
                 try {
                     attempt();
                 } catch (const std::bad_alloc&) {
                     BOOST_TEST(s.handlers == 0);
                 }
                 s.drive();
-                blew = std::exchange(failing_executor::fuse, 0) == 0;
+                blew = std::exchange(foreign_fuse, 0) == 0;
                 BOOST_TEST((s.calls == 1 || (blew && s.calls == 0)));
                 BOOST_TEST(s.handlers == 0);
                 s.calls = 0;
@@ -1081,27 +1098,38 @@ void executor_row(std::string_view name, Make make, Start start) {
         }
     }
 }
+template <class Make, class Start>
+void foreign_row(std::string_view name, Make make, Start start) {
+    const auto executor = [](scene& s, auto handler) {
+        return asio::bind_executor(failing_executor{&s.context}, std::move(handler));
+    };
+    const auto allocator = [](scene&, auto handler) {
+        return asio::bind_allocator(failing_allocator<void>(), std::move(handler));
+    };
+    foreign_row(name, "submission", make, start, executor);
+    foreign_row(name, "allocation", make, start, allocator);
+}
 
-BOOST_AUTO_TEST_CASE(executors_that_throw) {
+BOOST_AUTO_TEST_CASE(executors_and_allocators_that_throw) {
     const auto waits = [](auto& timer, scene&, auto handler) {
         timer.expires_after(1s);
         timer.async_wait(std::move(handler));
     };
-    executor_row("manual_timer", made<pawl::manual_timer>(), waits);
-    executor_row("limit", nothing, [](int&, scene& s, auto handler) {
+    foreign_row("manual_timer", made<pawl::manual_timer>(), waits);
+    foreign_row("limit", nothing, [](int&, scene& s, auto handler) {
         s.wait.async_wait(pawl::timeout_at(manual_clock::now() + 1s, std::move(handler)));
     });
-    executor_row("group", nothing, [](int&, scene& s, auto handler) {
+    foreign_row("group", nothing, [](int&, scene& s, auto handler) {
         s.wait.async_wait(pawl::in_group(s.group, std::move(handler)));
     });
-    executor_row("interval_timer", made<pawl::basic_interval_timer<manual_clock>>(1s),
-                 [](auto& ticks, scene&, auto handler) { ticks.async_wait(std::move(handler)); });
-    executor_row("retry", nothing, [](int&, scene& s, auto handler) {
+    foreign_row("interval_timer", made<pawl::basic_interval_timer<manual_clock>>(1s),
+                [](auto& ticks, scene&, auto handler) { ticks.async_wait(std::move(handler)); });
+    foreign_row("retry", nothing, [](int&, scene& s, auto handler) {
         pawl::retry(
             s.context, pawl::basic_retry_policy<manual_clock>{},
             [&s](auto) { return s.wait.async_wait(asio::deferred); }, std::move(handler));
     });
-    executor_row("hedge", nothing, [](int&, scene& s, auto handler) {
+    foreign_row("hedge", nothing, [](int&, scene& s, auto handler) {
         pawl::hedge(
             s.context, pawl::basic_hedge_policy<manual_clock>{.delay = 2s},
             [&s](auto) { return s.wait.async_wait(asio::deferred); }, std::move(handler));
@@ -1110,24 +1138,24 @@ BOOST_AUTO_TEST_CASE(executors_that_throw) {
         return std::make_unique<pawl::basic_rate_limiter<manual_clock>>(
             s.context, pawl::rate_limit{.tokens = 1, .period = 1s, .burst = 1});
     };
-    executor_row("rate_limiter, at once", limiter,
-                 [](auto& r, scene&, auto handler) { r.async_acquire(std::move(handler)); });
-    executor_row("rate_limiter", limiter, [](auto& r, scene&, auto handler) {
+    foreign_row("rate_limiter, at once", limiter,
+                [](auto& r, scene&, auto handler) { r.async_acquire(std::move(handler)); });
+    foreign_row("rate_limiter", limiter, [](auto& r, scene&, auto handler) {
         (void)r.try_acquire();
         r.async_acquire(std::move(handler));
     });
-    executor_row("delay_queue", made<pawl::basic_delay_queue<int, manual_clock>>(),
-                 [](auto& q, scene&, auto handler) {
-                     q.push(1, 1s);
-                     q.async_pop(std::move(handler));
-                 });
-    executor_row("expiring_map",
-                 made<pawl::basic_expiring_map<int, int, manual_clock>>(
-                     pawl::expiring_map_options{.ttl = 1s, .keep_expired = true}),
-                 [](auto& m, scene&, auto handler) {
-                     m.insert_or_assign(1, 1);
-                     m.async_pop_expired(std::move(handler));
-                 });
+    foreign_row("delay_queue", made<pawl::basic_delay_queue<int, manual_clock>>(),
+                [](auto& q, scene&, auto handler) {
+                    q.push(1, 1s);
+                    q.async_pop(std::move(handler));
+                });
+    foreign_row("expiring_map",
+                made<pawl::basic_expiring_map<int, int, manual_clock>>(
+                    pawl::expiring_map_options{.ttl = 1s, .keep_expired = true}),
+                [](auto& m, scene&, auto handler) {
+                    m.insert_or_assign(1, 1);
+                    m.async_pop_expired(std::move(handler));
+                });
 
     // The executor of an object, for its function.
     using function = std::function<void()>;
@@ -1137,7 +1165,7 @@ BOOST_AUTO_TEST_CASE(executors_that_throw) {
             [trigger](auto& object, scene&, auto) { trigger(object); });
     };
     const auto row = [](std::string_view name, auto both) {
-        executor_row(name, both.first, both.second);
+        foreign_row(name, both.first, both.second);
     };
     row("alarm",
         called(
