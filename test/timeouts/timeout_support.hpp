@@ -19,7 +19,6 @@
 #include "../support/seed.hpp"
 
 #include <boost/asio/append.hpp>
-#include <boost/asio/associated_allocator.hpp>
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/async_result.hpp>
@@ -27,7 +26,6 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/error.hpp>
-#include <boost/asio/execution/executor.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -184,14 +182,15 @@ private:
         void call(Args... args) override { std::move(handler)(std::move(args)...); }
         void post(Args... args) override {
             const auto ex = work.get_executor();
-            [[maybe_unused]] const auto alloc = asio::get_associated_allocator(handler);
-            auto call = asio::append(std::move(handler), std::move(args)...);
-            // What asio::post() hands to an executor of the Networking TS cannot be copied with
+            // What asio::post() hands on with a handler that has an executor cannot be copied with
             // Boost 1.90: a work_dispatcher passes itself to a base class as its function.
-            if constexpr (asio::execution::is_executor<std::decay_t<decltype(ex)>>::value)
-                asio::post(ex, std::move(call));
+            if constexpr (std::is_same_v<decltype(ex), const asio::any_io_executor>)
+                asio::post(ex, asio::append(std::move(handler), std::move(args)...));
             else
-                ex.post(std::move(call), alloc);
+                asio::post(ex, [h = std::move(handler),
+                                results = std::make_tuple(std::move(args)...)]() mutable {
+                    std::apply(std::move(h), std::move(results));
+                });
         }
 
         Handler handler;
