@@ -31,6 +31,8 @@
 #include <pawl/detail/queue/function_queue.hpp>
 #include <pawl/detail/queue/queue_timer.hpp>
 
+#include <pawl/detail/service/optional_mutex.hpp>
+
 #include <boost/circular_buffer.hpp>
 #include <boost/intrusive/list.hpp>
 
@@ -42,7 +44,6 @@
 #include <memory>
 #include <new>
 #include <optional>
-#include <thread>
 #include <utility>
 
 namespace pawl::detail {
@@ -224,8 +225,7 @@ public:
 
     /// Moves the timer to the list of those to release, if it is over.
     void unlist_if_over(timer_type& t) noexcept {
-        if (t.phase != phase::ended || t.slots != 0 || t.run_by != std::thread::id() ||
-            std::exchange(t.over, true))
+        if (t.phase != phase::ended || t.slots != 0 || t.run_by || std::exchange(t.over, true))
             return;
         timers_.erase(timers_.iterator_to(t));
         over_.push_back(t);
@@ -271,7 +271,7 @@ public:
         }
         if (result.handled)
             result.event.overruns += std::exchange(t.owed, 0);
-        t.run_by = std::this_thread::get_id();
+        t.run_by = this_thread();
         pop_front();
         return result;
     }

@@ -41,9 +41,10 @@
 #include <pawl/detail/queue/queue_timer.hpp>
 #include <pawl/detail/queue/queue_waker.hpp>
 
+#include <pawl/detail/service/clocks.hpp>
+#include <pawl/detail/service/optional_mutex.hpp>
 #include <pawl/detail/service/timer_service.hpp>
 
-#include <pawl/detail/service/clocks.hpp>
 #include <pawl/detail/time/durations.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -64,7 +65,6 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <type_traits>
 #include <utility>
 
@@ -103,9 +103,9 @@ public:
             leader_.wake();
             // A function of this queue may destroy it. No other thread may while a function runs.
             left_.wait(lock, [this] {
-                const std::thread::id processor = processor_;
+                const void* const processor = processor_;
                 return inside_ == (leader_.leads_in_wait() ? 1U : 0U) &&
-                       (processor == std::thread::id() || processor == std::this_thread::get_id());
+                       (!processor || processor == this_thread());
             });
             buffer_.kill_all();
         }
@@ -172,15 +172,14 @@ public:
     /// not run, unless that function is the caller.
     /// @return whether the function ended before `until`.
     bool destroy(timer_type& t, const std::optional<real_time>& until) {
-        const auto self = std::this_thread::get_id();
         bool drops = false;
         waker_.change([&] {
             if (t.phase == phase::ended)
                 return;
             buffer_.kill(t);
-            drops = t.run_by == std::thread::id();
+            drops = !t.run_by;
             if (drops)
-                t.run_by = self;
+                t.run_by = this_thread();
         });
         const bool done = drops || leaves(t, until);
         if (drops)
@@ -229,7 +228,7 @@ public:
     /// @pre the caller keeps this object: a function may destroy the queue.
     /// @throws std::logic_error if events are being processed; and what a function throws.
     std::size_t process(std::size_t most) {
-        if (processor_.load() == std::thread::id())
+        if (!processor_)
             poll(); // runs handlers of async_wait(), which may process events
         const processing entered(*this);
         // In this order, so that an event before one of those functions is seen, too.
@@ -524,7 +523,7 @@ private:
             if (!closed_)
                 continue;
             stop_wait(*t);
-            if (t->run_by == std::thread::id()) // otherwise destroyed when it returns
+            if (!t->run_by) // otherwise destroyed when it returns
                 t->drop();
         }
     }
@@ -535,8 +534,8 @@ private:
     class processing {
     public:
         explicit processing(queue_core& core) : core_(core) {
-            const auto self = std::this_thread::get_id();
-            std::thread::id other;
+            const void* const self = this_thread();
+            const void* other = nullptr;
             if (!core.processor_.compare_exchange_strong(other, self))
                 throw std::logic_error(
                     other == self ? "pawl: process_events() called by one of its own functions: "
@@ -546,7 +545,7 @@ private:
         }
         processing& operator=(processing&&) = delete;
         ~processing() {
-            core_.processor_ = std::thread::id();
+            core_.processor_ = nullptr;
             if (!core_.closed_)
                 return;
             const std::scoped_lock lock(core_.mutex());
@@ -599,7 +598,7 @@ private:
         leftovers = t.phase == phase::ended || buffer_.has_leftovers();
         if (t.phase == phase::ended)
             return false;
-        t.run_by = {}; // no thread waits for it: destroy() ends the timer first
+        t.run_by = nullptr; // no thread waits for it: destroy() ends the timer first
         return true;
     }
     /// A thread that waits in destroy() will find the function destroyed. @pre this thread runs
@@ -607,16 +606,14 @@ private:
     void end_run(timer_type& t) noexcept {
         t.drop();
         const std::scoped_lock lock(mutex());
-        t.run_by = {};
+        t.run_by = nullptr;
         buffer_.unlist_if_over(t);
         left_.notify_all();
     }
     /// Waits until no other thread runs or destroys the function of `t`.
     /// @return whether that was before `until`.
     [[nodiscard]] bool leaves(timer_type& t, const std::optional<real_time>& until) {
-        const auto over = [&t] {
-            return t.run_by == std::thread::id() || t.run_by == std::this_thread::get_id();
-        };
+        const auto over = [&t] { return !t.run_by || t.run_by == this_thread(); };
         inside entered(*this);
         bool done = true;
         if (until)
@@ -691,7 +688,7 @@ private:
     std::condition_variable left_; ///< a function has returned, or a thread has left
     std::size_t inside_ = 0;       ///< threads in wait(), or in destroy()
     bool abandoned_ = false;       ///< by close(), called in a handler: its thread closes leader_
-    std::atomic<std::thread::id> processor_{}; ///< the processing thread
+    std::atomic<const void*> processor_{nullptr}; ///< the processing thread
     std::atomic<bool> closed_{false};
 };
 

@@ -18,6 +18,8 @@
 
 #include <pawl/config.hpp>
 
+#include <pawl/detail/service/optional_mutex.hpp>
+
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 
@@ -27,7 +29,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <thread>
 
 namespace pawl::detail {
 
@@ -49,7 +50,7 @@ public:
     [[nodiscard]] bool is_free() const noexcept { return context_ && how_ == leading::none; }
     /// Whether this thread leads: it is in a handler of the context.
     [[nodiscard]] bool leads() const noexcept {
-        return how_ != leading::none && thread_ == std::this_thread::get_id();
+        return how_ != leading::none && thread_ == this_thread();
     }
     /// Whether it does so in wait().
     [[nodiscard]] bool leads_in_wait() const noexcept { return leads() && how_ != leading::polls; }
@@ -113,7 +114,7 @@ private:
     public:
         leadership(queue_leader& of, lock_type& lock, leading how) : of_(of), lock_(lock) {
             of_.how_ = how;
-            of_.thread_ = std::this_thread::get_id();
+            of_.thread_ = this_thread();
             of_.context_->restart();
             lock_.unlock();
         }
@@ -134,7 +135,7 @@ private:
     std::condition_variable there_;
     std::size_t standing_by_ = 0; ///< threads that wait for there_
     leading how_ = leading::none;
-    std::thread::id thread_; ///< the last leader
+    const void* thread_ = nullptr; ///< the last leader
 };
 
 } // namespace pawl::detail

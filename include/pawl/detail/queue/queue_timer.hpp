@@ -38,7 +38,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
 
 namespace pawl::detail {
@@ -72,7 +71,7 @@ struct queue_timer : std::enable_shared_from_this<queue_timer<Clock, WaitTraits>
     std::atomic<phase_type> phase{phase_type::armed}; ///< written under the lock of the queue
     std::optional<interval_grid<Clock>> grid;         ///< for an interval
     time_point due{};                                 ///< for a one-off
-    std::thread::id run_by;            ///< the thread that runs or destroys its function
+    const void* run_by = nullptr;      ///< the thread that runs or destroys its function
     std::size_t slots = 0;             ///< slots with its events, dropped ones included
     std::size_t ticks = 0;             ///< of these, ticks to be handled
     bool last_counts = false;          ///< the last event will be handled
