@@ -23,7 +23,6 @@
 
 #include <pawl/detail/time/durations.hpp>
 
-#include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/cancellation_type.hpp>
@@ -31,17 +30,9 @@
 
 #include <chrono>
 #include <concepts>
-#include <cstddef>
 #include <tuple>
 #include <type_traits>
 #include <utility>
-
-namespace pawl {
-
-template <class Late, class Token>
-struct abandoning; // abandon.hpp
-
-} // namespace pawl
 
 namespace pawl::detail {
 
@@ -49,19 +40,9 @@ namespace pawl::detail {
 struct no_token {};
 
 template <class T>
-inline constexpr bool is_abandoning = false;
-template <class Late, class Token>
-inline constexpr bool is_abandoning<abandoning<Late, Token>> = true;
-template <class T>
 inline constexpr bool is_bare_abandoning = false;
 template <class Late>
 inline constexpr bool is_bare_abandoning<abandoning<Late, no_token>> = true;
-/// Whether one is within an adapter.
-template <class T>
-inline constexpr bool hides_abandoning = false;
-template <template <class...> class Adapter, class... T>
-inline constexpr bool hides_abandoning<Adapter<T...>> =
-    ((is_abandoning<T> || hides_abandoning<T>) || ...);
 
 /// A completion signature without qualifiers.
 template <class Signature>
@@ -107,16 +88,6 @@ template <class Limit, class Initiation>
         return no_executor();
 }
 
-/// Whether a handler asks for a default executor although it may have one of its own: an
-/// any_completion_handler, also within the adapters of Asio.
-template <class Handler>
-inline constexpr bool asks_for_executor = false;
-template <class... Signatures>
-inline constexpr bool asks_for_executor<boost::asio::any_completion_handler<Signatures...>> = true;
-template <template <class...> class Adapter, class... T>
-    requires(!requires { typename Adapter<T...>::executor_type; })
-inline constexpr bool asks_for_executor<Adapter<T...>> = (asks_for_executor<T> || ...);
-
 /// Starts an operation under a limit.
 template <class Initiation, class Limit, class Report, class... Signatures>
 class limited_initiation : public executor_of_initiation<Initiation> {
@@ -155,11 +126,7 @@ private:
             (!std::is_same_v<fallback_type, no_executor> && !blocks_its_context) ||
             !(std::is_same_v<typename associated::type, no_executor> ||
               asks_for_executor<std::decay_t<Handler>>);
-        static_assert(
-            has_executor_for_time,
-            "pawl: this limit has no executor to keep time on. Bind one to the completion handler, "
-            "inside the limit: timeout(5s, bind_executor(ex, handler)); or pass a timer of your "
-            "own.");
+        explain_executor<has_executor_for_time>();
         if constexpr (has_executor_for_time)
             launch_on<associated>(fallback, std::forward<I>(initiation),
                                   std::forward<Handler>(handler), std::forward<Args>(args)...);
@@ -254,12 +221,9 @@ template <class Report, class Limit, class Token>
     constexpr bool runs = requires { Report::run(std::declval<partial>(), std::declval<Token>()); };
     constexpr bool is_coroutine = an_awaitable_object<std::decay_t<Token>>;
     constexpr bool is_timer = a_timer<std::decay_t<Token>> || a_foreign_timer<std::decay_t<Token>>;
-    explain_token<!runs && is_coroutine, is_timer>();
     constexpr bool is_abandoned = is_abandoning<std::decay_t<Token>>;
-    static_assert(is_abandoned || !hides_abandoning<std::decay_t<Token>>,
-                  "pawl: adapters go behind abandon, or around the limit: timeout(5s, abandon, "
-                  "as_tuple(token)), not timeout(5s, as_tuple(abandon)), where the limit does not "
-                  "reach it");
+    explain_token<!runs && is_coroutine, is_timer,
+                  !is_abandoned && hides_abandoning<std::decay_t<Token>>>();
     if constexpr (runs)
         return Report::run(partial{limit, type}, std::forward<Token>(token));
     else if constexpr (is_timer)
@@ -373,44 +337,6 @@ struct limit_time_points {
     }
 };
 
-template <class T>
-inline constexpr bool is_limited = false;
-template <class Limit, class Report>
-inline constexpr bool is_limited<partial_limit<Limit, Report>> = true;
-template <class Token, class Limit, class Report>
-inline constexpr bool is_limited<limited_token<Token, Limit, Report>> = true;
-/// A deferred operation under a limit.
-template <template <class...> class Operation, class Signature, class Initiation, class Limit,
-          class Report, class... Signatures, class... Args>
-inline constexpr bool is_limited<
-    Operation<Signature, limited_initiation<Initiation, Limit, Report, Signatures...>, Args...>> =
-    true;
-
-template <class T>
-concept a_limited_operation = is_limited<std::remove_cvref_t<T>>;
-
-/// For awaitable_operators, which take only coroutines.
-template <class A, class B>
-    requires(a_limited_operation<A> || a_limited_operation<B>)
-auto operator||(A&&, B&&) {
-    static_assert(!a_limited_operation<A> && !a_limited_operation<B>,
-                  "pawl: || and && of awaitable_operators need coroutines: pass timeout(5s, "
-                  "use_awaitable) to the operations on both sides");
-    return boost::asio::async_initiate<const boost::asio::deferred_t&, void()>(
-        no_operation(), boost::asio::deferred);
-}
-template <class A, class B>
-    requires(a_limited_operation<A> || a_limited_operation<B>)
-auto operator&&(A&& a, B&& b) {
-    return std::forward<A>(a) || std::forward<B>(b);
-}
-
-/// Converts from each token, but worse than a template parameter.
-struct any_token {
-    template <class T>
-    any_token(T&&) noexcept {}
-};
-
 /// The return_type of an async_result, if it has one. Initiating functions declared with
 /// BOOST_ASIO_INITFN_RESULT_TYPE need it, such as those of beast::ssl_stream.
 template <class Result>
@@ -455,9 +381,7 @@ public:
     /// A token that does not take these results. The other initiate() is better if it is viable.
     template <class Initiation, class... Args>
     static void initiate(Initiation&&, pawl::detail::any_token, Args&&...) {
-        static_assert(!std::is_same_v<Token, Token>,
-                      "pawl: the handler in a limit or group takes all results of the operation: "
-                      "timeout(5s, [](error_code ec, std::size_t n) { ... })");
+        pawl::detail::explain_results<Token>();
     }
 };
 
