@@ -149,7 +149,7 @@ public:
     ~broadcast_ring() {
         if (core_ != nullptr) {
             core_->remove_writer();
-            core::release_owner(core_);
+            core::leave(core_);
         }
     }
 
@@ -600,8 +600,8 @@ private:
 
     void leave() noexcept {
         core_->move_claim(*place_, core::none);
-        core_->leave(*place_);
-        core::release_owner(core_);
+        core_->unlist(*place_);
+        core::leave(core_);
     }
 
     /// Updates its position for each_reader().

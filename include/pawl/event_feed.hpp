@@ -144,7 +144,7 @@ public:
     /// Leaves the feed. A pending read reports `operation_aborted`.
     ~reader() {
         if (self_)
-            self_->leave();
+            self_->end();
     }
 
     /// The executor of asynchronous reads.
@@ -237,7 +237,7 @@ private:
         /// Calls `handler` as soon as its executor can. post() would ask an executor that copies
         /// functions for a copy of the handler; a wait does not.
         template <class Handler>
-        void async_turn(Handler&& handler) {
+        void async_soon(Handler&& handler) {
             hub->end_sleep(sleeper);
             sleeper.timer.expires_at(detail::feed_timer::time_point::min()); // ends another read
             sleeper.timer.async_wait(std::forward<Handler>(handler));
@@ -248,17 +248,17 @@ private:
                 return;
             hub->end_sleep(sleeper);
             ring->suspend();
-            hub->leave();
+            hub->remove_reader();
             sleeper.timer.cancel();
         }
         void resume() {
             if (ring->suspended())
                 hub->come_back(*ring, events);
         }
-        void leave() noexcept {
+        void end() noexcept {
             hub->end_sleep(sleeper);
             if (!ring->suspended())
-                hub->leave();
+                hub->remove_reader();
             ring.reset();
             sleeper.timer.cancel();
         }
@@ -300,7 +300,7 @@ private:
                 return op.complete(error, result);
             phase = completes; // never complete from within async_read()
             const std::shared_ptr<state> s = self;
-            s->async_turn(std::move(op));
+            s->async_soon(std::move(op));
         }
 
         void read() {

@@ -52,7 +52,7 @@ public:
         g.use();
     }
     group_drain& operator=(group_drain&&) = delete;
-    ~group_drain() { group_->release(); }
+    ~group_drain() { group_->leave(); }
 
     [[nodiscard]] group_state& group() const noexcept { return *group_; }
     [[nodiscard]] auto& timer() noexcept { return timer_; }
@@ -246,7 +246,7 @@ public:
             cancel();
         } catch (...) { // a destructor cannot report it; see above
         }
-        state_->release();
+        state_->leave();
     }
 
     /// The executor given to the constructor.

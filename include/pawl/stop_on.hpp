@@ -75,15 +75,15 @@ public:
     }
 
 private:
-    struct release {
-        void operator()(group_state* g) const noexcept { g->release(); }
+    struct leave {
+        void operator()(group_state* g) const noexcept { g->leave(); }
     };
     struct cancel {
         group_state* group;
         void operator()() const noexcept { group->cancel_or_leave(); }
     };
 
-    const std::unique_ptr<group_state, release> group_;
+    const std::unique_ptr<group_state, leave> group_;
     const StopToken token_;
     group_member member_;
     std::optional<typename stop_callback_of<StopToken, cancel>::type> callback_;

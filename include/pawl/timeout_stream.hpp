@@ -42,10 +42,11 @@ template <class Impl>
 class stream_owner {
 public:
     stream_owner(std::shared_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
-    stream_owner(stream_owner&& other) noexcept : impl_(other.impl_), moved_from_(other.leave()) {}
+    stream_owner(stream_owner&& other) noexcept
+        : impl_(other.impl_), moved_from_(other.mark_moved_from()) {}
     stream_owner& operator=(stream_owner&& other) noexcept {
         impl_ = other.impl_;
-        moved_from_ = other.leave();
+        moved_from_ = other.mark_moved_from();
         return *this;
     }
     ~stream_owner() = default;
@@ -68,7 +69,7 @@ public:
 
 private:
     /// @return whether a move had come before.
-    bool leave() noexcept { return std::exchange(moved_from_, true); }
+    bool mark_moved_from() noexcept { return std::exchange(moved_from_, true); }
 
     std::shared_ptr<Impl> impl_;
     bool moved_from_ = false;

@@ -91,7 +91,7 @@ public:
         virtual_clock::move_to(
             detail::saturating_sum(virtual_clock::now(), std::max<duration>(d, duration::zero())));
         collect();
-        c.begin_turn();
+        c.begin_round();
     }
 
     /// Moves the time to the next deadline in any context of the process, and makes the waits with
@@ -102,7 +102,7 @@ public:
         const std::scoped_lock lock(c.mutex);
         const time_point begin = virtual_clock::now();
         leap(time_point::max());
-        c.begin_turn();
+        c.begin_round();
         return virtual_clock::now() - begin;
     }
 
@@ -145,18 +145,18 @@ private:
         bool over = false;
     };
 
-    /// The threads in run(). A turn is a period in which none of them executed a handler and
-    /// nothing was moved. A thread is idle if it had nothing to do for its grace within this turn.
+    /// The threads in run(). A round is a period in which none of them executed a handler and
+    /// nothing was moved. A thread is idle if it had nothing to do for its grace within this round.
     /// When all are idle, the time leaps.
     struct crew {
         std::mutex mutex;
         std::condition_variable changed;
         std::vector<runner*> runners;
         std::size_t idle = 0;
-        std::uint64_t turn = 0;
+        std::uint64_t round = 0;
 
-        void begin_turn() {
-            ++turn;
+        void begin_round() {
+            ++round;
             idle = 0;
             changed.notify_all();
         }
@@ -173,31 +173,31 @@ private:
         explicit membership(time_point end) : self_{end} {
             const std::scoped_lock lock(crew_.mutex);
             crew_.runners.push_back(&self_);
-            crew_.begin_turn();
+            crew_.begin_round();
         }
         membership& operator=(membership&&) = delete;
         ~membership() {
             const std::scoped_lock lock(crew_.mutex);
             std::erase(crew_.runners, &self_);
-            crew_.begin_turn();
+            crew_.begin_round();
         }
 
-        [[nodiscard]] std::uint64_t turn() const {
+        [[nodiscard]] std::uint64_t round() const {
             const std::scoped_lock lock(crew_.mutex);
-            return crew_.turn;
+            return crew_.round;
         }
 
         /// Handlers were executed.
         void worked() {
             const std::scoped_lock lock(crew_.mutex);
-            crew_.begin_turn();
+            crew_.begin_round();
         }
 
-        /// There was nothing to do since `turn` was read.
+        /// There was nothing to do since `round` was read.
         /// @return false if the time is up.
-        [[nodiscard]] bool rest(std::uint64_t turn, duration grace) {
+        [[nodiscard]] bool rest(std::uint64_t round, duration grace) {
             std::unique_lock lock(crew_.mutex);
-            if (crew_.turn != turn)
+            if (crew_.round != round)
                 return true;
             // Longer than the grace of any other thread, so that they meet; and no busy loop.
             const duration longest = 2 * std::clamp<duration>(grace, std::chrono::milliseconds(1),
@@ -205,11 +205,12 @@ private:
             ++crew_.idle;
             if (crew_.idle == crew_.runners.size()) {
                 end_or_leap();
-                if (crew_.turn != turn)
+                if (crew_.round != round)
                     return !self_.over;
             }
-            crew_.changed.wait_for(lock, longest, [&] { return crew_.turn != turn || self_.over; });
-            if (crew_.turn == turn)
+            crew_.changed.wait_for(lock, longest,
+                                   [&] { return crew_.round != round || self_.over; });
+            if (crew_.round == round)
                 --crew_.idle;
             return !self_.over;
         }
@@ -226,7 +227,7 @@ private:
                 end = std::min(end, r->end);
             }
             if (over || leap(end))
-                crew_.begin_turn();
+                crew_.begin_round();
         }
 
         crew& crew_ = the_crew();
@@ -239,14 +240,14 @@ private:
         membership member(end);
         std::size_t count = 0;
         for (;;) {
-            const std::uint64_t turn = member.turn();
+            const std::uint64_t round = member.round();
             std::size_t executed = context.poll();
             if (executed == 0 && grace > duration::zero() && !context.stopped())
                 executed = context.run_one_for(grace);
             count += executed;
             if (executed != 0)
                 member.worked();
-            else if (context.stopped() || !member.rest(turn, grace))
+            else if (context.stopped() || !member.rest(round, grace))
                 return count;
         }
     }

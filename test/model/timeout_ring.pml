@@ -17,7 +17,7 @@
  *   cancel's answer       cancel(): a canceller that gets nothing comes after another one that got the item
  *   no freed memory       given_back(): an item in the user's hands is not handed out
  *   full is true          reserve(): so many slots were in use when it looked
- *   one driver            begin_turn()
+ *   one driver            begin_driving()
  *   room                  publish(): the slot is free
  *   never stuck           no process is blocked at the end: each registration finds its item back, the driver does
  *                         not sleep over one
@@ -63,7 +63,7 @@ byte registering;
 bool held[ITEMS];       /* the item is in the ring, or on its way into it */
 byte held_by[ITEMS];    /* the number of its ticket */
 byte passed = FIRST;    /* the highest value that head_ has had */
-byte drivers;           /* drivers in their turn */
+byte drivers;           /* threads that drive */
 
 hidden byte i;
 
@@ -335,7 +335,7 @@ inline sweep(limit) {                   /* sweep() */
         got = 0;
         where = 0;
         state = 0;
-        end_turn()
+        end_driving()
     }
 }
 
@@ -356,26 +356,26 @@ inline advance(to) {                    /* advance() */
 #endif
 }
 
-/* The exchange of turn goes in one step with the step after it, and the store with the step before it: no other thread
+/* The exchange of driving goes in one step with the step after it, and the store with the step before it: no other thread
  * accesses the variables in between. */
 #ifdef MUTANT_NO_TURN                   /* two drivers */
-#define my_turn true
+#define may_drive true
 #else
-#define my_turn !driver
+#define may_drive !driver
 #endif
 
-inline begin_turn() {
+inline begin_driving() {
     driver = true;
     drivers++;
     assert(drivers == 1)                /* marks_ and begin_ are plain memory */
 }
 
-inline end_turn() { driver = false; drivers-- }
+inline end_driving() { driver = false; drivers-- }
 
 inline make_mark(seen) {                /* mark() */
     if
-    :: atomic { my_turn && seen > open_from && tail != open_from -> begin_turn(); mark = seen }
-        atomic { open_from = seen; end_turn() }     /* open_at() */
+    :: atomic { may_drive && seen > open_from && tail != open_from -> begin_driving(); mark = seen }
+        atomic { open_from = seen; end_driving() }     /* open_at() */
     :: else
     fi
 }
@@ -435,7 +435,7 @@ proctype forces() {
     bit hint;
 
     if
-    :: atomic { my_turn -> begin_turn(); limit = tail }
+    :: atomic { may_drive -> begin_driving(); limit = tail }
         sweep(limit)                    /* force() */
     :: else
     fi;
@@ -452,7 +452,7 @@ proctype drives() {
     :: atomic { told || again -> told = false; again = false; limit = mark; seen = tail }   /* position() */
         make_mark(seen);
         if
-        :: atomic { my_turn -> begin_turn(); if :: limit = mark :: skip fi }
+        :: atomic { may_drive -> begin_driving(); if :: limit = mark :: skip fi }
             sweep(limit)                /* expire() */
         :: atomic { else -> again = true }      /* busy */
         fi;
@@ -462,7 +462,7 @@ proctype drives() {
             limit = 0;
             at = 0
         }
-    :: atomic { closed && !told && !again && my_turn -> begin_turn(); limit = tail }
+    :: atomic { closed && !told && !again && may_drive -> begin_driving(); limit = tail }
         sweep(limit);                   /* drain() */
         if
         :: at >= limit -> break

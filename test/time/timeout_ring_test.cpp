@@ -40,7 +40,7 @@ namespace pawl::time {
 struct timeout_ring_probe {
     using ring = timeout_ring<int>;
     using reservation = ring::reservation;
-    using turn = ring::turn;
+    using driving = ring::driving;
 
     static constexpr std::size_t slot_size = sizeof(ring::slot);
     static constexpr std::size_t reclaimed_at_once = ring::reclaimed_at_once;
@@ -339,7 +339,7 @@ BOOST_AUTO_TEST_CASE(a_full_ring_makes_room_while_somebody_drives) {
     bench b(10, 2);
     b.add(0, 2);
     b.cancel(0);
-    const timeout_ring_probe::turn other(b.ring);
+    const timeout_ring_probe::driving other(b.ring);
 
     const ring_registration r = b.add(2);
 
@@ -1029,8 +1029,8 @@ BOOST_AUTO_TEST_CASE(a_second_driver_is_told_that_the_first_is_busy) {
     bench b(80, 5);
     b.add(0, 2);
     {
-        const timeout_ring_probe::turn first(b.ring);
-        const timeout_ring_probe::turn second(b.ring);
+        const timeout_ring_probe::driving first(b.ring);
+        const timeout_ring_probe::driving second(b.ring);
         BOOST_TEST(static_cast<bool>(first));
         BOOST_TEST(!second);
 
@@ -1203,7 +1203,7 @@ BOOST_AUTO_TEST_CASE(the_invariant_sees_a_ring_that_is_broken) {
                           says("capacity invariant: more slots"));
     timeout_ring_probe::set_head(b.ring, head);
     {
-        const timeout_ring_probe::turn driving(b.ring);
+        const timeout_ring_probe::driving mine(b.ring);
         BOOST_CHECK_EXCEPTION(pawl_test::check_invariant(b.ring), std::logic_error,
                               says("a driver is at work"));
     }

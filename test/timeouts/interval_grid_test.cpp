@@ -52,9 +52,9 @@ BOOST_AUTO_TEST_CASE(a_tick_is_awaited_until_its_last_wait_has_left) {
     const auto tick = grid.join();
     (void)grid.join();
 
-    grid.leave(tick.number);
+    grid.end_wait(tick.number);
     BOOST_CHECK(grid.awaited(tick.number));
-    grid.leave(tick.number);
+    grid.end_wait(tick.number);
 
     BOOST_CHECK(!grid.awaited(tick.number));
 }

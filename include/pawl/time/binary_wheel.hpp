@@ -235,7 +235,7 @@ public:
     expire_result expire(tick now, std::span<timer_node*> out) noexcept {
         asked_ = std::clamp(now, this->now(), detail::last_tick);
         detail::due_batch work(out);
-        for (;; work.turn()) {
+        for (;; work.count_pass()) {
             const bin_type bin = next_bin();
             if (bin >= first_of_time) {
                 stage().restart(closed);

@@ -197,7 +197,7 @@ public:
     expire_result expire(tick now, std::span<timer_node*> out) noexcept {
         const tick target = std::clamp(now, this->now(), detail::last_tick);
         detail::due_batch work(out);
-        for (;; work.turn()) {
+        for (;; work.count_pass()) {
             if (const slot_type entered = cascade(); entered != none) {
                 if (work.left == 0)
                     break;

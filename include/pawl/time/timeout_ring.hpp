@@ -379,7 +379,7 @@ public:
     /// was delayed: the time from `latest` to `now` does not count.
     void mark(tick now, tick latest, ring_position seen) noexcept {
         PAWL_ASSERT(latest <= now);
-        const turn mine(*this);
+        const driving mine(*this);
         if (!mine)
             return;
         // relaxed: written by drivers only, which driver_ orders.
@@ -402,7 +402,7 @@ public:
     /// Hands out the timers registered before the newest mark that is `delay` old. Examines no more
     /// slots than there is room for. Skips cancelled slots after the mark.
     ring_sweep expire(tick now, std::span<T*> out) noexcept {
-        const turn mine(*this);
+        const driving mine(*this);
         if (!mine)
             return {0, false, true};
         while (marks_.size() > 1 && is_due(marks_[1], now))
@@ -414,13 +414,13 @@ public:
     /// Hands out the oldest timers, whatever their age, to make room. No other timer becomes
     /// earlier.
     ring_sweep force(std::span<T*> out) noexcept {
-        const turn mine(*this);
+        const driving mine(*this);
         return mine ? sweep(tail_number(), out) : ring_sweep{0, false, true};
     }
 
     /// Hands out the timers registered before `upto`, in order.
     ring_sweep drain(ring_position upto, std::span<T*> out) noexcept {
-        const turn mine(*this);
+        const driving mine(*this);
         return mine ? sweep(upto.number_, out) : ring_sweep{0, false, true};
     }
 
@@ -494,12 +494,12 @@ private:
     static constexpr std::size_t reclaimed_at_once = 64;
 
     /// The right to drive, unless another thread has it.
-    class turn {
+    class driving {
     public:
-        explicit turn(timeout_ring& ring) noexcept
+        explicit driving(timeout_ring& ring) noexcept
             : ring_(ring), mine_(!ring.driver_.exchange(true, std::memory_order_acquire)) {}
-        turn& operator=(turn&&) = delete;
-        ~turn() {
+        driving& operator=(driving&&) = delete;
+        ~driving() {
             if (mine_)
                 ring_.driver_.store(false, std::memory_order_release); // pairs with the exchange
         }

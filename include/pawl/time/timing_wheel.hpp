@@ -287,7 +287,7 @@ public:
 
     /// Removes an alarm and destroys its value. To keep the value, move it out of value() first.
     /// @throws std::invalid_argument unless `mem(alarm)`.
-    void remove(handle alarm) { release(pool_.find("remove", alarm)); }
+    void remove(handle alarm) { erase(pool_.find("remove", alarm)); }
 
     /// Moves an alarm to another time, as if it were removed and added with the same handle.
     /// @throws std::invalid_argument unless `mem(alarm)`.
@@ -322,7 +322,7 @@ public:
     void clear() noexcept {
         for (size_type i = 0; i != pool_.size(); ++i) {
             if (pool_[i].alive())
-                release(pool_[i]);
+                erase(pool_[i]);
         }
     }
 
@@ -525,10 +525,10 @@ private:
         return pool_.handle_of(s);
     }
 
-    void release(slot& s) noexcept {
+    void erase(slot& s) noexcept {
         queue_.unfile(s);
         --size_;
-        pool_.release(s);
+        pool_.free(s);
     }
 
     /// advance_clock(), also for other functions that do the same.
@@ -548,7 +548,7 @@ private:
 
     [[nodiscard]] fired take(slot& s) {
         fired alarm{pool_.handle_of(s), s.at, s.key(), std::move(*s.value)};
-        release(s);
+        erase(s);
         return alarm;
     }
 

@@ -77,7 +77,7 @@
 //   closed_      close: store              release  readers: what was published before
 //                readers: load             acquire  the same
 //                reserve: load             relaxed  a message that comes too late is still published
-//   writers_     leave: rmw                acq_rel  the last one closes after all have published
+//   writers_     remove: rmw               acq_rel  the last one closes after all have published
 //   owners_      leave: rmw                acq_rel  the last one destroys after all have left
 //                join: rmw                 relaxed  another owner keeps the ring alive
 //   moved_       room: rmw                 release  reserve, block: sees the room that it is told of
@@ -161,7 +161,7 @@ public:
     ~ring_core() {
         PAWL_ASSERT(readers() == 0); // each reader is an owner
         if constexpr (destroys) {
-            // relaxed: release_owner() has acquired.
+            // relaxed: leave() has acquired.
             destroy({doomed_.load(std::memory_order_relaxed),
                      published_.load(std::memory_order_relaxed)});
         }
@@ -172,7 +172,7 @@ public:
     void add_owner() noexcept {
         owners_.fetch_add(1, std::memory_order_relaxed); // relaxed: the caller is one already
     }
-    static void release_owner(ring_core* core) noexcept {
+    static void leave(ring_core* core) noexcept {
         // acq_rel: the last owner sees the writes of the others.
         if (core->owners_.fetch_sub(1, std::memory_order_acq_rel) == 1)
             delete core;
@@ -345,8 +345,8 @@ public:
     }
     void finish_join(place& mine) noexcept { registry_.finish(mine); }
 
-    /// @pre no claim. The caller stays an owner until release_owner().
-    void leave(place& mine) noexcept {
+    /// @pre no claim. The caller stays an owner until leave().
+    void unlist(place& mine) noexcept {
         readers_.fetch_sub(1, std::memory_order_relaxed); // relaxed: a number
         registry_.erase(mine);
     }

@@ -167,16 +167,16 @@ public:
     }
 
     /// A wait for this tick ends without a delivery.
-    void leave(tick_number number) {
+    void end_wait(tick_number number) {
         const std::lock_guard lock(mutex_);
-        leave_locked(number);
+        end_wait_locked(number);
     }
 
     /// A wait for this tick delivers it.
     /// @return how many further ticks have become due by now.
     [[nodiscard]] std::uint64_t deliver(tick_number number, const sight& s) {
         const std::lock_guard lock(mutex_);
-        leave_locked(number);
+        end_wait_locked(number);
         if (number == number_)
             advance(s);
         return delivered_ - number + missed(lateness(s.now));
@@ -265,7 +265,7 @@ private:
         set_by_hand_ = false;
     }
 
-    void leave_locked(tick_number number) noexcept {
+    void end_wait_locked(tick_number number) noexcept {
         const auto c = std::find_if(awaited_.begin(), awaited_.end(),
                                     [&](const awaited_tick& x) { return x.number == number; });
         PAWL_ASSERT(c != awaited_.end()); // each ticket is counted
@@ -312,7 +312,7 @@ public:
     /// The wait ends without a delivery.
     void give_up() {
         if (const auto g = std::exchange(grid_, nullptr))
-            g->leave(tick_.number);
+            g->end_wait(tick_.number);
     }
 
 private:

@@ -168,7 +168,7 @@ public:
     /// Adds a user. @pre there is one.
     void use() noexcept { users_.fetch_add(1, std::memory_order_relaxed); } // as any shared count
     /// Removes a user.
-    void release() noexcept {
+    void leave() noexcept {
         // acq_rel: the last user sees the writes of the others
         if (users_.fetch_sub(1, std::memory_order_acq_rel) == 1)
             destroy();
@@ -227,14 +227,14 @@ public:
         for (; groups != 0; --groups) {
             if (group_state* const inner = next_group()) {
                 attempt([&] { inner->cancel(first); });
-                inner->release();
+                inner->leave();
             }
         }
 #if defined(__cpp_lib_jthread)
         if (stops)
             stops->source.request_stop(); // calls this function again, which finds nothing
 #endif
-        release();
+        leave();
         if (failure)
             std::rethrow_exception(failure);
     }
@@ -358,7 +358,7 @@ public:
         }
         while (drain_waiter* const w = woken.pop_front())
             w->wake();
-        release();
+        leave();
     }
 
     // --- wait_arbiter ----------------------------------------------------------------------------
@@ -374,7 +374,7 @@ public:
                 op.set_result(cause_, wait_ending::early);
             (void)op.state.arrive(); // true: a wait with a carrier is not pulled back
         }
-        release(); // the carrier; the member is still a user
+        leave(); // the carrier; the member is still a user
         return true;
     }
     [[nodiscard]] bool park(wait_operation& op) noexcept override { return !arrive(op); }
@@ -394,7 +394,7 @@ public:
         }
         if (ended)
             op.destroy();
-        release(); // the carrier
+        leave(); // the carrier
     }
 
     // Members have no slots.
@@ -415,7 +415,7 @@ private:
                 outer->groups_.erase(*this);
             }
             delete this;
-            return outer->release();
+            return outer->leave();
         }
         delete this;
     }
@@ -464,7 +464,7 @@ private:
             if (!group->use_unless_over())
                 return;
             group->cancel_or_leave();
-            group->release(); // may destroy this
+            group->leave(); // may destroy this
         }
     };
     struct stop_link {
@@ -536,7 +536,7 @@ public:
         group_->use();
     }
     alarm_member& operator=(alarm_member&&) = delete;
-    ~alarm_member() { group_->release(); }
+    ~alarm_member() { group_->leave(); }
 
     /// @param bar called in any thread, when the group is cancelled, or is already; calls part().
     void join(alarm_wait& alarm, void (*bar)(alarm_wait&)) noexcept {

@@ -238,7 +238,7 @@ public:
     }
 
     /// The operation is not started.
-    void release() const noexcept { (void)op_.take(); }
+    void cut() const noexcept { (void)op_.take(); }
 
 private:
     claim<Operation> op_;
@@ -276,9 +276,9 @@ public:
             if constexpr (reports_refusal) {
                 if (!limited) [[unlikely]] {
                     start->store_refusal();
-                    inner.release();
-                    return start.release().leave(limit_parties::operation | limit_parties::start,
-                                                 false);
+                    inner.cut();
+                    return start.take().leave(limit_parties::operation | limit_parties::start,
+                                              false);
                 }
             }
             std::forward<Initiation>(initiation)(std::move(inner), std::forward<Args>(args)...);
@@ -390,18 +390,18 @@ private:
                 op_->start_failed();
         }
 
-        [[nodiscard]] limited_operation& release() noexcept { return *std::exchange(op_, nullptr); }
+        [[nodiscard]] limited_operation& take() noexcept { return *std::exchange(op_, nullptr); }
         [[nodiscard]] limited_operation& operator*() const noexcept { return *op_; }
         [[nodiscard]] limited_operation* operator->() const noexcept { return op_; }
 
         void done() {
             if (op_->parties_.leave_start()) {
-                (void)release();
+                (void)take();
                 return;
             }
             // The limit or the operation was faster, usually in another thread.
             const Executor ex = op_->wait_executor();
-            boost::asio::dispatch(ex, release().deferred(&limited_operation::done_late));
+            boost::asio::dispatch(ex, take().deferred(&limited_operation::done_late));
         }
 
     private:

@@ -181,7 +181,7 @@ public:
             if (drops)
                 t.run_by = this_thread();
         });
-        const bool done = drops || leaves(t, until);
+        const bool done = drops || wait_until_over(t, until);
         if (drops)
             end_run(t);
         stop_wait(t);
@@ -612,7 +612,7 @@ private:
     }
     /// Waits until no other thread runs or destroys the function of `t`.
     /// @return whether that was before `until`.
-    [[nodiscard]] bool leaves(timer_type& t, const std::optional<real_time>& until) {
+    [[nodiscard]] bool wait_until_over(timer_type& t, const std::optional<real_time>& until) {
         const auto over = [&t] { return !t.run_by || t.run_by == this_thread(); };
         inside entered(*this);
         bool done = true;

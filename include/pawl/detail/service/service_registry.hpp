@@ -41,7 +41,7 @@ class service_registry;
 /// lock.
 class virtual_contexts {
 public:
-    /// The entry of a context: until leave(), or its own end.
+    /// The entry of a context: until unlist(), or its own end.
     class entry {
     public:
         explicit entry(service_registry& registry) : registry_(&registry) {
@@ -50,9 +50,9 @@ public:
             l.registries.push_back(registry_);
         }
         entry& operator=(entry&&) = delete;
-        ~entry() { leave(); }
+        ~entry() { unlist(); }
 
-        void leave() noexcept {
+        void unlist() noexcept {
             list& l = the();
             const std::scoped_lock lock(l.mutex);
             std::erase(l.registries, registry_);
@@ -203,7 +203,7 @@ public:
 
 private:
 #ifdef PAWL_VIRTUAL_TIME
-    void shutdown() override { listed_.leave(); } // before any service is destroyed
+    void shutdown() override { listed_.unlist(); } // before any service is destroyed
 #else
     void shutdown() override {}
 #endif

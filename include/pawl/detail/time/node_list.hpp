@@ -104,8 +104,8 @@ struct due_batch {
             std::sort(first, end(), by_address);
     }
 
-    /// A turn of the loop of expire() begins. Most turns take a node; one that does not prepares the next.
-    void turn() noexcept { PAWL_ASSERT(turns++ / 4 <= room); }
+    /// Another pass through the loop of expire(). Most take a node; one that does not prepares the next.
+    void count_pass() noexcept { PAWL_ASSERT(passes++ / 4 <= room); }
 
     /// Behind the emitted nodes.
     [[nodiscard]] timer_node** end() const noexcept { return out + emitted; }
@@ -114,7 +114,7 @@ struct due_batch {
     std::size_t room;        ///< of the whole call
     std::size_t left;        ///< how many more nodes may be handled
     std::size_t emitted = 0; ///< how many are at the front of `out`
-    std::size_t turns = 0;   ///< counted in debug builds only
+    std::size_t passes = 0;  ///< counted in debug builds only
 };
 
 class epochs {

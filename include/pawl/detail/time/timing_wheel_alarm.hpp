@@ -182,7 +182,7 @@ public:
 
     /// Frees a slot.
     /// @pre it is not filed
-    void release(slot& s) noexcept {
+    void free(slot& s) noexcept {
         s.generation = 0;
         s.value.reset(); // foreign code: it may use the wheel, where this alarm is gone
         s.next = free_;

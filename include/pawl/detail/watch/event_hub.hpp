@@ -251,7 +251,7 @@ public:
         return reader;
     }
     /// A reader has left the ring, or is suspended.
-    void leave() noexcept {
+    void remove_reader() noexcept {
         const std::scoped_lock lock(mutex_);
         readers_.fetch_sub(1, std::memory_order_relaxed);
         set_all();
