@@ -49,6 +49,7 @@
 
 #include <boost/asio/execution_context.hpp>
 #include <boost/asio/wait_traits.hpp>
+#include <boost/intrusive/list.hpp>
 
 #include <algorithm>
 #include <array>
@@ -190,7 +191,7 @@ using feed_timer = basic_waitable_timer<std::chrono::steady_clock,
                                         on_backend<time::binary_wheel, feed_wait_traits>>;
 
 /// A reader that may sleep.
-class feed_sleeper {
+class feed_sleeper : public boost::intrusive::list_base_hook<> {
 public:
     explicit feed_sleeper(const boost::asio::any_io_executor& ex) : timer(ex) {}
 
@@ -201,9 +202,7 @@ private:
 
     // Guarded by the hub.
     std::uint64_t wait_ = 0; ///< number of the latest wait
-    feed_sleeper* next_ = nullptr;
-    bool listed_ = false;
-    bool woken_ = false; ///< the hub has cancelled that wait
+    bool woken_ = false;     ///< the hub has cancelled that wait
 };
 
 class event_hub final : public context_watcher {
@@ -296,9 +295,7 @@ public:
         const std::scoped_lock lock(mutex_);
         if (s.wait_ != number)
             return; // it is already over
-        PAWL_ASSERT(!s.listed_);
-        s.next_ = std::exchange(sleepers_, &s);
-        s.listed_ = true;
+        sleepers_.push_front(s);
         sleeping_.store(true, std::memory_order_relaxed);
         publish_all(); // no lost wake-up
         if (ring_->published() != position || ring_->closed())
@@ -323,8 +320,8 @@ public:
     /// Wakes all readers.
     void wake_all() {
         const std::scoped_lock lock(mutex_);
-        while (sleepers_)
-            wake(*sleepers_);
+        while (!sleepers_.empty())
+            wake(sleepers_.front());
     }
     [[nodiscard]] bool sleeping() const noexcept {
         return sleeping_.load(std::memory_order_relaxed);
@@ -459,15 +456,10 @@ private:
     }
 
     void unlist(feed_sleeper& s) noexcept {
-        if (!std::exchange(s.listed_, false))
+        if (!s.is_linked())
             return;
-        feed_sleeper** at = &sleepers_;
-        while (*at != &s) {
-            PAWL_ASSERT(*at); // it is on the list
-            at = &(*at)->next_;
-        }
-        *at = s.next_;
-        sleeping_.store(sleepers_ != nullptr, std::memory_order_relaxed);
+        sleepers_.erase(sleepers_.iterator_to(s));
+        sleeping_.store(!sleepers_.empty(), std::memory_order_relaxed);
     }
 
     static void close(observed_shard& shard, shard_probe& p) noexcept {
@@ -517,7 +509,7 @@ private:
     std::optional<event_ring> ring_;
     std::size_t most_readers_ = 0;
     std::atomic<std::size_t> readers_{0};
-    feed_sleeper* sleepers_ = nullptr;
+    boost::intrusive::list<feed_sleeper> sleepers_;
     std::atomic<bool> sleeping_{false}; ///< the list is not empty
     std::atomic<bool> measuring_{false};
 
