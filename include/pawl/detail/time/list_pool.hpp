@@ -57,7 +57,8 @@ namespace pawl::time::detail {
 //
 // Cost
 //   192 bytes, three cache lines, hence 22 stripes and not 24. That many cache misses overlap;
-//   doc/design.md has the cost of more and fewer.
+//   doc/design.md has the cost of more and fewer. Aligned to 64 also where pawl::detail::cache_line
+//   is 128, which keeps threads apart: one lock guards all lists, and 128 would make them 256 bytes.
 
 class alignas(64) striped_list {
 public:
