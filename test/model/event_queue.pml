@@ -3,9 +3,9 @@
  *
  * Purpose
  *   The wait of a timer of an event queue: who starts it, who moves it, and its block of memory. And the end of the
- *   timer: the mark, the last event, and the function and its destruction. In include/pawl/detail/queue/queue_core.hpp these
- *   are arm(), move_wait(), unstall(), disarm(), destroy(), wait_ended(), take(), goes_on() and end_run();
- *   queue_timer.hpp has the state. Each inline names the function that it models.
+ *   timer: the mark, the last event, and the function and its destruction. In include/pawl/detail/queue/ these are arm(),
+ *   move_wait(), unstall() and wait_ended() of timer_waits.hpp, and disarm(), destroy(), take(), goes_on() and end_run() of
+ *   queue_core.hpp; queue_timer.hpp has the state. Each inline names the function that it models.
  *
  * Model
  *   One interval, in a queue with room for one tick. A thread runs the timers' context: it takes a wait that is due,
@@ -73,7 +73,7 @@ inline drop() {
     }
 }
 
-/* queue_core::stop_wait() */
+/* timer_waits::stop_wait() */
 inline stop_wait() {
     lock_wait();
     wait = no_wait;
@@ -89,7 +89,7 @@ inline emit() {
     fi
 }
 
-/* queue_core::due_now() */
+/* timer_waits::due_now() */
 inline due_now(when) {
     if
     :: stalled -> when = at_the_end_of_time
@@ -107,7 +107,7 @@ inline start(when) {
     }
 }
 
-/* queue_core::arm_or_stall(). The caller is the one who starts the next wait. */
+/* timer_waits::arm_or_stall(). The caller is the one who starts the next wait. */
 inline arm(when) {
 #ifdef MUTANT_THE_DUE_TIME_IS_OLD
     due_now(when);
@@ -140,7 +140,7 @@ inline arm(when) {
     fi
 }
 
-/* queue_core::move_wait(). A wait whose handler is on its way does not move. */
+/* timer_waits::move_wait(). A wait whose handler is on its way does not move. */
 inline move_wait(when) {
     lock_wait();
     if
@@ -159,7 +159,7 @@ inline move_wait(when) {
     unlock_wait()
 }
 
-/* queue_core::unstall() */
+/* timer_waits::unstall() */
 inline unstall(when, starts) {
     atomic {
         stalled && there < ROOM ->
@@ -180,7 +180,7 @@ inline unstall(when, starts) {
 
 #define all_is_emitted (phase != armed || emitted == TICKS)
 
-/* the end of the wait: queue_core::wait_ended() */
+/* the end of the wait: timer_waits::wait_ended() */
 active proctype context() {
     bool next;
     mtype when;

@@ -3,12 +3,12 @@
 
 /// @file
 /// Purpose
-///   The timers that make the events of a queue, and the thread that handles events. It outlives
+///   What the threads of a queue share: they make and end timers, handle events, and wait. It outlives
 ///   the queue while the handle of a timer, or the wait of a timer, refers to it.
 ///
 /// Model
 ///   executor --push--> event_buffer --take, by the host, in the order of the pushes--> invoke
-///   timers ----emit-->      |
+///   timer_waits --emit-->   |
 ///                      queue_waker: who must be told? --> threads in wait(): queue_leader
 ///                                                         descriptor, async_wait()
 ///
@@ -18,10 +18,6 @@
 /// Invariants
 ///   - No foreign code runs under the lock: no function is invoked, moved or destroyed, and no
 ///     clock is read.
-///   - One-wait invariant: a timer has at most one wait, whose memory is in the timer. The thread
-///     that makes the timer starts its first wait; the handler of a wait starts the next one. If it
-///     has no memory, the host does. Nothing else starts a wait: the host moves that of a timer
-///     that waited for room.
 ///
 /// Threads
 ///   All members may be called from any thread; one thread at a time processes events.
@@ -40,10 +36,10 @@
 #include <pawl/detail/queue/queue_leader.hpp>
 #include <pawl/detail/queue/queue_timer.hpp>
 #include <pawl/detail/queue/queue_waker.hpp>
+#include <pawl/detail/queue/timer_waits.hpp>
 
 #include <pawl/detail/service/clocks.hpp>
 #include <pawl/detail/service/optional_mutex.hpp>
-#include <pawl/detail/service/timer_service.hpp>
 
 #include <pawl/detail/time/durations.hpp>
 
@@ -52,7 +48,6 @@
 #include <boost/system/error_code.hpp>
 #include <boost/system/system_error.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -61,7 +56,6 @@
 #include <limits>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -162,9 +156,9 @@ public:
     /// Makes `t` emit its last event now, and nothing after it.
     /// @return whether it was armed.
     bool disarm(timer_type& t) {
-        const bool armed = push_last(t);
+        const bool armed = waits_.push_last(t);
         if (armed)
-            stop_wait(t);
+            waits_.stop_wait(t);
         return armed;
     }
 
@@ -184,42 +178,17 @@ public:
         const bool done = drops || wait_until_over(t, until);
         if (drops)
             end_run(t);
-        stop_wait(t);
+        waits_.stop_wait(t);
         clean_up();
         return done;
     }
 
     /// The wait of `t` has ended.
     void wait_ended(timer_type& t, const boost::system::error_code& ec) {
-        const auto now = [&] {
-            try {
-                return see_clock<Clock>();
-            } catch (...) { // the clock; the next wait asks it again
-                try {
-                    arm(t, std::nullopt);
-                } catch (...) {
-                    set_adrift(t);
-                }
-                throw;
-            }
-        }();
-        std::optional<time_point> next;
-        bool has_stalled = false;
-        waker_.change([&] {
-            if (t.phase != phase::armed)
-                return;
-            if (ec) // the program cancelled all timers of the context
-                return buffer_.push_last(t);
-            buffer_.unstall(t); // by expire_all(), which also ends waits for room
-            next = buffer_.emit(t, now, true);
-            has_stalled = t.has_stalled;
-        });
-        if (has_stalled || next)
-            (void)arm_or_stall(t, has_stalled ? std::nullopt : next);
+        waits_.wait_ended(t, ec);
     }
-
     /// The wait of `t` was destroyed with its context.
-    void wait_destroyed(timer_type& t) noexcept { (void)push_last(t); }
+    void wait_destroyed(timer_type& t) noexcept { (void)waits_.push_last(t); }
 
     // --- for the host --------------------------------------------------------------------------
 
@@ -234,7 +203,7 @@ public:
         // In this order, so that an event before one of those functions is seen, too.
         pushed_counts end{0, buffer_.functions()};
         if (!buffer_.idle())
-            end = unstall();
+            end = waits_.unstall();
         std::size_t count = 0;
         while (count != most && !closed_.load(std::memory_order_relaxed)) {
             if (buffer_.function_is_next(end)) {
@@ -282,7 +251,7 @@ public:
         bool polled = false;
         for (;;) {
             if (buffer_.has_room_for_stalled())
-                without(lock, [this] { (void)unstall(); });
+                without(lock, [this] { (void)waits_.unstall(); });
             if (closed_) {
                 if (abandoned_) // a handler that this thread ran has destroyed the queue
                     without(lock, [this] { leader_.close(); });
@@ -305,7 +274,7 @@ public:
             if (buffer_.has_room_for_stalled()) // lack of memory stalled a timer
                 leader_.stand_by(lock, real_time::clock::now() + std::chrono::milliseconds(10));
             else if (leader_.sleep(lock, until))
-                without(lock, [this] { watch_deadline(); });
+                without(lock, [this] { waits_.watch_deadline(); });
         }
     }
 
@@ -319,7 +288,7 @@ public:
                 "pawl: a descriptor follows real time, and the clock of this event queue does not: "
                 "give the queue a context that another thread runs");
         const int fd = waker_.descriptor(own);
-        watch_deadline();
+        waits_.watch_deadline();
         return fd;
     }
 
@@ -385,127 +354,22 @@ private:
             this->shared_from_this(), executor_, std::forward<F>(f));
     }
 
-    /// @return whether it was armed.
-    bool push_last(timer_type& t) noexcept {
-        bool armed = false;
-        waker_.change([&] {
-            armed = t.phase == phase::armed;
-            if (armed)
-                buffer_.push_last(t);
-        });
-        return armed;
-    }
-
     void start(const timer_ptr& t, const time_point& due) {
         {
             const std::scoped_lock lock(mutex());
             buffer_.add(t);
         }
         try {
-            arm(*t, due);
+            waits_.arm(*t, due);
         } catch (...) {
             destroy(*t, {});
             throw;
         }
     }
 
-    /// Starts a wait. One-wait invariant: only one thread may.
-    /// @throws what the start of a wait throws; std::bad_alloc.
-    /// @param due the due time; empty if the timer has waited for room: another thread may then be
-    ///     emitting its ticks, and the present due time is used.
-    void arm(timer_type& t, std::optional<time_point> due) {
-        bool refused = false;
-        {
-            const std::scoped_lock order(t.wait_mutex);
-            if (t.phase != phase::armed)
-                return;
-            [[maybe_unused]] const std::size_t moved = t.wait.rearm_at(due ? *due : due_now(t));
-            PAWL_ASSERT(moved == 0);
-            t.refused = false;
-            t.starting = true; // if the start throws, until the next one
-            t.wait.async_wait(queue_wait_handler<Clock, WaitTraits>(t));
-            t.starting = false;
-            refused = t.refused;
-        }
-        if (refused)
-            wait_destroyed(t);
-        watch_deadline();
-    }
-    /// Without memory, stalls the timer until the host's next call. @return whether it was armed.
-    [[nodiscard]] bool arm_or_stall(timer_type& t, const std::optional<time_point>& due) {
-        try {
-            arm(t, due);
-            return true;
-        } catch (const std::bad_alloc&) {
-            set_adrift(t);
-            return false;
-        }
-    }
-    /// Leaves it to the host's next call to start a wait.
-    void set_adrift(timer_type& t) {
-        const std::scoped_lock lock(mutex());
-        if (t.phase == phase::armed) {
-            buffer_.stall(t);
-            t.adrift = true;
-            leader_.wake(); // the host may already sleep
-        }
-    }
-    /// Moves the wait of `t` to the present due time. If the wait is about to be started, or its
-    /// handler is on its way, that thread finds the due time.
-    void move_wait(timer_type& t) {
-        {
-            const std::scoped_lock order(t.wait_mutex);
-            if (t.phase != phase::armed)
-                return;
-            t.wait.rearm_at(due_now(t));
-        }
-        watch_deadline();
-    }
-
-    /// A timer that waits for room waits until the end of time. So it counts as work of its context
-    /// (P9 of doc/guarantees.md), and learns of the context's end.
-    [[nodiscard]] time_point due_now(timer_type& t) {
-        const std::scoped_lock lock(mutex());
-        if (t.stalled.is_linked())
-            return time_point::max();
-        return t.grid ? t.grid->scheduled().due : t.due;
-    }
-
-    void stop_wait(timer_type& t) {
-        {
-            const std::scoped_lock order(t.wait_mutex);
-            t.wait.cancel();
-        }
-        watch_deadline();
-    }
-
-    /// Resumes timers that wait for room, if there is some.
-    /// @return the counts at that moment.
-    pushed_counts unstall() {
-        for (bool goes_on = true;;) {
-            {
-                const std::scoped_lock lock(mutex());
-                if (!goes_on || !buffer_.has_room_for_stalled())
-                    return buffer_.now();
-            }
-            const auto now = see_clock<Clock>();
-            timer_ptr t;
-            bool starts = false;
-            waker_.change([&] {
-                t = buffer_.take_stalled();
-                if (!t)
-                    return;
-                starts = std::exchange(t->adrift, false);
-                (void)buffer_.emit(*t, now, false); // due_now() asks again
-            });
-            goes_on = t && (!starts || arm_or_stall(*t, std::nullopt));
-            if (goes_on && !starts)
-                move_wait(*t);
-        }
-    }
     /// Called after events were taken, or a timer was destroyed.
     void clean_up() {
-        (void)unstall();
+        (void)waits_.unstall();
         bury();
     }
 
@@ -522,7 +386,7 @@ private:
                 return;
             if (!closed_)
                 continue;
-            stop_wait(*t);
+            waits_.stop_wait(*t);
             if (!t->run_by) // otherwise destroyed when it returns
                 t->drop();
         }
@@ -650,7 +514,7 @@ private:
         if (abandoned_)
             leader_.close(); // a handler has destroyed the queue
         else if (!closed_)
-            watch_deadline(more);
+            waits_.watch_deadline(more);
     }
 
     // --- the descriptor -----------------------------------------------------------------------
@@ -662,28 +526,12 @@ private:
         return duration::zero() < sleep && sleep <= second;
     }
 
-    /// Makes the descriptor readable when the queue's own timers must read their clock.
-    /// @param now they must do so already.
-    void watch_deadline(bool now = false) {
-        using service = timer_service<Clock, WaitTraits>;
-        using sleep = std::chrono::nanoseconds;
-        waker_.set_deadline([this, now]() -> sleep {
-            if (now)
-                return sleep::zero();
-            const auto next = boost::asio::use_service<service>(*leader_.context()).next_wake();
-            if (next == time_point::max())
-                return sleep::max();
-            return std::chrono::ceil<sleep>(std::min<duration>(
-                WaitTraits::to_wait_duration(saturating_difference(next, Clock::now())),
-                std::chrono::hours(1)));
-        });
-    }
-
     const event_queue_options options_;
     queue_leader leader_;
     boost::asio::any_io_executor executor_; ///< executor of the timers
     buffer_type buffer_{options_};
     waker_type waker_{buffer_, leader_};
+    timer_waits<Clock, WaitTraits> waits_{buffer_, waker_, leader_};
 
     std::condition_variable left_; ///< a function has returned, or a thread has left
     std::size_t inside_ = 0;       ///< threads in wait(), or in destroy()

@@ -87,7 +87,7 @@ struct queue_timer : std::enable_shared_from_this<queue_timer<Clock, WaitTraits>
     wait_type wait;
     bool starting = false; ///< a wait is being started
     bool refused = false;  ///< the timer was destroyed in the meantime
-    block_type block;      ///< memory of that wait: see the one-wait invariant of queue_core.hpp
+    block_type block;      ///< memory of that wait: see the one-wait invariant of timer_waits.hpp
 };
 
 template <class Clock, class WaitTraits, class Function>
