@@ -32,8 +32,6 @@
 #include <boost/asio/system_executor.hpp>
 #include <boost/asio/thread_pool.hpp>
 
-#include <array>
-#include <cstddef>
 #include <type_traits>
 
 namespace pawl::detail {
@@ -60,23 +58,21 @@ struct runner {
 
 /// Operations on a context of known type.
 struct native_context {
-    /// Its place in native_contexts.
-    std::size_t index;
     /// Queues a unit.
     void (*enqueue)(boost::asio::execution_context&, runner_token&);
     /// Whether this thread runs the context. Null if unknown.
-    bool (*runs_here)(boost::asio::execution_context&);
+    bool (*runs_here)(boost::asio::execution_context&) = nullptr;
     /// Report outstanding work to the context, in addition to what Asio reports. Null if they
     /// cannot, as with BOOST_ASIO_NO_TS_EXECUTORS.
-    void (*work_started)(boost::asio::execution_context&);
-    void (*work_finished)(boost::asio::execution_context&);
+    void (*work_started)(boost::asio::execution_context&) = nullptr;
+    void (*work_finished)(boost::asio::execution_context&) = nullptr;
     /// Whether the context counts a set Asio timer as work. On Windows only io_context does: other
     /// contexts use a separate I/O completion port, which counts it and has a thread.
-    bool counts_timers;
+    bool counts_timers = true;
     /// Whether a handler may run the context: it is an io_context.
     bool may_nest;
     /// Whether stop() was called. Null if the context cannot be asked.
-    bool (*stopped)(boost::asio::execution_context&);
+    bool (*stopped)(boost::asio::execution_context&) = nullptr;
 };
 
 template <class Executor>
@@ -109,16 +105,8 @@ concept counts_work = requires(Context& context) {
 template <class Context>
 [[nodiscard]] constexpr native_context native_context_of() {
     using boost::asio::execution_context;
-    native_context native{std::is_same_v<Context, boost::asio::io_context>    ? 0U
-                          : std::is_same_v<Context, boost::asio::thread_pool> ? 1U
-                                                                              : 2U,
-                          &enqueue_on<Context>,
-                          nullptr,
-                          nullptr,
-                          nullptr,
-                          true,
-                          std::is_same_v<Context, boost::asio::io_context>,
-                          nullptr};
+    native_context native{.enqueue = &enqueue_on<Context>,
+                          .may_nest = std::is_same_v<Context, boost::asio::io_context>};
     if constexpr (requires(Context& context) { context.stopped(); })
         native.stopped = [](execution_context& context) {
             return static_cast<Context&>(context).stopped();
@@ -144,63 +132,62 @@ template <class Context>
 template <class Context>
 inline constexpr native_context native_context_for = native_context_of<Context>();
 
-/// All of them, as the module has them that holds the array.
-using native_contexts = std::array<const native_context*, 3>;
-[[nodiscard]] inline native_contexts all_native_contexts() noexcept {
-    return {&native_context_for<boost::asio::io_context>,
-            &native_context_for<boost::asio::thread_pool>,
-            &native_context_for<boost::asio::system_context>};
-}
+/// All of them, as the module has them that makes the object.
+struct native_contexts {
+    const native_context* of_io_context = &native_context_for<boost::asio::io_context>;
+    const native_context* of_thread_pool = &native_context_for<boost::asio::thread_pool>;
+    const native_context* of_system = &native_context_for<boost::asio::system_context>;
+};
 
-/// Whether `Executor` is exactly `Inner` with a default completion token, as made by
+/// Whether `Executor` is `Native`, or exactly that with a default completion token, as made by
 /// as_default_on().
-template <class Executor, class Inner>
-concept defaults_on =
-    requires {
-        typename Executor::default_completion_token_type::template executor_with_default<Inner>;
-    } &&
+template <class Executor, class Native>
+concept native_as =
+    std::is_same_v<Executor, Native> ||
     std::is_same_v<
         Executor,
-        typename Executor::default_completion_token_type::template executor_with_default<Inner>>;
+        typename Executor::default_completion_token_type::template executor_with_default<Native>>;
+
+/// What a native executor is looked for.
+enum class native_use {
+    to_queue,  ///< units: also behind a strand
+    to_invoke, ///< handlers, as dispatch() would: always by a system executor, never by a strand
+};
 
 /// The operations on `context`; nullptr if its native executor is not found in `ex`.
-template <class Executor>
+template <native_use Use = native_use::to_queue, class Executor>
 [[nodiscard]] const native_context* find_native(const Executor& ex,
-                                                const boost::asio::execution_context& context) {
+                                                const boost::asio::execution_context& context,
+                                                const native_contexts& natives = {}) {
     using namespace boost::asio;
     // Compared, because a user-defined executor may wrap an executor of another context.
-    const auto here = [&](const native_context& native) {
-        return &context_of(ex) == &context ? &native : nullptr;
+    const auto here = [&](const native_context* native) {
+        return &context_of(ex) == &context ? native : nullptr;
     };
 
-    if constexpr (std::is_same_v<Executor, any_io_executor>) {
-        if (const auto* e = ex.template target<io_context::executor_type>())
-            return find_native(*e, context);
-        if (const auto* e = ex.template target<thread_pool::executor_type>())
-            return find_native(*e, context);
-        if (const auto* e = ex.template target<system_executor>())
-            return find_native(*e, context);
-        if (const auto* e = ex.template target<strand<io_context::executor_type>>())
-            return find_native(*e, context);
-        if (const auto* e = ex.template target<strand<thread_pool::executor_type>>())
-            return find_native(*e, context);
-        if (const auto* e = ex.template target<strand<any_io_executor>>())
-            return find_native(*e, context);
-        return nullptr;
-    } else if constexpr (std::is_same_v<Executor, io_context::executor_type>) {
-        return here(native_context_for<io_context>);
-    } else if constexpr (std::is_same_v<Executor, thread_pool::executor_type>) {
-        return here(native_context_for<thread_pool>);
+    if constexpr (native_as<Executor, io_context::executor_type>) {
+        return here(natives.of_io_context);
+    } else if constexpr (native_as<Executor, thread_pool::executor_type>) {
+        return here(natives.of_thread_pool);
     } else if constexpr (std::is_same_v<Executor, system_executor>) {
-        return here(native_context_for<system_context>);
-    } else if constexpr (defaults_on<Executor, any_io_executor>) {
-        return find_native<any_io_executor>(ex, context);
-    } else if constexpr (defaults_on<Executor, io_context::executor_type>) {
-        return find_native<io_context::executor_type>(ex, context);
-    } else if constexpr (defaults_on<Executor, thread_pool::executor_type>) {
-        return find_native<thread_pool::executor_type>(ex, context);
-    } else if constexpr (requires { ex.get_inner_executor(); }) {
-        return find_native(ex.get_inner_executor(), context);
+        return Use == native_use::to_invoke ? natives.of_system : here(natives.of_system);
+    } else if constexpr (native_as<Executor, any_io_executor>) {
+        const native_context* found = nullptr;
+        const auto holds = [&](const auto* inner) {
+            if (inner)
+                found = find_native<Use>(*inner, context, natives);
+            return inner != nullptr;
+        };
+        (void)(holds(ex.template target<io_context::executor_type>()) ||
+               holds(ex.template target<thread_pool::executor_type>()) ||
+               holds(ex.template target<system_executor>()) ||
+               (Use == native_use::to_queue &&
+                (holds(ex.template target<strand<io_context::executor_type>>()) ||
+                 holds(ex.template target<strand<thread_pool::executor_type>>()) ||
+                 holds(ex.template target<strand<any_io_executor>>()))));
+        return found;
+    } else if constexpr (Use == native_use::to_queue && requires { ex.get_inner_executor(); }) {
+        return find_native<Use>(ex.get_inner_executor(), context, natives);
     } else {
         return nullptr;
     }
@@ -211,24 +198,7 @@ template <class Executor>
 template <class Executor>
 [[nodiscard]] bool runs_natively(const Executor& ex,
                                  const boost::asio::execution_context& context) noexcept {
-    using namespace boost::asio;
-    if constexpr (std::is_same_v<Executor, any_io_executor>) {
-        if (const auto* e = ex.template target<io_context::executor_type>())
-            return runs_natively(*e, context);
-        if (const auto* e = ex.template target<thread_pool::executor_type>())
-            return runs_natively(*e, context);
-        return ex.template target<system_executor>() != nullptr;
-    } else if constexpr (std::is_same_v<Executor, io_context::executor_type> ||
-                         std::is_same_v<Executor, thread_pool::executor_type>) {
-        return &context_of(ex) == &context;
-    } else if constexpr (defaults_on<Executor, any_io_executor>) {
-        return runs_natively<any_io_executor>(ex, context);
-    } else if constexpr (defaults_on<Executor, io_context::executor_type> ||
-                         defaults_on<Executor, thread_pool::executor_type>) {
-        return &context_of(ex) == &context;
-    } else {
-        return std::is_same_v<Executor, system_executor>; // its dispatch() always runs inline
-    }
+    return find_native<native_use::to_invoke>(ex, context) != nullptr;
 }
 
 } // namespace pawl::detail

@@ -113,10 +113,9 @@ public:
         // relaxed: every thread finds the same constant.
         if (native_.load(std::memory_order_relaxed))
             return;
-        const native_context* native = find_native(ex, context_);
+        const native_context* const native = find_native(ex, context_, natives_);
         if (!native)
             return;
-        native = natives_[native->index];
         // A shard that is added later finds it, too.
         const std::scoped_lock lock(growth_);
         if (native_.exchange(native, std::memory_order_relaxed) || !native->work_started)
@@ -395,7 +394,7 @@ private:
     dispatcher* (*const new_shard_)(wakeup&) = [](wakeup& w) {
         return new dispatcher(w.context_, w, w.options_, w.scale_);
     };
-    const native_contexts natives_ = all_native_contexts();
+    const native_contexts natives_;
 
     boost::asio::execution_context& context_;
     const options& options_;
