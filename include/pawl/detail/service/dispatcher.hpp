@@ -171,9 +171,19 @@ public:
         }
         if (started.todo.empty()) [[likely]]
             return true;
-        if (trial.begun) [[unlikely]]
-            return try_arm_driver(op, started.todo, trial);
-        arm_driver(started.todo);
+        if (!trial.begun) [[likely]] {
+            arm_driver(started.todo);
+            return true;
+        }
+        // Without a wake-up the wait must not stay. If another thread has ended it in the meantime,
+        // all is well; then wait and timer may be gone.
+        const auto withdraw = [&] { return carry_out(shard_.take_back(trial)); };
+        try {
+            arm_driver(started.todo, withdraw, &trial);
+        } catch (...) {
+            op.destroy(); // not while pinned: the handler may own the context, which waits for pins
+            throw;
+        }
         return true;
     }
 
@@ -200,7 +210,7 @@ public:
         }
         if (todo.empty()) [[likely]]
             return count;
-        carry_out(todo, [&] {
+        arm_driver(todo, [&] {
             // The driver is still set for the old deadline. Waits that were due become due again.
             carry_out(shard_.rearm(timer, old()).todo);
             (void)collect(current_tick(), collector::covered);
@@ -567,47 +577,25 @@ private:
         return done.value;
     }
 
-    /// Carries out a commitment that may set the driver, which has its memory.
-    PAWL_DETAIL_NOINLINE void arm_driver(const commitment& todo) {
-        enqueue(todo.runners);
-        if (todo.arm)
-            wakeup_.arm(todo.wake);
-        follow_up(todo);
-    }
-    /// The same for a start, if the driver may lack memory.
-    /// @return true
-    PAWL_DETAIL_NOINLINE bool try_arm_driver(wait_operation& op, const commitment& todo,
-                                             wait_ledger::trial& trial) {
-        enqueue(todo.runners);
-        try {
-            wakeup_.arm(todo.wake);
-            shard_.end_trial(trial);
-        } catch (...) {
-            // Without a wake-up the wait must not stay. If another thread has ended it in the
-            // meantime, all is well; then wait and timer may be gone.
-            const bool withdrawn = carry_out(shard_.take_back(trial));
-            follow_up(todo);
-            if (!withdrawn)
-                return true;
-            op.destroy(); // not while pinned: the handler may own the context, which waits for pins
-            throw;
-        }
-        follow_up(todo);
-        return true;
-    }
     /// Carries out a commitment that may set the driver.
     /// @param no_memory called if the driver cannot be set; returns whether to rethrow.
-    template <class NoMemory>
-    PAWL_DETAIL_NOINLINE void carry_out(const commitment& todo, const NoMemory& no_memory) {
+    /// @param trial ends once the driver is set.
+    template <class NoMemory = bool (*)()>
+    PAWL_DETAIL_NOINLINE void arm_driver(
+        const commitment& todo, const NoMemory& no_memory = [] { return true; },
+        wait_ledger::trial* trial = nullptr) {
         enqueue(todo.runners);
         try {
             if (todo.arm)
                 wakeup_.arm(todo.wake);
+            if (trial)
+                shard_.end_trial(*trial);
         } catch (...) {
-            if (no_memory()) {
-                follow_up(todo);
+            const bool failed = no_memory();
+            follow_up(todo);
+            if (failed)
                 throw;
-            }
+            return;
         }
         follow_up(todo);
     }
