@@ -144,7 +144,7 @@ private:
     }
 
     void leave(unsigned holds) noexcept {
-        if (!this->release(holds))
+        if (!alarm_wait::leave(holds))
             return;
         dispatcher& home = home_;
         free();

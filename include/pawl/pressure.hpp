@@ -163,7 +163,7 @@ public:
     }
     basic_pressure& operator=(basic_pressure&&) = delete;
     /// May come after the end of the context.
-    ~basic_pressure() { life_.release(); }
+    ~basic_pressure() { life_.leave(); }
 
     /// @throws std::invalid_argument unless `p` is from 0 to 1, std::logic_error if the context is
     ///         gone; with nothing changed.

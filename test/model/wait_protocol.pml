@@ -577,7 +577,7 @@ inline shard_arrive(w, own) {           /* shard::arrive */
     fi
 }
 
-inline shard_park(w, own) {             /* shard::park; own: it fell due in the meantime */
+inline shard_park(w, own) {             /* shard::arrive_or_park; own: it fell due in the meantime */
     lock();
 #ifdef MUTANT_PARK_WITHOUT_LOOKING      /* it may have fallen due again since arrive() */
     carried[w] = false;

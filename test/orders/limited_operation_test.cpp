@@ -256,8 +256,8 @@ public:
         drop_user();
         return true;
     }
-    [[nodiscard]] bool park(pawl::detail::wait_operation& op) noexcept override {
-        return !arrive(op);
+    [[nodiscard]] bool arrive_or_park(pawl::detail::wait_operation& op) noexcept override {
+        return arrive(op);
     }
     void abandon(pawl::detail::wait_operation& op) noexcept override {
         lock_.pass();

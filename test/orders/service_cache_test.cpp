@@ -28,12 +28,12 @@ const std::vector<orders::named_scenario> scenarios{
          life.share();
          const auto remembers = [&life] {
              (void)life.over();
-             life.release();
+             life.leave();
          };
          e.together(
              [&life] {
                  life.end();
-                 life.release();
+                 life.leave();
              },
              remembers, remembers);
      }},
@@ -44,10 +44,10 @@ const std::vector<orders::named_scenario> scenarios{
          e.together(
              [&life] {
                  life.share();
-                 life.release();
-                 life.release();
+                 life.leave();
+                 life.leave();
              },
-             [&life] { life.release(); });
+             [&life] { life.leave(); });
      }},
 };
 

@@ -1570,7 +1570,7 @@ public:
     explicit asked_service(asio::execution_context& context) : service(context) {}
     ~asked_service() {
         life_.end();
-        life_.release();
+        life_.leave();
     }
 
     pawl::detail::service_life& life() { return life_; }

@@ -260,9 +260,9 @@ public:
         if (!arrived.value) {
             if (interrupted_until_due)
                 collect(~std::uint64_t{0} - 2);
-            auto parked = shard_.park(op, pawl::timer_event_kind::started);
-            apply(parked.todo, false);
-            if (parked.value) {
+            auto owned = shard_.arrive_or_park(op, pawl::timer_event_kind::started);
+            apply(owned.todo, false);
+            if (!owned.value) {
                 check();
                 return;
             }
@@ -273,17 +273,17 @@ public:
     void arrive_in_unit(std::size_t index) {
         auto& op = static_cast<test_wait&>(*carriers_[index]);
         carriers_.erase(carriers_.begin() + static_cast<std::ptrdiff_t>(index));
-        auto [parked, todo] = shard_.park(op, pawl::timer_event_kind::started);
+        auto [owned, todo] = shard_.arrive_or_park(op, pawl::timer_event_kind::started);
         apply(todo);
-        if (!parked)
+        if (owned)
             complete(op);
     }
     void abandon_carrier(std::size_t index) {
         wait_operation& op = *carriers_[index];
         carriers_.erase(carriers_.begin() + static_cast<std::ptrdiff_t>(index));
-        auto [parked, todo] = shard_.park(op, pawl::timer_event_kind::shut_down);
+        auto [owned, todo] = shard_.arrive_or_park(op, pawl::timer_event_kind::shut_down);
         apply(todo, false);
-        if (!parked)
+        if (owned)
             op.destroy();
         check();
     }
@@ -398,7 +398,7 @@ private:
     }
 
     bool arrive(wait_operation&) noexcept override { return true; }
-    bool park(wait_operation&) noexcept override { return true; }
+    bool arrive_or_park(wait_operation&) noexcept override { return false; }
     void abandon(wait_operation&) noexcept override {}
 
     boost::asio::execution_context context_;

@@ -266,12 +266,12 @@ struct scripted_arbiter final : wait_arbiter {
         end(op);
         return true;
     }
-    bool park(wait_operation& op) noexcept override {
+    bool arrive_or_park(wait_operation& op) noexcept override {
         ++parkings;
         const bool owned = due_again || !pulled_back;
         if (owned)
             end(op);
-        return !owned;
+        return owned;
     }
     void abandon(wait_operation& op) noexcept override {
         ++abandoned;

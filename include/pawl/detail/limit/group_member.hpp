@@ -343,7 +343,7 @@ public:
         leave(); // the carrier; the member is still a user
         return true;
     }
-    [[nodiscard]] bool park(wait_operation& op) noexcept override { return !arrive(op); }
+    [[nodiscard]] bool arrive_or_park(wait_operation& op) noexcept override { return arrive(op); }
 
     void abandon(wait_operation& op) noexcept override {
         bool ended = true;

@@ -101,7 +101,7 @@ private:
             const auto ex = self.wait_executor(); // the object may be gone before dispatch returns
             if (!self.is_native(ex, *arbiter))
                 boost::asio::dispatch(ex, wait_carrier(*arbiter, op, self.carrier_allocator()));
-            else if (!arbiter->park(op))
+            else if (arbiter->arrive_or_park(op))
                 op.complete();
             break;
         }

@@ -327,16 +327,16 @@ public:
         return carry_out(shard_.arrive(op));
     }
 
-    bool park(wait_operation& op) noexcept override {
+    bool arrive_or_park(wait_operation& op) noexcept override {
         note_time_if_watched();
-        return carry_out(shard_.park(op, timer_event_kind::started));
+        return carry_out(shard_.arrive_or_park(op, timer_event_kind::started));
     }
 
     void abandon(wait_operation& op) noexcept override {
-        auto [parked, todo] = shard_.park(op, timer_event_kind::shut_down);
+        auto [owned, todo] = shard_.arrive_or_park(op, timer_event_kind::shut_down);
         const bool deliver = delivers_.load(std::memory_order_relaxed); // see shutdown()
         carry_out(todo); // first: the handler may own the context, which waits for errands to end
-        if (parked)
+        if (!owned)
             return;
         if (deliver)
             op.complete();

@@ -43,7 +43,7 @@ public:
     [[nodiscard]] static service_life& begin() { return *new service_life; }
 
     void share() noexcept { users_.fetch_add(1, std::memory_order_relaxed); }
-    void release() noexcept {
+    void leave() noexcept {
         if (users_.fetch_sub(1, std::memory_order_acq_rel) == 1)
             delete this;
     }
@@ -114,7 +114,7 @@ private:
 
     static void forget() noexcept {
         if (memory_.life)
-            memory_.life->release();
+            memory_.life->leave();
         memory_ = {.thread = memory_.thread};
     }
 

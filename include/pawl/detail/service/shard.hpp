@@ -540,14 +540,14 @@ public:
         return out;
     }
 
-    /// wait_arbiter::park(). Also called by a carrier that is destroyed.
+    /// wait_arbiter::arrive_or_park(). Also called by a carrier that is destroyed.
     /// @param what the event to note if the wait is not parked.
-    /// @return false if the caller owns the wait.
-    [[nodiscard]] result<bool> park(wait_operation& op, timer_event_kind what) noexcept {
+    /// @return true if the caller owns the wait.
+    [[nodiscard]] result<bool> arrive_or_park(wait_operation& op, timer_event_kind what) noexcept {
         result<bool> out;
         const locked lock(mutex_);
-        out.value = !waits().arrive_or_park(op);
-        carrier_ends(out.value ? nullptr : &op, what, out.todo);
+        out.value = waits().arrive_or_park(op);
+        carrier_ends(out.value ? &op : nullptr, what, out.todo);
         return out;
     }
 

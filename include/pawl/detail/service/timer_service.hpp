@@ -184,8 +184,8 @@ public:
     }
 
 private:
-    struct release_life {
-        void operator()(detail::service_life* l) const { l->release(); }
+    struct leave_life {
+        void operator()(detail::service_life* l) const { l->leave(); }
     };
 
     static options default_options() {
@@ -221,7 +221,7 @@ private:
     [[nodiscard]] const auto& shards() const noexcept { return wakeup_.shards(); }
 
     const options options_;
-    const std::unique_ptr<detail::service_life, release_life> life_{&detail::service_life::begin()};
+    const std::unique_ptr<detail::service_life, leave_life> life_{&detail::service_life::begin()};
     detail::wakeup<Clock, WaitTraits> wakeup_;
     detail::service_registry& registry_;
     std::atomic<bool> registered_{false};

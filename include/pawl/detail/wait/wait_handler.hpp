@@ -168,11 +168,11 @@ private:
             try {
                 op.regain_work();
             } catch (...) {
-                if (!arbiter.park(op))
+                if (arbiter.arrive_or_park(op))
                     op.complete();
                 throw;
             }
-            owned = !arbiter.park(op);
+            owned = arbiter.arrive_or_park(op);
         }
         if (owned)
             op.complete();

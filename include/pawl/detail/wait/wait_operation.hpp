@@ -41,13 +41,14 @@ public:
     [[nodiscard]] virtual const boost::asio::execution_context& context() const noexcept = 0;
 
     /// A carrier has arrived where the handler can be invoked.
-    /// @return true if it must complete the wait; false if the wait was pulled back: call park().
+    /// @return true if it must complete the wait; false if the wait was pulled back: call
+    ///         arrive_or_park().
     [[nodiscard]] virtual bool arrive(wait_operation& op) noexcept = 0;
 
     /// Ends a carrier: arrive(), unless the wait was pulled back and has not become due again. In a
     /// unit of the timers' context arrive() need not be called before.
-    /// @return true if the wait goes on without a carrier; false if the caller must complete it.
-    [[nodiscard]] virtual bool park(wait_operation& op) noexcept = 0;
+    /// @return true if the caller must complete the wait; false if that goes on without a carrier.
+    [[nodiscard]] virtual bool arrive_or_park(wait_operation& op) noexcept = 0;
 
     /// A carrier was destroyed without being invoked: its executor was shut down.
     virtual void abandon(wait_operation& op) noexcept = 0;
@@ -211,7 +212,7 @@ public:
 
     void hold() noexcept { holds_.fetch_add(1, std::memory_order_relaxed); }
     /// @return whether the caller must free the object. acq_rel: after all that others did with it.
-    [[nodiscard]] bool release(unsigned holds = 1) noexcept {
+    [[nodiscard]] bool leave(unsigned holds) noexcept {
         return holds_.fetch_sub(holds, std::memory_order_acq_rel) == holds;
     }
 
