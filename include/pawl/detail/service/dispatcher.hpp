@@ -353,8 +353,9 @@ public:
     [[nodiscard]] typename observed_shard::lock_type& mutex() noexcept override {
         return shard_.mutex();
     }
-    void observe(shard_observer* observer, bool watched, bool named) noexcept override {
-        shard_.observe(observer, watched, named);
+    void observe(shard_observer* observer, bool watched, bool named,
+                 const moment& now) noexcept override {
+        shard_.observe(observer, watched, named, now);
     }
     [[nodiscard]] shard_counts counts() const noexcept override { return shard_.timers().counts(); }
     std::size_t count_levels(std::size_t* levels) const noexcept override {

@@ -79,8 +79,9 @@ struct turn_watch {
 /// Receives the events of one shard. Called under its lock, except where noted.
 class shard_observer {
 public:
+    /// @param now start of the turn, or arrival of the carrier.
     /// @return whether a sleeping reader must be woken: see tell().
-    virtual bool note(const happening& h) noexcept = 0;
+    virtual bool note(const happening& h, const moment& now) noexcept = 0;
 
     /// A turn of the context begins while a reader sleeps: publishes the noted events.
     virtual void publish() noexcept = 0;
@@ -89,8 +90,6 @@ public:
     /// destroyed.
     virtual void moved(const timer_core& from, const timer_core* to) noexcept = 0;
 
-    /// The time of the events that follow.
-    virtual void now_is(const moment& now) noexcept = 0;
     /// Wakes sleeping readers. Not called under a lock.
     virtual void tell() = 0;
 
@@ -117,7 +116,9 @@ public:
     /// Sets the observer; null: none.
     /// @param watched report every event.
     /// @param named report named timers that move or go.
-    virtual void observe(shard_observer* observer, bool watched, bool named) noexcept = 0;
+    /// @param now for a turn that began before.
+    virtual void observe(shard_observer* observer, bool watched, bool named,
+                         const moment& now) noexcept = 0;
     [[nodiscard]] virtual shard_counts counts() const noexcept = 0;
     /// Adds the number of timers on each level to `levels`, unless that is null.
     /// @return how many levels there are: always the same. 0 for a structure without levels.
@@ -154,8 +155,10 @@ public:
 
     /// observed_shard::observe()
     /// @param due there are entries in the due queue.
-    void observe(shard_observer* observer, bool watched, bool named, bool due) noexcept {
+    void observe(shard_observer* observer, bool watched, bool named, const moment& now,
+                 bool due) noexcept {
         observer_ = observer;
+        now_ = now;
         reasons_ = static_cast<unsigned char>((reasons_ & is_closed) | (watched ? is_watched : 0) |
                                               (named ? has_names : 0));
         to_count_ = static_cast<unsigned char>((to_count_ & is_bounded) | reasons_);
@@ -181,7 +184,7 @@ public:
     PAWL_DETAIL_COLD void note(const happening& h) noexcept {
         if ((reasons_ & is_watched) == 0 || h.waits == 0)
             return;
-        must_tell_ |= observer_->note(h);
+        must_tell_ |= observer_->note(h, now_);
         if (must_tell_ || h.what == timer_event_kind::due || h.what == timer_event_kind::overflowed)
             turn_is_news_.store(true, std::memory_order_relaxed);
     }
@@ -192,10 +195,7 @@ public:
     }
 
     /// The time of what is noted next.
-    void now_is(const moment& now) noexcept {
-        if ((reasons_ & is_watched) != 0)
-            observer_->now_is(now);
-    }
+    void now_is(const moment& now) noexcept { now_ = now; }
 
     /// A turn begins at `now`. If readers sleep, publishes what was noted.
     /// @param last it takes the last entry: later turns are no news.
@@ -205,7 +205,7 @@ public:
             return nullptr;
         if (last)
             turn_is_news_.store(false, std::memory_order_relaxed);
-        observer_->now_is(now);
+        now_ = now;
         if (!std::exchange(must_tell_, false))
             return nullptr;
         observer_->publish();
@@ -234,6 +234,7 @@ private:
     std::atomic<bool> watched_{false}; ///< is_watched, readable without the lock
     std::atomic<bool> turn_is_news_{false};
     shard_observer* observer_ = nullptr;
+    moment now_{};
 };
 
 /// Learns which shards a context has. Made for the first reader, name or measurement.

@@ -695,8 +695,8 @@ public:
     [[nodiscard]] lock_type& mutex() noexcept { return mutex_; }
 
     /// observed_shard::observe(), under the lock.
-    void observe(shard_observer* observer, bool watched, bool named) noexcept {
-        observers().observe(observer, watched, named, waits().due() != 0);
+    void observe(shard_observer* observer, bool watched, bool named, const moment& now) noexcept {
+        observers().observe(observer, watched, named, now, waits().due() != 0);
     }
 
     /// See attention. These need no lock.

@@ -90,7 +90,7 @@ public:
     shard_probe(event_hub& hub, observed_shard& shard)
         : hub_(hub), shard_(&shard), precision_(shard.precision()) {}
 
-    bool note(const happening& h) noexcept override;
+    bool note(const happening& h, const moment& now) noexcept override;
     void publish() noexcept override;
     void tell() override;
 
@@ -103,7 +103,6 @@ public:
         }
     }
 
-    void now_is(const moment& now) noexcept override { now_ = now; }
     void complete(wait_operation& op, observed_shard::lock_type& mutex, turn_watch& turn) override {
         if (!measured_.load(std::memory_order_relaxed)) // relaxed: a late change is harmless
             return op.complete();
@@ -174,7 +173,6 @@ private:
     }
 
     // Guarded by the lock of the shard.
-    moment now_{}; ///< start of the turn, or arrival of a carrier
     names names_;
     bool read_ = false; ///< there are readers that are not suspended
     std::array<event_record, 64> batch_;
@@ -466,7 +464,7 @@ private:
         shard_probe::names old; // freed without the lock
         const std::scoped_lock order(shard.mutex());
         p.publish();
-        shard.observe(nullptr, false, false);
+        shard.observe(nullptr, false, false, {});
         p.names_.swap(old);
         p.shard_ = nullptr;
     }
@@ -476,8 +474,7 @@ private:
         const bool watched = readers() != 0 || measuring();
         const moment now = watched ? p.shard_->read_clock() : moment{};
         const std::scoped_lock order(p.shard_->mutex());
-        p.now_is(now); // for a turn that began before it was observed
-        p.shard_->observe(&p, watched, !p.names_.empty());
+        p.shard_->observe(&p, watched, !p.names_.empty(), now);
         p.read_ = readers() != 0;
         p.measured_.store(measuring(), std::memory_order_relaxed);
         if (!p.read_)
@@ -517,12 +514,12 @@ private:
     std::atomic<std::uint64_t> events_{0}; ///< events in the ring so far; written under writing_
 };
 
-inline bool shard_probe::note(const happening& h) noexcept {
+inline bool shard_probe::note(const happening& h, const moment& now) noexcept {
     std::chrono::nanoseconds lateness{};
     if (h.what == timer_event_kind::due) {
         lateness = late(h.due, {h.now, {}});
     } else if (h.what == timer_event_kind::started) {
-        lateness = late(h.due, now_);
+        lateness = late(h.due, now);
         if (measured_.load(std::memory_order_relaxed))
             lateness_.add(lateness);
     }
