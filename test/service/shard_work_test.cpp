@@ -408,6 +408,30 @@ PAWL_TYPED_CASE(a_start_whose_driver_fails_is_withdrawn_without_a_trace, Backend
     (void)b.state().leave(t);
 }
 
+// Another thread reads flags of such a wait without the lock, while its start ends the trial. The
+// flag of the trial is in the same byte.
+PAWL_TYPED_CASE(a_wait_that_is_handed_over_is_on_trial_no_more, Backend, backends) {
+    const second_thread there_is;
+    bench<Backend> b;
+    timer_core t;
+    test_wait w(false);
+    pawl::detail::wait_ledger::trial trial;
+    const auto started = b.state().start_on_trial(t, w, tick{10}, true, trial);
+    BOOST_REQUIRE(started.todo.arm && w.on_trial());
+
+    b.collect(10);
+    b.run_all();
+    BOOST_REQUIRE_EQUAL(b.carriers().size(), 1u);
+    BOOST_CHECK(!w.on_trial());
+    const auto [withdrawn, todo] = b.state().take_back(trial);
+    BOOST_CHECK(!withdrawn && todo.empty());
+    b.apply(b.state().unpin());
+
+    b.arrive_in_unit(0);
+    BOOST_CHECK_EQUAL(w.completed, 1);
+    (void)b.state().leave(t);
+}
+
 PAWL_TYPED_CASE(a_start_whose_driver_fails_gives_work_back_where_nobody_is_pinned, Backend,
                 backends) {
     test_context context;

@@ -166,7 +166,7 @@ public:
     /// and its timer, too.
     struct trial {
         bool begun = false; ///< for that thread; the lock guards the rest
-        wait_operation* op; ///< null once it has begun, or was withdrawn
+        wait_operation* op; ///< null once it has begun, was handed over, or was withdrawn
         trial* next;
     };
     void begin_trial(trial& t, timer_core& timer, wait_operation& op) noexcept {
@@ -174,7 +174,7 @@ public:
         op.set_on_trial(true);
         timer.set_user(0, known); // a noted cancel would leave it armed, without a timer
     }
-    /// @return the wait; null if it has begun, or was withdrawn.
+    /// @return the wait; null if it has begun, was handed over, or was withdrawn.
     wait_operation* end_trial(trial& t) noexcept {
         trial** place = &trials_;
         while (*place != &t)
@@ -387,7 +387,12 @@ public:
     ///         if it was pulled back.
     [[nodiscard]] wait_operation* take() noexcept {
         wait_operation& op = next();
-        return op.direct() || op.state.finds_nothing() ? arrive_or_park(op) : &op;
+        if (op.direct() || op.state.finds_nothing())
+            return arrive_or_park(op);
+        // The caller reads the bits beside that of the trial without the lock.
+        if (op.on_trial()) [[unlikely]]
+            forget_trial(op);
+        return &op;
     }
 
     /// take() without a hand-over: the caller owns the wait.
