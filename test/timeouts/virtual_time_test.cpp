@@ -11,6 +11,7 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include "../service/counted_new.hpp"
 #include "../support/asio_configuration.hpp"
 
 #include <pawl/pawl.hpp>
@@ -25,6 +26,7 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -759,6 +761,42 @@ BOOST_FIXTURE_TEST_CASE(time_does_not_go_to_its_end, fixture) {
     never.cancel();
     context.poll();
     BOOST_TEST(ended);
+}
+
+// The n-th allocation of an act fails, for every n until none does. Then the act can be repeated, and
+// no wait is lost or done twice.
+BOOST_FIXTURE_TEST_CASE(P3_time_that_moves_without_memory_loses_no_wait, standing_time) {
+    using act = void (*)(asio::io_context&);
+    for (const act each : {+[](asio::io_context&) { virtual_time::advance(1h); },
+                           +[](asio::io_context&) { virtual_time::advance_to_next(); },
+                           +[](asio::io_context& c) { virtual_time::run(c, 0s); },
+                           +[](asio::io_context& c) { virtual_time::run_for(c, 1h, 0s); }}) {
+        bool failed = true;
+        for (long n = 0; failed; ++n) {
+            asio::io_context context;
+            int calls = 0;
+            pawl::steady_timer timer(context, 1h);
+            timer.async_wait([&](error_code ec) { calls += !ec; });
+            pawl::coarse_timer(context, 1h).async_wait([&](error_code) {});
+
+            counted_new::fuse = n;
+            try {
+                each(context);
+            } catch (const std::bad_alloc&) {
+                BOOST_TEST(calls == 0);
+            }
+            failed = counted_new::fuse.exchange(counted_new::never) == counted_new::never;
+            if (calls == 0) {
+                context.restart();
+                each(context);
+                context.restart();
+                context.poll();
+            }
+
+            BOOST_TEST(calls == 1);
+            BOOST_REQUIRE_LT(n, 1000);
+        }
+    }
 }
 
 } // namespace
