@@ -160,8 +160,9 @@ template <native_use Use = native_use::to_queue, class Executor>
                                                 const boost::asio::execution_context& context,
                                                 const native_contexts& natives = {}) {
     using namespace boost::asio;
-    // Compared, because a user-defined executor may wrap an executor of another context.
-    const auto here = [&](const native_context* native) {
+    // Compared, because a user-defined executor may wrap an executor of another context. Generic,
+    // because others may have no context.
+    const auto here = [&](const auto* native) {
         return &context_of(ex) == &context ? native : nullptr;
     };
 
