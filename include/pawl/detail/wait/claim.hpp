@@ -115,7 +115,6 @@ private:
             if (b.claims.fetch_sub(1, std::memory_order_acq_rel) != 1)
                 return;
             object = b.object.load(std::memory_order_relaxed); // relaxed: see above
-            PAWL_ASSERT(b.claims == 0);
             delete &b;
         }
         if (object)
