@@ -47,7 +47,6 @@
 #include <boost/asio/execution/context.hpp>
 #include <boost/asio/execution_context.hpp>
 #include <boost/asio/query.hpp>
-#include <boost/intrusive/list.hpp>
 #include <boost/system/error_code.hpp>
 
 #include <atomic>
@@ -65,13 +64,48 @@
 
 namespace pawl::detail {
 
-using list_links = boost::intrusive::list_base_hook<>;
-/// Named by its hook, since a group, which lists groups, is incomplete there.
+/// A doubly linked list of objects that contain their links.
 template <class T>
-using linked_list = boost::intrusive::list<T, boost::intrusive::base_hook<list_links>>;
+class linked_list {
+public:
+    struct links {
+        T* next = nullptr;
+        T* before = nullptr;
+    };
+
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+    void push_back(T& t) noexcept {
+        PAWL_ASSERT(!t.in_list.next && !t.in_list.before && first_ != &t);
+        t.in_list = {nullptr, last_};
+        (last_ ? last_->in_list.next : first_) = &t;
+        last_ = &t;
+        ++size_;
+    }
+    void erase(T& t) noexcept {
+        PAWL_ASSERT((t.in_list.before ? t.in_list.before->in_list.next : first_) == &t);
+        (t.in_list.before ? t.in_list.before->in_list.next : first_) = t.in_list.next;
+        (t.in_list.next ? t.in_list.next->in_list.before : last_) = t.in_list.before;
+        t.in_list = {};
+        --size_;
+    }
+
+    /// nullptr if there is none.
+    T* pop_front() noexcept {
+        T* const t = first_;
+        if (t)
+            erase(*t);
+        return t;
+    }
+
+private:
+    T* first_ = nullptr;
+    T* last_ = nullptr;
+    std::size_t size_ = 0;
+};
 
 /// A wait for a group to become empty. The group's lock guards the fields.
-class drain_waiter : public list_links {
+class drain_waiter {
 public:
     enum class state : unsigned char {
         waiting, ///< in the list, or about to be
@@ -79,6 +113,7 @@ public:
         over,    ///< its handler was called or destroyed
     };
 
+    linked_list<drain_waiter>::links in_list;
     std::shared_ptr<drain_waiter> self; ///< while in the list, and until wake()
     state phase = state::waiting;
     bool cancelled = false;
@@ -92,8 +127,8 @@ protected:
 
 class group_state;
 
-/// The membership of one operation. The group's lock guards its links.
-class group_member : public timer_core, public list_links {
+/// The membership of one operation.
+class group_member : public timer_core {
 public:
     template <class Limit, class Executor>
     group_member(const Limit& limit, const Executor&) noexcept : group_(limit.group) {}
@@ -106,12 +141,14 @@ public:
     inline bool start(wait_operation& op); ///< @return true
     [[nodiscard]] inline bool end(wait_operation& op) noexcept;
 
+    linked_list<group_member>::links in_list; ///< guarded by the group's lock
+
 private:
     group_state* const group_;
 };
 
-/// The state of a group. The lock of the outer group guards its links.
-class group_state final : public wait_arbiter, public list_links {
+/// The state of a group.
+class group_state final : public wait_arbiter {
 public:
     using executor_type = boost::asio::any_io_executor;
 
@@ -302,7 +339,7 @@ public:
     [[nodiscard]] bool end(group_member& m, wait_operation& op) noexcept {
         const std::scoped_lock lock(mutex_);
         if (op.state.withdraw()) {
-            armed_.erase(armed_.iterator_to(m));
+            armed_.erase(m);
             return true;
         }
         if (op.state.pending()) {
@@ -319,11 +356,8 @@ public:
             const std::scoped_lock lock(mutex_);
             take_one(woken);
         }
-        while (!woken.empty()) {
-            drain_waiter& w = woken.front();
-            woken.pop_front();
-            w.wake();
-        }
+        while (drain_waiter* const w = woken.pop_front())
+            w->wake();
         leave();
     }
 
@@ -367,14 +401,18 @@ public:
     void cancel(slot_link&) override {}
     void forget(slot_link&) noexcept override {}
 
+    linked_list<group_state>::links in_list; ///< guarded by the lock of the outer group
+
 private:
-    ~group_state() { PAWL_ASSERT(users_ == 0 && count_ == 0 && armed_.empty() && groups_.empty()); }
+    ~group_state() {
+        PAWL_ASSERT(users_ == 0 && count_ == 0 && armed_.size() == 0 && groups_.size() == 0);
+    }
 
     void destroy() noexcept {
         if (group_state* const outer = outer_) {
             {
                 const std::scoped_lock lock(outer->mutex_);
-                outer->groups_.erase(outer->groups_.iterator_to(*this));
+                outer->groups_.erase(*this);
             }
             delete this;
             return outer->leave();
@@ -390,11 +428,11 @@ private:
 
     [[nodiscard]] wait_operation* take_armed() noexcept {
         const std::scoped_lock lock(mutex_);
-        if (armed_.empty())
+        group_member* const m = armed_.pop_front();
+        if (!m)
             return nullptr;
-        PAWL_ASSERT(armed_.front().newest());
-        wait_operation& op = *armed_.front().newest();
-        armed_.pop_front();
+        PAWL_ASSERT(m->newest());
+        wait_operation& op = *m->newest();
         send(op);
         return &op;
     }
@@ -402,11 +440,11 @@ private:
     /// The next inner group, which gets the caller as a user; nullptr if its last user is leaving.
     [[nodiscard]] group_state* next_group() noexcept {
         const std::scoped_lock lock(mutex_);
-        if (groups_.empty())
+        group_state* const inner = groups_.pop_front();
+        if (!inner)
             return nullptr;
-        groups_.splice(groups_.end(), groups_, groups_.begin());
-        group_state& inner = groups_.back();
-        return inner.use_unless_over() ? &inner : nullptr;
+        groups_.push_back(*inner);
+        return inner->use_unless_over() ? inner : nullptr;
     }
 
     /// Adds a user, unless the last one is leaving. @pre the object is there.
@@ -446,9 +484,10 @@ private:
         PAWL_ASSERT(count_ != 0);
         if (--count_ != 0)
             return;
-        for (drain_waiter& w : waiters_)
-            w.phase = drain_waiter::state::drained;
-        woken.splice(woken.end(), waiters_);
+        while (drain_waiter* const w = waiters_.pop_front()) {
+            w->phase = drain_waiter::state::drained;
+            woken.push_back(*w);
+        }
         if (outer_) {
             const std::scoped_lock lock(outer_->mutex_);
             outer_->take_one(woken);
@@ -456,7 +495,7 @@ private:
     }
     void finish(drain_waiter& w) noexcept {
         if (w.phase == drain_waiter::state::waiting && w.self) {
-            waiters_.erase(waiters_.iterator_to(w));
+            waiters_.erase(w);
             w.self.reset(); // not the last one: the caller has another
         }
         if (w.phase == drain_waiter::state::waiting)

@@ -49,7 +49,6 @@
 
 #include <boost/asio/execution_context.hpp>
 #include <boost/asio/wait_traits.hpp>
-#include <boost/intrusive/list.hpp>
 
 #include <algorithm>
 #include <array>
@@ -189,7 +188,7 @@ using feed_timer = basic_waitable_timer<std::chrono::steady_clock,
                                         on_backend<time::binary_wheel, feed_wait_traits>>;
 
 /// A reader that may sleep.
-class feed_sleeper : public boost::intrusive::list_base_hook<> {
+class feed_sleeper {
 public:
     explicit feed_sleeper(const boost::asio::any_io_executor& ex) : timer(ex) {}
 
@@ -200,7 +199,9 @@ private:
 
     // Guarded by the hub.
     std::uint64_t wait_ = 0; ///< number of the latest wait
-    bool woken_ = false;     ///< the hub has cancelled that wait
+    feed_sleeper* next_ = nullptr;
+    bool listed_ = false;
+    bool woken_ = false; ///< the hub has cancelled that wait
 };
 
 class event_hub final : public context_watcher {
@@ -293,7 +294,9 @@ public:
         const std::scoped_lock lock(mutex_);
         if (s.wait_ != number)
             return; // it is already over
-        sleepers_.push_front(s);
+        PAWL_ASSERT(!s.listed_);
+        s.next_ = std::exchange(sleepers_, &s);
+        s.listed_ = true;
         sleeping_.store(true, std::memory_order_relaxed);
         publish_all(); // no lost wake-up
         if (ring_->published() != position || ring_->closed())
@@ -318,8 +321,8 @@ public:
     /// Wakes all readers.
     void wake_all() {
         const std::scoped_lock lock(mutex_);
-        while (!sleepers_.empty())
-            wake(sleepers_.front());
+        while (sleepers_)
+            wake(*sleepers_);
     }
     [[nodiscard]] bool sleeping() const noexcept {
         return sleeping_.load(std::memory_order_relaxed);
@@ -454,10 +457,15 @@ private:
     }
 
     void unlist(feed_sleeper& s) noexcept {
-        if (!s.is_linked())
+        if (!std::exchange(s.listed_, false))
             return;
-        sleepers_.erase(sleepers_.iterator_to(s));
-        sleeping_.store(!sleepers_.empty(), std::memory_order_relaxed);
+        feed_sleeper** at = &sleepers_;
+        while (*at != &s) {
+            PAWL_ASSERT(*at); // it is on the list
+            at = &(*at)->next_;
+        }
+        *at = s.next_;
+        sleeping_.store(sleepers_ != nullptr, std::memory_order_relaxed);
     }
 
     static void close(observed_shard& shard, shard_probe& p) noexcept {
@@ -506,7 +514,7 @@ private:
     std::optional<event_ring> ring_;
     std::size_t most_readers_ = 0;
     std::atomic<std::size_t> readers_{0};
-    boost::intrusive::list<feed_sleeper> sleepers_;
+    feed_sleeper* sleepers_ = nullptr;
     std::atomic<bool> sleeping_{false}; ///< the list is not empty
     std::atomic<bool> measuring_{false};
 
