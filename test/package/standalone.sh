@@ -15,6 +15,9 @@ boost=${1:-$(tools/fetch_boost.sh 1.90.0)/include}
 test/package/standalone/asio_of_boost.py "$boost" "$asio"
 quietly ./dev flavour standalone "$headers"
 sed -n 's/^needs Boost, .*<\(.*\)>$/\1/p' "$work/log" >"$work/needing"
+while read -r header; do
+    grep -q "\`${header#pawl/}\`" doc/getting-started.md || fail "getting-started.md does not say that $header needs Boost"
+done <"$work/needing"
 say "$(find "$headers" -name '*.hpp' | wc -l) headers; these need Boost: $(paste -sd ' ' "$work/needing")"
 
 options=(-std=c++20 -pthread -D ASIO_STANDALONE -I "$headers" -isystem "$asio")
