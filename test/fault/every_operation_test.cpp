@@ -29,6 +29,7 @@
 #include <boost/asio/ip/address_v4.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/version.hpp>
 #include <boost/asio/wait_traits.hpp>
 
 #include <array>
@@ -1246,7 +1247,10 @@ BOOST_AUTO_TEST_CASE(objects) {
     });
     made_or_not("delay_queue", [](scene& s) { return pawl::delay_queue<int>(s.context); });
     made_or_not("event_queue", [](scene& s) { return event_queue(s.context); });
+#if BOOST_ASIO_VERSION < 103500
+    // With Boost 1.90 an io_context leaks its service registry if it has no memory for its scheduler.
     made_or_not("event_queue, own timers", [](scene&) { return event_queue(); });
+#endif
     made_or_not("event_feed::reader", [](scene& s) {
         return pawl::event_feed(s.context, {.capacity = 64, .readers = 4}).join();
     });
