@@ -22,11 +22,16 @@
 #include <boost/asio/strand.hpp>
 
 #include <pthread.h>
+#if !defined(_WIN32)
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdlib>
 #include <deque>
 #include <functional>
 #include <initializer_list>
@@ -892,6 +897,71 @@ BOOST_AUTO_TEST_CASE(one_object_of_each_layer_and_their_context_go_in_any_order)
 
     go_in_each_order(all);
 }
+
+PAWL_NEEDS_THREADS
+BOOST_AUTO_TEST_CASE(P10_an_object_of_each_kind_ends_with_its_thread) {
+    for (const kind& k : kinds) {
+        for (const bool context_first : {false, true}) {
+            if (context_first && !k.outlives)
+                continue;
+            BOOST_TEST_CONTEXT(k.name) {
+                std::shared_ptr<witness::record> record;
+                std::thread([&] {
+                    static thread_local std::optional<house>
+                        last; // after what Pawl keeps in a thread
+                    last.emplace(std::vector{&k}, 1h);
+                    record = last->records.front();
+                    if (context_first)
+                        last->context.reset();
+                }).join();
+                BOOST_TEST(record->calls <= 1);
+                BOOST_TEST(record.use_count() == 1);
+            }
+        }
+    }
+}
+
+#if !defined(_WIN32)
+namespace {
+
+/// Goes after all function-local statics. The process then fails if a handler is left.
+struct last_to_go {
+    std::optional<house> all;
+
+    ~last_to_go() {
+        if (!all)
+            return;
+        const auto records = all->records;
+        all.reset();
+        for (const auto& r : records)
+            if (r->calls > 1 || r.use_count() != 1)
+                ::_exit(1);
+    }
+} at_the_end_of_the_program;
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(P10_objects_of_all_kinds_end_with_the_program) {
+    for (const bool context_first : {false, true}) {
+        const pid_t child = ::fork();
+        BOOST_REQUIRE_GE(child, 0);
+        if (child == 0) {
+            ::alarm(20);
+            std::vector<const kind*> some;
+            for (const kind& k : kinds)
+                if (k.outlives || !context_first)
+                    some.push_back(&k);
+            house& h = at_the_end_of_the_program.all.emplace(some, 1h);
+            if (context_first)
+                h.context.reset();
+            std::exit(0);
+        }
+        int status = -1;
+        BOOST_REQUIRE_EQUAL(::waitpid(child, &status, 0), child);
+        BOOST_TEST(status == 0);
+    }
+}
+#endif
 
 // The handler of each kind destroys its own object and that of each kind, in both orders; then the
 // context has nothing left to do.
