@@ -586,6 +586,23 @@ BOOST_AUTO_TEST_CASE(another_exception_in_the_first_attempt_leaves_the_initiatin
     BOOST_TEST(w.out.calls == 0);
 }
 
+BOOST_AUTO_TEST_CASE(what_a_function_throws_is_the_result_of_attempts_whose_error_is_an_exception) {
+    asio::io_context context;
+    const auto throws = [](attempt) -> asio::awaitable<int> { throw odd(); };
+    int calls = 0;
+    const auto expect_odd = [&calls](const std::exception_ptr& e, int) {
+        ++calls;
+        BOOST_REQUIRE(e);
+        BOOST_CHECK_THROW(std::rethrow_exception(e), odd);
+    };
+    pawl::retry(context, policy{}, throws, expect_odd);
+    pawl::hedge(context.get_executor(), hedge_policy{10ms}, throws, expect_odd);
+    BOOST_TEST(calls == 0);
+    for (pass(context); !context.stopped(); pass(context))
+        manual_clock::advance_to_next(context);
+    BOOST_TEST(calls == 2);
+}
+
 BOOST_AUTO_TEST_CASE(an_operation_that_throws_may_have_kept_or_called_its_handler) {
     for (const bool called : {false, true}) {
         asio::io_context context;

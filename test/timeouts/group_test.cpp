@@ -612,6 +612,43 @@ BOOST_AUTO_TEST_CASE(P10_members_and_waits_go_with_their_context) {
     BOOST_TEST(g->size() == none);
 }
 
+/// An allocator that shows how often it is kept, as in copies of an executor.
+template <class T>
+struct shared_allocator {
+    using value_type = T;
+    explicit shared_allocator(std::shared_ptr<int> o) noexcept : owner(std::move(o)) {}
+    template <class U>
+    shared_allocator(const shared_allocator<U>& other) noexcept : owner(other.owner) {}
+    T* allocate(std::size_t n) { return std::allocator<T>().allocate(n); }
+    void deallocate(T* p, std::size_t n) noexcept { std::allocator<T>().deallocate(p, n); }
+    template <class U>
+    bool operator==(const shared_allocator<U>&) const noexcept {
+        return true;
+    }
+    std::shared_ptr<int> owner;
+};
+
+BOOST_AUTO_TEST_CASE(P10_a_wait_goes_with_its_context_though_a_member_has_another_one) {
+    const auto token = std::make_shared<int>();
+    asio::io_context of_the_member;
+    member m(of_the_member);
+    long before = 0;
+    {
+        asio::io_context context;
+        const shared_allocator<std::byte> allocator(token);
+        group g(asio::require(context.get_executor(), asio::execution::allocator(allocator)));
+        m.join(g);
+        before = token.use_count();
+        g.async_drained([](error_code) { BOOST_ERROR("invoked"); });
+        BOOST_TEST(token.use_count() > before);
+    }
+    BOOST_TEST(token.use_count() < before); // the group's state lives on with its member
+    BOOST_TEST(m.o.pending());
+    poll(of_the_member);
+    BOOST_TEST(m.o.ended_with(aborted, 3), m.o);
+    BOOST_TEST(token.use_count() == 1);
+}
+
 // ---- groups in groups -----------------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(a_cancellation_goes_inwards_and_not_outwards) {
