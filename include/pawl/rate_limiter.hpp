@@ -135,7 +135,8 @@ public:
         if (!first_) {
             if (bucket.take(w.n, Clock::now()))
                 return false;
-            missed_ = !alarm_->arm_at(bucket.when(w.n));
+            // If this is refused, or the alarm ends before the wait has started: see started().
+            (void)alarm_->arm_at(bucket.when(w.n));
         }
         w.state = waiter::starts;
         w.before = last_;
@@ -152,7 +153,7 @@ public:
         w.state = waiter::waits;
         if (closed_)
             wake(w, boost::asio::error::operation_aborted);
-        if (std::exchange(missed_, false))
+        if (!alarm_->armed())
             serve();
     }
     /// Its handler is called with `ec`, or destroyed. @return what to report
@@ -236,10 +237,7 @@ private:
             else // beyond options::max_pending
                 wake(w, boost::asio::error::no_buffer_space);
         }
-        if (!first_)
-            alarm_->disarm();
-        else if (first_->state == waiter::starts)
-            missed_ = true;
+        alarm_->disarm(); // a wait that starts is served by started()
     }
     void wake(waiter& w, const error_code& outcome) {
         unlink(w);
@@ -258,7 +256,6 @@ private:
     waiter* last_ = nullptr;
     std::size_t count_ = 0;
     bool closed_ = false;
-    bool missed_ = false; ///< what serve() had to leave to the start of the first waiter's wait
     std::optional<basic_alarm<next_tokens, Clock, Executor>> alarm_;
 };
 

@@ -381,6 +381,101 @@ BOOST_AUTO_TEST_CASE(beyond_max_pending_a_wait_is_refused_and_takes_no_token) {
     BOOST_TEST(l.got == "a");
 }
 
+// --- between the place of a waiter and the start of its wait -------------------------------------
+
+/// Calls a function once, as it is asked for the memory of a wait: the waiter has its place by then,
+/// and the wait has not started. In a program, another thread does these things then.
+template <class T>
+class intervening_allocator {
+public:
+    using value_type = T;
+
+    explicit intervening_allocator(std::function<void()>& f) noexcept : function(&f) {}
+    template <class U>
+    explicit(false) intervening_allocator(const intervening_allocator<U>& other) noexcept
+        : function(other.function) {}
+
+    T* allocate(std::size_t n) {
+        if (const auto f = std::exchange(*function, nullptr))
+            f();
+        return std::allocator<T>().allocate(n);
+    }
+    void deallocate(T* p, std::size_t n) noexcept { std::allocator<T>().deallocate(p, n); }
+    template <class U>
+    bool operator==(const intervening_allocator<U>& other) const noexcept {
+        return function == other.function;
+    }
+
+    std::function<void()>* function;
+};
+
+/// A limiter without tokens, which gives one each 100 ms.
+struct interrupted {
+    explicit interrupted(const pawl::options& o = {}) {
+        pawl::make_timer_service<pawl::manual_timer>(context, o);
+        bucket.emplace(context, pawl::rate_limit{.tokens = 10, .burst = 2});
+        BOOST_TEST(bucket->try_acquire(2));
+    }
+    void acquire_while(std::function<void()> f) {
+        bucket->async_acquire(asio::bind_allocator(intervening_allocator<void>(f), l.record('a')));
+        BOOST_TEST(!f);
+    }
+
+    asio::io_context context;
+    std::optional<limiter> bucket;
+    log l;
+};
+
+BOOST_AUTO_TEST_CASE(an_alarm_that_goes_off_before_a_wait_has_started_is_made_up_for) {
+    interrupted i;
+    i.acquire_while([&] {
+        BOOST_TEST(i.bucket->waiting() == 1u);
+        pass(i.context, 101ms); // options have a precision
+        BOOST_TEST(i.bucket->waiting() == 1u);
+    });
+    pass(i.context);
+    BOOST_TEST(i.l.got == "a");
+    BOOST_TEST(i.context.stopped());
+}
+
+BOOST_AUTO_TEST_CASE(an_alarm_that_is_disarmed_before_a_wait_has_started_is_armed_again) {
+    interrupted i;
+    i.acquire_while([&] { pawl::cancel_all(i.context); });
+    pass(i.context, 99ms);
+    BOOST_TEST(i.l.got == "");
+    pass(i.context, 2ms);
+    BOOST_TEST(i.l.got == "a");
+}
+
+BOOST_AUTO_TEST_CASE(an_alarm_that_was_refused_is_armed_if_there_is_room_once_a_wait_has_started) {
+    interrupted i({.max_pending = 2});
+    pawl::manual_timer some(i.context, 1h);
+    for (int n = 0; n < 2; ++n)
+        some.async_wait([](error_code) {});
+    i.acquire_while([&] {
+        some.cancel();
+        pass(i.context);
+    });
+    pass(i.context, 99ms);
+    BOOST_TEST(i.l.got + i.l.ended == "");
+    pass(i.context, 2ms);
+    BOOST_TEST(i.l.got == "a");
+}
+
+BOOST_AUTO_TEST_CASE(
+    a_waiter_for_fewer_tokens_whose_predecessor_leaves_before_its_wait_has_started_is_served_earlier) {
+    interrupted i;
+    asio::cancellation_signal stop;
+    i.bucket->async_acquire(2, asio::bind_cancellation_slot(stop.slot(), i.l.record('b')));
+    i.acquire_while([&] {
+        stop.emit(asio::cancellation_type::terminal);
+        pass(i.context);
+        BOOST_TEST(i.l.ended == "b");
+    });
+    pass(i.context, 101ms);
+    BOOST_TEST(i.l.got == "a");
+}
+
 PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(threads_that_share_it_get_each_token_once) {
     constexpr int each = 300;
