@@ -35,6 +35,7 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <initializer_list>
 #include <iterator>
 #include <map>
@@ -223,7 +224,7 @@ struct difference {
 
 /// The operations of an adapter, by name or by the form of their sentences.
 template <class Adapter>
-using operations = std::map<std::string, json::value (Adapter::*)(fields&)>;
+using operations = std::map<std::string, std::function<json::value(Adapter&, fields&)>>;
 
 /// Whether a call has failed, in the notation of vectors.
 inline bool is_error(const json::value& returned) {
@@ -306,7 +307,7 @@ json::value perform(Adapter& adapter, fields& step) {
         const bool by_name = operation->first == op;
         fields inside(arguments);
         fields& given = by_name ? step : inside;
-        returned = (adapter.*operation->second)(given);
+        returned = operation->second(adapter, given);
         given.end();
         if (is_error(returned))
             break;
