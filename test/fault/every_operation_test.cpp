@@ -338,15 +338,20 @@ BOOST_AUTO_TEST_CASE(pressures) {
     });
 }
 
-/// `make(scene, function)` returns the object, and `trigger(object)` makes it call the function.
+/// Starts with an object that has a function: `make(scene, function)` returns it, and
+/// `trigger(object)` makes it call the function.
 template <class Make, class Trigger>
-void function_row(std::string_view name, Make make, Trigger trigger) {
-    row(name, nothing, [=](int&, scene& s) {
+auto calls_function(Make make, Trigger trigger) {
+    return [=](int&, scene& s) {
         using object = decltype(make(s, s.record_last()));
         const std::shared_ptr<object> made(new object(make(s, s.record_last())));
         trigger(*made);
         s.kept = made;
-    });
+    };
+}
+template <class Make, class Trigger>
+void function_row(std::string_view name, Make make, Trigger trigger) {
+    row(name, nothing, calls_function(make, trigger));
 }
 
 BOOST_AUTO_TEST_CASE(functions) {
@@ -991,12 +996,7 @@ BOOST_AUTO_TEST_CASE(clocks_that_throw) {
         [](events& q, scene& s) { (void)q.once(1s, s.record()); });
 
     const auto function = [](std::string_view name, auto make, auto trigger) {
-        clock_row(name, nothing, [=](int&, scene& s) {
-            using object = decltype(make(s, s.record_last()));
-            const std::shared_ptr<object> made(new object(make(s, s.record_last())));
-            trigger(*made);
-            s.kept = made;
-        });
+        clock_row(name, nothing, calls_function(make, trigger));
     };
     function(
         "alarm",
