@@ -118,59 +118,41 @@ struct keeps_executor {
 BOOST_AUTO_TEST_CASE(an_operation_under_a_deadline_that_has_passed_is_not_started) {
     asio::io_context context;
     operation op(context.get_executor());
-    const auto passed = manual_deadline::after(0s);
-    outcome o;
-    op.async_run(pawl::timeout_at(passed, record(o)));
-    BOOST_TEST(o.pending()); // through the executor
-    BOOST_TEST(op.started() == 0);
-    poll(context);
-    BOOST_TEST(o.ended_with(timed_out, 0), o);
-
     scripted_operation<std::exception_ptr, int> throwing(context.get_executor());
-    outcome e;
-    throwing.async_run(pawl::timeout_at(passed, record(e)));
     scripted_operation<int> prefixed(context.get_executor());
-    outcome p;
-    prefixed.async_run(pawl::timeout_at(passed, record(p)));
-    manual_timer timer(context, 1h);
-    outcome on_timer;
-    op.async_run(pawl::timeout_at(timer, passed, record(on_timer)));
-    poll(context);
-    BOOST_TEST(e.ended_with(timed_out, 0), e);
-    BOOST_TEST(p.ended_with(timed_out, 0), p);
-    BOOST_TEST(on_timer.ended_with(timed_out, 0), on_timer);
-    BOOST_TEST(throwing.started() + prefixed.started() + op.started() == 0);
-
-    outcome with_own_executor; // its executor still exists when the handler has been moved
-    op.async_run(pawl::timeout_at(
-        passed, keeps_executor<recorder>{context.get_executor(), record(with_own_executor)}));
-    poll(context);
-    BOOST_TEST(with_own_executor.ended_with(timed_out, 0), with_own_executor);
-
-    outcome without_io_object; // the operation has no executor
-    auto token = pawl::timeout_at(passed, asio::bind_executor(context, record(without_io_object)));
-    asio::async_initiate<decltype(token), void(error_code, int)>([&op](auto&&) { op.at_start(); },
-                                                                 token);
-    poll(context);
-    BOOST_TEST(without_io_object.ended_with(timed_out, 0), without_io_object);
-
     asio::steady_timer other(context, 1h);
-    outcome erased; // its executor does not allow posting
-    other.async_wait(
-        pawl::timeout_at(passed, asio::any_completion_handler<void(error_code)>(record(erased))));
-    BOOST_TEST(erased.pending());
-    poll(context);
-    BOOST_TEST(erased.ended_with(timed_out), erased);
-
-    // A deferred operation checks the deadline when it is started.
-    const auto d = manual_deadline::after(1s);
-    auto lazy = op.async_run(pawl::timeout_at(d, asio::deferred));
-    manual_clock::advance(context, 1s);
-    outcome l;
-    std::move(lazy)(record(l));
-    poll(context);
-    BOOST_TEST(l.ended_with(timed_out, 0), l);
-    BOOST_TEST(op.started() == 0);
+    manual_timer timer(context, 1h);
+    const auto passed = manual_deadline::after(0s);
+    const auto expect = [&](auto start) {
+        outcome o;
+        start(o);
+        BOOST_TEST(o.pending()); // through the executor
+        poll(context);
+        BOOST_TEST(o.ended_with(timed_out, 0), o);
+        BOOST_TEST(throwing.started() + prefixed.started() + op.started() == 0);
+    };
+    expect([&](outcome& o) { op.async_run(pawl::timeout_at(passed, record(o))); });
+    expect([&](outcome& o) { op.async_run(pawl::timeout_at(timer, passed, record(o))); });
+    expect([&](outcome& o) { throwing.async_run(pawl::timeout_at(passed, record(o))); });
+    expect([&](outcome& o) { prefixed.async_run(pawl::timeout_at(passed, record(o))); });
+    expect([&](outcome& o) { // whose executor still exists when the handler has been moved
+        op.async_run(
+            pawl::timeout_at(passed, keeps_executor<recorder>{context.get_executor(), record(o)}));
+    });
+    expect([&](outcome& o) { // the operation has no executor
+        auto token = pawl::timeout_at(passed, asio::bind_executor(context, record(o)));
+        asio::async_initiate<decltype(token), void(error_code, int)>(
+            [&op](auto&&) { op.at_start(); }, token);
+    });
+    expect([&](outcome& o) { // its executor does not allow posting
+        other.async_wait(
+            pawl::timeout_at(passed, asio::any_completion_handler<void(error_code)>(record(o))));
+    });
+    expect([&](outcome& o) { // a deferred operation checks the deadline when it is started
+        auto lazy = op.async_run(pawl::timeout_at(manual_deadline::after(1s), asio::deferred));
+        manual_clock::advance(context, 1s);
+        std::move(lazy)(record(o));
+    });
 }
 
 /// Waits under a deadline that has passed, without an I/O object.
@@ -224,7 +206,9 @@ BOOST_AUTO_TEST_CASE(an_operation_under_a_deadline_has_what_is_left) {
 /// Runs a coroutine, and records its result.
 template <class T>
 struct spawned {
-    explicit spawned(const asio::any_io_executor& ex, awaitable<T> coroutine) {
+    spawned(asio::io_context& context, awaitable<T> coroutine)
+        : spawned(context, context.get_executor(), std::move(coroutine)) {}
+    spawned(asio::io_context& context, const asio::any_io_executor& ex, awaitable<T> coroutine) {
         if constexpr (std::is_void_v<T>)
             asio::co_spawn(
                 ex, std::move(coroutine),
@@ -240,6 +224,7 @@ struct spawned {
                     error = std::move(e);
                     value = std::move(v);
                 }));
+        poll(context);
     }
     [[nodiscard]] error_code code() const { return code_in(error); }
 
@@ -266,7 +251,15 @@ awaitable<int> run(operation& op, std::string* log = nullptr) {
     co_return co_await op.async_run(use_awaitable);
 }
 
+auto soon() { return manual_clock::now() + 1s; }
+
 struct coroutines {
+    /// Starts a coroutine, and runs everything that is ready.
+    template <class T>
+    spawned<T> spawn(awaitable<T> coroutine) {
+        return spawned<T>(context, std::move(coroutine));
+    }
+
     asio::io_context context;
     asio::any_io_executor ex = context.get_executor();
     operation op{ex, operation::obedience::posts, aborted, 5};
@@ -279,8 +272,7 @@ struct coroutines {
 
 BOOST_FIXTURE_TEST_CASE(a_coroutine_returns_its_value_or_is_timed_out, coroutines) {
     for (const bool in_time : {true, false}) {
-        spawned<int> s(ex, pawl::timeout_at(manual_clock::now() + 1s, run(op)));
-        poll(context);
+        auto s = spawn(pawl::timeout_at(soon(), run(op)));
         if (in_time)
             op.post({}, 7);
         pass(context, 1s);
@@ -296,13 +288,12 @@ BOOST_FIXTURE_TEST_CASE(its_frame_is_destroyed_in_order_before_the_result_is_del
     const auto outer = [](operation& o, std::string& l) -> awaitable<void> {
         const mark m(l, 'm');
         try {
-            co_await pawl::timeout_at(manual_clock::now() + 1s, run(o, &l));
+            co_await pawl::timeout_at(soon(), run(o, &l));
         } catch (const system_error& e) {
             l += e.code() == timed_out ? '!' : '?';
         }
     };
-    spawned<void> s(ex, outer(op, log));
-    poll(context);
+    auto s = spawn(outer(op, log));
     pass(context, 1s);
     BOOST_TEST(s.calls == 1);
     BOOST_TEST(log == "ba!m");
@@ -312,8 +303,7 @@ BOOST_FIXTURE_TEST_CASE(void_and_move_only_results, coroutines) {
     const auto nothing = [](operation& o) -> awaitable<void> {
         co_await o.async_run(use_awaitable);
     };
-    spawned<void> a(ex, pawl::timeout_at(manual_clock::now() + 1s, nothing(op)));
-    poll(context);
+    auto a = spawn(pawl::timeout_at(soon(), nothing(op)));
     op.post({}, 1);
     poll(context);
     BOOST_TEST(a.calls == 1);
@@ -321,8 +311,7 @@ BOOST_FIXTURE_TEST_CASE(void_and_move_only_results, coroutines) {
     const auto pointer = [](operation& o) -> awaitable<std::unique_ptr<int>> {
         co_return std::make_unique<int>(co_await o.async_run(use_awaitable));
     };
-    spawned<std::unique_ptr<int>> b(ex, pawl::timeout_at(manual_clock::now() + 1s, pointer(op)));
-    poll(context);
+    auto b = spawn(pawl::timeout_at(soon(), pointer(op)));
     op.post({}, 9);
     poll(context);
     BOOST_REQUIRE(b.value);
@@ -337,30 +326,23 @@ BOOST_FIXTURE_TEST_CASE(a_result_that_cannot_be_made_of_nothing, coroutines) {
     const auto callee = [](operation& o) -> awaitable<number> {
         co_return number(std::make_unique<int>(co_await o.async_run(use_awaitable)));
     };
+    manual_timer timer(context);
     const auto caller = [&](int form) -> awaitable<int> {
-        const auto soon = manual_deadline::after(1s);
-        if (form == 0) {
-            const number n = co_await pawl::timeout_at(soon, callee(op));
-            co_return *n.value;
-        }
-        if (form == 1) {
-            const number n = co_await pawl::with_deadline(soon, callee(op));
-            co_return *n.value;
-        }
-        manual_timer timer(context);
-        const number n = co_await pawl::timeout(timer, 1s, callee(op));
-        co_return *n.value;
+        const auto d = manual_deadline::after(1s);
+        if (form == 0)
+            co_return *(co_await pawl::timeout_at(d, callee(op))).value;
+        if (form == 1)
+            co_return *(co_await pawl::with_deadline(d, callee(op))).value;
+        co_return *(co_await pawl::timeout(timer, 1s, callee(op))).value;
     };
     for (const int form : {0, 1, 2}) {
-        spawned<int> in_time(ex, caller(form));
-        poll(context);
+        auto in_time = spawn(caller(form));
         op.post({}, 7);
         poll(context);
         BOOST_TEST(in_time.calls == 1);
         BOOST_TEST(in_time.value == 7);
 
-        spawned<int> late(ex, caller(form));
-        poll(context);
+        auto late = spawn(caller(form));
         pass(context, 1s);
         BOOST_TEST(late.calls == 1);
         BOOST_TEST(late.code() == timed_out);
@@ -375,11 +357,9 @@ BOOST_FIXTURE_TEST_CASE(a_coroutine_is_cancelled_as_the_caller_says, coroutines)
     using asio::cancellation_type;
     manual_timer timer(context);
     const auto when = manual_clock::now() + 1s;
-    spawned<int> a(ex, pawl::timeout_at(when, cancellation_type::total, listens(op)));
-    poll(context);
+    auto a = spawn(pawl::timeout_at(when, cancellation_type::total, listens(op)));
     pass(context, 1s);
-    spawned<int> b(ex, pawl::timeout(timer, 1s, cancellation_type::total, listens(op)));
-    poll(context);
+    auto b = spawn(pawl::timeout(timer, 1s, cancellation_type::total, listens(op)));
     pass(context, 1s);
     BOOST_TEST((a.code() == timed_out && b.code() == timed_out));
     BOOST_TEST((op.signals() == std::vector{cancellation_type::total, cancellation_type::total}));
@@ -400,8 +380,7 @@ BOOST_FIXTURE_TEST_CASE(exceptions_pass_unchanged, coroutines) {
         throw my_exception("as it was");
     };
     for (const bool late : {false, true}) {
-        spawned<void> s(ex, pawl::timeout_at(manual_clock::now() + 1s, throws(op, late)));
-        poll(context);
+        auto s = spawn(pawl::timeout_at(soon(), throws(op, late)));
         if (!late)
             op.post({}, 1);
         pass(context, 1s);
@@ -410,8 +389,7 @@ BOOST_FIXTURE_TEST_CASE(exceptions_pass_unchanged, coroutines) {
                               [](const auto& e) { return std::string(e.what()) == "as it was"; });
     }
     operation fails(ex);
-    spawned<int> s(ex, pawl::timeout_at(manual_clock::now() + 1s, run(fails)));
-    poll(context);
+    auto s = spawn(pawl::timeout_at(soon(), run(fails)));
     fails.post(asio::error::eof, 1);
     poll(context);
     BOOST_TEST(s.code() == error_code(asio::error::eof));
@@ -429,8 +407,7 @@ BOOST_FIXTURE_TEST_CASE(of_nested_limits_the_one_that_is_reached_speaks, corouti
     };
     const auto told = [&](manual_clock::duration inner, manual_clock::duration outer) {
         std::string log;
-        spawned<int> s(ex, pawl::timeout_at(manual_clock::now() + outer, nested(op, inner, log)));
-        poll(context);
+        auto s = spawn(pawl::timeout_at(manual_clock::now() + outer, nested(op, inner, log)));
         pass(context, 1s);
         BOOST_TEST(s.code() == timed_out);
         return log;
@@ -440,13 +417,11 @@ BOOST_FIXTURE_TEST_CASE(of_nested_limits_the_one_that_is_reached_speaks, corouti
 }
 
 BOOST_FIXTURE_TEST_CASE(a_coroutine_under_a_limit_is_cancelled_from_outside, coroutines) {
-    spawned<int> s(ex, pawl::timeout_at(manual_clock::now() + 1s, run(op)));
-    poll(context);
+    auto s = spawn(pawl::timeout_at(soon(), run(op)));
     s.signal.emit(cancellation_type::terminal);
     poll(context);
     BOOST_TEST(s.code() == aborted);
-    spawned<int> late(ex, pawl::timeout_at(manual_clock::now() + 1s, run(op)));
-    poll(context);
+    auto late = spawn(pawl::timeout_at(soon(), run(op)));
     late.signal.emit(cancellation_type::terminal);
     manual_clock::advance(context, 1s);
     poll(context);
@@ -456,9 +431,7 @@ BOOST_FIXTURE_TEST_CASE(a_coroutine_under_a_limit_is_cancelled_from_outside, cor
 BOOST_FIXTURE_TEST_CASE(operators_on_both_sides, coroutines) {
     operation other(ex, operation::obedience::posts, aborted, 6);
     {
-        spawned<std::tuple<int, int>> s(
-            ex, pawl::timeout_at(manual_clock::now() + 1s, run(op) && run(other)));
-        poll(context);
+        auto s = spawn(pawl::timeout_at(soon(), run(op) && run(other)));
         pass(context, 1s);
         BOOST_TEST(s.code() == timed_out);
         BOOST_TEST(!op.pending());
@@ -466,12 +439,10 @@ BOOST_FIXTURE_TEST_CASE(operators_on_both_sides, coroutines) {
     }
     {
         const auto either = [](operation& a, operation& b) -> awaitable<std::size_t> {
-            const auto result =
-                co_await (pawl::timeout_at(manual_clock::now() + 1s, run(a)) || run(b));
+            const auto result = co_await (pawl::timeout_at(soon(), run(a)) || run(b));
             co_return result.index();
         };
-        spawned<std::size_t> s(ex, either(op, other));
-        poll(context);
+        auto s = spawn(either(op, other));
         other.post({}, 3);
         poll(context);
         BOOST_TEST(s.code() == error_code());
@@ -483,15 +454,14 @@ BOOST_FIXTURE_TEST_CASE(operators_on_both_sides, coroutines) {
 BOOST_FIXTURE_TEST_CASE(partial_forms_are_awaited_and_as_tuple_does_not_throw, coroutines) {
     const auto body = [](operation& o, asio::io_context& c) -> awaitable<void> {
         asio::post(c, [&] { pass(c, 1s); });
-        const auto [ec, n] = co_await o.async_run(
-            pawl::timeout_at(manual_clock::now() + 1s, asio::as_tuple(asio::deferred)));
+        const auto [ec, n] =
+            co_await o.async_run(pawl::timeout_at(soon(), asio::as_tuple(asio::deferred)));
         BOOST_TEST(ec == timed_out);
         BOOST_TEST(n == 5);
         asio::post(c, [&] { o.post({}, 8); });
-        BOOST_TEST(co_await o.async_run(pawl::timeout_at(manual_clock::now() + 1s)) == 8);
+        BOOST_TEST(co_await o.async_run(pawl::timeout_at(soon())) == 8);
         asio::post(c, [&] { o.post({}, 9); });
-        BOOST_TEST(co_await o.async_run(pawl::cancel_at(manual_clock::now() + 1s, use_awaitable)) ==
-                   9);
+        BOOST_TEST(co_await o.async_run(pawl::cancel_at(soon(), use_awaitable)) == 9);
         manual_timer timer(c);
         asio::post(c, [&] { pass(c, 1s); });
         const auto [late, m] =
@@ -506,7 +476,7 @@ BOOST_FIXTURE_TEST_CASE(partial_forms_are_awaited_and_as_tuple_does_not_throw, c
             BOOST_TEST(e.code() == timed_out);
         }
     };
-    spawned<void> s(ex, body(op, context));
+    auto s = spawn(body(op, context));
     run_until(context, [&] { return s.calls != 0; });
     BOOST_TEST(!s.error);
 }
@@ -561,8 +531,7 @@ BOOST_FIXTURE_TEST_CASE(this_deadline_is_the_earliest_one_around, coroutines) {
         BOOST_TEST((co_await callee()).is_never());
     };
     for (const auto& where : {ex, asio::any_io_executor(asio::make_strand(context))}) {
-        spawned<void> s(where, body());
-        poll(context);
+        spawned<void> s(context, where, body());
         BOOST_TEST(s.calls == 1);
         BOOST_TEST(!s.error);
     }
@@ -575,8 +544,7 @@ BOOST_FIXTURE_TEST_CASE(an_inner_deadline_that_has_been_left_does_not_hide_the_o
         (void)co_await pawl::with_deadline(manual_deadline::after(5s), callee());
         co_return co_await callee() == expected;
     };
-    spawned<bool> s(ex, pawl::with_deadline(outer, body(outer)));
-    poll(context);
+    auto s = spawn(pawl::with_deadline(outer, body(outer)));
     BOOST_TEST(s.value);
 }
 
@@ -584,8 +552,7 @@ BOOST_FIXTURE_TEST_CASE(a_deadline_ends_all_that_is_within, coroutines) {
     const auto nest = [](operation& o) -> awaitable<int> {
         co_return co_await pawl::with_deadline(manual_deadline::after(10s), run(o));
     };
-    spawned<int> s(ex, pawl::with_deadline(manual_deadline::after(1s), nest(op)));
-    poll(context);
+    auto s = spawn(pawl::with_deadline(manual_deadline::after(1s), nest(op)));
     pass(context, 1s);
     BOOST_TEST(s.calls == 1);
     BOOST_TEST(s.code() == timed_out);
@@ -594,9 +561,8 @@ BOOST_FIXTURE_TEST_CASE(a_deadline_ends_all_that_is_within, coroutines) {
 BOOST_FIXTURE_TEST_CASE(a_coroutine_whose_deadline_has_passed_is_not_started, coroutines) {
     for (const bool carried : {false, true}) {
         const auto passed = manual_deadline::after(0s);
-        spawned<int> s(ex, carried ? pawl::with_deadline(passed, run(op))
-                                   : pawl::timeout_at(passed, run(op)));
-        poll(context);
+        auto s = spawn(carried ? pawl::with_deadline(passed, run(op))
+                               : pawl::timeout_at(passed, run(op)));
         BOOST_TEST(s.calls == 1);
         BOOST_TEST(s.code() == timed_out);
         BOOST_TEST(op.started() == 0);
@@ -604,7 +570,7 @@ BOOST_FIXTURE_TEST_CASE(a_coroutine_whose_deadline_has_passed_is_not_started, co
 }
 
 BOOST_FIXTURE_TEST_CASE(executors_under_two_deadlines_are_not_equal, coroutines) {
-    const pawl::detail::deadline_guard<manual_clock> one(manual_clock::now() + 1s);
+    const pawl::detail::deadline_guard<manual_clock> one(soon());
     const pawl::detail::deadline_guard<manual_clock> other(manual_clock::now() + 2s);
 
     BOOST_TEST((one.executor(ex) == one.executor(ex)));
@@ -643,8 +609,7 @@ BOOST_FIXTURE_TEST_CASE(an_executor_with_a_deadline_takes_properties_and_keeps_i
         poll(context);
         BOOST_TEST(context.stopped());
 
-        spawned<manual_deadline> s(never, callee());
-        poll(context);
+        spawned<manual_deadline> s(context, never, callee());
         BOOST_TEST((s.value == manual_deadline(d)));
     }
 }
@@ -665,8 +630,7 @@ BOOST_FIXTURE_TEST_CASE(what_is_left_behind_carries_no_deadline, coroutines) {
         co_await asio::post(use_awaitable);
     };
     const auto d = manual_deadline::after(10s);
-    spawned<void> s(ex, pawl::with_deadline(d, body()));
-    poll(context);
+    auto s = spawn(pawl::with_deadline(d, body()));
     BOOST_TEST(s.calls == 1);
     BOOST_REQUIRE(seen_within);
     BOOST_TEST((*seen_within == d));
@@ -674,8 +638,7 @@ BOOST_FIXTURE_TEST_CASE(what_is_left_behind_carries_no_deadline, coroutines) {
     poll(context);
     BOOST_REQUIRE(seen_after);
     BOOST_TEST(seen_after->is_never());
-    spawned<manual_deadline> later(*left, callee());
-    poll(context);
+    spawned<manual_deadline> later(context, *left, callee());
     BOOST_TEST(later.value.is_never());
     left.reset();
 }
@@ -686,8 +649,7 @@ BOOST_FIXTURE_TEST_CASE(operators_within_a_deadline_are_told_of_it, coroutines) 
         const auto [a, b] = co_await (callee() && callee());
         co_return a == d&& b == d && !d.is_never();
     };
-    spawned<bool> s(ex, pawl::with_deadline(manual_deadline::after(1s), body()));
-    poll(context);
+    auto s = spawn(pawl::with_deadline(manual_deadline::after(1s), body()));
     BOOST_TEST(s.value);
 }
 
@@ -697,8 +659,7 @@ BOOST_FIXTURE_TEST_CASE(deadlines_on_two_clocks, coroutines) {
         const auto steady = co_await pawl::this_deadline();
         co_return !steady.is_never() && mine.is_never();
     };
-    spawned<bool> s(ex, pawl::with_deadline(pawl::deadline::after(1h), body()));
-    poll(context);
+    auto s = spawn(pawl::with_deadline(pawl::deadline::after(1h), body()));
     BOOST_TEST(s.value);
 }
 
