@@ -84,8 +84,24 @@ using time_point = manual_clock::time_point;
 
 constexpr time_point never = time_point::max();
 
-/// The outcome of a wait.
+/// A wait, and its outcome.
 struct delivery {
+    auto handler() {
+        return [this](error_code c, std::uint64_t m) {
+            ++calls;
+            code = c;
+            missed = m;
+        };
+    }
+
+    delivery() = default;
+    template <class Interval>
+    explicit delivery(Interval& ticks) {
+        ticks.async_wait(handler());
+    }
+    delivery(const delivery&) = delete;
+    delivery& operator=(const delivery&) = delete;
+
     int calls = 0;
     error_code code;
     std::uint64_t missed = 0;
@@ -96,14 +112,6 @@ struct delivery {
         return calls == 1 && code == asio::error::operation_aborted && missed == 0;
     }
 };
-
-auto record(delivery& d) {
-    return [&d](error_code code, std::uint64_t missed) {
-        ++d.calls;
-        d.code = code;
-        d.missed = missed;
-    };
-}
 
 /// A context, and the time since it was made.
 struct world {
@@ -239,8 +247,7 @@ BOOST_AUTO_TEST_CASE(a_start_that_has_passed_has_missed_ticks) {
 
 BOOST_AUTO_TEST_CASE(a_tick_is_not_a_nanosecond_early) {
     interval ticks(context, start + 50ms, 50ms);
-    delivery d;
-    ticks.async_wait(record(d));
+    delivery d(ticks);
 
     pass(50ms - 1ns);
     BOOST_CHECK(d.pending());
@@ -284,8 +291,7 @@ BOOST_DATA_TEST_CASE(a_period_that_is_not_positive_is_refused_with_its_value,
         return std::string("nothing was thrown");
     };
     interval ticks(context, start + 10ms, 20ms);
-    delivery d;
-    ticks.async_wait(record(d));
+    delivery d(ticks);
 
     const std::string value = pawl::time::detail::text_of(period);
     for (const std::string& text : {refusal([&] { interval(context, period); }),
@@ -311,12 +317,12 @@ BOOST_DATA_TEST_CASE(after_a_huge_period_there_is_no_tick,
     be_busy_for(std::chrono::milliseconds(milliseconds_late));
     delivery first;
     delivery second;
-    ticks.async_wait(record(first));
+    ticks.async_wait(first.handler());
     poll(context);
     BOOST_CHECK(first.ticked());
     BOOST_CHECK(ticks.next_tick() == never);
 
-    ticks.async_wait(record(second));
+    ticks.async_wait(second.handler());
     pass(10 * 365 * 24h);
 
     BOOST_CHECK(second.pending());
@@ -327,8 +333,7 @@ BOOST_DATA_TEST_CASE(after_a_huge_period_there_is_no_tick,
 
 BOOST_AUTO_TEST_CASE(a_start_at_the_end_of_time_is_never) {
     interval ticks(context, never, 1ns);
-    delivery d;
-    ticks.async_wait(record(d));
+    delivery d(ticks);
 
     pass(24h);
     BOOST_CHECK(d.pending());
@@ -414,8 +419,7 @@ const std::vector<lateness_case> latenesses{
 };
 BOOST_DATA_TEST_CASE(up_to_five_milliseconds_are_not_late, latenesses, c) {
     interval ticks(context, 50ms, c.policy);
-    delivery d;
-    ticks.async_wait(record(d));
+    delivery d(ticks);
 
     pass(c.late);
 
@@ -508,9 +512,9 @@ namespace {
 /// A period of 100 ms, one tick delivered, a wait for the next, and 40 ms passed since.
 struct waiting : world {
     waiting() {
-        ticks.async_wait(record(first));
+        ticks.async_wait(first.handler());
         poll(context);
-        ticks.async_wait(record(d));
+        ticks.async_wait(d.handler());
         pass(40ms);
         BOOST_REQUIRE(first.ticked());
         BOOST_REQUIRE(d.pending());
@@ -518,10 +522,13 @@ struct waiting : world {
 
     /// Checks that the wait is delivered so long after the first tick.
     void check_delivered_at(duration at) {
-        BOOST_CHECK(since_start(ticks.next_tick()) == at);
-        pass(start + at - 1ns - manual_clock::now());
-        BOOST_CHECK(d.pending());
-        pass(1ns);
+        if (at > now()) {
+            BOOST_CHECK(since_start(ticks.next_tick()) == at);
+            pass(at - 1ns - now());
+            BOOST_CHECK(d.pending());
+            pass(1ns);
+        }
+        poll(context);
         BOOST_CHECK(d.ticked());
         BOOST_CHECK_EQUAL(d.missed, 0u);
     }
@@ -533,60 +540,58 @@ struct waiting : world {
 
 } // namespace
 
-BOOST_FIXTURE_TEST_CASE(a_longer_period_moves_the_wait_to_one_period_after_the_last_tick, waiting) {
-    BOOST_CHECK_EQUAL(ticks.set_period(250ms), one);
-
-    check_delivered_at(250ms);
-    BOOST_CHECK(since_start(ticks.next_tick()) == 500ms);
-}
-
-BOOST_FIXTURE_TEST_CASE(a_shorter_period_moves_the_wait_to_one_period_after_the_last_tick,
-                        waiting) {
-    BOOST_CHECK_EQUAL(ticks.set_period(60ms), one);
-
-    check_delivered_at(60ms);
-    BOOST_CHECK(since_start(ticks.next_tick()) == 120ms);
-}
-
-BOOST_FIXTURE_TEST_CASE(a_period_that_has_passed_already_makes_the_tick_due_now, waiting) {
-    BOOST_CHECK_EQUAL(ticks.set_period(10ms), one);
-    BOOST_CHECK(d.pending()); // never inline
-    poll(context);
-
-    BOOST_CHECK(d.ticked());
-    BOOST_CHECK_EQUAL(d.missed, 0u);
-    BOOST_CHECK(since_start(ticks.next_tick()) == 50ms);
-}
-
-BOOST_FIXTURE_TEST_CASE(the_same_period_changes_nothing, waiting) {
-    ticks.set_period(100ms);
-
-    check_delivered_at(100ms);
-}
-
-BOOST_FIXTURE_TEST_CASE(a_period_may_be_never_and_come_back, waiting) {
-    ticks.set_period(duration::max());
-    pass(24h);
-    BOOST_CHECK(d.pending());
-
-    ticks.set_period(48h);
-    check_delivered_at(48h);
-}
-
-BOOST_FIXTURE_TEST_CASE(a_period_that_changes_while_the_tick_is_queued_pulls_it_back, waiting) {
-    be_busy_for(60ms);
-
-    BOOST_CHECK_EQUAL(ticks.set_period(150ms), one);
-    poll(context);
-    BOOST_CHECK(d.pending());
-
-    check_delivered_at(150ms);
+BOOST_AUTO_TEST_CASE(a_change_moves_the_wait_and_the_tick_after) {
+    const auto expect = [](duration at, duration next, auto change) {
+        BOOST_TEST_CONTEXT("delivered after " << at / 1ms << " ms, the next after " << next / 1ms) {
+            waiting w;
+            if constexpr (std::is_void_v<decltype(change(w))>)
+                change(w);
+            else
+                BOOST_CHECK_EQUAL(change(w), one); // wait was moved
+            BOOST_CHECK(w.d.pending());            // never inline
+            w.check_delivered_at(at);
+            BOOST_CHECK(w.since_start(w.ticks.next_tick()) == next);
+        }
+    };
+    // A period counts from the last tick.
+    expect(250ms, 500ms, [](waiting& w) { return w.ticks.set_period(250ms); });
+    expect(60ms, 120ms, [](waiting& w) { return w.ticks.set_period(60ms); });
+    expect(40ms, 50ms, [](waiting& w) { return w.ticks.set_period(10ms); }); // that was before
+    expect(100ms, 200ms, [](waiting& w) { w.ticks.set_period(100ms); });
+    expect(48h, 96h, [](waiting& w) {
+        w.ticks.set_period(duration::max());
+        w.pass(24h);
+        BOOST_CHECK(w.d.pending());
+        w.ticks.set_period(48h);
+    });
+    expect(110ms, 180ms, [](waiting& w) { // or from the reset
+        w.ticks.reset();
+        w.pass(10ms);
+        w.ticks.set_period(70ms);
+    });
+    expect(333ms, 340ms, [](waiting& w) { // and does not move a tick that was reset
+        w.ticks.reset_at(w.start + 333ms);
+        w.ticks.set_period(7ms);
+    });
+    // A reset counts from now.
+    expect(140ms, 240ms, [](waiting& w) { return w.ticks.reset(); });
+    expect(40ms, 140ms, [](waiting& w) { return w.ticks.reset_immediately(); });
+    expect(60ms, 160ms, [](waiting& w) { return w.ticks.reset_after(20ms); });
+    expect(333ms, 433ms, [](waiting& w) { return w.ticks.reset_at(w.start + 333ms); });
+    // Both pull back a tick that is queued.
+    expect(150ms, 300ms, [](waiting& w) {
+        w.be_busy_for(60ms);
+        return w.ticks.set_period(150ms);
+    });
+    expect(200ms, 300ms, [](waiting& w) {
+        w.be_busy_for(60ms);
+        return w.ticks.reset();
+    });
 }
 
 BOOST_AUTO_TEST_CASE(a_change_of_the_period_does_not_move_a_start) {
     interval ticks(context, start + 100ms, 100ms);
-    delivery d;
-    ticks.async_wait(record(d));
+    delivery d(ticks);
 
     ticks.set_period(10ms);
 
@@ -636,38 +641,6 @@ BOOST_AUTO_TEST_CASE(after_a_delayed_tick_a_new_period_begins_at_its_delivery) {
     BOOST_CHECK(since_start(ticks.next_tick()) == 220ms);
 }
 
-BOOST_FIXTURE_TEST_CASE(reset_moves_the_wait_to_one_period_from_now, waiting) {
-    BOOST_CHECK_EQUAL(ticks.reset(), one);
-
-    check_delivered_at(140ms);
-    BOOST_CHECK(since_start(ticks.next_tick()) == 240ms);
-}
-
-BOOST_FIXTURE_TEST_CASE(after_a_reset_a_new_period_begins_at_the_reset, waiting) {
-    ticks.reset();
-    pass(10ms);
-    ticks.set_period(70ms);
-
-    check_delivered_at(110ms);
-}
-
-BOOST_FIXTURE_TEST_CASE(reset_immediately_makes_the_tick_due_now, waiting) {
-    BOOST_CHECK_EQUAL(ticks.reset_immediately(), one);
-    BOOST_CHECK(d.pending()); // never inline
-    poll(context);
-
-    BOOST_CHECK(d.ticked());
-    BOOST_CHECK_EQUAL(d.missed, 0u);
-    BOOST_CHECK(since_start(ticks.next_tick()) == 140ms);
-}
-
-BOOST_FIXTURE_TEST_CASE(reset_after_makes_the_tick_due_so_long_from_now, waiting) {
-    BOOST_CHECK_EQUAL(ticks.reset_after(20ms), one);
-
-    check_delivered_at(60ms);
-    BOOST_CHECK(since_start(ticks.next_tick()) == 160ms);
-}
-
 BOOST_FIXTURE_TEST_CASE(reset_within_makes_the_tick_due_in_the_range, waiting) {
     const auto from = now();
     BOOST_CHECK_EQUAL(ticks.reset_within(20ms, 30ms), one);
@@ -685,7 +658,7 @@ BOOST_AUTO_TEST_CASE(intervals_that_are_reset_to_overlapping_ranges_tick_togethe
         pass(7ms); // started at different times
         all.emplace_back(context, 1h);
         all.back().reset_within(3s, 4s);
-        all.back().async_wait(record(deliveries[static_cast<std::size_t>(i)]));
+        all.back().async_wait(deliveries[static_cast<std::size_t>(i)].handler());
     }
     std::size_t stops = 0;
     while (std::ranges::any_of(deliveries, &delivery::pending)) {
@@ -723,8 +696,8 @@ BOOST_FIXTURE_TEST_CASE(a_reset_that_is_refused_changes_nothing, world) {
     ring_interval fills_the_ring(context, start + 8s, 8s);
     ring_interval ticks(context, start + 500ms, 500ms);
     delivery other, d;
-    fills_the_ring.async_wait(record(other));
-    ticks.async_wait(record(d));
+    fills_the_ring.async_wait(other.handler());
+    ticks.async_wait(d.handler());
 
     using boost::system::system_error;
     BOOST_CHECK_THROW(ticks.reset_within(4s, 7s), system_error);
@@ -735,38 +708,12 @@ BOOST_FIXTURE_TEST_CASE(a_reset_that_is_refused_changes_nothing, world) {
     pass(1200ms); // within the window of the ring of a second
     BOOST_CHECK(d.ticked());
 
-    delivery next;
-    ticks.async_wait(record(next));
+    delivery next(ticks);
     BOOST_CHECK_THROW(ticks.set_period(6s), system_error);
     BOOST_CHECK(ticks.period() == 500ms);
     BOOST_CHECK(since_start(ticks.next_tick()) == 1s);
     pass(1200ms);
     BOOST_CHECK(next.ticked());
-}
-
-BOOST_FIXTURE_TEST_CASE(reset_at_makes_the_tick_due_there, waiting) {
-    BOOST_CHECK_EQUAL(ticks.reset_at(start + 333ms), one);
-
-    check_delivered_at(333ms);
-    BOOST_CHECK(since_start(ticks.next_tick()) == 433ms);
-}
-
-BOOST_FIXTURE_TEST_CASE(a_change_of_the_period_does_not_move_a_tick_that_was_reset, waiting) {
-    ticks.reset_at(start + 333ms);
-    ticks.set_period(7ms);
-
-    check_delivered_at(333ms);
-    BOOST_CHECK(since_start(ticks.next_tick()) == 340ms);
-}
-
-BOOST_FIXTURE_TEST_CASE(a_reset_pulls_back_a_tick_that_is_queued, waiting) {
-    be_busy_for(60ms);
-
-    BOOST_CHECK_EQUAL(ticks.reset(), one);
-    poll(context);
-    BOOST_CHECK(d.pending());
-
-    check_delivered_at(200ms);
 }
 
 BOOST_AUTO_TEST_CASE(a_reset_forgets_what_was_missed) {
@@ -794,8 +741,7 @@ BOOST_FIXTURE_TEST_SUITE(cancellation, world)
 
 BOOST_AUTO_TEST_CASE(a_cancelled_wait_consumes_no_tick) {
     interval ticks(context, start + 50ms, 50ms);
-    delivery d;
-    ticks.async_wait(record(d));
+    delivery d(ticks);
 
     BOOST_CHECK_EQUAL(ticks.cancel(), one);
     BOOST_CHECK_EQUAL(ticks.cancel(), none);
@@ -808,8 +754,7 @@ BOOST_AUTO_TEST_CASE(a_cancelled_wait_consumes_no_tick) {
 
 BOOST_AUTO_TEST_CASE(a_wait_cancelled_when_its_tick_is_queued_consumes_no_tick) {
     interval ticks(context, start + 50ms, 50ms);
-    delivery d;
-    ticks.async_wait(record(d));
+    delivery d(ticks);
     be_busy_for(120ms);
 
     BOOST_CHECK_EQUAL(ticks.cancel(), one);
@@ -828,8 +773,8 @@ BOOST_DATA_TEST_CASE(a_slot_cancels_its_own_wait_only,
     asio::cancellation_signal signal;
     delivery mine;
     delivery other;
-    ticks.async_wait(asio::bind_cancellation_slot(signal.slot(), record(mine)));
-    ticks.async_wait(record(other));
+    ticks.async_wait(asio::bind_cancellation_slot(signal.slot(), mine.handler()));
+    ticks.async_wait(other.handler());
 
     signal.emit(type);
     BOOST_CHECK(mine.pending()); // never inline
@@ -848,7 +793,7 @@ BOOST_AUTO_TEST_CASE(a_slot_may_be_emitted_when_the_interval_is_gone) {
     delivery d;
     {
         interval ticks(context, start + 50ms, 50ms);
-        ticks.async_wait(asio::bind_cancellation_slot(signal.slot(), record(d)));
+        ticks.async_wait(asio::bind_cancellation_slot(signal.slot(), d.handler()));
     }
     signal.emit(asio::cancellation_type::all);
     poll(context);
@@ -862,8 +807,8 @@ BOOST_AUTO_TEST_CASE(destruction_cancels_all_waits) {
     delivery b;
     {
         interval ticks(context, start + 50ms, 50ms);
-        ticks.async_wait(record(a));
-        ticks.async_wait(record(b));
+        ticks.async_wait(a.handler());
+        ticks.async_wait(b.handler());
         be_busy_for(70ms);
     }
     BOOST_CHECK(a.pending()); // never inline
@@ -879,7 +824,7 @@ BOOST_AUTO_TEST_CASE(an_interval_may_outlive_its_context_and_its_waits) {
     {
         asio::io_context other;
         ticks.emplace(other, start + 50ms, 50ms);
-        ticks->async_wait(record(d));
+        ticks->async_wait(d.handler());
     }
 
     BOOST_CHECK(d.pending()); // destroyed uncalled
@@ -901,8 +846,7 @@ BOOST_AUTO_TEST_CASE(a_context_may_own_the_interval_through_its_handler) {
 
 BOOST_AUTO_TEST_CASE(expire_all_lets_a_wait_go_and_keeps_its_tick) {
     interval ticks(context, start + 50ms, 50ms);
-    delivery d;
-    ticks.async_wait(record(d));
+    delivery d(ticks);
 
     BOOST_CHECK_EQUAL(pawl::expire_all(context), one);
     poll(context);
@@ -920,30 +864,28 @@ BOOST_FIXTURE_TEST_SUITE(several_waits, world)
 
 BOOST_AUTO_TEST_CASE(all_of_them_wait_for_the_same_tick) {
     interval ticks(context, start + 50ms, 50ms);
-    std::vector<delivery> waits(3);
-    for (delivery& d : waits)
-        ticks.async_wait(record(d));
+    delivery a(ticks);
+    delivery b(ticks);
 
     pass(50ms);
 
-    for (const delivery& d : waits)
-        BOOST_CHECK(d.ticked());
+    BOOST_CHECK(a.ticked());
+    BOOST_CHECK(b.ticked());
     BOOST_CHECK(since_start(ticks.next_tick()) == 100ms); // counts once
 }
 
 BOOST_AUTO_TEST_CASE(all_of_them_are_moved_and_cancelled) {
     interval ticks(context, start + 50ms, 50ms);
-    std::vector<delivery> waits(3);
-    for (delivery& d : waits)
-        ticks.async_wait(record(d));
+    delivery a(ticks);
+    delivery b(ticks);
 
-    BOOST_CHECK_EQUAL(ticks.reset_after(200ms), 3u);
+    BOOST_CHECK_EQUAL(ticks.reset_after(200ms), 2u);
     pass(199ms);
-    BOOST_CHECK_EQUAL(ticks.cancel(), 3u);
+    BOOST_CHECK_EQUAL(ticks.cancel(), 2u);
     poll(context);
 
-    for (const delivery& d : waits)
-        BOOST_CHECK(d.aborted());
+    BOOST_CHECK(a.aborted());
+    BOOST_CHECK(b.aborted());
 }
 
 BOOST_AUTO_TEST_CASE(each_is_told_what_was_missed_when_it_came_to_it) {
@@ -951,10 +893,10 @@ BOOST_AUTO_TEST_CASE(each_is_told_what_was_missed_when_it_came_to_it) {
     delivery first;
     delivery second;
     ticks.async_wait([&](error_code code, std::uint64_t missed) {
-        record(first)(code, missed);
+        first.handler()(code, missed);
         be_busy_for(100ms);
     });
-    ticks.async_wait(record(second));
+    ticks.async_wait(second.handler());
 
     pass(70ms);
 
@@ -977,10 +919,10 @@ BOOST_AUTO_TEST_CASE(a_change_leaves_the_waits_of_a_tick_that_was_delivered) {
         delivery second;
         std::size_t moved = 7;
         ticks.async_wait([&](error_code code, std::uint64_t missed) {
-            record(first)(code, missed);
+            first.handler()(code, missed);
             moved = change(ticks);
         });
-        ticks.async_wait(record(second));
+        ticks.async_wait(second.handler());
 
         poll(context);
 
@@ -1021,10 +963,9 @@ namespace {
 /// The handler of one wait is delayed in another context for several ticks, which others get.
 struct held_up : world {
     held_up() {
-        ticks.async_wait(asio::bind_executor(elsewhere.get_executor(), record(late)));
+        ticks.async_wait(asio::bind_executor(elsewhere.get_executor(), late.handler()));
         for (int i = 0; i < 4; ++i) {
-            delivery d;
-            ticks.async_wait(record(d));
+            delivery d(ticks);
             poll(context);
             BOOST_REQUIRE(d.ticked());
             BOOST_REQUIRE_EQUAL(d.missed, 0u);
@@ -1054,10 +995,10 @@ BOOST_FIXTURE_TEST_CASE(handlers_of_several_ticks_may_be_held_up, held_up) {
     delivery second;
     delivery in_time;
     delivery next;
-    ticks.async_wait(asio::bind_executor(elsewhere.get_executor(), record(second)));
-    ticks.async_wait(record(in_time));
+    ticks.async_wait(asio::bind_executor(elsewhere.get_executor(), second.handler()));
+    ticks.async_wait(in_time.handler());
     pass(50ms);
-    ticks.async_wait(record(next));
+    ticks.async_wait(next.handler());
 
     elsewhere.poll();
 
@@ -1070,8 +1011,7 @@ BOOST_FIXTURE_TEST_CASE(handlers_of_several_ticks_may_be_held_up, held_up) {
 }
 
 BOOST_FIXTURE_TEST_CASE(a_handler_that_is_held_up_is_still_cancelled, held_up) {
-    delivery next;
-    ticks.async_wait(record(next));
+    delivery next(ticks);
 
     BOOST_CHECK_EQUAL(ticks.cancel(), 2u);
     elsewhere.poll();
@@ -1082,8 +1022,7 @@ BOOST_FIXTURE_TEST_CASE(a_handler_that_is_held_up_is_still_cancelled, held_up) {
 }
 
 BOOST_FIXTURE_TEST_CASE(a_handler_that_is_held_up_is_not_moved_by_a_reset, held_up) {
-    delivery next;
-    ticks.async_wait(record(next));
+    delivery next(ticks);
 
     BOOST_CHECK_EQUAL(ticks.reset_after(1h), one);
     elsewhere.poll();
@@ -1103,8 +1042,7 @@ BOOST_FIXTURE_TEST_CASE(a_handler_that_is_held_up_moves_with_the_interval, held_
 }
 
 BOOST_FIXTURE_TEST_CASE(an_interval_that_is_assigned_to_itself_keeps_its_waits, held_up) {
-    delivery next;
-    ticks.async_wait(record(next));
+    delivery next(ticks);
     interval& same = ticks;
     ticks = std::move(same);
     elsewhere.poll();
@@ -1116,7 +1054,9 @@ BOOST_FIXTURE_TEST_CASE(an_interval_that_is_assigned_to_itself_keeps_its_waits, 
 }
 
 BOOST_FIXTURE_TEST_CASE(a_handler_that_is_held_up_is_aborted_by_destruction, held_up) {
-    { const interval doomed(std::move(ticks)); }
+    {
+        const interval doomed(std::move(ticks));
+    }
     elsewhere.poll();
 
     BOOST_CHECK(late.aborted());
@@ -1131,7 +1071,7 @@ BOOST_FIXTURE_TEST_SUITE(objects, world)
 BOOST_AUTO_TEST_CASE(a_move_takes_the_schedule_and_the_waits_along) {
     auto ticks = std::make_unique<interval>(context, start + 50ms, 50ms, missed_tick_policy::skip);
     delivery d;
-    ticks->async_wait(record(d));
+    ticks->async_wait(d.handler());
     interval moved(std::move(*ticks));
     ticks.reset();
 
@@ -1145,10 +1085,8 @@ BOOST_AUTO_TEST_CASE(a_move_takes_the_schedule_and_the_waits_along) {
 BOOST_AUTO_TEST_CASE(a_move_assignment_cancels_the_waits_it_replaces) {
     interval target(context, start + 10ms, 10ms);
     interval source(context, start + 50ms, 50ms);
-    delivery replaced;
-    delivery kept;
-    target.async_wait(record(replaced));
-    source.async_wait(record(kept));
+    delivery replaced(target);
+    delivery kept(source);
 
     target = std::move(source);
     pass(50ms);
@@ -1161,10 +1099,8 @@ BOOST_AUTO_TEST_CASE(a_move_assignment_cancels_the_waits_it_replaces) {
 BOOST_AUTO_TEST_CASE(intervals_can_be_swapped_and_a_moved_from_one_assigned_to) {
     interval a(context, start + 10ms, 10ms);
     interval b(context, start + 50ms, 50ms);
-    delivery of_a;
-    delivery of_b;
-    a.async_wait(record(of_a));
-    b.async_wait(record(of_b));
+    delivery of_a(a);
+    delivery of_b(b);
 
     std::swap(a, b);
 
@@ -1181,8 +1117,7 @@ BOOST_AUTO_TEST_CASE(a_move_assignment_does_not_mistake_the_tick_of_one_for_that
     interval target(context, 10ms);
     check(worker(*this, source, {0ms, 0ms, 0ms}).run(), {{0ms, 0}, {50ms, 0}, {100ms, 0}});
     worker(*this, target, {0ms, 0ms, 0ms}).run();
-    delivery replaced;
-    target.async_wait(record(replaced));
+    delivery replaced(target);
     BOOST_REQUIRE(since_start(source.next_tick()) == 150ms);
 
     target = std::move(source);
@@ -1194,13 +1129,12 @@ BOOST_AUTO_TEST_CASE(a_wait_for_a_later_tick_can_be_moved_after_a_move_of_its_in
     using native = interval::rebind_executor<asio::io_context::executor_type>::other;
     const auto with_one_pending = [&](auto& source, delivery& d) {
         for (int i = 0; i < 2; ++i) {
-            delivery first;
-            source.async_wait(record(first));
+            delivery first(source);
             manual_clock::advance_to_next(context);
             poll(context);
             BOOST_REQUIRE(first.ticked());
         }
-        source.async_wait(record(d));
+        source.async_wait(d.handler());
     };
     delivery constructed;
     delivery assigned;
@@ -1240,11 +1174,11 @@ BOOST_AUTO_TEST_CASE(waits_for_earlier_ticks_come_along_to_another_executor_type
     delivery late;
     delivery other;
     delivery next;
-    ticks->async_wait(asio::bind_executor(elsewhere.get_executor(), record(late)));
-    ticks->async_wait(record(other));
+    ticks->async_wait(asio::bind_executor(elsewhere.get_executor(), late.handler()));
+    ticks->async_wait(other.handler());
     poll(context);
     BOOST_REQUIRE(other.ticked());
-    ticks->async_wait(record(next));
+    ticks->async_wait(next.handler());
 
     interval any(std::move(*ticks));
     ticks.reset();
@@ -1261,8 +1195,7 @@ BOOST_AUTO_TEST_CASE(a_move_across_contexts_leaves_the_waits_where_they_are) {
     asio::io_context other;
     interval target(other, 1h);
     interval source(context, start + 50ms, 50ms);
-    delivery d;
-    source.async_wait(record(d));
+    delivery d(source);
 
     target = std::move(source);
     pass(50ms);
@@ -1274,8 +1207,7 @@ BOOST_AUTO_TEST_CASE(a_move_across_contexts_leaves_the_waits_where_they_are) {
 BOOST_AUTO_TEST_CASE(an_interval_on_another_executor_type_is_taken_over_with_its_waits) {
     using native = interval::rebind_executor<asio::io_context::executor_type>::other;
     native ticks(context, start + 50ms, 50ms);
-    delivery d;
-    ticks.async_wait(record(d));
+    delivery d(ticks);
 
     interval any(std::move(ticks));
     pass(50ms);
@@ -1295,7 +1227,7 @@ BOOST_AUTO_TEST_CASE(a_handler_may_destroy_its_interval) {
         BOOST_CHECK(!code);
         ticks.reset();
     });
-    ticks->async_wait(record(peer));
+    ticks->async_wait(peer.handler());
 
     run_to_end(context);
 
@@ -1319,7 +1251,7 @@ BOOST_AUTO_TEST_CASE(a_wait_that_finds_no_memory_changes_nothing) {
     delivery d;
 
     BOOST_CHECK_THROW(
-        ticks.async_wait(asio::bind_allocator(counting_allocator<void>(memory), record(d))),
+        ticks.async_wait(asio::bind_allocator(counting_allocator<void>(memory), d.handler())),
         std::bad_alloc);
 
     BOOST_CHECK(!busy(context));
@@ -1422,17 +1354,17 @@ BOOST_FIXTURE_TEST_CASE(ticks_that_a_clock_leaves_out_when_it_is_set_ahead_do_no
         delivery first;
         delivery second;
         delivery third;
-        ticks.async_wait(record(first));
+        ticks.async_wait(first.handler());
         poll(context);
         BOOST_REQUIRE(first.ticked());
 
-        ticks.async_wait(record(second));
+        ticks.async_wait(second.handler());
         set(noon + 1h + 30ms);
         BOOST_CHECK(second.ticked());
         BOOST_CHECK_EQUAL(second.missed, 35'999u);
         BOOST_CHECK_MESSAGE(next_tick(ticks) == next, policy);
 
-        ticks.async_wait(record(third));
+        ticks.async_wait(third.handler());
         set(noon + next - 1ns);
         BOOST_CHECK(third.pending());
         set(noon + next);
@@ -1444,8 +1376,7 @@ BOOST_FIXTURE_TEST_CASE(ticks_that_a_clock_leaves_out_when_it_is_set_ahead_do_no
 BOOST_FIXTURE_TEST_CASE(an_interval_whose_clock_is_set_ahead_before_its_first_tick_does_not_burst,
                         on_a_wall_clock<2>) {
     pawl::basic_interval_timer<clock> ticks(context, clock::time_point(noon + 1s), 1s);
-    delivery d;
-    ticks.async_wait(record(d));
+    delivery d(ticks);
 
     set(noon + 1h);
 
@@ -1460,14 +1391,14 @@ BOOST_FIXTURE_TEST_CASE(
     pawl::basic_interval_timer<clock> ticks(context, clock::time_point(noon + 1s), 1s);
     delivery waits;
     delivery reset;
-    ticks.async_wait(record(waits));
+    ticks.async_wait(waits.handler());
     set(noon - 1h);
     set(noon + 1s - 1ns);
     BOOST_CHECK(waits.pending());
     set(noon + 1s);
     BOOST_CHECK(waits.ticked());
 
-    ticks.async_wait(record(reset));
+    ticks.async_wait(reset.handler());
     set(noon - 1h);
     BOOST_CHECK(reset.pending());
     BOOST_CHECK_EQUAL(ticks.reset(), one);
@@ -1568,7 +1499,7 @@ BOOST_AUTO_TEST_CASE(a_tick_is_delivered_when_the_executor_of_the_handler_comes_
     manual_context elsewhere;
     interval ticks(context, 50ms, missed_tick_policy::skip);
     delivery d;
-    ticks.async_wait(asio::bind_executor(elsewhere.get_executor(), record(d)));
+    ticks.async_wait(asio::bind_executor(elsewhere.get_executor(), d.handler()));
     BOOST_CHECK_EQUAL(elsewhere.work(), 1);
     pass(20ms);
     BOOST_CHECK(d.pending());
@@ -1638,7 +1569,7 @@ BOOST_AUTO_TEST_CASE(a_coroutine_that_is_cancelled_is_told_and_loses_no_tick) {
         [&]() -> asio::awaitable<void> {
             const auto [code, missed] =
                 co_await ticks.async_wait(asio::as_tuple(asio::use_awaitable));
-            record(d)(code, missed);
+            d.handler()(code, missed);
         },
         asio::bind_cancellation_slot(signal.slot(), asio::detached));
     poll(context);
@@ -1673,7 +1604,7 @@ BOOST_AUTO_TEST_CASE(a_deferred_wait_is_for_the_tick_that_is_scheduled_when_it_s
     check(worker(*this, ticks, {0ms, 0ms}).run(), {{0ms, 0}, {50ms, 0}});
     delivery d;
 
-    std::move(wait)(record(d));
+    std::move(wait)(d.handler());
     poll(context);
     BOOST_CHECK(d.pending());
     pass(50ms);
@@ -1693,7 +1624,7 @@ BOOST_AUTO_TEST_CASE(a_future_gets_the_number_of_missed_ticks) {
 BOOST_AUTO_TEST_CASE(a_type_erased_handler_waits) {
     interval ticks(context, 50ms);
     delivery d;
-    asio::any_completion_handler<void(error_code, std::uint64_t)> handler = record(d);
+    asio::any_completion_handler<void(error_code, std::uint64_t)> handler = d.handler();
 
     ticks.async_wait(std::move(handler));
     poll(context);
