@@ -33,6 +33,7 @@
 #include <new>
 #include <optional>
 #include <stdexcept>
+#include <tuple>
 
 namespace {
 
@@ -109,40 +110,26 @@ void expect_memory_before_handler(Start start) {
 // The handler was destroyed in its block, together with the arena that it owns; then the block was
 // freed in that arena.
 BOOST_AUTO_TEST_CASE(the_memory_of_an_operation_is_freed_before_its_handler_is_destroyed_uncalled) {
-    const auto abandon = [](auto limit) {
-        expect_memory_before_handler([&](asio::io_context& context, owner handler) {
-            operation op(context.get_executor());
-            op.async_run(limit(std::move(handler)));
-            op.abandon();
-        });
-    };
-    const auto end_with_context = [](auto limit) {
-        expect_memory_before_handler([&](asio::io_context& context, owner handler) {
-            operation op(context.get_executor());
-            op.async_run(limit(std::move(handler)));
-            op.post({}, 7);
-        });
-    };
-    const auto end_when_due = [](auto limit) {
-        expect_memory_before_handler([&](asio::io_context& context, owner handler) {
-            operation op(context.get_executor());
-            op.async_run(limit(std::move(handler)));
+    using end = void (*)(asio::io_context&, operation&);
+    const end ends[] = {
+        [](asio::io_context&, operation& op) { op.abandon(); },
+        [](asio::io_context&, operation& op) { op.post({}, 7); },
+        [](asio::io_context& context, operation& op) {
             manual_clock::advance(context, 10s);
             op.complete({}, 7); // stored, because the limit is queued
-        });
+        },
     };
-    const auto timeout = [](owner handler) {
-        return pawl::timeout_at(manual_clock::now() + 10s, std::move(handler));
-    };
-    const auto cancel = [](owner handler) {
-        return pawl::cancel_at(manual_clock::now() + 10s, std::move(handler));
-    };
-    abandon(timeout);
-    abandon(cancel);
-    end_with_context(timeout);
-    end_with_context(cancel);
-    end_when_due(timeout);
-    end_when_due(cancel);
+    for (const end e : ends)
+        for (const bool times_out : {true, false})
+            expect_memory_before_handler([&](asio::io_context& context, owner handler) {
+                const auto when = manual_clock::now() + 10s;
+                operation op(context.get_executor());
+                if (times_out)
+                    op.async_run(pawl::timeout_at(when, std::move(handler)));
+                else
+                    op.async_run(pawl::cancel_at(when, std::move(handler)));
+                e(context, op);
+            });
 }
 
 // The same with the block of a wait: the context destroyed the handler, and freed the block by an
@@ -272,6 +259,27 @@ BOOST_AUTO_TEST_CASE(an_exception_out_of_the_making_of_a_result_leaks_no_handler
 
 // ---- a timer in another context ---------------------------------------------------------------------
 
+/// An operation in one context, under a limit in another.
+struct two_contexts {
+    /// Ends the context of the limit.
+    void end_there() {
+        guard.reset();
+        limit.reset();
+        there.reset();
+    }
+    /// Stops it when its limit is due, which stays in the queue.
+    void stop_there_at_the_limit() {
+        guard.emplace(*there, 1s);
+        guard->async_wait([this](error_code) { there->stop(); });
+    }
+
+    asio::io_context here;
+    std::optional<asio::io_context> there{std::in_place};
+    std::optional<manual_timer> guard;
+    std::optional<manual_timer> limit{std::in_place, *there};
+    outcome o;
+};
+
 // The operation stores its result for a due limit whose context has been stopped. When that context
 // was destroyed, the result was destroyed with it, although the handler could still have been
 // called. On Windows the limit does not stay: after stop(), run() still handles what is in the
@@ -281,18 +289,13 @@ constexpr bool stop_leaves_the_queue = false;
 #else
 constexpr bool stop_leaves_the_queue = true;
 #endif
-BOOST_AUTO_TEST_CASE(a_handler_is_called_on_its_own_context_when_that_of_a_due_limit_has_gone,
-                     *boost::unit_test::enable_if<stop_leaves_the_queue>()) {
-    asio::io_context here;
-    std::optional<asio::io_context> there(std::in_place);
-    std::optional<manual_timer> guard(std::in_place, *there, 1s);
-    std::optional<manual_timer> limit(std::in_place, *there);
+BOOST_FIXTURE_TEST_CASE(a_handler_is_called_on_its_own_context_when_that_of_a_due_limit_has_gone,
+                        two_contexts, *boost::unit_test::enable_if<stop_leaves_the_queue>()) {
     operation op(here.get_executor());
-    outcome o;
-    guard->async_wait([&](error_code) { there->stop(); });
+    stop_there_at_the_limit();
     op.async_run(pawl::timeout(*limit, 1s, asio::bind_executor(here, record(o))));
     manual_clock::advance(*there, 1s);
-    there->run(); // the guard; the limit stays in the queue
+    there->run();
     BOOST_TEST(there->stopped());
 
     op.complete({}, 7);
@@ -300,9 +303,7 @@ BOOST_AUTO_TEST_CASE(a_handler_is_called_on_its_own_context_when_that_of_a_due_l
     BOOST_TEST(o.pending());
     BOOST_TEST(op.signals().empty());
 
-    guard.reset();
-    limit.reset();
-    there.reset();
+    end_there();
     BOOST_TEST(o.pending()); // not within the destructor of a context
     poll(here);
     BOOST_TEST(o.ended_with({}, 7), o);
@@ -310,26 +311,19 @@ BOOST_AUTO_TEST_CASE(a_handler_is_called_on_its_own_context_when_that_of_a_due_l
 }
 
 // The executor of such a handler can only dispatch.
-BOOST_AUTO_TEST_CASE(a_type_erased_handler_is_called_when_the_context_of_a_due_limit_has_gone,
-                     *boost::unit_test::enable_if<stop_leaves_the_queue>()) {
-    asio::io_context here;
-    std::optional<asio::io_context> there(std::in_place);
-    std::optional<manual_timer> guard(std::in_place, *there, 1s);
-    std::optional<manual_timer> limit(std::in_place, *there);
+BOOST_FIXTURE_TEST_CASE(a_type_erased_handler_is_called_when_the_context_of_a_due_limit_has_gone,
+                        two_contexts, *boost::unit_test::enable_if<stop_leaves_the_queue>()) {
     manual_timer op(here, 2s);
-    outcome o;
-    guard->async_wait([&](error_code) { there->stop(); });
+    stop_there_at_the_limit();
     op.async_wait(pawl::timeout(
         *limit, 1s,
         asio::any_completion_handler<void(error_code)>(asio::bind_executor(here, record(o)))));
     manual_clock::advance(*there, 1s);
-    there->run(); // the guard; the limit stays in the queue
+    there->run();
     pass(here, 1s);
     BOOST_TEST(o.pending());
 
-    guard.reset();
-    limit.reset();
-    there.reset();
+    end_there();
     BOOST_TEST(o.pending());
     poll(here);
     BOOST_TEST(o.ended_with({}), o);
@@ -337,21 +331,17 @@ BOOST_AUTO_TEST_CASE(a_type_erased_handler_is_called_when_the_context_of_a_due_l
 
 // The same, but then the caller cancels. The handler was called from the signal, and again from the
 // queued function, which was in freed memory.
-BOOST_AUTO_TEST_CASE(P3_a_signal_does_not_overtake_a_result_that_is_on_its_way_to_its_context) {
-    asio::io_context here;
-    std::optional<asio::io_context> there(std::in_place);
-    std::optional<manual_timer> limit(std::in_place, *there);
+BOOST_FIXTURE_TEST_CASE(P3_a_signal_does_not_overtake_a_result_that_is_on_its_way_to_its_context,
+                        two_contexts) {
     asio::cancellation_signal signal;
     operation op(here.get_executor());
-    outcome o;
     op.async_run(pawl::timeout(
         *limit, 1s,
         asio::bind_cancellation_slot(signal.slot(), asio::bind_executor(here, record(o)))));
     manual_clock::advance(*there, 1s);
     op.complete({}, 7);
     poll(here);
-    limit.reset();
-    there.reset();
+    end_there();
     BOOST_TEST(o.pending());
 
     signal.emit(asio::cancellation_type::all);
@@ -386,16 +376,9 @@ BOOST_AUTO_TEST_CASE(
 }
 
 // The signal destroys the timer and its context, before the operation completes in it.
-BOOST_AUTO_TEST_CASE(an_operation_does_not_touch_a_limit_that_has_fired_and_gone) {
-    asio::io_context here;
-    std::optional<asio::io_context> there(std::in_place);
-    std::optional<manual_timer> limit(std::in_place, *there);
+BOOST_FIXTURE_TEST_CASE(an_operation_does_not_touch_a_limit_that_has_fired_and_gone, two_contexts) {
     operation op(here.get_executor(), operation::obedience::completes_in_the_signal, aborted, 5);
-    op.at_signal = [&] {
-        limit.reset();
-        there.reset();
-    };
-    outcome o;
+    op.at_signal = [&] { end_there(); };
     op.async_run(pawl::timeout(*limit, 1s, asio::bind_executor(here, record(o))));
 
     pass(*there, 1s);
@@ -405,13 +388,6 @@ BOOST_AUTO_TEST_CASE(an_operation_does_not_touch_a_limit_that_has_fired_and_gone
     BOOST_TEST(op.signals().size() == one);
     BOOST_TEST(o.ended_with(timed_out, 5), o);
     BOOST_TEST(here.stopped());
-}
-
-// ---- binders around a limit -------------------------------------------------------------------------
-
-template <class Token>
-asio::awaitable<int> await(operation& op, Token token) {
-    co_return co_await op.async_run(std::move(token));
 }
 
 // ---- durations --------------------------------------------------------------------------------------
@@ -525,231 +501,184 @@ struct reporting_layer : obedient_layer {
     }
 };
 
+/// A stream on such a layer.
+template <class Layer>
+struct stream_on {
+    explicit stream_on(const pawl::stream_limits& limits = {}) { stream.set_limits(limits); }
+
+    template <class Token>
+    void start_read(Token token) {
+        stream.async_read_some(asio::buffer(data), std::move(token));
+    }
+    template <class Token>
+    void start_write(Token token) {
+        stream.async_write_some(asio::buffer(data), std::move(token));
+    }
+
+    asio::io_context context;
+    pawl::timeout_stream<Layer, manual_clock> stream{context.get_executor()};
+    Layer& layer = stream.next_layer();
+    std::array<char, 4> data{};
+    outcome read;
+    outcome write;
+};
+using layered = stream_on<obedient_layer>;
+using layers = std::tuple<obedient_layer, reporting_layer>;
+
+pawl::stream_limits cancelling(pawl::stream_limits limits) {
+    limits.action = pawl::on_limit::cancel;
+    limits.report = pawl::limit_error::timed_out;
+    return limits;
+}
+
 // Read and write were due together. The read completed inline, and its handler ended the write. The
 // write was ended a second time, and the next one was left without a limit.
 BOOST_AUTO_TEST_CASE(a_write_keeps_its_limit_when_a_handler_has_ended_the_one_that_was_due_before) {
-    asio::io_context context;
-    pawl::timeout_stream<obedient_layer, manual_clock> stream(context.get_executor());
-    stream.set_limits({.read = 10s,
-                       .write = 10s,
-                       .action = pawl::on_limit::cancel,
-                       .report = pawl::limit_error::timed_out});
-    std::array<char, 4> data{};
-    const auto buffer = asio::buffer(data);
+    layered s(cancelling({.read = 10s, .write = 10s}));
     error_code read;
     error_code first;
-    outcome second;
-    stream.async_read_some(buffer, [&](error_code ec, std::size_t) {
+    s.start_read([&](error_code ec, std::size_t) {
         read = ec;
-        stream.cancel();
+        s.stream.cancel();
     });
-    stream.async_write_some(buffer, [&](error_code ec, std::size_t) {
+    s.start_write([&](error_code ec, std::size_t) {
         first = ec;
-        asio::post(context, [&] {
-            stream.async_write_some(buffer, [&](error_code e, std::size_t) { record(second)(e); });
-        });
+        asio::post(s.context, [&] { s.start_write(record(s.write)); });
     });
-    pass(context, 10s);
+    pass(s.context, 10s);
     BOOST_TEST(read == timed_out);
     BOOST_TEST(first == aborted);
-    BOOST_TEST(stream.next_layer().writer->signals().size() == one); // that of cancel()
-    BOOST_TEST(second.pending());
-    BOOST_TEST(stream.next_layer().writer->started() == 2);
-    pass(context, 10s);
-    BOOST_TEST(second.ended_with(timed_out), second);
-    if (second.pending())
-        stream.next_layer().writer->complete(asio::error::eof, none);
-    poll(context);
-    BOOST_TEST(context.stopped());
+    BOOST_TEST(s.layer.writer->signals().size() == one); // that of cancel()
+    BOOST_TEST(s.write.pending());
+    BOOST_TEST(s.layer.writer->started() == 2);
+    pass(s.context, 10s);
+    BOOST_TEST(s.write.ended_with(timed_out), s.write);
+    if (s.write.pending())
+        s.layer.writer->complete(asio::error::eof, none);
+    poll(s.context);
+    BOOST_TEST(s.context.stopped());
 }
 
 // A layer completes inline in the signal of a limit, and the handler throws, out of run(). The other
 // limits were never looked at again.
 BOOST_AUTO_TEST_CASE(a_handler_that_throws_in_the_signal_of_a_limit_costs_no_other_limit) {
     struct thrown {};
-    asio::io_context context;
-    pawl::timeout_stream<obedient_layer, manual_clock> stream(context.get_executor());
-    stream.set_limits({.read = 10s,
-                       .write = 20s,
-                       .action = pawl::on_limit::cancel,
-                       .report = pawl::limit_error::timed_out});
-    std::array<char, 4> data{};
-    outcome write;
-    stream.async_read_some(asio::buffer(data), [](error_code, std::size_t) { throw thrown(); });
-    stream.async_write_some(asio::buffer(data),
-                            [&](error_code ec, std::size_t) { record(write)(ec); });
-    BOOST_CHECK_THROW(pass(context, 10s), thrown);
-    BOOST_TEST(write.pending());
-    pass(context, 10s);
-    BOOST_TEST(write.ended_with(timed_out), write);
+    layered s(cancelling({.read = 10s, .write = 20s}));
+    s.start_read([](error_code, std::size_t) { throw thrown(); });
+    s.start_write(record(s.write));
+    BOOST_CHECK_THROW(pass(s.context, 10s), thrown);
+    BOOST_TEST(s.write.pending());
+    pass(s.context, 10s);
+    BOOST_TEST(s.write.ended_with(timed_out), s.write);
 }
 
 BOOST_AUTO_TEST_CASE(a_layer_that_does_not_tell_whether_it_is_open_is_idle_until_it_is_closed) {
-    asio::io_context context;
-    pawl::timeout_stream<obedient_layer, manual_clock> stream(context.get_executor());
-    stream.set_limits({.idle = 10s, .report = pawl::limit_error::timed_out});
-    pass(context, 10s - 1ns);
-    BOOST_TEST(stream.next_layer().closes == 0);
-    pass(context, 1ns);
-    BOOST_TEST(stream.next_layer().closes == 1);
-    pass(context, 1h);
-    BOOST_TEST(stream.next_layer().closes == 1);
-    std::array<char, 4> data{};
-    outcome read;
-    stream.async_read_some(asio::buffer(data),
-                           [&](error_code ec, std::size_t) { record(read)(ec); });
-    poll(context);
-    BOOST_TEST(read.ended_with(timed_out), read);
+    layered s({.idle = 10s, .report = pawl::limit_error::timed_out});
+    pass(s.context, 10s - 1ns);
+    BOOST_TEST(s.layer.closes == 0);
+    pass(s.context, 1ns);
+    BOOST_TEST(s.layer.closes == 1);
+    pass(s.context, 1h);
+    BOOST_TEST(s.layer.closes == 1);
+    s.start_read(record(s.read));
+    poll(s.context);
+    BOOST_TEST(s.read.ended_with(timed_out), s.read);
 }
 
 BOOST_AUTO_TEST_CASE(a_transfer_that_succeeds_in_spite_of_its_limit_keeps_its_result) {
-    asio::io_context context;
-    pawl::timeout_stream<obedient_layer, manual_clock> stream(context.get_executor());
-    stream.set_limits({.read = 10s, .action = pawl::on_limit::cancel});
-    auto& reader = stream.next_layer().reader;
-    reader = std::make_unique<obedient_layer::pending_operation>(context.get_executor());
-    std::array<char, 4> data{};
-    error_code told = aborted;
-    std::size_t size = none;
-    stream.async_read_some(asio::buffer(data), [&](error_code ec, std::size_t n) {
-        told = ec;
-        size = n;
-    });
-    pass(context, 10s); // the layer ignores it
+    layered s(cancelling({.read = 10s}));
+    s.layer.reader = std::make_unique<obedient_layer::pending_operation>(s.context.get_executor());
+    s.start_read(record(s.read));
+    pass(s.context, 10s); // the layer ignores it
 
-    reader->complete({}, 3);
+    s.layer.reader->complete({}, 3);
 
-    BOOST_TEST(told == error_code());
-    BOOST_TEST(size == 3u);
+    BOOST_TEST(s.read.ended_with({}, 3), s.read);
 }
 
 BOOST_AUTO_TEST_CASE(after_a_transfer_that_was_abandoned_comes_another) {
-    asio::io_context context;
-    pawl::timeout_stream<obedient_layer, manual_clock> stream(context.get_executor());
-    stream.set_limits({.read = 10s});
-    std::array<char, 4> data{};
-    std::size_t size = none;
-    stream.async_read_some(asio::buffer(data),
-                           [](error_code, std::size_t) { BOOST_ERROR("called"); });
-    stream.next_layer().reader->abandon();
+    layered s({.read = 10s});
+    s.start_read([](error_code, std::size_t) { BOOST_ERROR("called"); });
+    s.layer.reader->abandon();
 
-    stream.async_read_some(asio::buffer(data), [&](error_code, std::size_t n) { size = n; });
-    stream.next_layer().reader->complete({}, 3);
+    s.start_read(record(s.read));
+    s.layer.reader->complete({}, 3);
 
-    BOOST_TEST(size == 3u);
+    BOOST_TEST(s.read.ended_with({}, 3), s.read);
 }
 
-template <class Layer>
-void check_that_a_limit_closes() {
-    asio::io_context context;
-    pawl::timeout_stream<Layer, manual_clock> stream(context.get_executor());
-    stream.set_limits({.read = 10s});
-    std::array<char, 4> data{};
-    outcome read;
-    stream.async_read_some(asio::buffer(data),
-                           [&](error_code ec, std::size_t) { record(read)(ec); });
-    pass(context, 10s);
-    BOOST_TEST(stream.next_layer().closes == 1);
-    stream.next_layer().reader->complete(aborted, none); // not by the signal: its layer is closed
-    BOOST_TEST(read.ended_with(boost::beast::error::timeout), read);
-}
-
-BOOST_AUTO_TEST_CASE(a_limit_closes_layers_of_each_kind) {
-    check_that_a_limit_closes<obedient_layer>();
-    check_that_a_limit_closes<reporting_layer>();
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_limit_closes_layers_of_each_kind, Layer, layers) {
+    stream_on<Layer> s({.read = 10s});
+    s.start_read(record(s.read));
+    pass(s.context, 10s);
+    BOOST_TEST(s.layer.closes == 1);
+    s.layer.reader->complete(aborted, none); // not by the signal: its layer is closed
+    BOOST_TEST(s.read.ended_with(boost::beast::error::timeout), s.read);
 }
 
 // It can only be cancelled operation by operation.
 BOOST_AUTO_TEST_CASE(a_limit_of_a_layer_without_cancel_ends_what_is_pending_and_nothing_else) {
-    asio::io_context context;
-    pawl::timeout_stream<obedient_layer, manual_clock> stream(context.get_executor());
-    stream.set_limits({.action = pawl::on_limit::cancel, .report = pawl::limit_error::timed_out});
-    auto& layer = stream.next_layer();
-    std::array<char, 4> data{};
-    const auto buffer = asio::buffer(data);
-    const auto start = [&](outcome& read, outcome* write) {
-        stream.async_read_some(buffer, [&](error_code ec, std::size_t) { record(read)(ec); });
-        if (write)
-            stream.async_write_some(buffer,
-                                    [=](error_code ec, std::size_t) { record (*write)(ec); });
-    };
-    outcome first;
-    outcome write;
-    stream.expires_after(10s);
-    start(first, &write);
-    pass(context, 10s);
-    BOOST_TEST(first.ended_with(timed_out), first);
-    BOOST_TEST(write.ended_with(timed_out), write);
-
+    layered s(cancelling({}));
     outcome second;
-    stream.expires_after(10s);
-    start(second, nullptr);
-    pass(context, 10s);
-    BOOST_TEST(second.ended_with(timed_out), second);
-    BOOST_TEST(layer.reader->signals().size() == 2u);
-    BOOST_TEST(layer.writer->signals().size() == one);
-
     outcome third;
     outcome last;
-    stream.expires_never();
-    start(third, &last);
-    stream.cancel();
+    s.stream.expires_after(10s);
+    s.start_read(record(s.read));
+    s.start_write(record(s.write));
+    pass(s.context, 10s);
+    BOOST_TEST(s.read.ended_with(timed_out), s.read);
+    BOOST_TEST(s.write.ended_with(timed_out), s.write);
+
+    s.stream.expires_after(10s);
+    s.start_read(record(second));
+    pass(s.context, 10s);
+    BOOST_TEST(second.ended_with(timed_out), second);
+    BOOST_TEST(s.layer.reader->signals().size() == 2u);
+    BOOST_TEST(s.layer.writer->signals().size() == one);
+
+    s.stream.expires_never();
+    s.start_read(record(third));
+    s.start_write(record(last));
+    s.stream.cancel();
     BOOST_TEST(third.ended_with(aborted), third);
     BOOST_TEST(last.ended_with(aborted), last);
-    BOOST_TEST(layer.closes == 0);
+    BOOST_TEST(s.layer.closes == 0);
 }
 
 BOOST_AUTO_TEST_CASE(a_cancellation_after_the_end_of_a_transfer_does_not_reach_the_layer) {
-    asio::io_context context;
-    pawl::timeout_stream<obedient_layer, manual_clock> stream(context.get_executor());
+    layered s;
     asio::cancellation_signal stop;
-    std::array<char, 4> data{};
-    outcome read;
-    stream.async_read_some(asio::buffer(data),
-                           asio::bind_cancellation_slot(
-                               stop.slot(), [&](error_code ec, std::size_t) { record(read)(ec); }));
-    stream.next_layer().reader->complete({}, 4);
+    s.start_read(asio::bind_cancellation_slot(stop.slot(), record(s.read)));
+    s.layer.reader->complete({}, 4);
 
     stop.emit(asio::cancellation_type::terminal);
 
-    BOOST_TEST(read.ended_with({}), read);
-    BOOST_TEST(stream.next_layer().reader->signals().empty());
+    BOOST_TEST(s.read.ended_with({}), s.read);
+    BOOST_TEST(s.layer.reader->signals().empty());
 }
 
 // The read ends inline. Its handler starts a write.
 BOOST_AUTO_TEST_CASE(what_a_handler_starts_while_expire_all_ends_limits_is_not_ended_with_them) {
-    asio::io_context context;
-    pawl::timeout_stream<obedient_layer, manual_clock> stream(context.get_executor());
-    stream.set_limits({.read = 10s, .write = 10s, .action = pawl::on_limit::cancel});
-    std::array<char, 4> data{};
-    const auto buffer = asio::buffer(data);
-    outcome write;
-    stream.async_read_some(buffer, [&](error_code, std::size_t) {
-        stream.async_write_some(buffer, [&](error_code ec, std::size_t) { record(write)(ec); });
-    });
+    layered s(cancelling({.read = 10s, .write = 10s}));
+    s.start_read([&](error_code, std::size_t) { s.start_write(record(s.write)); });
 
-    pawl::expire_all(context);
-    poll(context);
+    pawl::expire_all(s.context);
+    poll(s.context);
 
-    BOOST_TEST(stream.next_layer().writer->started() == 1);
-    BOOST_TEST(write.pending(), write);
-    pass(context, 10s);
-    BOOST_TEST(write.ended_with(boost::beast::error::timeout), write);
+    BOOST_TEST(s.layer.writer->started() == 1);
+    BOOST_TEST(s.write.pending(), s.write);
+    pass(s.context, 10s);
+    BOOST_TEST(s.write.ended_with(timed_out), s.write);
 }
 
 BOOST_AUTO_TEST_CASE(a_read_of_nothing_that_is_abandoned_leaves_another_its_limit) {
-    asio::io_context context;
-    pawl::timeout_stream<obedient_layer, manual_clock> stream(context.get_executor());
-    stream.set_limits({.read = 10s, .action = pawl::on_limit::cancel});
-    std::array<char, 4> data{};
-    outcome read;
-    stream.async_read_some(asio::buffer(data),
-                           [&](error_code ec, std::size_t) { record(read)(ec); });
-    stream.async_read_some(asio::mutable_buffer(),
-                           [](error_code, std::size_t) { BOOST_ERROR("called"); });
+    layered s(cancelling({.read = 10s}));
+    s.start_read(record(s.read));
+    s.stream.async_read_some(asio::mutable_buffer(),
+                             [](error_code, std::size_t) { BOOST_ERROR("called"); });
 
-    pass(context, 10s);
-    BOOST_TEST(read.ended_with(boost::beast::error::timeout), read);
+    pass(s.context, 10s);
+    BOOST_TEST(s.read.ended_with(timed_out), s.read);
 }
 
 // It counted as the caller's cancellation, so the handler did not get the limit's error.
