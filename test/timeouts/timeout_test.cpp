@@ -31,6 +31,7 @@
 #include <optional>
 #include <sstream>
 #include <stdexcept>
+#include <tuple>
 
 namespace {
 
@@ -103,6 +104,19 @@ struct on_a_strand : Limit {
         return Limit::limit(d, asio::bind_executor(strand, std::forward<Token>(token)));
     }
     asio::strand<asio::io_context::executor_type> strand;
+};
+
+using limits =
+    std::tuple<callers_timer, own_timer, on_a_strand<callers_timer>, on_a_strand<own_timer>>;
+using limits_and_compact =
+    std::tuple<callers_timer, callers_compact_timer, own_timer, on_a_strand<own_timer>>;
+
+/// An operation, for a limit that the test adds.
+struct with_operation {
+    asio::io_context context;
+    operation op{context.get_executor()};
+    asio::cancellation_signal outer;
+    outcome o;
 };
 
 template <class Limit, class Kind>
@@ -211,8 +225,8 @@ BOOST_AUTO_TEST_CASE(the_six_orders_on_a_strand) {
 
 // ---- in more detail ----------------------------------------------------------------------------
 
-template <class Limit>
-void completes_before_the_callback_of_a_due_limit() {
+BOOST_AUTO_TEST_CASE_TEMPLATE(
+    an_operation_that_completes_while_its_due_limit_is_queued_keeps_its_result, Limit, limits) {
     rig<Limit, says_error_code> r;
     r.start();
     manual_clock::advance(r.context, 10s); // due, and queued
@@ -222,29 +236,20 @@ void completes_before_the_callback_of_a_due_limit() {
     BOOST_TEST(r.op.signals().empty());
 }
 
-BOOST_AUTO_TEST_CASE(an_operation_that_completes_while_its_due_limit_is_queued_keeps_its_result) {
-    completes_before_the_callback_of_a_due_limit<callers_timer>();
-    completes_before_the_callback_of_a_due_limit<own_timer>();
-    completes_before_the_callback_of_a_due_limit<on_a_strand<callers_timer>>();
-    completes_before_the_callback_of_a_due_limit<on_a_strand<own_timer>>();
-}
-
-BOOST_AUTO_TEST_CASE(an_operation_that_completes_while_its_limit_travels_keeps_its_result) {
-    asio::io_context here;
+BOOST_FIXTURE_TEST_CASE(an_operation_that_completes_while_its_limit_travels_keeps_its_result,
+                        with_operation) {
     asio::io_context there;
-    operation op(here.get_executor());
-    outcome o;
     op.async_run(
         pawl::timeout_at(manual_clock::now() + 10s, asio::bind_executor(there, record(o))));
-    pass(here, 10s); // handed over
+    pass(context, 10s); // handed over
     op.complete({}, 7);
     BOOST_TEST(o.pending());
     BOOST_TEST(op.signals().empty());
     poll(there);
     BOOST_TEST(o.ended_with({}, 7), o);
     BOOST_TEST(op.signals().empty());
-    poll(here);
-    BOOST_TEST(here.stopped());
+    poll(context);
+    BOOST_TEST(context.stopped());
     BOOST_TEST(there.stopped());
 }
 
@@ -402,12 +407,9 @@ BOOST_AUTO_TEST_CASE(a_limit_that_falls_due_inside_the_initiating_function_is_no
     BOOST_TEST(r.o.ended_with(timed_out, 3), r.o);
 }
 
-BOOST_AUTO_TEST_CASE(
-    P10_a_signal_that_is_due_inside_the_initiating_function_goes_with_its_context) {
-    asio::io_context context;
+BOOST_FIXTURE_TEST_CASE(
+    P10_a_signal_that_is_due_inside_the_initiating_function_goes_with_its_context, with_operation) {
     std::optional<asio::io_context> there(std::in_place);
-    operation op(context.get_executor());
-    outcome o;
     const auto handler = std::make_shared<int>();
     op.at_start = [&] {
         pass(context, 10s);
@@ -423,10 +425,7 @@ BOOST_AUTO_TEST_CASE(
     BOOST_TEST(o.pending());
 }
 
-BOOST_AUTO_TEST_CASE(an_initiating_function_that_throws_may_keep_its_operation) {
-    asio::io_context context;
-    operation op(context.get_executor());
-    outcome o;
+BOOST_FIXTURE_TEST_CASE(an_initiating_function_that_throws_may_keep_its_operation, with_operation) {
     struct bad {};
     op.at_start = [] { throw bad(); };
     BOOST_CHECK_THROW(op.async_run(pawl::timeout_at(manual_clock::now() + 10s, record(o))), bad);
@@ -435,14 +434,12 @@ BOOST_AUTO_TEST_CASE(an_initiating_function_that_throws_may_keep_its_operation) 
     BOOST_TEST(o.ended_with({}, 7), o);
 }
 
-BOOST_AUTO_TEST_CASE(a_signal_may_be_destroyed_before_the_operation_whose_slot_it_had) {
-    asio::io_context context;
-    operation op(context.get_executor());
-    outcome o;
-    std::optional<asio::cancellation_signal> outer(std::in_place);
+BOOST_FIXTURE_TEST_CASE(a_signal_may_be_destroyed_before_the_operation_whose_slot_it_had,
+                        with_operation) {
+    std::optional<asio::cancellation_signal> caller(std::in_place);
     op.async_run(pawl::timeout_at(manual_clock::now() + 10s,
-                                  asio::bind_cancellation_slot(outer->slot(), record(o))));
-    outer.reset();
+                                  asio::bind_cancellation_slot(caller->slot(), record(o))));
+    caller.reset();
     op.complete({}, 7);
     poll(context);
     BOOST_TEST(o.ended_with({}, 7), o);
@@ -602,11 +599,9 @@ BOOST_AUTO_TEST_CASE(cancel_of_the_callers_timer_lifts_the_limit) {
     lifts([](auto& timer) { timer.reset(); });
 }
 
-BOOST_AUTO_TEST_CASE(an_operation_that_completes_right_after_its_limit_was_lifted) {
-    asio::io_context context;
+BOOST_FIXTURE_TEST_CASE(an_operation_that_completes_right_after_its_limit_was_lifted,
+                        with_operation) {
     std::optional<manual_timer> timer(context);
-    operation op(context.get_executor());
-    outcome o;
     op.async_run(pawl::timeout(*timer, 10s, record(o)));
     timer.reset(); // its wait is cancelled, and queued
     op.complete({}, 7);
@@ -614,11 +609,9 @@ BOOST_AUTO_TEST_CASE(an_operation_that_completes_right_after_its_limit_was_lifte
     BOOST_TEST(o.ended_with({}, 7), o);
 }
 
-BOOST_AUTO_TEST_CASE(the_limit_moves_with_the_callers_timer) {
-    asio::io_context context;
-    operation op(context.get_executor());
+BOOST_FIXTURE_TEST_CASE(the_limit_moves_with_the_callers_timer, with_operation) {
     for (const bool in_time : {true, false}) {
-        outcome o;
+        o = {};
         std::optional<manual_timer> timer(context);
         op.async_run(pawl::timeout(*timer, 10s, record(o)));
         manual_timer elsewhere(std::move(*timer));
@@ -632,12 +625,10 @@ BOOST_AUTO_TEST_CASE(the_limit_moves_with_the_callers_timer) {
     BOOST_TEST(context.stopped());
 }
 
-BOOST_AUTO_TEST_CASE(one_timer_serves_one_operation_after_the_other) {
-    asio::io_context context;
+BOOST_FIXTURE_TEST_CASE(one_timer_serves_one_operation_after_the_other, with_operation) {
     manual_timer timer(context);
-    operation op(context.get_executor());
     for (int i = 0; i < 100; ++i) {
-        outcome o;
+        o = {};
         op.async_run(pawl::timeout(timer, 10s, record(o)));
         if (i % 3 == 0)
             pass(context, 10s);
@@ -647,13 +638,12 @@ BOOST_AUTO_TEST_CASE(one_timer_serves_one_operation_after_the_other) {
     BOOST_TEST(timer.cancel() == none);
 }
 
-BOOST_AUTO_TEST_CASE(a_ring_timer_keeps_a_limit_and_refuses_one_for_which_it_has_no_ring) {
-    asio::io_context context;
-    pawl::options o;
-    o.rings.delays = {{1ms}, {1h}};
-    pawl::make_timer_service<pawl::ring_timer>(context, o);
+BOOST_FIXTURE_TEST_CASE(a_ring_timer_keeps_a_limit_and_refuses_one_for_which_it_has_no_ring,
+                        with_operation) {
+    pawl::options rings;
+    rings.rings.delays = {{1ms}, {1h}};
+    pawl::make_timer_service<pawl::ring_timer>(context, rings);
     pawl::ring_timer timer(context);
-    operation op(context.get_executor());
     outcome first;
     op.async_run(pawl::timeout(timer, 1h, record(first)));
     op.complete({}, 7);
@@ -705,8 +695,8 @@ BOOST_AUTO_TEST_CASE(a_coroutine_catches_that_a_ring_timer_has_no_ring_for_a_lim
 
 // ---- expire_all -------------------------------------------------------------------------------------
 
-template <class Limit>
-void expire_all_ends_the_limit() {
+BOOST_AUTO_TEST_CASE_TEMPLATE(expire_all_cancels_the_operations_and_says_what_it_was_given, Limit,
+                              limits) {
     const auto told = [](const error_code& given, const error_code& said) {
         rig<Limit, says_error_code> r;
         r.start();
@@ -724,14 +714,8 @@ void expire_all_ends_the_limit() {
     BOOST_TEST(told(pawl::error::shutting_down, aborted) == error_code(pawl::error::shutting_down));
 }
 
-BOOST_AUTO_TEST_CASE(expire_all_cancels_the_operations_and_says_what_it_was_given) {
-    expire_all_ends_the_limit<callers_timer>();
-    expire_all_ends_the_limit<own_timer>();
-    expire_all_ends_the_limit<on_a_strand<own_timer>>();
-}
-
-template <class Limit>
-void cancel_all_lifts_the_limit() {
+BOOST_AUTO_TEST_CASE_TEMPLATE(an_operation_whose_limit_cancel_all_has_lifted_goes_on_without, Limit,
+                              limits_and_compact) {
     rig<Limit, says_error_code> r;
     r.start(10s);
     BOOST_TEST(pawl::cancel_all(r.context) == one);
@@ -740,13 +724,6 @@ void cancel_all_lifts_the_limit() {
     BOOST_TEST(pawl::expire_all(r.context) == none);
     r.op.complete({}, 7);
     BOOST_TEST(r.o.ended_with({}, 7), r.o);
-}
-
-BOOST_AUTO_TEST_CASE(an_operation_whose_limit_cancel_all_has_lifted_goes_on_without) {
-    cancel_all_lifts_the_limit<callers_timer>();
-    cancel_all_lifts_the_limit<callers_compact_timer>();
-    cancel_all_lifts_the_limit<own_timer>();
-    cancel_all_lifts_the_limit<on_a_strand<own_timer>>();
 }
 
 BOOST_AUTO_TEST_CASE(cancel_all_tells_waits_that_they_were_cancelled) {
@@ -792,6 +769,8 @@ struct full_context {
     asio::io_context context;
     std::optional<manual_timer> taken;
     outcome first;
+    operation op{context.get_executor()};
+    outcome o;
 };
 
 template <class Limit, class Kind>
@@ -826,30 +805,27 @@ BOOST_AUTO_TEST_CASE(an_operation_whose_limit_is_refused_is_not_started) {
     a_refused_limit_comes_before_its_operation<callers_timer, says_neither>();
 }
 
-BOOST_AUTO_TEST_CASE(an_operation_without_any_result_gets_an_error_code_from_its_limit) {
-    full_context c;
+BOOST_FIXTURE_TEST_CASE(an_operation_without_any_result_gets_an_error_code_from_its_limit,
+                        full_context) {
     outcome refused;
-    asio::post(c.context, pawl::timeout_at(manual_clock::now() + 10s, record(refused)));
-    c.taken->cancel();
-    poll(c.context);
+    asio::post(context, pawl::timeout_at(manual_clock::now() + 10s, record(refused)));
+    taken->cancel();
+    poll(context);
     BOOST_TEST(refused.ended_with(no_room), refused);
-    outcome o;
-    asio::post(c.context, pawl::timeout_at(manual_clock::now() + 10s, record(o)));
-    poll(c.context);
+    asio::post(context, pawl::timeout_at(manual_clock::now() + 10s, record(o)));
+    poll(context);
     BOOST_TEST(o.ended_with({}), o);
 }
 
-BOOST_AUTO_TEST_CASE(a_refused_limit_of_a_cancel_after_is_reported_if_there_is_an_error_code) {
-    full_context c;
-    manual_timer timer(c.context);
-    operation op(c.context.get_executor());
-    outcome o;
+BOOST_FIXTURE_TEST_CASE(a_refused_limit_of_a_cancel_after_is_reported_if_there_is_an_error_code,
+                        full_context) {
+    manual_timer timer(context);
     op.async_run(pawl::cancel_after(timer, 10s, record(o)));
-    says_neither::type bare(c.context.get_executor(), says_neither::type::obedience::posts, 3);
-    manual_timer another(c.context);
+    says_neither::type bare(context.get_executor(), says_neither::type::obedience::posts, 3);
+    manual_timer another(context);
     outcome p;
     bare.async_run(pawl::cancel_after(another, 10s, record(p)));
-    poll(c.context);
+    poll(context);
     BOOST_TEST(op.started() == 0);
     BOOST_TEST(o.ended_with(no_room, 0), o);
     BOOST_TEST(bare.started() == 1); // it has no other way to tell
@@ -857,48 +833,43 @@ BOOST_AUTO_TEST_CASE(a_refused_limit_of_a_cancel_after_is_reported_if_there_is_a
     BOOST_TEST(p.ended_with({}, 3), p);
 }
 
-BOOST_AUTO_TEST_CASE(an_operation_without_a_default_result_is_started_and_cancelled) {
+BOOST_FIXTURE_TEST_CASE(an_operation_without_a_default_result_is_started_and_cancelled,
+                        full_context) {
+    manual_timer timer(context);
     struct result {
         explicit result(int v) : value(v) {}
         int value;
     };
     using without_default = scripted_operation<error_code, result>;
-    full_context c;
-    manual_timer timer(c.context);
-    without_default op(c.context.get_executor(), without_default::obedience::posts, aborted,
-                       result(3));
-    outcome o;
-    op.async_run(pawl::timeout(
+    without_default given(context.get_executor(), without_default::obedience::posts, aborted,
+                          result(3));
+    given.async_run(pawl::timeout(
         timer, 10s, [r = record(o)](error_code ec, result v) mutable { r(ec, v.value); }));
-    BOOST_TEST(op.started() == 1);
-    poll(c.context);
+    BOOST_TEST(given.started() == 1);
+    poll(context);
     BOOST_TEST(o.ended_with(no_room, 3), o);
 }
 
-BOOST_AUTO_TEST_CASE(
-    a_default_result_that_throws_leaves_the_start_of_an_operation_that_is_refused) {
+BOOST_FIXTURE_TEST_CASE(
+    a_default_result_that_throws_leaves_the_start_of_an_operation_that_is_refused, full_context) {
     struct bad {};
     struct result {
         result() { throw bad(); }
     };
-    full_context c;
-    scripted_operation<error_code, result> op(c.context.get_executor());
+    scripted_operation<error_code, result> throwing(context.get_executor());
     const auto handler = std::make_shared<int>();
-    BOOST_CHECK_THROW(op.async_run(pawl::timeout_at(manual_clock::now() + 10s,
-                                                    [handler](error_code, const result&) {})),
+    BOOST_CHECK_THROW(throwing.async_run(pawl::timeout_at(manual_clock::now() + 10s,
+                                                          [handler](error_code, const result&) {})),
                       bad);
-    BOOST_TEST(op.started() == 0);
-    poll(c.context);
+    BOOST_TEST(throwing.started() == 0);
+    poll(context);
     BOOST_TEST(handler.use_count() == 1);
 }
 
-BOOST_AUTO_TEST_CASE(a_refused_limit_is_told_on_the_executor_of_the_handler) {
-    full_context c;
+BOOST_FIXTURE_TEST_CASE(a_refused_limit_is_told_on_the_executor_of_the_handler, full_context) {
     asio::io_context other;
-    operation op(c.context.get_executor());
-    outcome o;
     op.async_run(pawl::timeout_at(manual_clock::now() + 1s, asio::bind_executor(other, record(o))));
-    poll(c.context);
+    poll(context);
     BOOST_TEST(o.pending());
     BOOST_TEST(run_to_end(other) != none);
     BOOST_TEST(o.ended_with(no_room, 0), o);
@@ -914,9 +885,8 @@ BOOST_AUTO_TEST_CASE(a_refused_limit_is_told_on_the_executor_of_the_handler) {
     BOOST_TEST(gone.ended_with(no_room, 0), gone);
 }
 
-BOOST_AUTO_TEST_CASE(a_coroutine_whose_limit_is_refused_does_not_begin) {
-    full_context c;
-    manual_timer timer(c.context);
+BOOST_FIXTURE_TEST_CASE(a_coroutine_whose_limit_is_refused_does_not_begin, full_context) {
+    manual_timer timer(context);
     bool begun = false;
     error_code caught;
     const auto work = [&]() -> asio::awaitable<void> {
@@ -930,8 +900,8 @@ BOOST_AUTO_TEST_CASE(a_coroutine_whose_limit_is_refused_does_not_begin) {
             caught = e.code();
         }
     };
-    asio::co_spawn(c.context, main, [](const std::exception_ptr&) {});
-    poll(c.context);
+    asio::co_spawn(context, main, [](const std::exception_ptr&) {});
+    poll(context);
     BOOST_TEST(!begun);
     BOOST_TEST(caught == no_room);
 }
