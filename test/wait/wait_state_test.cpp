@@ -45,11 +45,9 @@ void note_violation(const char* what) noexcept {
 
 #include <array>
 #include <memory>
-#include <new>
 #include <optional>
 #include <ostream>
 #include <stdexcept>
-#include <string>
 #include <utility>
 
 namespace pawl::detail {
@@ -340,92 +338,6 @@ using manual_executor = manual_context::executor_type;
 
 BOOST_AUTO_TEST_SUITE(handler)
 
-BOOST_AUTO_TEST_CASE(C27_the_memory_of_a_wait_is_freed_before_its_handler_is_invoked) {
-    scripted_arbiter arbiter;
-    allocation_log memory;
-    std::optional<std::size_t> live_in_handler;
-    const auto handler = asio::bind_allocator(counting_allocator<void>(memory),
-                                              [&](error_code) { live_in_handler = memory.live(); });
-    wait_operation& op = make_wait(arbiter, handler);
-    BOOST_REQUIRE_EQUAL(memory.live(), 1u);
-
-    op.complete();
-
-    BOOST_REQUIRE(live_in_handler.has_value());
-    BOOST_CHECK_EQUAL(*live_in_handler, 0u);
-    BOOST_CHECK_EQUAL(memory.allocations, 1u);
-}
-
-BOOST_AUTO_TEST_CASE(P3_a_destroyed_wait_frees_its_memory_and_does_not_call_its_handler) {
-    scripted_arbiter arbiter;
-    allocation_log memory;
-    handler_log log;
-    wait_operation& op = make_wait(
-        arbiter, asio::bind_allocator(counting_allocator<void>(memory), counting_handler(log)));
-
-    op.destroy();
-
-    BOOST_CHECK_EQUAL(log.calls, 0);
-    BOOST_CHECK_EQUAL(log.live, 0);
-    BOOST_CHECK_EQUAL(memory.allocations, 1u);
-    BOOST_CHECK_EQUAL(memory.live(), 0u);
-}
-
-BOOST_AUTO_TEST_CASE(C25_the_handler_is_told_the_result_that_was_set) {
-    scripted_arbiter arbiter;
-    handler_log first;
-    handler_log second;
-    wait_operation& untouched = make_wait(arbiter, counting_handler(first));
-    wait_operation& aborted = make_wait(arbiter, counting_handler(second));
-    first.last = second.last = asio::error::eof;
-
-    aborted.set_result(asio::error::operation_aborted);
-    untouched.complete();
-    aborted.complete();
-
-    BOOST_CHECK_EQUAL(first.last, error_code());
-    BOOST_CHECK_EQUAL(second.last, error_code(asio::error::operation_aborted));
-}
-
-BOOST_AUTO_TEST_CASE(C19_an_rvalue_handler_is_never_copied_and_an_lvalue_is_copied_once) {
-    scripted_arbiter arbiter;
-    handler_log moved;
-    handler_log copied;
-    const counting_handler lvalue(copied);
-
-    make_wait(arbiter, counting_handler(moved)).complete();
-    make_wait(arbiter, lvalue).complete();
-
-    BOOST_CHECK_EQUAL(moved.copies, 0);
-    BOOST_CHECK_EQUAL(moved.calls, 1);
-    BOOST_CHECK_EQUAL(copied.copies, 1);
-    BOOST_CHECK_EQUAL(copied.calls, 1);
-}
-
-BOOST_AUTO_TEST_CASE(C18_a_handler_may_be_move_only) {
-    scripted_arbiter arbiter;
-    int seen = 0;
-    auto handler = [&seen, value = std::make_unique<int>(7)](error_code) { seen = *value; };
-
-    make_wait(arbiter, std::move(handler)).complete();
-
-    BOOST_CHECK_EQUAL(seen, 7);
-}
-
-BOOST_AUTO_TEST_CASE(C26_a_wait_that_cannot_be_allocated_leaves_the_handler_with_its_owner) {
-    scripted_arbiter arbiter;
-    allocation_log memory;
-    memory.fail = true;
-    handler_log log;
-    auto handler = asio::bind_allocator(counting_allocator<void>(memory), counting_handler(log));
-
-    BOOST_CHECK_THROW((void)make_wait(arbiter, std::move(handler)), std::bad_alloc);
-
-    BOOST_CHECK_EQUAL(memory.live(), 0u);
-    BOOST_CHECK_EQUAL(log.live, 1);
-    BOOST_CHECK_EQUAL(log.calls, 0);
-}
-
 BOOST_AUTO_TEST_CASE(C26_a_handler_that_throws_when_it_is_stored_leaves_nothing_behind) {
     scripted_arbiter arbiter;
     allocation_log memory;
@@ -665,47 +577,6 @@ BOOST_AUTO_TEST_SUITE_END()
 // ---- the cancellation slot ------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_SUITE(slot)
-
-BOOST_AUTO_TEST_CASE(C31_terminal_partial_and_total_reach_the_wait_and_none_does_not) {
-    using asio::cancellation_type;
-    scripted_arbiter arbiter;
-    handler_log log;
-    asio::cancellation_signal signal;
-    wait_operation& op =
-        make_wait(arbiter, asio::bind_cancellation_slot(signal.slot(), counting_handler(log)));
-
-    signal.emit(cancellation_type::all); // before the start: no effect
-    op.slot()->set_started();
-    signal.emit(cancellation_type::none);
-    BOOST_CHECK_EQUAL(arbiter.emissions, 0);
-    signal.emit(cancellation_type::terminal);
-    signal.emit(cancellation_type::partial);
-    signal.emit(cancellation_type::total);
-    signal.emit(cancellation_type::all);
-
-    BOOST_CHECK_EQUAL(arbiter.emissions, 4);
-    BOOST_CHECK_EQUAL(arbiter.last, &op);
-    scripted_arbiter::end(op);
-    op.destroy();
-}
-
-BOOST_AUTO_TEST_CASE(C32_a_signal_emitted_after_its_wait_has_ended_does_nothing) {
-    asio::cancellation_signal signal;
-    handler_log log;
-    {
-        scripted_arbiter arbiter;
-        wait_operation& op =
-            make_wait(arbiter, asio::bind_cancellation_slot(signal.slot(), counting_handler(log)));
-        scripted_arbiter::end(op);
-        op.complete();
-        signal.emit(asio::cancellation_type::all);
-        BOOST_CHECK_EQUAL(arbiter.emissions, 0);
-    }
-
-    signal.emit(asio::cancellation_type::all); // the arbiter has been destroyed, too
-
-    BOOST_CHECK_EQUAL(log.calls, 1);
-}
 
 BOOST_AUTO_TEST_CASE(C31_a_signal_may_be_destroyed_before_its_wait_ends) {
     scripted_arbiter arbiter;
