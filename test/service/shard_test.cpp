@@ -21,14 +21,12 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <random>
 #include <sstream>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 using namespace shard_bench;
@@ -75,18 +73,6 @@ PAWL_TYPED_CASE(a_turn_completes_completions_per_turn_waits, Backend, backends) 
             BOOST_CHECK_LE(units, needed + 1);
         }
     }
-}
-
-// C30: the driver's own wake-up completes a lone wait; no further unit is needed.
-PAWL_TYPED_CASE(C30_a_lone_expiry_is_one_unit, Backend, backends) {
-    bench<Backend> b;
-    crowd<Backend> c(b, 1);
-    c.start(5);
-
-    BOOST_CHECK(b.wake(5));
-
-    BOOST_CHECK_EQUAL(c.completed(), 1u);
-    BOOST_CHECK_EQUAL(b.units(), 0u);
 }
 
 PAWL_TYPED_CASE(C30_the_wake_up_of_the_driver_is_one_of_the_units, Backend, backends) {
@@ -363,28 +349,6 @@ PAWL_TYPED_CASE(cancelling_the_whole_backlog_completes_all_as_aborted, Backend, 
 
 // ---- P4: cancel and re-arm in every state -----------------------------------------------------------
 
-PAWL_TYPED_CASE(C11_cancel_counts_each_pending_wait_once, Backend, backends) {
-    bench<Backend> b;
-    timer_core t;
-    std::deque<test_wait> w(5);
-    for (test_wait& each : w)
-        b.start(t, each, 10);
-
-    BOOST_CHECK_EQUAL(b.cancel(t, 1), 1u); // C12: the oldest
-    b.run_all();
-    BOOST_CHECK_EQUAL(w[0].completed, 1);
-    BOOST_CHECK_EQUAL(b.cancel(t), 4u);
-    BOOST_CHECK_EQUAL(b.cancel(t), 0u);
-    b.run_all();
-
-    BOOST_REQUIRE_EQUAL(b.log().size(), 5u);
-    for (std::size_t i = 0; i < 5; ++i) {
-        BOOST_CHECK(b.log()[i] == &w[i]); // FIFO
-        BOOST_CHECK_EQUAL(w[i].told, aborted);
-    }
-    b.release(t);
-}
-
 PAWL_TYPED_CASE(P4_a_wait_in_the_due_queue_is_cancelled_and_keeps_its_one_entry, Backend,
                 backends) {
     bench<Backend> b;
@@ -399,35 +363,6 @@ PAWL_TYPED_CASE(P4_a_wait_in_the_due_queue_is_cancelled_and_keeps_its_one_entry,
     BOOST_CHECK_EQUAL(b.run_all(), 1u);
     BOOST_CHECK_EQUAL(c.waits[0].completed, 1);
     BOOST_CHECK_EQUAL(c.waits[0].told, aborted);
-}
-
-PAWL_TYPED_CASE(P4_a_wait_that_was_handed_over_is_cancelled_until_it_arrives, Backend, backends) {
-    bench<Backend> b;
-    timer_core t;
-    test_wait w(false);
-    b.start(t, w, 10);
-    b.wake(10);
-    BOOST_REQUIRE_EQUAL(b.carriers().size(), 1u);
-
-    BOOST_CHECK_EQUAL(b.cancel(t), 1u);
-    BOOST_CHECK_EQUAL(b.cancel(t), 0u);
-    BOOST_CHECK_EQUAL(b.state().due_count(), 0u);
-    b.arrive(0);
-
-    BOOST_CHECK_EQUAL(w.completed, 1);
-    BOOST_CHECK_EQUAL(w.told, aborted);
-    b.release(t);
-}
-
-PAWL_TYPED_CASE(P4_a_wait_whose_handler_runs_is_not_cancelled, Backend, backends) {
-    bench<Backend> b;
-    crowd<Backend> c(b, 1);
-    c.start(10);
-    b.wake(10);
-    BOOST_REQUIRE_EQUAL(c.waits[0].completed, 1);
-
-    BOOST_CHECK_EQUAL(b.cancel(c.timers[0]), 0u);
-    BOOST_CHECK_EQUAL(b.rearm(c.timers[0], 20), 0u);
 }
 
 PAWL_TYPED_CASE(P4_a_due_wait_that_is_pulled_back_leaves_one_entry_and_one_completion, Backend,
@@ -632,31 +567,6 @@ PAWL_TYPED_CASE(C37_cancel_and_start_again_uses_the_new_deadline, Backend, backe
 
 // ---- slots ----------------------------------------------------------------------------------------
 
-PAWL_TYPED_CASE(C31_a_slot_cancels_its_wait_only_in_every_state, Backend, backends) {
-    bench<Backend> b;
-    timer_core t;
-    std::deque<test_wait> w(3);
-    std::deque<slot_link> links;
-    for (test_wait& each : w) {
-        links.emplace_back(b.arbiter(), each);
-        b.start(t, each, 10);
-    }
-
-    links[1](boost::asio::cancellation_type::terminal); // armed
-    links[1](boost::asio::cancellation_type::terminal);
-    b.run_all();
-    b.collect(10);
-    links[0](boost::asio::cancellation_type::total); // due
-    b.run_all();
-    links[2](boost::asio::cancellation_type::partial); // done
-
-    BOOST_CHECK_EQUAL(b.log().size(), 3u);
-    BOOST_CHECK_EQUAL(w[0].told, aborted);
-    BOOST_CHECK_EQUAL(w[1].told, aborted);
-    BOOST_CHECK_EQUAL(w[2].told, error_code());
-    b.release(t);
-}
-
 PAWL_TYPED_CASE(P3_the_newest_wait_leaves_the_others_to_their_timer, Backend, backends) {
     bench<Backend> b;
     timer_core t;
@@ -671,24 +581,6 @@ PAWL_TYPED_CASE(P3_the_newest_wait_leaves_the_others_to_their_timer, Backend, ba
     BOOST_CHECK_EQUAL(b.cancel(t), 1u);
     b.run_all();
     b.release(t);
-}
-
-PAWL_TYPED_CASE(C32_a_slot_finds_its_wait_after_the_timer_has_moved, Backend, backends) {
-    bench<Backend> b;
-    timer_core from;
-    timer_core to;
-    test_wait w;
-    slot_link link(b.arbiter(), w);
-    b.start(from, w, 10);
-    b.move(from, to);
-    BOOST_REQUIRE(w.owner() == &to);
-
-    link(boost::asio::cancellation_type::terminal);
-    b.run_all();
-
-    BOOST_CHECK_EQUAL(w.told, aborted);
-    BOOST_CHECK_EQUAL(b.cancel(to), 0u);
-    b.release(to);
 }
 
 // A cancel that is only noted in the due queue does not change the wait: the slot would cancel it
