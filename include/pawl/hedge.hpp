@@ -284,16 +284,6 @@ auto hedge(Where&& where, basic_hedge_policy<Clock> policy, Function&& function,
         where, std::move(policy), std::forward<Function>(function), std::forward<Token>(token));
 }
 
-/// As above, on the executor of a context.
-template <
-    detail::execution_context_type Context, class Clock = detail::steady_clock, class Function,
-    class Token = typename detail::attempts_of<std::decay_t<Function>, basic_attempt<Clock>>::token>
-auto hedge(Context& context, basic_hedge_policy<Clock> policy, Function&& function,
-           Token&& token = Token()) {
-    return hedge(context.get_executor(), policy, std::forward<Function>(function),
-                 std::forward<Token>(token));
-}
-
 /// As above, on the associated executor of the handler, such as that of the coroutine.
 template <
     class Clock = detail::steady_clock, class Function,
