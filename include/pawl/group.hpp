@@ -14,6 +14,7 @@
 #include <pawl/detail/limit/group_member.hpp>
 #include <pawl/detail/limit/limited_token.hpp>
 #include <pawl/detail/limit/outer_adapter.hpp>
+#include <pawl/detail/limit/post_result.hpp>
 #include <pawl/detail/limit/report_timeout.hpp>
 
 #include <pawl/detail/service/native_executor.hpp>
@@ -28,7 +29,6 @@
 #include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/error.hpp>
-#include <boost/asio/execution_context.hpp>
 #include <boost/system/error_code.hpp>
 
 #include <chrono>
@@ -143,28 +143,16 @@ private:
 };
 
 /// Starts a wait for the end of all members.
-class start_drain {
-public:
-    using executor_type = boost::asio::any_io_executor;
-
-    explicit start_drain(group_state& g) noexcept : group_(&g) {}
-
-    [[nodiscard]] executor_type get_executor() const noexcept { return group_->get_executor(); }
-
-    template <class Handler>
-    void operator()(Handler&& handler) const {
-        const auto d = std::allocate_shared<group_drain>(wait_allocator<void>(), *group_);
-        auto slot = boost::asio::get_associated_cancellation_slot(handler);
-        if (slot.is_connected())
-            slot.template emplace<cancel_drain>(d);
-        using wrapped = drain_handler<std::decay_t<Handler>>;
-        wrapped::wait(d, wrapped(d, std::forward<Handler>(handler)));
-        d->group().enter(d);
-    }
-
-private:
-    group_state* group_;
-};
+template <class Handler>
+void start_drain(group_state& g, Handler&& handler) {
+    const auto d = std::allocate_shared<group_drain>(wait_allocator<void>(), g);
+    auto slot = boost::asio::get_associated_cancellation_slot(handler);
+    if (slot.is_connected())
+        slot.template emplace<cancel_drain>(d);
+    using wrapped = drain_handler<std::decay_t<Handler>>;
+    wrapped::wait(d, wrapped(d, std::forward<Handler>(handler)));
+    g.enter(d);
+}
 
 class in_group_function;
 
@@ -310,7 +298,11 @@ public:
     template <class Token = boost::asio::deferred_t>
     auto async_drained(Token&& token = Token()) {
         return boost::asio::async_initiate<Token, void(boost::system::error_code)>(
-            detail::start_drain(*state_), token);
+            detail::initiation(state_->get_executor(),
+                               [g = state_]<class Handler>(Handler&& handler) {
+                                   detail::start_drain(*g, std::forward<Handler>(handler));
+                               }),
+            token);
     }
 
 private:
