@@ -417,23 +417,14 @@ public:
 };
 
 /// @cond
-template <class Executor, class Function>
-    requires(!detail::execution_context_type<Executor>)
-alarm(Executor, Function) -> alarm<Function, Executor>;
-template <detail::execution_context_type Context, class Function>
-alarm(Context&, Function) -> alarm<Function>;
+template <class Where, class Function>
+alarm(Where&&, Function) -> alarm<Function, detail::deduced_executor<Where>>;
 
-template <class Executor, class Function>
-    requires(!detail::execution_context_type<Executor>)
-coarse_alarm(Executor, Function) -> coarse_alarm<Function, Executor>;
-template <detail::execution_context_type Context, class Function>
-coarse_alarm(Context&, Function) -> coarse_alarm<Function>;
+template <class Where, class Function>
+coarse_alarm(Where&&, Function) -> coarse_alarm<Function, detail::deduced_executor<Where>>;
 
-template <class Executor, class Function>
-    requires(!detail::execution_context_type<Executor>)
-manual_alarm(Executor, Function) -> manual_alarm<Function, Executor>;
-template <detail::execution_context_type Context, class Function>
-manual_alarm(Context&, Function) -> manual_alarm<Function>;
+template <class Where, class Function>
+manual_alarm(Where&&, Function) -> manual_alarm<Function, detail::deduced_executor<Where>>;
 /// @endcond
 
 } // namespace pawl

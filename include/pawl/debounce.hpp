@@ -242,20 +242,12 @@ public:
 };
 
 /// @cond
-template <class Executor, class Function>
-    requires(!detail::execution_context_type<Executor>)
-debounce(Executor, detail::saturated<detail::steady_clock::duration>, Function,
-         debounce_options = {}) -> debounce<Function, Executor>;
-template <detail::execution_context_type Context, class Function>
-debounce(Context&, detail::saturated<detail::steady_clock::duration>, Function,
-         debounce_options = {}) -> debounce<Function>;
-template <class Executor, class Function>
-    requires(!detail::execution_context_type<Executor>)
-throttle(Executor, detail::saturated<detail::steady_clock::duration>, Function)
-    -> throttle<Function, Executor>;
-template <detail::execution_context_type Context, class Function>
-throttle(Context&, detail::saturated<detail::steady_clock::duration>, Function)
-    -> throttle<Function>;
+template <class Where, class Function>
+debounce(Where&&, detail::saturated<detail::steady_clock::duration>, Function,
+         debounce_options = {}) -> debounce<Function, detail::deduced_executor<Where>>;
+template <class Where, class Function>
+throttle(Where&&, detail::saturated<detail::steady_clock::duration>, Function)
+    -> throttle<Function, detail::deduced_executor<Where>>;
 /// @endcond
 
 } // namespace pawl

@@ -194,11 +194,9 @@ public:
 };
 
 /// @cond
-template <class Executor, class Send, class Fail>
-    requires(!detail::execution_context_type<Executor>)
-heartbeat(Executor, heartbeat_options, Send, Fail) -> heartbeat<Send, Fail, Executor>;
-template <detail::execution_context_type Context, class Send, class Fail>
-heartbeat(Context&, heartbeat_options, Send, Fail) -> heartbeat<Send, Fail>;
+template <class Where, class Send, class Fail>
+heartbeat(Where&&, heartbeat_options, Send, Fail)
+    -> heartbeat<Send, Fail, detail::deduced_executor<Where>>;
 /// @endcond
 
 } // namespace pawl

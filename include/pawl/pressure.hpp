@@ -78,11 +78,8 @@ public:
 };
 
 /// @cond
-template <class Executor, class Function>
-    requires(!detail::execution_context_type<Executor>)
-scaled_alarm(Executor, Function) -> scaled_alarm<Function, Executor>;
-template <detail::execution_context_type Context, class Function>
-scaled_alarm(Context&, Function) -> scaled_alarm<Function>;
+template <class Where, class Function>
+scaled_alarm(Where&&, Function) -> scaled_alarm<Function, detail::deduced_executor<Where>>;
 /// @endcond
 
 namespace detail {
