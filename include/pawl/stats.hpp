@@ -56,25 +56,51 @@ struct service_stats {
 
     /// Adds the counts of another service.
     /// @throws std::bad_alloc
-    service_stats& operator+=(const service_stats& s) {
-        shards += s.shards;
-        pending += s.pending;
-        armed += s.armed;
-        filed += s.filed;
-        started += s.started;
-        expired += s.expired;
-        cancelled += s.cancelled;
-        moved += s.moved;
-        overflowed += s.overflowed;
-        refused += s.refused;
-        wake_ups += s.wake_ups;
-        level_moves += s.level_moves;
-        levels.resize(std::max(levels.size(), s.levels.size()));
-        std::transform(s.levels.begin(), s.levels.end(), levels.begin(), levels.begin(),
-                       std::plus<>());
-        return *this;
-    }
+    service_stats& operator+=(const service_stats& s);
 };
+
+namespace detail {
+
+/// A counter of a service, with its name.
+struct named_count {
+    const char* name;
+    const char* help;
+    bool counter; ///< whether it only grows
+    std::uint64_t service_stats::*value;
+    std::uint64_t shard_counts::*of_shard = nullptr; ///< null: counted once for all shards
+};
+inline constexpr named_count named_counts[] = {
+    {"pending", "Waits whose handlers have not begun.", false, &service_stats::pending,
+     &shard_counts::pending},
+    {"armed", "Waits that wait for their deadline.", false, &service_stats::armed,
+     &shard_counts::armed},
+    {"filed", "Timers in the time structure.", false, &service_stats::filed, &shard_counts::filed},
+    {"started", "Waits that were started.", true, &service_stats::started, &shard_counts::started},
+    {"expired", "Waits that expired, and whose handlers have begun.", true, &service_stats::expired,
+     &shard_counts::expired},
+    {"cancelled", "Waits that ended before they expired.", true, &service_stats::cancelled,
+     &shard_counts::cancelled},
+    {"moved", "Waits whose deadline was moved.", true, &service_stats::moved, &shard_counts::moved},
+    {"overflowed", "Waits for which a ring had no room.", true, &service_stats::overflowed,
+     &shard_counts::overflowed},
+    {"refused", "Waits and armings beyond max_pending.", true, &service_stats::refused,
+     &shard_counts::refused},
+    {"wake_ups", "Times that the timer service was woken by the system.", true,
+     &service_stats::wake_ups},
+    {"level_moves", "Timers that were moved to a lower level of a wheel.", true,
+     &service_stats::level_moves, &shard_counts::level_moves},
+};
+
+} // namespace detail
+
+inline service_stats& service_stats::operator+=(const service_stats& s) {
+    shards += s.shards;
+    for (const detail::named_count& c : detail::named_counts)
+        this->*c.value += s.*c.value;
+    levels.resize(std::max(levels.size(), s.levels.size()));
+    std::transform(s.levels.begin(), s.levels.end(), levels.begin(), levels.begin(), std::plus<>());
+    return *this;
+}
 
 /// Counters of the timers of a context.
 struct context_stats {
@@ -139,16 +165,8 @@ inline void measure_times(boost::asio::execution_context& context, bool on = tru
                 const std::scoped_lock lock(shard->mutex());
                 const detail::shard_counts c = shard->counts();
                 shard->count_levels(s.levels.data());
-                s.pending += c.pending;
-                s.armed += c.armed;
-                s.filed += c.filed;
-                s.started += c.started;
-                s.expired += c.expired;
-                s.cancelled += c.cancelled;
-                s.moved += c.moved;
-                s.overflowed += c.overflowed;
-                s.refused += c.refused;
-                s.level_moves += c.level_moves;
+                for (const detail::named_count& n : detail::named_counts)
+                    s.*n.value += n.of_shard ? c.*n.of_shard : 0;
             }
             all.services.push_back(std::move(s));
         });
@@ -207,30 +225,6 @@ public:
 
 private:
     std::string& out_;
-};
-
-/// A counter of a service, with its name.
-struct named_count {
-    const char* name;
-    const char* help;
-    bool counter; ///< whether it only grows
-    std::uint64_t service_stats::*value;
-};
-inline constexpr named_count named_counts[] = {
-    {"pending", "Waits whose handlers have not begun.", false, &service_stats::pending},
-    {"armed", "Waits that wait for their deadline.", false, &service_stats::armed},
-    {"filed", "Timers in the time structure.", false, &service_stats::filed},
-    {"started", "Waits that were started.", true, &service_stats::started},
-    {"expired", "Waits that expired, and whose handlers have begun.", true,
-     &service_stats::expired},
-    {"cancelled", "Waits that ended before they expired.", true, &service_stats::cancelled},
-    {"moved", "Waits whose deadline was moved.", true, &service_stats::moved},
-    {"overflowed", "Waits for which a ring had no room.", true, &service_stats::overflowed},
-    {"refused", "Waits and armings beyond max_pending.", true, &service_stats::refused},
-    {"wake_ups", "Times that the timer service was woken by the system.", true,
-     &service_stats::wake_ups},
-    {"level_moves", "Timers that were moved to a lower level of a wheel.", true,
-     &service_stats::level_moves},
 };
 
 } // namespace detail
