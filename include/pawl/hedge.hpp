@@ -12,6 +12,7 @@
 #include <pawl/retry_policy.hpp>
 
 #include <pawl/detail/limit/attempts.hpp>
+#include <pawl/detail/limit/limited_operation.hpp>
 
 #include <pawl/detail/service/native_executor.hpp>
 
@@ -70,20 +71,7 @@ class hedge_operation<Policy, Function, R(First, Rest...), Handler, Executor>
         void operator()() const { op->delay_passed(); }
     };
 
-    /// In the slot of the caller. The first of the two to go clears the pointer of the other.
-    struct outer_link {
-        explicit outer_link(hedge_operation& owner) noexcept : op(&owner) { owner.outer_ = this; }
-        outer_link& operator=(outer_link&&) = delete;
-        ~outer_link() {
-            if (op)
-                op->outer_ = nullptr;
-        }
-        void operator()(cancellation_type_t type) {
-            if (op && type != cancellation_type_t::none)
-                op->cancel(type);
-        }
-        hedge_operation* op;
-    };
+    friend outer_link<hedge_operation>;
 
 public:
     template <class H>
@@ -91,7 +79,7 @@ public:
         : base(std::forward<H>(handler), ex, std::move(policy), std::move(f)) {
         auto slot = boost::asio::get_associated_cancellation_slot(handler_);
         if (slot.is_connected())
-            slot.template emplace<outer_link>(*this);
+            slot.template emplace<outer_link<hedge_operation>>(*this);
     }
     ~hedge_operation() {
         if (outer_)
@@ -231,7 +219,7 @@ private:
     boost::system::error_code last_error_;
     std::chrono::nanoseconds no_hint_{}; ///< an attempt may write to it as long as it runs
     std::array<boost::asio::cancellation_signal, 2> signals_;
-    outer_link* outer_ = nullptr;
+    outer_link<hedge_operation>* outer_ = nullptr;
     std::optional<result> result_;
     std::optional<basic_alarm<make_second, clock, Executor>> alarm_;
 };

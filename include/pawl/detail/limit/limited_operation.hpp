@@ -114,6 +114,24 @@ private:
     }
 };
 
+/// The handler in the caller's cancellation slot. It and the operation point at each other; the
+/// first to go clears the other's pointer. The signal may outlive the operation. It may also end
+/// before an operation that is destroyed with its context.
+template <class Operation>
+struct outer_link {
+    explicit outer_link(Operation& owner) noexcept : op(&owner) { owner.outer_ = this; }
+    outer_link& operator=(outer_link&&) = delete;
+    ~outer_link() {
+        if (op)
+            op->outer_ = nullptr;
+    }
+    void operator()(boost::asio::cancellation_type_t type) {
+        if (op && type != boost::asio::cancellation_type::none)
+            op->cancel(type); // may destroy this
+    }
+    Operation* op;
+};
+
 /// What first cut an operation short.
 struct verdict {
     enum class who : std::uint8_t { nobody, limit, caller };
@@ -357,28 +375,7 @@ private:
     static constexpr bool reports_refusal =
         reports_failure<Report, std::tuple_element_t<0, std::tuple<Results...>>>;
 
-    /// The handler in the caller's cancellation slot. It and the operation point at each other; the
-    /// first to go clears the other's pointer. The signal may outlive the operation. It may also
-    /// end before an operation that is destroyed with its context.
-    class outer_link {
-    public:
-        explicit outer_link(limited_operation& op) noexcept : op_(&op) { op.outer_ = this; }
-        outer_link& operator=(outer_link&&) = delete;
-        ~outer_link() {
-            if (op_)
-                op_->outer_ = nullptr;
-        }
-
-        void operator()(boost::asio::cancellation_type_t type) {
-            if (op_ && type != boost::asio::cancellation_type::none)
-                op_->forward(type); // may destroy this
-        }
-
-        void cut() noexcept { op_ = nullptr; }
-
-    private:
-        limited_operation* op_;
-    };
+    friend outer_link<limited_operation>;
 
     /// The initiating function.
     class starting_party {
@@ -438,12 +435,12 @@ private:
           timer_(limit, timer_ex) {
         auto slot = boost::asio::get_associated_cancellation_slot(handler_);
         if (slot.is_connected())
-            slot.template emplace<outer_link>(*this);
+            slot.template emplace<outer_link<limited_operation>>(*this);
     }
 
     ~limited_operation() {
         if (outer_)
-            outer_->cut();
+            outer_->op = nullptr;
     }
 
     /// Frees the memory, then destroys the handler.
@@ -545,7 +542,7 @@ private:
             verdict_ = {by, code};
     }
 
-    void forward(boost::asio::cancellation_type_t type) {
+    void cancel(boost::asio::cancellation_type_t type) {
         // Entered because the operation may complete in emit() and must not free the signal.
         const auto [mine, to_forward] = parties_.enter();
         if (!to_forward)
@@ -571,7 +568,7 @@ private:
     [[no_unique_address]] executor_for<Handler, Executor> executor_;
     Timer timer_;
     inline_signal signal_;
-    outer_link* outer_ = nullptr;
+    outer_link<limited_operation>* outer_ = nullptr;
     verdict verdict_;
     std::optional<outstanding_work<Executor>> work_; ///< while the result is stored
     std::variant<std::monostate, Results...> result_;
