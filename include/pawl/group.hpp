@@ -12,6 +12,7 @@
 #include <pawl/steady_timer.hpp>
 
 #include <pawl/detail/limit/group_member.hpp>
+#include <pawl/detail/limit/limited_operation.hpp>
 #include <pawl/detail/limit/limited_token.hpp>
 #include <pawl/detail/limit/outer_adapter.hpp>
 #include <pawl/detail/limit/post_result.hpp>
@@ -61,7 +62,7 @@ public:
         const auto keep = std::move(self);
         timer_.cancel();
     }
-    void cancel() {
+    void cancel(boost::asio::cancellation_type_t) {
         group_->cancel(*this);
         timer_.cancel();
     }
@@ -69,22 +70,6 @@ public:
 private:
     group_state* const group_;
     basic_waitable_timer<std::chrono::steady_clock> timer_;
-};
-
-/// The handler in the cancellation slot. The signal may be emitted after the wait has ended.
-class cancel_drain {
-public:
-    explicit cancel_drain(const std::shared_ptr<group_drain>& d) noexcept : drain_(d) {}
-
-    void operator()(boost::asio::cancellation_type_t type) const {
-        if (type == boost::asio::cancellation_type::none)
-            return;
-        if (const auto d = drain_.lock())
-            d->cancel();
-    }
-
-private:
-    std::weak_ptr<group_drain> drain_;
 };
 
 /// The handler of the timer.
@@ -148,7 +133,7 @@ void start_drain(group_state& g, Handler&& handler) {
     const auto d = std::allocate_shared<group_drain>(wait_allocator<void>(), g);
     auto slot = boost::asio::get_associated_cancellation_slot(handler);
     if (slot.is_connected())
-        slot.template emplace<cancel_drain>(d);
+        slot.template emplace<weak_link<group_drain>>(d);
     using wrapped = drain_handler<std::decay_t<Handler>>;
     wrapped::wait(d, wrapped(d, std::forward<Handler>(handler)));
     g.enter(d);

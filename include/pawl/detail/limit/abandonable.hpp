@@ -59,7 +59,7 @@ public:
     void listen() {
         auto slot = boost::asio::get_associated_cancellation_slot(*handler_);
         if (slot.is_connected())
-            slot.template emplace<link>(this->weak_from_this());
+            slot.template emplace<weak_link<abandonable>>(this->weak_from_this());
     }
 
     [[nodiscard]] const OperationExecutor& operation_executor() const noexcept {
@@ -88,20 +88,7 @@ public:
     }
 
 private:
-    /// In the caller's slot, which may outlive the operation.
-    class link {
-    public:
-        explicit link(std::weak_ptr<abandonable> op) noexcept : op_(std::move(op)) {}
-        void operator()(boost::asio::cancellation_type_t type) const {
-            if (type == boost::asio::cancellation_type::none)
-                return;
-            if (const auto op = op_.lock())
-                op->cancel(type);
-        }
-
-    private:
-        std::weak_ptr<abandonable> op_;
-    };
+    friend weak_link<abandonable>;
 
     /// What the operation has brought, on its way to the executor of the handler.
     template <class... Args>

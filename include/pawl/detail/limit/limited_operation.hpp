@@ -53,6 +53,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <tuple>
 #include <type_traits>
@@ -130,6 +131,22 @@ struct outer_link {
             op->cancel(type); // may destroy this
     }
     Operation* op;
+};
+
+/// The same for an operation that shared_ptrs own.
+template <class Operation>
+class weak_link {
+public:
+    explicit weak_link(std::weak_ptr<Operation> op) noexcept : op_(std::move(op)) {}
+    void operator()(boost::asio::cancellation_type_t type) const {
+        if (type == boost::asio::cancellation_type::none)
+            return;
+        if (const auto op = op_.lock())
+            op->cancel(type);
+    }
+
+private:
+    std::weak_ptr<Operation> op_;
 };
 
 /// What first cut an operation short.
