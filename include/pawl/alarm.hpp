@@ -151,14 +151,10 @@ private:
         home.leave();
     }
     void free() noexcept {
-        const auto allocator = get_handler_allocator(function_);
         if constexpr (std::is_same_v<handler_allocator<Function>, wait_allocator<void>>) {
-            const allocated_object freed(allocator, *this);
+            const allocated_object freed(get_handler_allocator(function_), *this);
         } else { // the function may own the memory resource of its allocator: it goes last
-            [[maybe_unused]] const Function last = [&] {
-                const allocated_object freed(allocator, *this);
-                return Function(std::move(function_));
-            }();
+            (void)take_handler(function_, *this);
         }
     }
 

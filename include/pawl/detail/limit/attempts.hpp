@@ -180,25 +180,16 @@ protected:
     }
     template <class... Args>
     void deliver(Args&&... args) {
-        auto last =
-            free(); // before the upcall, so that an operation started there reuses the block
+        // before the upcall, so that an operation started there reuses the block
+        Handler last = take_handler(handler_, static_cast<Operation&>(*this));
         std::move(last)(std::forward<Args>(args)...);
     }
-    void destroy() noexcept { free(); }
+    void destroy() noexcept { (void)take_handler(handler_, static_cast<Operation&>(*this)); }
 
     Handler handler_;
     Executor executor_;
     Policy policy_;
     Function function_;
-
-private:
-    /// Returns the handler, which may own the memory resource.
-    Handler free() {
-        const allocator_type alloc = get_allocator(); // before the move
-        Handler last(std::move(handler_));
-        const allocated_object freed(alloc, static_cast<Operation&>(*this));
-        return last;
-    }
 };
 
 // --- where it runs -------------------------------------------------------------------------------

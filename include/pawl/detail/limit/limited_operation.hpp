@@ -289,6 +289,7 @@ class limited_operation final
     using allocator_type = handler_allocator<Handler>;
     using memory = allocated_block<limited_operation, allocator_type>;
     friend memory;
+    friend class allocated_object<limited_operation, allocator_type>;
 
 public:
     using handler_type = Handler;
@@ -461,16 +462,7 @@ private:
     }
 
     /// Frees the memory, then destroys the handler.
-    void destroy() noexcept {
-        const allocator_type alloc = get_handler_allocator(handler_);
-        // The handler may own the memory resource of the allocator.
-        [[maybe_unused]] const Handler last(std::move(handler_));
-        destroy(alloc);
-    }
-    void destroy(const allocator_type& alloc) noexcept {
-        const memory m(alloc, *this);
-        this->~limited_operation();
-    }
+    void destroy() noexcept { (void)take_handler(handler_, *this); }
 
     /// A function object that calls `f(this, true)` on an executor, or `f(this, false)` if it is
     /// destroyed.
@@ -548,9 +540,8 @@ private:
     template <class... Args>
     void deliver(Args&&... args) {
         const verdict v = verdict_;
-        const allocator_type alloc = get_handler_allocator(handler_); // before the move
-        Handler last(std::move(handler_));
-        destroy(alloc); // before the upcall, so that an operation started there reuses the block
+        // before the upcall, so that an operation started there reuses the block
+        Handler last = take_handler(handler_, *this);
         Report::invoke(std::move(last), v, std::forward<Args>(args)...);
     }
 

@@ -256,6 +256,14 @@ private:
     T& object_;
 };
 
+/// Destroys and frees `object`, whose handler this is.
+/// @return the handler: it goes last, because it may own the memory resource of its allocator.
+template <class Handler, class T>
+[[nodiscard]] Handler take_handler(Handler& handler, T& object) {
+    const allocated_object last(get_handler_allocator(handler), object);
+    return Handler(std::move(handler));
+}
+
 } // namespace pawl::detail
 
 #undef PAWL_POISONS_BLOCKS

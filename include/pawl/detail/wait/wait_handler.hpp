@@ -241,10 +241,7 @@ private:
         const boost::system::error_code ec = self.result();
         // Freed before the upcall, so that a wait that the handler starts reuses the block; and
         // before the handler is destroyed, which may own the memory resource of its allocator.
-        Handler handler = [&self] {
-            const allocated_object last(get_handler_allocator(self.handler_), self);
-            return Handler(std::move(self.handler_));
-        }();
+        Handler handler = take_handler(self.handler_, self);
         if (what == action::complete)
             std::move(handler)(ec);
     }
