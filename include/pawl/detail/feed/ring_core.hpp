@@ -312,14 +312,13 @@ public:
                 advance_from(published_, mine.last, phase::written, phase::skipped);
             else
                 advance(published_, phase::written, phase::skipped);
+            tell_writers(); // published messages may be read, and then freed
         } else {
             // relaxed: written by this thread.
             PAWL_ASSERT(mine.first == published_.load(std::memory_order_relaxed));
             reserved_.store(written, std::memory_order_relaxed);
             published_.store(written, std::memory_order_release); // pairs with published()
         }
-        if constexpr (many)
-            tell_writers(); // published messages may be read, and then freed
     }
 
     /// Abandons [mine.first, mine.last), of which [mine.first, written) is constructed.
@@ -525,33 +524,25 @@ private:
 
     /// Frees all messages before `to` that no other thread frees. @return which.
     generations free(std::uint64_t to) noexcept {
-        if constexpr (destroys) {
-            std::uint64_t from = doomed_.load(std::memory_order_relaxed); // relaxed: compared
-            while (from < to) {
-                // relaxed: the destroyed messages were acquired with published_ and the claims.
-                if (doomed_.compare_exchange_weak(from, to, std::memory_order_relaxed,
-                                                  std::memory_order_relaxed)) {
-                    destroy({from, to});
-                    for (std::uint64_t g = from; g != to; ++g)
-                        set_state(g, phase::freed);
-                    advance(free_, phase::freed, phase::freed);
-                    tell_writers();
-                    return {from, to};
-                }
+        std::atomic<std::uint64_t>& position = destroys ? doomed_ : free_;
+        std::uint64_t from = position.load(std::memory_order_relaxed); // relaxed: compared
+        while (from < to) {
+            // doomed_ relaxed: the destroyed messages were acquired with published_ and the claims.
+            // free_ release: pairs with room_end(). relaxed: tried again.
+            if (!position.compare_exchange_weak(
+                    from, to, destroys ? std::memory_order_relaxed : std::memory_order_release,
+                    std::memory_order_relaxed))
+                continue;
+            if constexpr (destroys) {
+                destroy({from, to});
+                for (std::uint64_t g = from; g != to; ++g)
+                    set_state(g, phase::freed);
+                advance(free_, phase::freed, phase::freed);
             }
-            return {from, from};
-        } else {
-            std::uint64_t from = free_.load(std::memory_order_relaxed); // relaxed: compared
-            while (from < to) {
-                // release: pairs with room_end(). relaxed: tried again.
-                if (free_.compare_exchange_weak(from, to, std::memory_order_release,
-                                                std::memory_order_relaxed)) {
-                    tell_writers();
-                    return {from, to};
-                }
-            }
-            return {from, from};
+            tell_writers();
+            return {from, to};
         }
+        return {from, from};
     }
 
     void destroy(generations all) noexcept {
