@@ -215,10 +215,7 @@ public:
     /// later, and pending waits for them still complete. Members that cannot be cancelled for lack
     /// of memory continue.
     ~group() {
-        try {
-            cancel();
-        } catch (...) { // a destructor cannot report it; see above
-        }
+        state_->cancel_or_leave();
         state_->leave();
     }
 
