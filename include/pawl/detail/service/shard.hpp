@@ -324,13 +324,18 @@ public:
         return out;
     }
 
-    /// See wait_ledger::begin().
+    /// The function of an alarm is about to be called.
+    /// @param ec set to what it is called with.
+    /// @param condemned set to whether the alarm is destroyed meanwhile.
+    /// @return false if it must not be called.
     [[nodiscard]] bool begin(alarm_wait& op, boost::system::error_code& ec,
                              bool& condemned) noexcept {
         const locked lock(mutex_);
-        const bool begun = wait_ledger::begin(op, ec);
-        condemned = begun && op.condemned;
-        return begun && !op.barred;
+        if (!op.state.begin())
+            return false;
+        ec = op.result();
+        condemned = op.condemned;
+        return !op.barred;
     }
 
     // --- users --------------------------------------------------------------------------------

@@ -282,16 +282,6 @@ public:
         op.barred = true;
     }
 
-    /// The function of an alarm is about to be called.
-    /// @param ec set to what it is called with.
-    /// @return false if it must not be called.
-    [[nodiscard]] static bool begin(alarm_wait& op, boost::system::error_code& ec) noexcept {
-        const bool begun = op.state.begin();
-        if (begun)
-            ec = op.result();
-        return begun;
-    }
-
     /// Cancels up to `limit` waits of `timer` that have not begun, the oldest first.
     /// @return how many.
     std::size_t cancel(timer_core& timer, std::size_t limit) noexcept {
