@@ -327,7 +327,7 @@ inline event_feed::reader event_feed::join(event_kinds kinds) { return join(exec
 
 inline event_feed::reader event_feed::join(const boost::asio::any_io_executor& ex,
                                            event_kinds kinds) {
-    hub_->make_ring_if_missing(event_feed_options{}.capacity, event_feed_options{}.readers);
+    (void)hub_->make_ring(event_feed_options{}.capacity, event_feed_options{}.readers);
     return reader(std::make_shared<reader::state>(hub_, ex, kinds));
 }
 

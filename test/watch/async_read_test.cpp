@@ -199,7 +199,7 @@ BOOST_AUTO_TEST_CASE(a_context_that_ends_after_a_look_and_before_the_wait_is_tol
 BOOST_AUTO_TEST_CASE(a_wait_that_ends_before_it_is_listed_is_not_listed) {
     asio::io_context context;
     pawl::detail::event_hub hub;
-    hub.make_ring_if_missing(64, 2);
+    hub.make_ring(64, 2);
     pawl::detail::feed_sleeper sleeper(context.get_executor());
     const auto number = hub.begin_sleep(sleeper);
     BOOST_TEST(!hub.end_sleep(sleeper, number)); // in another thread, which was faster
@@ -210,7 +210,7 @@ BOOST_AUTO_TEST_CASE(a_wait_that_ends_before_it_is_listed_is_not_listed) {
 BOOST_AUTO_TEST_CASE(a_wait_that_ends_is_not_listed_any_more) {
     asio::io_context context;
     pawl::detail::event_hub hub;
-    hub.make_ring_if_missing(64, 4);
+    hub.make_ring(64, 4);
     std::array<pawl::detail::feed_sleeper, 3> sleepers{
         pawl::detail::feed_sleeper(context.get_executor()),
         pawl::detail::feed_sleeper(context.get_executor()),

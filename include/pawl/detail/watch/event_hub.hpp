@@ -228,16 +228,12 @@ public:
     /// @return false if it exists with another size.
     /// @throws broadcast_error, std::bad_alloc
     bool make_ring(std::size_t capacity, std::size_t readers) {
-        make_ring_if_missing(capacity, readers);
-        return ring_->capacity() == capacity && most_readers_ == readers; // these never change
-    }
-
-    void make_ring_if_missing(std::size_t capacity, std::size_t readers) {
         const std::scoped_lock lock(mutex_);
         if (!ring_) {
             ring_.emplace(capacity, readers);
             most_readers_ = readers;
         }
+        return ring_->capacity() == capacity && most_readers_ == readers;
     }
 
     /// @param events belongs to this reader.
