@@ -63,7 +63,7 @@ public:
                                            const Limit& limit) {
         alarm_block& made = *memory(get_handler_allocator(f)).make(timer, ex, std::move(f), limit);
         try {
-            timer.enlist(made);
+            timer.enlist();
         } catch (...) {
             made.free();
             throw;

@@ -223,9 +223,9 @@ public:
 
     /// Counts an alarm as a user, and makes all that arm() needs.
     /// @throws std::bad_alloc with nothing changed.
-    void enlist(timer_core& timer, alarm_wait& op) {
+    void enlist(timer_core& timer) {
         wakeup_.prepare();
-        shard_.enlist(timer, op);
+        shard_.enlist(timer);
     }
 
     /// Starts the wait of an alarm, or moves its deadline. On return the alarm may be gone.

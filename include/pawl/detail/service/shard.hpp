@@ -249,7 +249,7 @@ public:
 
     /// Counts an alarm as a user, and makes room for it: to arm it needs no memory.
     /// @throws std::bad_alloc with nothing changed.
-    void enlist(timer_core& timer, alarm_wait&) {
+    void enlist(timer_core& timer) {
         const locked lock(mutex_);
         ++users_;
         ++alarms_;

@@ -203,8 +203,8 @@ public:
 
     /// Registers the alarm. The other calls need that.
     /// @throws std::bad_alloc
-    void enlist(alarm_wait& op) {
-        home_.get().enlist(core_, op);
+    void enlist() {
+        home_.get().enlist(core_);
         home_.set_used(true);
     }
 
