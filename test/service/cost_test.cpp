@@ -426,7 +426,7 @@ PAWL_TYPED_CASE(P6_a_set_back_files_at_most_one_batch_of_timers_under_one_lock, 
         s.b.state().set_back(tick{10});
 
         BOOST_CHECK_EQUAL(Backend::most, batch);
-        BOOST_CHECK_EQUAL(s.b.state().armed_count(), 300U);
+        BOOST_CHECK_EQUAL(s.b.state().timers().counts().armed, 300U);
     }
 }
 
@@ -447,7 +447,7 @@ PAWL_TYPED_CASE(P6_P10_expire_all_files_what_a_set_back_left_one_batch_under_one
 
         BOOST_CHECK_EQUAL(ended, 300U);
         BOOST_CHECK_EQUAL(Backend::most, batch);
-        BOOST_CHECK_EQUAL(s.b.state().armed_count(), 0U);
+        BOOST_CHECK_EQUAL(s.b.state().timers().counts().armed, 0U);
     }
 }
 

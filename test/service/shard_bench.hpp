@@ -314,7 +314,7 @@ public:
             driver_ = out.wake;
         if (goes_quiet(out)) {
             BOOST_CHECK(!shard_.busy());
-            BOOST_CHECK_EQUAL(shard_.armed_count(), 0u);
+            BOOST_CHECK_EQUAL(shard_.timers().counts().armed, 0u);
         }
         if (out.after == sequel::end_errand || out.after == sequel::go_quiet)
             shard_.end_errand();

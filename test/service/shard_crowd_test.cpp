@@ -92,7 +92,7 @@ struct crowd_scene {
             BOOST_REQUIRE(b.log()[before + i] == &w);
             BOOST_REQUIRE(w.completed == 1 && !w.told);
         }
-        BOOST_CHECK_EQUAL(b.state().armed_count(), 0u);
+        BOOST_CHECK_EQUAL(b.state().timers().counts().armed, 0u);
     }
 
     const second_thread there_is;
@@ -331,7 +331,7 @@ public:
         }
         settle();
         BOOST_CHECK(loose_.empty());
-        BOOST_CHECK_EQUAL(b_.state().armed_count(), 0u);
+        BOOST_CHECK_EQUAL(b_.state().timers().counts().armed, 0u);
         BOOST_CHECK(!b_.state().busy());
     }
 

@@ -293,7 +293,7 @@ PAWL_TYPED_CASE(P6_a_backlog_is_finished_although_nothing_else_happens, Backend,
 
     b.run_all();
     BOOST_CHECK_EQUAL(c.completed(), 50u);
-    BOOST_CHECK_EQUAL(b.state().armed_count(), 0u);
+    BOOST_CHECK_EQUAL(b.state().timers().counts().armed, 0u);
 }
 
 PAWL_TYPED_CASE(a_wait_started_during_a_backlog_is_not_forgotten, Backend, backends) {
@@ -373,7 +373,7 @@ PAWL_TYPED_CASE(P4_a_due_wait_that_is_pulled_back_leaves_one_entry_and_one_compl
     b.collect(10);
 
     BOOST_CHECK_EQUAL(b.rearm(c.timers[0], 20), 1u);
-    BOOST_CHECK_EQUAL(b.state().armed_count(), 1u);
+    BOOST_CHECK_EQUAL(b.state().timers().counts().armed, 1u);
     b.collect(20); // due again before the runner came
     BOOST_CHECK_EQUAL(b.state().due_count(), 1u);
     BOOST_CHECK_EQUAL(b.run_all(), 1u);
@@ -1176,7 +1176,7 @@ PAWL_TYPED_CASE(turns_count_while_there_is_a_backlog, Backend, backends) {
         s.start(timer, 10);
 
     s.b.collect(10);
-    while (s.b.state().armed_count() != 0) {
+    while (s.b.state().timers().counts().armed != 0) {
         (void)s.begin_turn(11);
         BOOST_CHECK(s.b.state().due_count() == 0 || s.b.state().turn_is_news());
         s.b.run_unit();

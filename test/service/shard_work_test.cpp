@@ -242,7 +242,7 @@ PAWL_TYPED_CASE(P9_a_shard_is_busy_while_a_cancel_has_yet_to_queue_its_runner, B
     auto [count, held_up] = b.state().cancel(c.timers[0], 1);
     BOOST_REQUIRE_EQUAL(count, 1u);
     BOOST_REQUIRE(held_up.runners);
-    BOOST_CHECK_EQUAL(b.state().armed_count(), 0u);
+    BOOST_CHECK_EQUAL(b.state().timers().counts().armed, 0u);
     BOOST_CHECK(!b.state().errands_done());
 
     auto found = b.state().collect(tick{10}, 0, candidate<Backend>); // the driver wakes up
@@ -401,7 +401,7 @@ PAWL_TYPED_CASE(a_start_whose_driver_fails_is_withdrawn_without_a_trace, Backend
     BOOST_CHECK(goes_quiet(end) && !end.runners);
     b.apply(end);
 
-    BOOST_CHECK_EQUAL(b.state().armed_count(), 0u);
+    BOOST_CHECK_EQUAL(b.state().timers().counts().armed, 0u);
     BOOST_CHECK_EQUAL(b.cancel(t), 0u);
     b.collect(10);
     BOOST_CHECK_EQUAL(w.completed, 0);
@@ -531,7 +531,7 @@ PAWL_TYPED_CASE(a_wait_with_a_carrier_is_cancelled_instead_and_its_carrier_comes
         BOOST_CHECK(!withdraw());
         BOOST_CHECK(!withdraw());
 
-        BOOST_CHECK_EQUAL(b.state().armed_count(), 0u);
+        BOOST_CHECK_EQUAL(b.state().timers().counts().armed, 0u);
         b.run_all();
         BOOST_CHECK_EQUAL(c.waits[0].completed, 1);
         BOOST_CHECK(c.waits[0].told == aborted);
@@ -712,7 +712,7 @@ PAWL_TYPED_CASE(P6_P10_expire_all_detaches_in_one_step_and_ends_waits_in_batches
             if (++holds != 1)
                 return;
             // All others are already out of the wheel.
-            BOOST_CHECK_EQUAL(b.state().armed_count(), 1000 - batch);
+            BOOST_CHECK_EQUAL(b.state().timers().counts().armed, 1000 - batch);
             BOOST_CHECK(b.state().next_wake() == tick::never());
             b.start(newcomer, later, 77);
             BOOST_CHECK(b.state().next_wake() == tick{77});
@@ -787,7 +787,7 @@ BOOST_AUTO_TEST_CASE(P10_expire_all_ends_what_a_set_back_files_meanwhile) {
 
     BOOST_CHECK_EQUAL(count, 3u);
     BOOST_CHECK_EQUAL(c.completed(), 3u);
-    BOOST_CHECK_EQUAL(b.state().armed_count(), 0u);
+    BOOST_CHECK_EQUAL(b.state().timers().counts().armed, 0u);
 }
 
 PAWL_TYPED_CASE(P10_waits_that_never_end_are_expired_as_well, Backend, backends) {

@@ -734,11 +734,6 @@ public:
         return waits().ready();
     }
 
-    [[nodiscard]] std::size_t armed_count() noexcept {
-        const locked lock(mutex_);
-        return waits().armed();
-    }
-
     /// A lower bound of the next tick at which anything is due.
     [[nodiscard]] tick next_wake() noexcept {
         const locked lock(mutex_);
