@@ -309,11 +309,7 @@ public:
         return s.woken_;
     }
     /// Before the wait is cancelled.
-    void end_sleep(feed_sleeper& s) noexcept {
-        const std::scoped_lock lock(mutex_);
-        ++s.wait_;
-        unlist(s);
-    }
+    void end_sleep(feed_sleeper& s) noexcept { begin_sleep(s); }
     /// Wakes all readers.
     void wake_all() {
         const std::scoped_lock lock(mutex_);
@@ -391,7 +387,8 @@ public:
         measuring_.store(on, std::memory_order_relaxed);
         for (const auto& p : probes_) {
             const std::scoped_lock order(p->longest_mutex_);
-            p->longest_ = on ? longest_times() : p->longest_;
+            if (on)
+                p->longest_ = {};
         }
         set_all();
     }
