@@ -346,7 +346,7 @@ template <class Timer>
 void set_name(Timer& timer, std::string_view name) {
     auto& handle = detail::timer_access::handle(timer);
     handle.enroll();
-    detail::hub_service::of(handle.home().mutable_context())
+    detail::hub_service::of(handle.home().context())
         ->set_name(handle.home(), handle.core(), timer_name(name));
 }
 

@@ -87,10 +87,7 @@ public:
                                                                 : time::tick_origin::epoch;
     }
 
-    [[nodiscard]] const boost::asio::execution_context& context() const noexcept override {
-        return context_;
-    }
-    [[nodiscard]] boost::asio::execution_context& mutable_context() const noexcept {
+    [[nodiscard]] boost::asio::execution_context& context() const noexcept override {
         return context_;
     }
     [[nodiscard]] const time::tick_scale<Clock>& scale() const noexcept { return scale_; }
