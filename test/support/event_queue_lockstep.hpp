@@ -11,6 +11,9 @@
 //   and, for equal deadlines, of their starts; and due waits run when the context does, before
 //   waits that start in the meantime.
 //
+//   A public member makes one call, checks it, and returns what the queue has returned. step() draws
+//   calls; the test vectors of event queues are other calls of these members.
+//
 //   Choices are also drawn while the queue calls a function, so functions destroy timers, start
 //   them, throw, and destroy the queue.
 //
@@ -310,16 +313,30 @@ class event_queue_lockstep {
     using queue = pawl::basic_event_queue<clock>;
 
 public:
+    struct one {
+        model::timer as_model;
+        bool one_off;
+        time_point first;
+        queue::timer handle{};
+        std::weak_ptr<int> function{};       ///< of the queue
+        std::optional<time_point> handled{}; ///< its last handled event
+        std::uint64_t counted = 0;           ///< handled events, and their overruns
+        bool throws = false;                 ///< its function
+    };
+
     explicit event_queue_lockstep(Choices& choices)
-        : choices_(choices), options_(draw_options()), own_(below(2) == 0), model_(options_) {
+        : event_queue_lockstep{choices, draw_options(choices), choices.below(2) == 0} {
+        if (PAWL_TEST_DESCRIPTORS && !own_ && below(4) == 0)
+            descriptor_ = queue_->native_handle();
+    }
+    event_queue_lockstep(Choices& choices, const pawl::event_queue_options& options, bool own)
+        : choices_(choices), options_(options), own_(own), model_(options_) {
         if (own_)
             queue_.emplace(options_);
         else
             queue_.emplace(io_, options_);
         trace(own_ ? "own context" : "given context", "capacity", options_.capacity, "overflow",
               static_cast<int>(options_.overflow));
-        if (PAWL_TEST_DESCRIPTORS && !own_ && below(4) == 0)
-            descriptor_ = queue_->native_handle();
     }
     event_queue_lockstep(const event_queue_lockstep&) = delete;
     event_queue_lockstep& operator=(const event_queue_lockstep&) = delete;
@@ -331,19 +348,17 @@ public:
     void step() {
         const std::uint64_t dice = below(64);
         if (dice < 12)
-            start();
+            draw_start();
         else if (dice < 32)
             pass(draw_distance());
         else if (dice < 42)
             run();
-        else if (dice < 43)
-            disarm();
         else if (dice < 44)
-            destroy();
+            draw_end(dice == 42);
         else if (dice < 47)
-            submit();
+            submit(below(2) == 0);
         else
-            process();
+            draw_process();
         check();
     }
 
@@ -351,23 +366,21 @@ public:
     void finish() {
         for (int rounds = 0; goes_on() && rounds != 200; ++rounds) {
             run();
-            process();
+            draw_process();
             check();
         }
         if (goes_on()) {
             check_no_tick_is_lost();
             for (one& t : all_)
-                expect(t.handle.disarm() == model_.disarm(t.as_model), "disarm()", t.as_model.id);
+                disarm(t);
             while (goes_on() && model_.inqueue() != 0) {
-                process();
+                draw_process();
                 check();
             }
         }
         if (goes_on()) {
-            for (one& t : all_) {
-                t.handle.destroy();
-                model_.destroy(t.as_model);
-            }
+            for (one& t : all_)
+                destroy(t);
             check();
             destroy_queue();
         }
@@ -376,50 +389,8 @@ public:
         check_ended();
     }
 
-private:
-    /// The exception of a function that is told to throw.
-    struct thrown : std::exception {};
-
-    struct one {
-        model::timer as_model;
-        bool one_off;
-        time_point first;
-        queue::timer handle{};
-        std::weak_ptr<int> function{};       ///< of the queue
-        std::optional<time_point> handled{}; ///< its last handled event
-        std::uint64_t counted = 0;           ///< handled events, and their overruns
-    };
-
-    std::uint64_t below(std::uint64_t bound) { return choices_.below(bound); }
-
-    pawl::event_queue_options draw_options() {
-        static constexpr std::array<std::size_t, 8> capacities{1, 2, 3, 5, 8, 30, 200, 65536};
-        pawl::event_queue_options o;
-        o.capacity = capacities[below(capacities.size())];
-        o.overflow = static_cast<pawl::overflow_policy>(below(3));
-        return o;
-    }
-
     // --- the clock and the context -------------------------------------------------------------
 
-    duration draw_distance() {
-        const auto ms = [](std::uint64_t n) { return std::chrono::milliseconds(n); };
-        switch (below(8)) {
-        case 0:
-            if (const auto next = model_.next_deadline();
-                next && *next - clock::now() < ms(1'000'000))
-                return std::max(*next - clock::now(), duration::zero());
-            return ms(0);
-        case 1:
-            return duration(below(1000));
-        case 2:
-            return ms(below(100));
-        case 3:
-            return ms(below(32) == 0 ? 1000 : 20);
-        default:
-            return ms(below(10));
-        }
-    }
     void pass(duration d) {
         trace("pass", d.count());
         clock::advance(queue_->timer_context(), d);
@@ -433,6 +404,214 @@ private:
             model_.run();
         }
     }
+
+    /// The time until the next deadline; the longest time if there is none.
+    [[nodiscard]] duration until_next() const {
+        const auto next = model_.next_deadline();
+        return next ? std::max(*next - clock::now(), duration::zero()) : duration::max();
+    }
+
+    // --- timers: nullptr if the queue refuses the arguments -------------------------------------
+
+    one* once(duration d) {
+        const auto call = [&](const auto& f) { return queue_->once(d, f); };
+        return d < duration::zero() ? refuse(call) : start(after(d), {}, {}, call);
+    }
+    one* once_at(time_point first) {
+        return start(first, {}, {}, [&](const auto& f) { return queue_->once_at(first, f); });
+    }
+    one* every(duration period, model::policy missed = model::policy::burst) {
+        const auto call = [&](const auto& f) { return queue_->every(period, f, missed); };
+        return period <= duration::zero() ? refuse(call)
+                                          : start(after(period), period, missed, call);
+    }
+    one* every_from(time_point first, duration period, model::policy missed) {
+        return start(first, period, missed,
+                     [&](const auto& f) { return queue_->every_from(first, period, f, missed); });
+    }
+
+    bool disarm(one& t) {
+        trace("disarm", t.as_model.id);
+        const bool was_armed = t.handle.disarm();
+        expect(was_armed == model_.disarm(t.as_model), "disarm()", t.as_model.id);
+        check(t);
+        return was_armed;
+    }
+    /// destroy(), or destroy_for().
+    void destroy(one& t, std::optional<std::chrono::nanoseconds> limit = {}) {
+        trace("destroy", t.as_model.id);
+        run_ready();
+        if (limit)
+            expect(t.handle.destroy_for(*limit), "destroy_for()", t.as_model.id);
+        else
+            t.handle.destroy();
+        model_.destroy(t.as_model);
+        check(t);
+    }
+
+    /// In the order of their starts.
+    [[nodiscard]] std::deque<one>& timers() { return all_; }
+
+    // --- events --------------------------------------------------------------------------------
+
+    void submit(bool small) {
+        const std::size_t id = submitted_++;
+        trace("submit", id);
+        if (small)
+            queue_->get_executor().execute([this, id] { on_function(id); });
+        else // too large for a slot
+            queue_->get_executor().execute(
+                [this, id, token = std::make_shared<int>()] { on_function(id); });
+        model_.submit(id);
+    }
+
+    /// @return the number of handled events, or nothing if a function has thrown.
+    std::optional<std::size_t> process(std::size_t most = all) {
+        trace("process", most);
+        if (own_)
+            model_.run();
+        run_ready();
+        model_.begin(most);
+        handled_.clear();
+        std::optional<std::size_t> said;
+        bool has_thrown = false;
+        try {
+            said = most == 1 ? queue_->process_one() : queue_->process_events(most);
+        } catch (const thrown&) {
+            has_thrown = true;
+        }
+        expect(has_thrown == std::exchange(throws_, false), "thrown", has_thrown);
+        expect(has_thrown || *said == handled_.size(), "process_events()", said.value_or(0),
+               handled_.size());
+        running_ = nullptr;
+        if (goes_on() && has_thrown)
+            model_.unstall();
+        else if (goes_on())
+            expect(!model_.next(), "an event was not handled");
+        return said;
+    }
+    /// The timers and functions that the last process() has called.
+    [[nodiscard]] const std::vector<std::size_t>& handled() const { return handled_; }
+
+    bool wait_for(std::chrono::nanoseconds d) {
+        run_ready();
+        model_.unstall();
+        const bool is_there = queue_->wait_for(d);
+        expect(is_there == (model_.inqueue() != 0), "wait_for()", model_.inqueue());
+        return is_there;
+    }
+
+    /// What must hold between two calls.
+    void check() {
+        if (!goes_on())
+            return;
+        if (own_) { // each call checks a limited number of timers
+            for (std::size_t left = model_.run() / 16; left != 0; --left)
+                (void)queue_->pending();
+        }
+        expect(queue_->pending() == model_.pending(), "pending()", queue_->pending(),
+               model_.pending());
+        expect(queue_->inqueue() == model_.inqueue(), "inqueue()", queue_->inqueue(),
+               model_.inqueue());
+        expect(queue_->dropped() == model_.dropped(), "dropped()", queue_->dropped(),
+               model_.dropped());
+        check_sums();
+        std::size_t timers = 0;
+        for (const one& t : all_)
+            timers += t.as_model.is != phase::ended;
+        expect(queue_->timers() == timers, "timers()", queue_->timers(), timers);
+        for (std::size_t n = std::min<std::size_t>(all_.size(), 20); n != 0; --n)
+            check(all_[all_.size() - n]);
+#if PAWL_TEST_DESCRIPTORS
+        if (descriptor_) {
+            ::pollfd fd{*descriptor_, POLLIN, 0};
+            expect((::poll(&fd, 1, 0) == 1) == (model_.inqueue() != 0), "readable",
+                   model_.inqueue());
+        }
+#endif
+        if (below(8) == 0)
+            wait_for(std::chrono::nanoseconds(0));
+        run_overdue();
+    }
+
+    [[nodiscard]] queue& actual() { return *queue_; }
+
+private:
+    static constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
+
+    /// The exception of a function that is told to throw.
+    struct thrown : std::exception {};
+
+    std::uint64_t below(std::uint64_t bound) { return choices_.below(bound); }
+    static duration ms(std::uint64_t n) { return std::chrono::milliseconds(n); }
+
+    // --- choices -------------------------------------------------------------------------------
+
+    static pawl::event_queue_options draw_options(Choices& choices) {
+        static constexpr std::array<std::size_t, 8> capacities{1, 2, 3, 5, 8, 30, 200, 65536};
+        pawl::event_queue_options o;
+        o.capacity = capacities[choices.below(capacities.size())];
+        o.overflow = static_cast<pawl::overflow_policy>(choices.below(3));
+        return o;
+    }
+
+    duration draw_distance() {
+        switch (below(8)) {
+        case 0:
+            return until_next() < ms(1'000'000) ? until_next() : ms(0);
+        case 1:
+            return duration(below(1000));
+        case 2:
+            return ms(below(100));
+        case 3:
+            return ms(below(32) == 0 ? 1000 : 20);
+        default:
+            return ms(below(10));
+        }
+    }
+
+    void draw_start() {
+        if (std::count_if(all_.begin(), all_.end(),
+                          [](const one& t) { return t.as_model.is != phase::ended; }) >= 12)
+            return;
+        const bool one_off = below(3) == 0;
+        const auto missed = static_cast<model::policy>(below(3));
+        const duration offset = below(4) == 0 ? duration(below(100)) : duration::zero();
+        const duration period = one_off ? duration::zero() : ms(1 + below(40)) + offset;
+        switch (below(4)) {
+        case 0: { // at a time point that may have passed
+            const time_point first = clock::now() - ms(20) + ms(below(60)) + offset;
+            one_off ? once_at(first) : every_from(first, period, missed);
+            return;
+        }
+        case 1: // an error, and at the end of time
+            one_off ? once(-ms(1) - offset) : every(-offset, missed);
+            one_off ? once(duration::max()) : every(period, missed);
+            return;
+        default:
+            one_off ? once(ms(below(60)) + offset) : every(period, missed);
+        }
+    }
+
+    /// Ends one of the last timers, whatever its state.
+    void draw_end(bool disarms) {
+        if (all_.empty())
+            return;
+        one& t = all_[all_.size() - 1 - below(std::min<std::size_t>(all_.size(), 20))];
+        if (disarms)
+            disarm(t);
+        else if (below(2) == 0)
+            destroy(t);
+        else
+            destroy(t, std::chrono::nanoseconds(0));
+    }
+
+    void draw_process() {
+        const std::uint64_t dice = below(4);
+        process(dice == 0 ? 1 : dice == 1 ? below(6) : all);
+    }
+
+    // --- the context ---------------------------------------------------------------------------
 
     /// The order between waits that were due when they started and others that have fallen due in
     /// the meantime is not promised. So a given context runs before they meet, and before a call
@@ -448,125 +627,34 @@ private:
 
     // --- timers --------------------------------------------------------------------------------
 
-    void start() {
-        if (std::count_if(all_.begin(), all_.end(),
-                          [](const one& t) { return t.as_model.is != phase::ended; }) >= 12)
-            return;
+    static time_point after(duration d) {
+        return d > time_point::max() - clock::now() ? time_point::max() : clock::now() + d;
+    }
+    template <class Call>
+    static one* refuse(Call call) {
+        expect_throw<std::invalid_argument>([&] { call([](const queue::event&) {}); },
+                                            "a time was accepted");
+        return nullptr;
+    }
+    template <class Call>
+    one* start(time_point first, duration period, model::policy missed, Call call) {
         const auto id = all_.size();
-        const bool one_off = below(3) == 0;
-        const auto missed = static_cast<pawl::missed_tick_policy>(below(3));
+        const bool one_off = period == duration::zero();
         auto token = std::make_shared<int>();
         const std::weak_ptr<int> function = token;
         const auto f = [this, id, token](const queue::event& e) { on_event(id, e); };
-        const auto ms = [](std::uint64_t n) { return duration(std::chrono::milliseconds(n)); };
-        const duration offset = below(4) == 0 ? duration(below(100)) : duration::zero();
-        const duration period = one_off ? duration::zero() : ms(1 + below(40)) + offset;
-        const time_point now = clock::now();
-        time_point first = now + period;
-        queue::timer handle;
-        switch (below(4)) {
-        case 0: // at a time point that may have passed
-            first = now - ms(20) + ms(below(60)) + offset;
-            if (first <= now)
-                run();
-            handle =
-                one_off ? queue_->once_at(first, f) : queue_->every_from(first, period, f, missed);
-            break;
-        case 1: // an error, and at the end of time
-            if (one_off) {
-                expect_throw<std::invalid_argument>([&] { queue_->once(-ms(1) - offset, f); },
-                                                    "a negative time was accepted");
-                first = time_point::max();
-                handle = queue_->once(duration::max(), f);
-                break;
-            }
-            expect_throw<std::invalid_argument>([&] { queue_->every(-offset, f); },
-                                                "no period was accepted");
-            [[fallthrough]];
-        default:
-            if (one_off)
-                first += ms(below(60)) + offset;
-            if (first == now)
-                run();
-            handle = one_off ? queue_->once(first - now, f) : queue_->every(period, f, missed);
-        }
+        if (first <= clock::now())
+            run();
+        const queue::timer handle = call(f);
         trace(one_off ? "once" : "every", id, "first", first.time_since_epoch().count(), "period",
               period.count(), "policy", static_cast<int>(missed));
-        all_.push_back({{id, period, missed, first}, one_off, first});
-        all_.back().handle = handle;
-        all_.back().function = function;
+        all_.push_back({{id, period, missed, first}, one_off, first, handle, function});
         model_.start(all_.back().as_model);
         run_overdue();
-    }
-
-    /// One of the last timers, whatever its state.
-    one* some() {
-        return all_.empty()
-                   ? nullptr
-                   : &all_[all_.size() - 1 - below(std::min<std::size_t>(all_.size(), 20))];
-    }
-
-    void disarm() {
-        if (one* const t = some()) {
-            trace("disarm", t->as_model.id);
-            expect(t->handle.disarm() == model_.disarm(t->as_model), "disarm()", t->as_model.id);
-            check(*t);
-        }
-    }
-    void destroy() {
-        if (one* const t = some()) {
-            trace("destroy", t->as_model.id);
-            run_ready();
-            if (below(2) == 0)
-                t->handle.destroy();
-            else
-                expect(t->handle.destroy_for(std::chrono::nanoseconds(0)), "destroy_for()",
-                       t->as_model.id);
-            model_.destroy(t->as_model);
-            check(*t);
-        }
-    }
-
-    void submit() {
-        const std::size_t id = submitted_++;
-        trace("submit", id);
-        if (below(2) == 0)
-            queue_->get_executor().execute([this, id] { on_function(id); });
-        else // too large for a slot
-            queue_->get_executor().execute(
-                [this, id, token = std::make_shared<int>()] { on_function(id); });
-        model_.submit(id);
+        return &all_.back();
     }
 
     // --- events --------------------------------------------------------------------------------
-
-    void process() {
-        std::size_t most = std::numeric_limits<std::size_t>::max();
-        if (const std::uint64_t dice = below(4); dice == 0)
-            most = 1;
-        else if (dice == 1)
-            most = below(6);
-        trace("process", most);
-        if (own_)
-            model_.run();
-        run_ready();
-        model_.begin(most);
-        handled_ = 0;
-        std::optional<std::size_t> said;
-        bool has_thrown = false;
-        try {
-            said = most == 1 ? queue_->process_one() : queue_->process_events(most);
-        } catch (const thrown&) {
-            has_thrown = true;
-        }
-        expect(has_thrown == std::exchange(throws_, false), "thrown", has_thrown);
-        expect(has_thrown || *said == handled_, "process_events()", said.value_or(0), handled_);
-        running_ = nullptr;
-        if (goes_on() && has_thrown)
-            model_.unstall();
-        else if (goes_on())
-            expect(!model_.next(), "an event was not handled");
-    }
 
     void on_event(std::size_t id, const queue::event& e) {
         trace("event of", id, "scheduled", e.scheduled.time_since_epoch().count(), "overruns",
@@ -583,7 +671,9 @@ private:
         one& t = all_[id];
         running_ = &t;
         check_grid(t, e);
-        ++handled_;
+        handled_.push_back(id);
+        if (t.throws)
+            fail();
         act();
     }
     void on_function(std::size_t id) {
@@ -591,26 +681,28 @@ private:
         const auto next = model_.next();
         expect(next && !next->of && next->which == id, "another function", id);
         running_ = nullptr;
-        ++handled_;
+        handled_.push_back(id);
         act();
     }
 
+    [[noreturn]] void fail() {
+        throws_ = true;
+        throw thrown();
+    }
     /// The actions of a function.
     void act() {
-        switch (below(64)) {
+        switch (const std::uint64_t dice = below(64)) {
         case 0:
-            return disarm();
         case 1:
-            return destroy();
+            return draw_end(dice == 0);
         case 2:
         case 3:
         case 4:
-            return start();
+            return draw_start();
         case 5:
-            return submit();
+            return submit(below(2) == 0);
         case 6:
-            throws_ = true;
-            throw thrown();
+            fail();
         case 7:
             return check();
         case 8:
@@ -621,13 +713,8 @@ private:
                 destroy_queue();
             return;
         case 10: // the function of a timer that destroys itself
-            if (running_) {
-                trace("destroy", running_->as_model.id, "by itself");
-                run_ready();
-                running_->handle.destroy();
-                model_.destroy(running_->as_model);
-                check(*running_);
-            }
+            if (running_)
+                destroy(*running_);
             return;
         default:
             return;
@@ -695,41 +782,6 @@ private:
         expect(t.function.expired() == (is == phase::ended && running_ != &t), "its function",
                t.as_model.id, t.function.expired());
     }
-    void check() {
-        if (!goes_on())
-            return;
-        if (own_) { // each call checks a limited number of timers
-            for (std::size_t left = model_.run() / 16; left != 0; --left)
-                (void)queue_->pending();
-        }
-        expect(queue_->pending() == model_.pending(), "pending()", queue_->pending(),
-               model_.pending());
-        expect(queue_->inqueue() == model_.inqueue(), "inqueue()", queue_->inqueue(),
-               model_.inqueue());
-        expect(queue_->dropped() == model_.dropped(), "dropped()", queue_->dropped(),
-               model_.dropped());
-        check_sums();
-        std::size_t timers = 0;
-        for (const one& t : all_)
-            timers += t.as_model.is != phase::ended;
-        expect(queue_->timers() == timers, "timers()", queue_->timers(), timers);
-        for (std::size_t n = std::min<std::size_t>(all_.size(), 20); n != 0; --n)
-            check(all_[all_.size() - n]);
-#if PAWL_TEST_DESCRIPTORS
-        if (descriptor_) {
-            ::pollfd fd{*descriptor_, POLLIN, 0};
-            expect((::poll(&fd, 1, 0) == 1) == (model_.inqueue() != 0), "readable",
-                   model_.inqueue());
-        }
-#endif
-        if (below(8) == 0) {
-            run_ready();
-            model_.unstall();
-            expect(queue_->wait_for(std::chrono::nanoseconds(0)) == (model_.inqueue() != 0),
-                   "wait_for()", model_.inqueue());
-        }
-        run_overdue();
-    }
     /// The queue has been destroyed. Only handles are left.
     void check_ended() {
         for (one& t : all_) {
@@ -750,7 +802,7 @@ private:
     model model_;
     std::deque<one> all_;
     std::size_t submitted_ = 0;
-    std::size_t handled_ = 0; ///< by process_events() until now
+    std::vector<std::size_t> handled_; ///< by process_events() until now
     std::uint64_t ticks_handled_ = 0;
     unsigned sums_ = 0;      ///< how often check_sums() was called
     bool throws_ = false;    ///< a function has thrown
