@@ -26,9 +26,9 @@
 ///     arm           off           set      the Asio timer is set             a thread with a deadline
 ///     arm           set           hurries  if the deadline is earlier: the   the same
 ///                                          Asio timer is, or will be, cancelled
-///     hurry_if_set  set           hurries  as for an earlier deadline        a start, after a clock leapt
 ///     hurry         off           set      the Asio timer is set, due now    wakeup::hurry()
-///     hurry         set           hurries  the Asio timer is cancelled       the same
+///     hurry         set           hurries  the Asio timer is cancelled       wakeup::hurry(), and
+///                                                                            hurry_if_set()
 ///     go_idle       set           hurries  the same, or nothing              wakeup::go_quiet()
 ///     linger        off           set      the Asio timer is set, due in a   wakeup::unit_ends()
 ///                                          moment
@@ -168,19 +168,13 @@ public:
     }
 
     /// Wakes up as soon as the context can.
-    void hurry() {
+    /// @param if_off whether also if no handler is on its way.
+    void hurry(bool if_off = true) {
         const std::scoped_lock lock(mutex_);
-        if (!waits())
+        if (waits())
+            cancel();
+        else if (if_off)
             schedule(time::tick{}, clock::time_point::min(), nullptr);
-        else
-            cancel();
-    }
-
-    /// If it sleeps, wakes up as soon as the context can: it may sleep by an older time.
-    void hurry_if_set() {
-        const std::scoped_lock lock(mutex_);
-        if (state_ == state::set)
-            cancel();
     }
 
     /// Wakes up in a moment at the latest: another thread is about to hurry the driver. The context

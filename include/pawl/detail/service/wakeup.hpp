@@ -157,7 +157,7 @@ public:
     void hurry() { driver_.hurry(); }
 
     /// The clock has passed the time for which the driver is set: wakes all shards if it still is.
-    void hurry_if_set() { driver_.hurry_if_set(); }
+    void hurry_if_set() { driver_.hurry(false); }
 
     /// A shard has gone quiet.
     /// @param give_back the context counts work for it; then the caller is in a unit.
