@@ -22,20 +22,24 @@
 ///   keeps it until the handler returns. So in a thread that runs an io_context, a second Asio
 ///   timer, which is due now, cancels the first.
 ///
-///     event         from          to       effect                            caller
-///     arm           off           set      the Asio timer is set             a thread with a deadline
-///     arm           set           hurries  if the deadline is earlier: the   the same
-///                                          Asio timer is, or will be, cancelled
-///     hurry         off           set      the Asio timer is set, due now    wakeup::hurry()
-///     hurry         set           hurries  the Asio timer is cancelled       wakeup::hurry(), and
-///                                                                            hurry_if_set()
-///     go_idle       set           hurries  the same, or nothing              wakeup::go_quiet()
-///     linger        off           set      the Asio timer is set, due in a   wakeup::unit_ends()
-///                                          moment
-///     prepare       off           set      as hurry, the first time only     the first alarm
-///     wake          set, hurries  off      on_wake() collects in all shards  the Asio handler
+///     event        from          to       effect                       caller
+///     prepare      fresh         set      as hurry                     the first alarm
+///     arm          fresh, off    set      the Asio timer is set        a thread with a deadline
+///     arm          set           hurries  if the deadline is earlier:  the same
+///                                         the Asio timer is, or will
+///                                         be, cancelled
+///     hurry        fresh, off    set      the Asio timer is set, due   wakeup::hurry()
+///                                         now
+///     hurry        set           hurries  the Asio timer is cancelled  the same, hurry_if_set()
+///     linger       fresh, off    set      the Asio timer is set, due   wakeup::unit_ends()
+///                                         in a moment
+///     go_idle      set           hurries  as hurry, or nothing         wakeup::go_quiet()
+///     end_counted  set           hurries  as hurry, if the context     wakeup::attach()
+///                                         counts the wait
+///     wake         set, hurries  off      collects in all shards       the Asio handler
+///     shutdown     fresh         off      prepare does nothing more    wakeup::shutdown()
 ///
-///   Any other event changes nothing. Neither does an arm() that comes too late, when no shard is
+///   Other events change no state. Neither does an arm() that comes too late, when no shard is
 ///   busy any more: the wait would never be ended. An idle driver has no state of its own: it stays
 ///   armed but uncounted, wakes up once, and finds nothing.
 ///

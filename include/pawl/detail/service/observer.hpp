@@ -8,9 +8,9 @@
 ///   shard keeps for them: unused features cost no compile time.
 ///
 /// Model
-///     timer_service --visit--> observed_shard --note--> shard_observer, one for each shard
-///          ^                                                 ^
-///     service_registry <--watch-- context_watcher --makes----+
+///     timer_service --observed_shards()--> observed_shard --note--> shard_observer, one per shard
+///          ^                                                             ^
+///     service_registry <--watch-- context_watcher --makes----------------+
 ///
 /// Threads
 ///   Functions that are called under the shard's lock are marked. They must not block, throw, or

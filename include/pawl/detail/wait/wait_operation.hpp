@@ -32,9 +32,9 @@ class slot_link;
 class timer_core;
 class wait_operation;
 
-/// The shard, as seen by a wait: it decides the races of the wait. Carriers, cancellation slots and
-/// timers may outlive the execution context: each is counted as a user, which keeps the arbiter
-/// alive. The arbiter's lock guards that count.
+/// What decides the races of a wait: the shard of its timer, or the group of a member. Carriers,
+/// cancellation slots and timers may outlive the execution context: each is counted as a user, which
+/// keeps the arbiter alive. The arbiter's lock guards that count.
 class wait_arbiter {
 public:
     /// The context of the timers. It may be gone once the service is shut down.
