@@ -91,24 +91,17 @@ public:
 
     void operator()(const boost::system::error_code& ec) {
         const auto d = drain_;
-        switch (d->group().ended(*d)) {
-        case group_state::outcome::drained:
-            drain_.reset();
-            return std::move(handler_)(boost::system::error_code());
-        case group_state::outcome::cancelled:
-            drain_.reset();
-            return std::move(handler_)(
-                boost::system::error_code(boost::asio::error::operation_aborted));
-        case group_state::outcome::none:
-            if (ec == boost::asio::error::no_buffer_space) { // see options::max_pending
-                d->group().forget(*d);
-                drain_.reset();
-                return std::move(handler_)(ec);
-            }
+        auto result = d->group().ended(*d);
+        if (!result) {
             // expire_all() has ended the timer's wait. A program calls it while it waits for its
             // groups: wait again.
-            return wait(d, std::move(*this));
+            if (ec != boost::asio::error::no_buffer_space)
+                return wait(d, std::move(*this));
+            d->group().forget(*d); // see options::max_pending
+            result = ec;
         }
+        drain_.reset();
+        std::move(handler_)(*std::move(result));
     }
 
     static void wait(const std::shared_ptr<group_drain>& d, drain_handler&& h) {

@@ -287,16 +287,15 @@ public:
     }
 
     /// The wait of `w` has ended.
-    /// @return what its handler receives; none if it has to wait again.
-    enum class outcome : unsigned char { drained, cancelled, none };
-    [[nodiscard]] outcome ended(drain_waiter& w) noexcept {
+    /// @return what its handler receives; nothing if it has to wait again.
+    [[nodiscard]] std::optional<boost::system::error_code> ended(drain_waiter& w) noexcept {
         const std::scoped_lock lock(mutex_);
         if (w.phase == drain_waiter::state::drained)
-            return outcome::drained;
+            return boost::system::error_code();
         if (!w.cancelled)
-            return outcome::none;
+            return std::nullopt;
         finish(w);
-        return outcome::cancelled;
+        return boost::asio::error::operation_aborted;
     }
     /// Whether the wait of `w` must end: it may have started too late for wake().
     [[nodiscard]] bool must_end(const drain_waiter& w) noexcept {
