@@ -337,6 +337,11 @@ struct limit_time_points {
     }
 };
 
+/// The signature that `Report` makes of a signature of the operation.
+template <class Report, class Signature>
+using reported_signature =
+    typename Report::template signature<typename plain_signature<Signature>::type>;
+
 /// The return_type of an async_result, if it has one. Initiating functions declared with
 /// BOOST_ASIO_INITFN_RESULT_TYPE need it, such as those of beast::ssl_stream.
 template <class Result>
@@ -354,26 +359,22 @@ struct return_type_of<Result> {
 template <class Token, class Limit, class Report, class... Signatures>
 class boost::asio::async_result<pawl::detail::limited_token<Token, Limit, Report>, Signatures...>
     : public pawl::detail::return_type_of<boost::asio::async_result<
-          std::decay_t<Token>, typename Report::template signature<
-                                   typename pawl::detail::plain_signature<Signatures>::type>...>> {
+          std::decay_t<Token>, pawl::detail::reported_signature<Report, Signatures>...>> {
     template <class Initiation>
     using initiation_type =
         pawl::detail::limited_initiation<std::decay_t<Initiation>, Limit, Report, Signatures...>;
+    template <class RawToken>
+    using token_type =
+        std::conditional_t<std::is_const_v<std::remove_reference_t<RawToken>>, const Token, Token>;
 
 public:
     template <class Initiation, class RawToken, class... Args>
     static auto initiate(Initiation&& initiation, RawToken&& raw, Args&&... args)
         -> decltype(boost::asio::async_initiate<
-                    std::conditional_t<std::is_const_v<std::remove_reference_t<RawToken>>,
-                                       const Token, Token>,
-                    typename Report::template signature<
-                        typename pawl::detail::plain_signature<Signatures>::type>...>(
+                    token_type<RawToken>, pawl::detail::reported_signature<Report, Signatures>...>(
             std::declval<initiation_type<Initiation>>(), raw.token, std::forward<Args>(args)...)) {
-        return boost::asio::async_initiate<
-            std::conditional_t<std::is_const_v<std::remove_reference_t<RawToken>>, const Token,
-                               Token>,
-            typename Report::template signature<
-                typename pawl::detail::plain_signature<Signatures>::type>...>(
+        return boost::asio::async_initiate<token_type<RawToken>,
+                                           pawl::detail::reported_signature<Report, Signatures>...>(
             initiation_type<Initiation>(std::forward<Initiation>(initiation), raw.limit, raw.type),
             raw.token, std::forward<Args>(args)...);
     }
