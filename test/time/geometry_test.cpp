@@ -19,16 +19,22 @@ namespace {
 
 constexpr geometry standard;
 
+constexpr std::size_t level_of_key(const geometry& shape, std::uint64_t key) {
+    return shape.level_of(shape.slot(key, 0));
+}
+
 /// Level of every tick at every boundary, a - 1, a and a + 1, for each level and slot.
 constexpr bool levels_change_at_boundaries(const geometry& shape) {
+    std::uint32_t first = 0;
     for (std::size_t level = 1; level != shape.levels(); ++level) {
+        first += shape.slots(level - 1);
         for (std::uint64_t digit = 1; digit != shape.slots(level); ++digit) {
             const std::uint64_t a = digit << shape.shift(level);
-            if (shape.level(a, 0) != level || shape.level(a + 1, 0) != level)
+            if (level_of_key(shape, a) != level || level_of_key(shape, a + 1) != level)
                 return false;
-            if (shape.level(a - 1, 0) != (digit == 1 ? level - 1 : level))
+            if (level_of_key(shape, a - 1) != (digit == 1 ? level - 1 : level))
                 return false;
-            if (shape.slot(a, 0) != shape.first_slot(level) + digit)
+            if (shape.slot(a, 0) != first + digit)
                 return false;
         }
     }
@@ -38,7 +44,7 @@ constexpr bool levels_change_at_boundaries(const geometry& shape) {
 constexpr bool slots_are_numbered_without_gaps(const geometry& shape) {
     std::uint32_t next = 0;
     for (std::size_t level = 0; level != shape.levels(); ++level) {
-        if (shape.first_slot(level) != next || shape.level_of(next) != level)
+        if (shape.level_of(next) != level)
             return false;
         next += shape.slots(level);
         if (shape.level_of(next - 1) != level)

@@ -101,18 +101,8 @@ public:
     [[nodiscard]] constexpr std::uint32_t slots(std::size_t level) const noexcept {
         return std::uint32_t{first_[level + 1]} - first_[level];
     }
-    /// The number of the first slot of a level.
-    [[nodiscard]] constexpr std::uint32_t first_slot(std::size_t level) const noexcept {
-        return first_[level];
-    }
     /// How many keys share a slot of a level, as a power of two.
     [[nodiscard]] constexpr int shift(std::size_t level) const noexcept { return shift_[level]; }
-
-    /// The level of `key` seen from `position`.
-    [[nodiscard]] constexpr std::size_t level(std::uint64_t key,
-                                              std::uint64_t position) const noexcept {
-        return digit_at(key ^ position).level;
-    }
 
     /// The slot of `key` seen from `position`.
     /// @pre position <= key < 2^width()
@@ -178,7 +168,6 @@ private:
         std::uint32_t first; // number of the first slot of its level
         std::uint16_t mask;  // its largest value
         std::uint8_t shift;  // its lowest bit
-        std::uint8_t level;
     };
 
     static constexpr std::uint64_t low_bits(int count) noexcept {
@@ -192,7 +181,7 @@ private:
 
     constexpr void add_level(int shift, int bits) {
         const digit d{first_[levels_], static_cast<std::uint16_t>((1U << bits) - 1),
-                      static_cast<std::uint8_t>(shift), static_cast<std::uint8_t>(levels_)};
+                      static_cast<std::uint8_t>(shift)};
         for (int bit = shift; bit != shift + bits; ++bit)
             digit_of_bit_[static_cast<std::size_t>(bit)] = d;
         first_[levels_ + 1] =

@@ -522,7 +522,6 @@ public:
     explicit detached(const hierarchical_wheel& wheel) : set(wheel.time_.shape()) {}
 
     using set::pop;
-    using set::set; // takes a geometry
 
 private:
     friend class hierarchical_wheel;
