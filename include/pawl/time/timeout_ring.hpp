@@ -215,11 +215,11 @@ struct ring_sweep {
 /// under the driver's mutex does. A ring that is `full` may grow(prepare_growth()).
 ///
 /// @par Thread safety
-/// Any thread may call try_register(), cancel(), position(), close(), closed(), can_grow(),
-/// prepare_growth(), grow(), has_room(), capacity(), size(), delay(), marks() and period() at any
-/// time. Any thread may call mark(), expire(), force() and drain() as well, of which one runs at a
-/// time: a concurrent call does nothing, and the sweeps report it. oldest(), next_wake(),
-/// in_open_period() and replace() must not run concurrently with those four, nor with each other.
+/// Any thread may call try_register(), cancel(), position(), close(), closed(), prepare_growth(),
+/// grow(), has_room(), capacity(), size(), delay(), marks() and period() at any time. Any thread may
+/// call mark(), expire(), force() and drain() as well, of which one runs at a time: a concurrent
+/// call does nothing, and the sweeps report it. oldest(), next_wake(), in_open_period() and replace()
+/// must not run concurrently with those four, nor with each other.
 /// No call waits for another thread.
 /// @par Complexity
 /// try_register() and cancel() are O(1), with one compare-exchange each; a registration that finds
@@ -303,9 +303,6 @@ public:
     [[nodiscard]] bool closed() const noexcept {
         return (tail_.load(std::memory_order_relaxed) & closed_bit) != 0; // relaxed: no data
     }
-
-    /// Whether the capacity may double.
-    [[nodiscard]] bool can_grow() const noexcept { return capacity() <= most_capacity / 2; }
 
     /// Allocates room to double the capacity. Changes nothing.
     ///
