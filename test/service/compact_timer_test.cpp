@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   A service on the wheel of compact_timer with a crowd: its allocations, threads that use it at
-//   the same time, and the end of its context.
+//   A service on the wheel of compact_timer with a crowd: its allocations, and threads that use it
+//   at the same time.
 
 #define BOOST_TEST_MODULE compact_timer
 #include <boost/test/unit_test.hpp>
@@ -12,7 +12,6 @@
 #include "service_support.hpp"
 #include "support/meeting.hpp"
 
-#include <pawl/detail/wait/wait_allocator.hpp>
 #include <pawl/time/binary_wheel.hpp>
 
 #include <boost/asio/io_context.hpp>
@@ -23,7 +22,6 @@
 #include <chrono>
 #include <cstddef>
 #include <deque>
-#include <memory>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -103,11 +101,6 @@ struct scene {
     std::deque<one> waits; // outlive the context
     std::optional<asio::io_context> context{std::in_place};
 };
-
-std::size_t live_blocks() {
-    pawl::detail::block_cache::clear();
-    return counted_new::live;
-}
 
 BOOST_AUTO_TEST_CASE(P10_expire_all_allocates_nothing) {
     for (const std::size_t n : {1U, 10U, 1000U}) {
@@ -221,58 +214,6 @@ BOOST_AUTO_TEST_CASE(P1_P7_a_clock_is_set_back_while_another_thread_starts_a_cro
             }
         }
     }
-}
-
-BOOST_AUTO_TEST_CASE(P10_a_context_with_a_crowd_ends_and_its_timers_outlive_it) {
-    const std::size_t before = live_blocks();
-    {
-        auto alive = std::make_shared<int>();
-        int calls = 0;
-        scene s;
-        for (std::size_t i = 0; i < crowd + 100; ++i) {
-            s.waits.emplace_back(*s.context, 5h + std::chrono::seconds(i));
-            s.waits.back().t.async_wait([&calls, alive](error_code) { ++calls; });
-        }
-        s.waits[3].t.cancel();
-
-        s.context.reset();
-
-        BOOST_CHECK_EQUAL(calls, 0);
-        BOOST_CHECK_EQUAL(alive.use_count(), 1);
-        for (one& each : s.waits) {
-            BOOST_REQUIRE_EQUAL(each.t.cancel(), none);
-            BOOST_REQUIRE_EQUAL(each.t.rearm_after(1h), none);
-        }
-    }
-    BOOST_CHECK_EQUAL(live_blocks(), before);
-}
-
-// Each of the handlers that a context destroys starts another wait.
-BOOST_AUTO_TEST_CASE(C38_a_crowd_that_dying_handlers_start_is_destroyed_as_well) {
-    auto alive = std::make_shared<int>();
-    {
-        scene s(4);
-        struct starts_another {
-            starts_another(timer& t, std::shared_ptr<int> a) : next(&t), alive(std::move(a)) {}
-            starts_another(starts_another&&) = default;
-            ~starts_another() {
-                if (alive)
-                    next->async_wait([a = alive](error_code) {});
-            }
-            void operator()(error_code) { BOOST_ERROR("called"); }
-
-            timer* next;
-            std::shared_ptr<int> alive;
-        };
-        constexpr std::size_t n = crowd + 100;
-        for (std::size_t i = 0; i < 2 * n; ++i)
-            s.waits.emplace_back(*s.context, 5h);
-        for (std::size_t i = 0; i < n; ++i)
-            s.waits[i].t.async_wait(starts_another(s.waits[n + i].t, alive));
-
-        s.context.reset();
-    }
-    BOOST_CHECK_EQUAL(alive.use_count(), 1);
 }
 
 } // namespace
