@@ -122,32 +122,6 @@ BOOST_AUTO_TEST_CASE(an_armed_alarm_moves_earlier_and_later) {
     BOOST_TEST(c.calls == 1);
 }
 
-// What a due alarm may meet before its function begins, and what follows.
-BOOST_AUTO_TEST_CASE(P4_until_the_function_begins_a_disarm_wins) {
-    asio::io_context context;
-    counted c(context);
-    c.alarm.arm_after(1s);
-    c.advance(1s);
-    BOOST_TEST(c.alarm.disarm());
-    BOOST_TEST(!c.alarm.armed());
-    BOOST_TEST(!c.alarm.disarm());
-    poll(context);
-    BOOST_TEST(c.calls == 0);
-}
-
-BOOST_AUTO_TEST_CASE(P4_until_the_function_begins_an_arming_moves_it) {
-    asio::io_context context;
-    counted c(context);
-    c.alarm.arm_after(1s);
-    c.advance(1s);
-    c.alarm.arm_after(1s);
-    poll(context);
-    BOOST_TEST(c.calls == 0);
-    c.advance(1s);
-    poll(context);
-    BOOST_TEST(c.calls == 1);
-}
-
 // The carrier of the first expiry is still queued when the alarm is due again.
 BOOST_AUTO_TEST_CASE(the_carrier_of_an_earlier_expiry_calls_the_function_once) {
     for (const bool disarmed : {false, true}) {
@@ -797,20 +771,6 @@ BOOST_AUTO_TEST_CASE(an_alarm_that_is_disarmed_when_due_sends_nothing_to_its_exe
     BOOST_TEST(alarm.disarm());
     poll(context);
     BOOST_TEST(poll(there) == none);
-}
-
-PAWL_NEEDS_THREADS
-BOOST_AUTO_TEST_CASE(a_function_may_be_bound_to_another_context) {
-    asio::io_context context;
-    asio::thread_pool pool(1);
-    std::atomic<bool> there = false;
-    pawl::alarm alarm(context, asio::bind_executor(pool.get_executor(), [&] {
-                          there = pool.get_executor().running_in_this_thread();
-                      }));
-    alarm.arm_after(1ms);
-    context.run();
-    pool.join();
-    BOOST_TEST(there);
 }
 
 BOOST_AUTO_TEST_CASE(an_executor_that_is_gone_destroys_the_carrier_and_the_alarm_goes_on) {
