@@ -78,12 +78,6 @@ struct tokens {
     }
 };
 
-BOOST_FIXTURE_TEST_CASE(takes_a_move_only_handler, tokens) {
-    op.async_run(pawl::cancel_at(soon(), record(o)));
-    expire();
-    BOOST_TEST(o.ended_with(aborted, 5), o);
-}
-
 BOOST_FIXTURE_TEST_CASE(takes_an_lvalue_token_and_a_const_one, tokens) {
     auto handler = [this](error_code ec, int n) { record(o)(ec, n); };
     auto token = pawl::cancel_at(soon(), handler);
@@ -127,27 +121,6 @@ BOOST_FIXTURE_TEST_CASE(takes_deferred_which_may_be_launched_twice, tokens) {
     std::move(once)(record(o));
     op.complete({}, 6);
     BOOST_TEST(o.calls == 3);
-}
-
-BOOST_FIXTURE_TEST_CASE(a_partial_form_is_a_token_and_takes_one_and_adapts_a_deferred_operation,
-                        tokens) {
-    const auto partial = pawl::cancel_at(soon());
-    op.async_run(partial)(record(o)); // like deferred
-    expire();
-    op.async_run(pawl::cancel_at(soon())(record(o)));
-    expire();
-    BOOST_TEST(o.calls == 2);
-    op.async_run(asio::deferred)(pawl::cancel_at(soon(), record(o)));
-    expire();
-    BOOST_TEST(o.calls == 3);
-    manual_timer timer(context);
-    op.async_run(pawl::cancel_after(timer, 1s))(record(o));
-    expire();
-    BOOST_TEST(o.calls == 4);
-    op.async_run(pawl::cancel_after(timer, 1s, cancellation_type::total))(record(o));
-    expire();
-    BOOST_TEST(o.calls == 5);
-    BOOST_TEST(o.code == aborted);
 }
 
 BOOST_FIXTURE_TEST_CASE(goes_with_the_adapters_of_asio_on_either_side, tokens) {
@@ -406,7 +379,7 @@ BOOST_FIXTURE_TEST_CASE(limits_nest_and_the_first_one_that_is_due_decides, token
     BOOST_TEST(run(3s, 2s, 1s) == timed_out);
 }
 
-BOOST_FIXTURE_TEST_CASE(cancels_with_the_type_that_is_asked_for, tokens) {
+BOOST_FIXTURE_TEST_CASE(a_timeout_cancels_with_the_type_that_is_asked_for, tokens) {
     manual_timer timer(context);
     const auto seen = [&](auto token) {
         op.async_run(std::move(token));
@@ -414,9 +387,6 @@ BOOST_FIXTURE_TEST_CASE(cancels_with_the_type_that_is_asked_for, tokens) {
         return op.signals().back();
     };
     const auto ignore = [](error_code, int) {};
-    BOOST_TEST((seen(pawl::cancel_at(soon(), ignore)) == cancellation_type::terminal));
-    BOOST_TEST((seen(pawl::cancel_at(soon(), cancellation_type::partial, ignore)) ==
-                cancellation_type::partial));
     BOOST_TEST((seen(pawl::timeout(timer, 1s, cancellation_type::total, ignore)) ==
                 cancellation_type::total));
     BOOST_TEST((seen(pawl::timeout_at(timer, soon(), cancellation_type::all, ignore)) ==
