@@ -374,16 +374,6 @@ BOOST_AUTO_TEST_CASE(a_limit_that_falls_due_within_the_callers_signal_comes_seco
     BOOST_TEST(r.o.ended_with(aborted, 3), r.o);
 }
 
-BOOST_AUTO_TEST_CASE(an_operation_that_ignores_its_limit_is_signalled_once_and_keeps_its_result) {
-    rig<own_timer, says_error_code> r;
-    r.start();
-    for (int i = 0; i < 3; ++i)
-        pass(r.context, 10s);
-    BOOST_TEST(r.op.signals().size() == 1u);
-    r.op.complete({}, 7);
-    BOOST_TEST(r.o.ended_with({}, 7), r.o);
-}
-
 BOOST_AUTO_TEST_CASE(an_operation_that_completes_inside_its_initiating_function) {
     const auto run = [](manual_clock::duration d) {
         rig<own_timer, says_error_code> r;
