@@ -23,7 +23,6 @@
 #include <filesystem>
 #include <functional>
 #include <iterator>
-#include <optional>
 #include <ostream>
 #include <random>
 #include <utility>
@@ -47,21 +46,6 @@ struct fixture {
 };
 
 BOOST_FIXTURE_TEST_SUITE(trusted_cases, fixture)
-
-// case 28
-BOOST_AUTO_TEST_CASE(a_handler_may_destroy_the_last_timers_of_its_context) {
-    std::deque<std::optional<manual_timer>> timers(10);
-    std::deque<outcome> outcomes(timers.size());
-    for (std::size_t i = 0; i < timers.size(); ++i)
-        timers[i].emplace(context, 1s + 1s * i).async_wait(record(outcomes[i]));
-    timers.front()->async_wait([&](error_code) { timers.clear(); });
-
-    pass(1s);
-    BOOST_TEST(outcomes.front().succeeded());
-    for (std::size_t i = 1; i < outcomes.size(); ++i)
-        BOOST_TEST(outcomes[i].aborted());
-    BOOST_TEST(!busy(context));
-}
 
 // case 40
 BOOST_AUTO_TEST_CASE(a_timer_may_be_destroyed_after_a_move_to_the_same_time) {
