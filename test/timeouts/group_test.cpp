@@ -6,6 +6,8 @@
 //   waits for the end, and what follows if one of these is destroyed, or memory runs out.
 
 #define BOOST_TEST_MODULE group
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
 #include "timeout_support.hpp"
@@ -52,6 +54,8 @@ using pawl::group;
 using pawl::in_group;
 using pawl_test::allocation_log;
 
+const auto booleans = boost::unit_test::data::make({true, false});
+
 const error_code shutting_down = pawl::error::shutting_down;
 
 /// A member that reacts to a cancellation as the test chooses.
@@ -72,15 +76,39 @@ outcome& drained(Group& g, outcome& o) {
     return o;
 }
 
+/// A handler of a coroutine.
+auto tell(error_code& code) {
+    return [&code](const std::exception_ptr& e) { code = code_in(e); };
+}
+
+struct with_group {
+    /// Cancels a group, and runs what follows.
+    void cancel(group& which) {
+        which.cancel(shutting_down);
+        poll(context);
+    }
+    void cancel() { cancel(g); }
+
+    asio::io_context context;
+    group g{context};
+    outcome end; ///< of a group
+};
+
+/// Operations that may join it.
+struct with_members : with_group {
+    member a{context};
+    member b{context};
+    member stubborn{context, obedience::ignores};
+    member prompt{context, obedience::completes_in_the_signal};
+};
+
 } // namespace
 
 // ---- members ------------------------------------------------------------------------------------------
 
+BOOST_FIXTURE_TEST_SUITE(members, with_members)
+
 BOOST_AUTO_TEST_CASE(a_member_is_one_until_its_operation_ends) {
-    asio::io_context context;
-    group g(context);
-    member a(context);
-    member b(context);
     a.join(g);
     b.join(g);
     BOOST_TEST(g.size() == 2U);
@@ -97,80 +125,57 @@ BOOST_AUTO_TEST_CASE(a_member_is_one_until_its_operation_ends) {
     BOOST_TEST(a.op.signals().empty());
 }
 
-BOOST_AUTO_TEST_CASE(all_members_are_told_the_cause) {
-    for (const obedience o : {obedience::posts, obedience::completes_in_the_signal}) {
-        asio::io_context context;
-        group g(context);
-        member a(context, o);
-        member b(context, o);
-        a.join(g);
-        b.join(g);
+BOOST_DATA_TEST_CASE(all_members_are_told_the_cause, booleans, in_the_signal) {
+    const obedience obeys = in_the_signal ? obedience::completes_in_the_signal : obedience::posts;
+    member first(context, obeys);
+    member second(context, obeys);
+    first.join(g);
+    second.join(g);
 
-        g.cancel(shutting_down);
-        poll(context);
+    cancel();
 
-        BOOST_TEST(a.o.ended_with(shutting_down, 3), a.o);
-        BOOST_TEST(b.o.ended_with(shutting_down, 3), b.o);
-        BOOST_TEST(g.cancelled());
-        BOOST_TEST(g.cause() == shutting_down);
-        BOOST_TEST(g.size() == none);
-    }
+    BOOST_TEST(first.o.ended_with(shutting_down, 3), first.o);
+    BOOST_TEST(second.o.ended_with(shutting_down, 3), second.o);
+    BOOST_TEST(g.cancelled());
+    BOOST_TEST(g.cause() == shutting_down);
+    BOOST_TEST(g.size() == none);
 }
 
-BOOST_AUTO_TEST_CASE(a_cause_is_operation_aborted_unless_one_is_given) {
-    for (const bool success : {true, false}) {
-        asio::io_context context;
-        group g(context);
-        member a(context);
-        a.join(g);
-        success ? g.cancel(error_code()) : g.cancel();
-        poll(context);
-        BOOST_TEST(a.o.ended_with(aborted, 3), a.o);
-        BOOST_TEST(g.cause() == aborted);
-    }
+BOOST_DATA_TEST_CASE(a_cause_is_operation_aborted_unless_one_is_given, booleans, success) {
+    a.join(g);
+    success ? g.cancel(error_code()) : g.cancel();
+    poll(context);
+    BOOST_TEST(a.o.ended_with(aborted, 3), a.o);
+    BOOST_TEST(g.cause() == aborted);
 }
 
 BOOST_AUTO_TEST_CASE(the_first_cause_counts) {
-    asio::io_context context;
-    group g(context);
-    member a(context, obedience::ignores);
-    a.join(g);
+    stubborn.join(g);
     g.cancel(shutting_down);
     g.cancel(timed_out);
     poll(context);
-    BOOST_TEST(a.op.signals().size() == one);
+    BOOST_TEST(stubborn.op.signals().size() == one);
     BOOST_TEST(g.size() == one); // it ignores the signal
-    a.op.complete(aborted, 0);
-    BOOST_TEST(a.o.ended_with(shutting_down), a.o);
+    stubborn.op.complete(aborted, 0);
+    BOOST_TEST(stubborn.o.ended_with(shutting_down), stubborn.o);
 }
 
 BOOST_AUTO_TEST_CASE(a_result_that_comes_all_the_same_is_kept) {
-    asio::io_context context;
-    group g(context);
-    member a(context, obedience::ignores);
-    a.join(g);
-    g.cancel(shutting_down);
-    poll(context);
-    a.op.complete({}, 7);
-    BOOST_TEST(a.o.ended_with({}, 7), a.o);
+    stubborn.join(g);
+    cancel();
+    stubborn.op.complete({}, 7);
+    BOOST_TEST(stubborn.o.ended_with({}, 7), stubborn.o);
 }
 
 BOOST_AUTO_TEST_CASE(a_caller_that_was_first_is_told_operation_aborted) {
-    asio::io_context context;
-    group g(context);
-    member a(context, obedience::ignores);
-    a.join(g);
-    a.outer.emit(cancellation_type::total);
-    g.cancel(shutting_down);
-    poll(context);
-    a.op.complete(aborted, 0);
-    BOOST_TEST(a.o.ended_with(aborted), a.o);
+    stubborn.join(g);
+    stubborn.outer.emit(cancellation_type::total);
+    cancel();
+    stubborn.op.complete(aborted, 0);
+    BOOST_TEST(stubborn.o.ended_with(aborted), stubborn.o);
 }
 
 BOOST_AUTO_TEST_CASE(the_type_of_the_cancellation_is_that_of_the_member) {
-    asio::io_context context;
-    group g(context);
-    member a(context);
     a.op.async_run(in_group(g, cancellation_type::partial, record(a.o)));
     g.cancel();
     poll(context);
@@ -178,44 +183,35 @@ BOOST_AUTO_TEST_CASE(the_type_of_the_cancellation_is_that_of_the_member) {
     BOOST_TEST(a.o.ended_with(aborted));
 }
 
-BOOST_AUTO_TEST_CASE(an_operation_that_joins_a_cancelled_group_is_cancelled_at_once) {
-    for (const bool strand : {false, true}) {
-        asio::io_context context;
-        group g(context);
-        g.cancel(shutting_down);
-        operation op(context.get_executor(), obedience::posts, aborted, 3);
-        outcome o;
-        if (strand)
-            op.async_run(in_group(g, asio::bind_executor(asio::make_strand(context), record(o))));
-        else
-            op.async_run(in_group(g, record(o)));
-        BOOST_TEST(op.started() == 1);
-        BOOST_TEST(g.size() == one);
-        poll(context);
-        BOOST_TEST(op.signals().size() == one);
-        BOOST_TEST(o.ended_with(shutting_down, 3), o);
-        BOOST_TEST(g.size() == none);
-    }
+BOOST_DATA_TEST_CASE(an_operation_that_joins_a_cancelled_group_is_cancelled_at_once, booleans,
+                     strand) {
+    g.cancel(shutting_down);
+    operation op(context.get_executor(), obedience::posts, aborted, 3);
+    outcome o;
+    if (strand)
+        op.async_run(in_group(g, asio::bind_executor(asio::make_strand(context), record(o))));
+    else
+        op.async_run(in_group(g, record(o)));
+    BOOST_TEST(op.started() == 1);
+    BOOST_TEST(g.size() == one);
+    poll(context);
+    BOOST_TEST(op.signals().size() == one);
+    BOOST_TEST(o.ended_with(shutting_down, 3), o);
+    BOOST_TEST(g.size() == none);
 }
 
 BOOST_AUTO_TEST_CASE(the_signal_is_emitted_on_the_executor_of_the_member) {
-    asio::io_context context;
     asio::io_context home;
-    group g(context);
     operation op(context.get_executor(), obedience::completes_in_the_signal, aborted, 3);
     outcome o;
     op.async_run(in_group(g, asio::bind_executor(home.get_executor(), record(o))));
-    g.cancel(shutting_down);
-    poll(context);
+    cancel();
     BOOST_TEST(op.signals().empty());
     poll(home);
     BOOST_TEST(o.ended_with(shutting_down, 3), o);
 }
 
 BOOST_AUTO_TEST_CASE(an_operation_that_ends_before_the_signal_comes_keeps_its_result) {
-    asio::io_context context;
-    group g(context);
-    member a(context);
     a.join(g);
     g.cancel(shutting_down);
     a.op.complete({}, 7);
@@ -226,49 +222,32 @@ BOOST_AUTO_TEST_CASE(an_operation_that_ends_before_the_signal_comes_keeps_its_re
     BOOST_TEST(g.size() == none);
 }
 
-BOOST_AUTO_TEST_CASE(a_member_goes_together_with_a_limit) {
-    for (const bool inside : {true, false}) {
-        for (const bool limit_first : {true, false}) {
-            asio::io_context context;
-            group g(context);
-            manual_timer timer(context);
-            member a(context);
-            if (inside)
-                a.op.async_run(in_group(g, pawl::timeout(timer, 10s, record(a.o))));
-            else
-                a.op.async_run(pawl::timeout(timer, 10s, in_group(g, record(a.o))));
-            if (limit_first)
-                pass(context, 10s);
-            else
-                g.cancel(shutting_down);
-            poll(context);
-            BOOST_TEST(a.o.ended_with(limit_first ? timed_out : shutting_down, 3), a.o);
-            BOOST_TEST(g.size() == none);
-        }
-    }
+BOOST_DATA_TEST_CASE(a_member_goes_together_with_a_limit, booleans* booleans, inside, limit_first) {
+    manual_timer timer(context);
+    if (inside)
+        a.op.async_run(in_group(g, pawl::timeout(timer, 10s, record(a.o))));
+    else
+        a.op.async_run(pawl::timeout(timer, 10s, in_group(g, record(a.o))));
+    limit_first ? pass(context, 10s) : cancel();
+    BOOST_TEST(a.o.ended_with(limit_first ? timed_out : shutting_down, 3), a.o);
+    BOOST_TEST(g.size() == none);
 }
 
 BOOST_AUTO_TEST_CASE(a_coroutine_is_a_member_and_its_exception_says_the_cause) {
-    asio::io_context context;
-    group g(context);
     pawl::steady_timer never(context, std::chrono::steady_clock::time_point::max());
     error_code told;
     const auto session = [&]() -> asio::awaitable<void> {
         co_await never.async_wait(asio::use_awaitable);
     };
-    asio::co_spawn(context, session(),
-                   in_group(g, [&](std::exception_ptr e) { told = code_in(e); }));
+    asio::co_spawn(context, session(), in_group(g, tell(told)));
     poll(context);
     BOOST_TEST(g.size() == one);
-    g.cancel(shutting_down);
-    poll(context);
+    cancel();
     BOOST_TEST(told == shutting_down);
     BOOST_TEST(g.size() == none);
 }
 
 BOOST_AUTO_TEST_CASE(a_coroutine_that_is_awaited_is_a_member_while_it_runs) {
-    asio::io_context context;
-    group g(context);
     pawl::steady_timer never(context, std::chrono::steady_clock::time_point::max());
     error_code told;
     bool after = false;
@@ -287,8 +266,7 @@ BOOST_AUTO_TEST_CASE(a_coroutine_that_is_awaited_is_a_member_while_it_runs) {
     asio::co_spawn(context, session(), asio::detached);
     poll(context);
     BOOST_TEST(g.size() == one);
-    g.cancel(shutting_down);
-    poll(context);
+    cancel();
     BOOST_TEST(told == shutting_down);
     BOOST_TEST(after);
     BOOST_TEST(g.size() == none);
@@ -299,8 +277,6 @@ BOOST_AUTO_TEST_CASE(a_coroutine_that_is_awaited_returns_its_result) {
         explicit no_default(int n) : value(n) {}
         int value;
     };
-    asio::io_context context;
-    group g(context);
     int sum = 0;
     const auto number = []() -> asio::awaitable<std::unique_ptr<int>> {
         co_return std::make_unique<int>(40);
@@ -317,43 +293,31 @@ BOOST_AUTO_TEST_CASE(a_coroutine_that_is_awaited_returns_its_result) {
     BOOST_TEST(g.size() == none);
 }
 
-BOOST_AUTO_TEST_CASE(a_coroutine_is_a_member_and_under_a_limit) {
-    for (const bool limit_first : {true, false}) {
-        asio::io_context context;
-        group g(context);
-        member a(context);
-        error_code told;
-        const auto part = [&]() -> asio::awaitable<void> {
-            co_await a.op.async_run(asio::use_awaitable);
-        };
-        asio::co_spawn(context, pawl::timeout(1h, in_group(g, part())),
-                       [&](std::exception_ptr e) { told = code_in(e); });
-        poll(context);
-        BOOST_TEST(g.size() == one);
-        limit_first ? void(pawl::expire_all(context)) : g.cancel(shutting_down);
-        poll(context);
-        BOOST_TEST(told == (limit_first ? error_code(pawl::error::timed_out) : shutting_down));
-    }
+BOOST_DATA_TEST_CASE(a_coroutine_is_a_member_and_under_a_limit, booleans, limit_first) {
+    error_code told;
+    const auto part = [&]() -> asio::awaitable<void> {
+        co_await a.op.async_run(asio::use_awaitable);
+    };
+    asio::co_spawn(context, pawl::timeout(1h, in_group(g, part())), tell(told));
+    poll(context);
+    BOOST_TEST(g.size() == one);
+    limit_first ? void(pawl::expire_all(context)) : g.cancel(shutting_down);
+    poll(context);
+    BOOST_TEST(told == (limit_first ? error_code(pawl::error::timed_out) : shutting_down));
 }
 
 BOOST_AUTO_TEST_CASE(an_operation_of_a_coroutine_is_a_member) {
-    asio::io_context context;
-    group g(context);
-    member a(context);
     error_code told;
     const auto session = [&]() -> asio::awaitable<void> {
         co_await a.op.async_run(in_group(g, asio::use_awaitable));
     };
-    asio::co_spawn(context, session(), [&](std::exception_ptr e) { told = code_in(e); });
+    asio::co_spawn(context, session(), tell(told));
     poll(context);
-    g.cancel(shutting_down);
-    poll(context);
+    cancel();
     BOOST_TEST(told == shutting_down);
 }
 
-/// An adapter around in_group() gets the cause, as one within it does.
 BOOST_AUTO_TEST_CASE(adapters_around_a_membership_are_told_the_cause) {
-    asio::io_context context;
     operation op(context.get_executor(), obedience::posts, aborted, 3);
     outcome o;
     error_code redirected;
@@ -361,96 +325,64 @@ BOOST_AUTO_TEST_CASE(adapters_around_a_membership_are_told_the_cause) {
         group in(context);
         o = {};
         start(in);
-        in.cancel(shutting_down);
         poll(context);
+        cancel(in);
         BOOST_TEST(o.ended_with(told, 3), o);
+        BOOST_TEST(std::exchange(redirected, {}) == (told ? error_code() : shutting_down));
+    };
+    const auto take = [&](std::tuple<error_code, int> t) { std::apply(record(o), t); };
+    const auto take_last = [&](char, error_code ec, int n) { record(o)(ec, n); };
+    const auto redirecting = [&](group& in) -> asio::awaitable<int> {
+        co_return co_await op.async_run(
+            asio::redirect_error(in_group(in, asio::use_awaitable), redirected));
+    };
+    const auto with_tuple = [&](group& in) -> asio::awaitable<int> {
+        const auto [ec, n] = co_await op.async_run(asio::as_tuple(in_group(in)));
+        redirected = ec;
+        co_return n;
     };
 
+    check([&](group& in) { op.async_run(asio::as_tuple(in_group(in, take))); }, shutting_down);
+    check([&](group& in) { op.async_run(asio::prepend(in_group(in, take_last), 'x')); },
+          shutting_down);
     check(
-        [&](group& in) {
-            op.async_run(asio::as_tuple(pawl::in_group(
-                in, [&](std::tuple<error_code, int> t) { std::apply(record(o), t); })));
-        },
-        shutting_down);
-    check(
-        [&](group& in) {
-            op.async_run(asio::prepend(
-                pawl::in_group(in, [&](char, error_code ec, int n) { record(o)(ec, n); }), 'x'));
-        },
-        shutting_down);
-    check(
-        [&](group& in) {
-            op.async_run(asio::redirect_error(pawl::in_group(in, record(o)), redirected));
-        },
+        [&](group& in) { op.async_run(asio::redirect_error(in_group(in, record(o)), redirected)); },
         {});
-    BOOST_TEST(redirected == shutting_down);
-    redirected = {};
-    check(
-        [&](group& in) {
-            co_spawn(
-                context,
-                [](operation& p, group& gr, error_code& ec) -> asio::awaitable<int> {
-                    co_return co_await p.async_run(
-                        asio::redirect_error(pawl::in_group(gr, asio::use_awaitable), ec));
-                }(op, in, redirected),
-                record(o));
-            poll(context);
-        },
-        {});
-    BOOST_TEST(redirected == shutting_down);
-    check(
-        [&](group& in) {
-            co_spawn(
-                context,
-                [](operation& p, group& gr, error_code& told) -> asio::awaitable<int> {
-                    const auto [ec, n] = co_await p.async_run(asio::as_tuple(pawl::in_group(gr)));
-                    told = ec;
-                    co_return n;
-                }(op, in, redirected = {}),
-                record(o));
-            poll(context);
-        },
-        {});
-    BOOST_TEST(redirected == shutting_down);
+    check([&](group& in) { asio::co_spawn(context, redirecting(in), record(o)); }, {});
+    check([&](group& in) { asio::co_spawn(context, with_tuple(in), record(o)); }, {});
 }
 
 BOOST_AUTO_TEST_CASE(a_signature_without_an_error_stays_as_it_is) {
-    asio::io_context context;
-    group g(context);
     scripted_operation<int> op(context.get_executor(), decltype(op)::obedience::posts, 3);
     outcome o;
     op.async_run(in_group(g, record(o)));
-    g.cancel(shutting_down);
-    poll(context);
+    cancel();
     BOOST_TEST(o.ended_with({}, 3), o);
 }
 
 BOOST_AUTO_TEST_CASE(what_is_done_on_a_stream_is_a_member) {
-    asio::io_context context;
     asio::ip::tcp::acceptor acceptor(context, {asio::ip::address_v4::loopback(), 0});
     pawl::tcp_stream stream(context);
     stream.socket().connect(acceptor.local_endpoint());
     stream.set_limits({.idle = 1h});
-    group g(context);
     outcome o;
     std::array<char, 1> room;
     stream.async_read_some(asio::buffer(room), in_group(g, record(o)));
     poll(context);
     BOOST_TEST(g.size() == one);
-    g.cancel(shutting_down);
-    poll(context);
+    cancel();
     BOOST_TEST(o.ended_with(shutting_down), o);
     BOOST_TEST(g.size() == none);
     BOOST_TEST(stream.socket().is_open());
 }
 
+BOOST_AUTO_TEST_SUITE_END()
+
 // ---- one within the other -------------------------------------------------------------------------------
 
+BOOST_FIXTURE_TEST_SUITE(within, with_members)
+
 BOOST_AUTO_TEST_CASE(a_handler_of_a_member_may_cancel_the_group) {
-    asio::io_context context;
-    group g(context);
-    member a(context);
-    member b(context);
     a.join(g);
     b.op.async_run(in_group(g, [&](error_code, int) { g.cancel(shutting_down); }));
     b.op.complete({}, 0);
@@ -459,26 +391,22 @@ BOOST_AUTO_TEST_CASE(a_handler_of_a_member_may_cancel_the_group) {
 }
 
 BOOST_AUTO_TEST_CASE(a_handler_of_a_member_may_destroy_the_group_that_is_being_cancelled) {
-    asio::io_context context;
-    auto g = std::make_unique<group>(context);
-    member a(context, obedience::completes_in_the_signal);
-    member b(context, obedience::completes_in_the_signal);
-    a.op.async_run(in_group(*g, [&](error_code, int) { g.reset(); }));
-    b.join(*g);
-    asio::post(context, [&] { g->cancel(shutting_down); });
+    auto owned = std::make_unique<group>(context);
+    member other(context, obedience::completes_in_the_signal);
+    prompt.op.async_run(in_group(*owned, [&](error_code, int) { owned.reset(); }));
+    other.join(*owned);
+    asio::post(context, [&] { owned->cancel(shutting_down); });
     poll(context);
-    BOOST_TEST(!g);
-    BOOST_TEST(b.o.ended_with(shutting_down, 3), b.o);
+    BOOST_TEST(!owned);
+    BOOST_TEST(other.o.ended_with(shutting_down, 3), other.o);
 }
 
 BOOST_AUTO_TEST_CASE(
     a_handler_of_a_member_may_destroy_all_groups_in_the_one_that_is_being_cancelled) {
-    asio::io_context context;
     group outer(context);
     auto first = std::make_unique<group>(outer);
     auto second = std::make_unique<group>(outer);
-    member a(context, obedience::completes_in_the_signal);
-    a.op.async_run(in_group(*first, [&](error_code, int) {
+    prompt.op.async_run(in_group(*first, [&](error_code, int) {
         first.reset();
         second.reset();
     }));
@@ -490,11 +418,7 @@ BOOST_AUTO_TEST_CASE(
 
 BOOST_AUTO_TEST_CASE(
     an_operation_that_starts_another_one_in_a_cancelled_group_does_not_hold_up_the_cancel) {
-    asio::io_context context;
-    group g(context);
-    member a(context, obedience::completes_in_the_signal);
-    member b(context);
-    a.op.async_run(in_group(g, [&](error_code, int) { b.join(g); }));
+    prompt.op.async_run(in_group(g, [&](error_code, int) { b.join(g); }));
     asio::post(context, [&] { g.cancel(shutting_down); });
     poll(context);
     BOOST_TEST(b.o.ended_with(shutting_down, 3), b.o);
@@ -503,10 +427,6 @@ BOOST_AUTO_TEST_CASE(
 
 BOOST_AUTO_TEST_CASE(
     an_operation_that_throws_when_it_is_cancelled_does_not_keep_others_from_being_cancelled) {
-    asio::io_context context;
-    group g(context);
-    member a(context);
-    member b(context);
     a.join(g);
     b.join(g);
     struct bad {};
@@ -521,10 +441,7 @@ BOOST_AUTO_TEST_CASE(
 }
 
 BOOST_AUTO_TEST_CASE(an_initiating_function_that_throws_leaves_no_member) {
-    asio::io_context context;
-    group g(context);
     struct bad {};
-    member a(context);
     a.op.at_start = [&] {
         a.op.abandon();
         throw bad();
@@ -535,26 +452,20 @@ BOOST_AUTO_TEST_CASE(an_initiating_function_that_throws_leaves_no_member) {
 }
 
 BOOST_AUTO_TEST_CASE(an_operation_that_completes_in_the_signal_ends_within_it) {
-    asio::io_context context;
-    group g(context);
-    member a(context, obedience::completes_in_the_signal);
-    a.join(g);
-    a.outer.emit(cancellation_type::terminal);
-    BOOST_TEST(a.o.ended_with(aborted, 3), a.o);
+    prompt.join(g);
+    prompt.outer.emit(cancellation_type::terminal);
+    BOOST_TEST(prompt.o.ended_with(aborted, 3), prompt.o);
 
-    member b(context, obedience::completes_in_the_signal);
-    b.join(g);
+    member other(context, obedience::completes_in_the_signal);
+    other.join(g);
     g.cancel(shutting_down);
     context.restart();
     BOOST_TEST(context.poll_one() == one);
-    BOOST_TEST(b.o.ended_with(shutting_down, 3), b.o);
+    BOOST_TEST(other.o.ended_with(shutting_down, 3), other.o);
 }
 
 BOOST_AUTO_TEST_CASE(an_operation_that_completes_in_a_signal_that_throws_ends_within_it) {
-    asio::io_context context;
-    group g(context);
     struct bad {};
-    member a(context);
     a.op.at_signal = [&] {
         a.op.complete({}, 7);
         throw bad();
@@ -564,16 +475,17 @@ BOOST_AUTO_TEST_CASE(an_operation_that_completes_in_a_signal_that_throws_ends_wi
     BOOST_TEST(a.o.ended_with({}, 7), a.o);
 }
 
+BOOST_AUTO_TEST_SUITE_END()
+
 // ---- destruction ----------------------------------------------------------------------------------------
 
+BOOST_FIXTURE_TEST_SUITE(destruction, with_members)
+
 BOOST_AUTO_TEST_CASE(a_group_that_is_destroyed_cancels_its_members) {
-    asio::io_context context;
-    member a(context);
-    outcome end;
     {
-        group g(context);
-        a.join(g);
-        drained(g, end);
+        group doomed(context);
+        a.join(doomed);
+        drained(doomed, end);
     }
     BOOST_TEST(end.pending());
     poll(context);
@@ -583,11 +495,11 @@ BOOST_AUTO_TEST_CASE(a_group_that_is_destroyed_cancels_its_members) {
 
 BOOST_AUTO_TEST_CASE(a_signal_that_goes_with_its_context_keeps_no_group) {
     const auto run = [] {
-        asio::io_context context;
-        group g(context);
-        pawl::steady_timer timer(context, 1h);
-        timer.async_wait(in_group(g, [](error_code) { BOOST_ERROR("invoked"); }));
-        g.cancel();
+        asio::io_context doomed;
+        group its_group(doomed);
+        pawl::steady_timer timer(doomed, 1h);
+        timer.async_wait(in_group(its_group, [](error_code) { BOOST_ERROR("invoked"); }));
+        its_group.cancel();
     };
     run(); // the thread keeps some blocks for the next run
     const std::size_t before = counted_new::live;
@@ -596,21 +508,23 @@ BOOST_AUTO_TEST_CASE(a_signal_that_goes_with_its_context_keeps_no_group) {
 }
 
 BOOST_AUTO_TEST_CASE(P10_members_and_waits_go_with_their_context) {
-    std::optional<group> g;
+    std::optional<group> kept;
     auto alive = std::make_shared<int>();
     {
-        asio::io_context context;
-        g.emplace(context);
-        pawl::steady_timer timer(context, 1h);
-        timer.async_wait(in_group(*g, [alive](error_code) { BOOST_ERROR("invoked"); }));
-        g->async_drained([alive](error_code) { BOOST_ERROR("invoked"); });
+        asio::io_context doomed;
+        kept.emplace(doomed);
+        pawl::steady_timer timer(doomed, 1h);
+        timer.async_wait(in_group(*kept, [alive](error_code) { BOOST_ERROR("invoked"); }));
+        kept->async_drained([alive](error_code) { BOOST_ERROR("invoked"); });
         BOOST_TEST(alive.use_count() == 3);
         // Its signal is in flight to an executor that no longer runs.
-        g->cancel();
+        kept->cancel();
     }
     BOOST_TEST(alive.use_count() == 1);
-    BOOST_TEST(g->size() == none);
+    BOOST_TEST(kept->size() == none);
 }
+
+BOOST_AUTO_TEST_SUITE_END()
 
 /// An allocator that shows how often it is kept, as in copies of an executor.
 template <class T>
@@ -651,13 +565,12 @@ BOOST_AUTO_TEST_CASE(P10_a_wait_goes_with_its_context_though_a_member_has_anothe
 
 // ---- groups in groups -----------------------------------------------------------------------------------
 
+BOOST_FIXTURE_TEST_SUITE(nested, with_members)
+
 BOOST_AUTO_TEST_CASE(a_cancellation_goes_inwards_and_not_outwards) {
-    asio::io_context context;
     group outer(context);
     group inner(outer);
     group innermost(inner);
-    member a(context);
-    member b(context);
     member c(context);
     a.join(outer);
     b.join(inner);
@@ -671,14 +584,12 @@ BOOST_AUTO_TEST_CASE(a_cancellation_goes_inwards_and_not_outwards) {
     BOOST_TEST(c.o.ended_with(timed_out, 3), c.o);
     BOOST_TEST(outer.size() == one);
 
-    outer.cancel(shutting_down);
-    poll(context);
+    cancel(outer);
     BOOST_TEST(a.o.ended_with(shutting_down, 3), a.o);
     BOOST_TEST(innermost.cause() == timed_out);
 }
 
 BOOST_AUTO_TEST_CASE(P3_an_inner_group_gets_the_first_cause_though_a_member_cancels_again) {
-    asio::io_context context;
     group outer(context);
     group inner(outer);
     member m(context);
@@ -700,13 +611,11 @@ BOOST_AUTO_TEST_CASE(P3_an_inner_group_gets_the_first_cause_though_a_member_canc
 }
 
 BOOST_AUTO_TEST_CASE(a_group_in_a_cancelled_one_is_cancelled) {
-    asio::io_context context;
     group outer(context);
     outer.cancel(shutting_down);
     group inner(outer);
     BOOST_TEST(inner.cancelled());
     BOOST_TEST(inner.cause() == shutting_down);
-    member a(context);
     a.join(inner);
     poll(context);
     BOOST_TEST(a.o.ended_with(shutting_down, 3), a.o);
@@ -714,17 +623,17 @@ BOOST_AUTO_TEST_CASE(a_group_in_a_cancelled_one_is_cancelled) {
 
 BOOST_AUTO_TEST_CASE(groups_go_in_any_order_and_leave_no_memory_behind) {
     const auto run = [](bool outer_first) {
-        asio::io_context context;
-        auto outer = std::make_unique<group>(context);
+        asio::io_context doomed;
+        auto outer = std::make_unique<group>(doomed);
         auto inner = std::make_unique<group>(*outer);
-        member a(context);
-        outcome end;
-        a.join(*inner);
-        drained(*outer, end);
+        member joined(doomed);
+        outcome told;
+        joined.join(*inner);
+        drained(*outer, told);
         (outer_first ? outer : inner).reset();
-        poll(context);
-        BOOST_TEST(a.o.ended_with(aborted, 3), a.o);
-        BOOST_TEST(end.ended_with({}), end);
+        poll(doomed);
+        BOOST_TEST(joined.o.ended_with(aborted, 3), joined.o);
+        BOOST_TEST(told.ended_with({}), told);
         BOOST_TEST((outer_first ? inner->cancelled() : !outer->cancelled()));
     };
     for (const bool outer_first : {true, false}) {
@@ -736,20 +645,16 @@ BOOST_AUTO_TEST_CASE(groups_go_in_any_order_and_leave_no_memory_behind) {
 }
 
 /// outer > middles[0..2] > inner, with members in inner, and in one of the middle ones.
-struct three_levels {
+struct three_levels : with_members {
     three_levels() {
         for (auto& m : middles)
             m = std::make_unique<group>(*outer);
         inner = std::make_unique<group>(*middles[1]);
     }
 
-    asio::io_context context;
     std::unique_ptr<group> outer = std::make_unique<group>(context);
     std::array<std::unique_ptr<group>, 3> middles;
     std::unique_ptr<group> inner;
-    member a{context};
-    member b{context};
-    outcome end;
 };
 
 BOOST_FIXTURE_TEST_CASE(an_inner_group_is_one_member_from_its_first_to_its_last_one, three_levels) {
@@ -787,8 +692,7 @@ BOOST_FIXTURE_TEST_CASE(a_cancellation_reaches_each_group_on_each_level, three_l
     a.join(*inner);
     b.join(*middles[2]);
 
-    outer->cancel(shutting_down);
-    poll(context);
+    cancel(*outer);
 
     for (const auto& m : middles) {
         BOOST_TEST(m->cancelled());
@@ -825,8 +729,7 @@ BOOST_FIXTURE_TEST_CASE(a_group_that_is_made_or_destroyed_during_a_cancellation,
 
 BOOST_FIXTURE_TEST_CASE(a_middle_group_that_is_destroyed_keeps_its_place_until_its_members_end,
                         three_levels) {
-    member ignores(context, obedience::ignores);
-    ignores.join(*inner);
+    stubborn.join(*inner);
     drained(*outer, end);
 
     middles[1].reset();
@@ -835,26 +738,26 @@ BOOST_FIXTURE_TEST_CASE(a_middle_group_that_is_destroyed_keeps_its_place_until_i
     BOOST_TEST(!outer->cancelled());
     BOOST_TEST(outer->size() == one);
     inner.reset();
-    outer->cancel(shutting_down);
-    poll(context);
-    BOOST_TEST(ignores.op.signals().size() == one);
+    cancel(*outer);
+    BOOST_TEST(stubborn.op.signals().size() == one);
     BOOST_TEST(end.pending());
 
-    ignores.op.complete({}, 7);
+    stubborn.op.complete({}, 7);
     poll(context);
-    BOOST_TEST(ignores.o.ended_with({}, 7), ignores.o);
+    BOOST_TEST(stubborn.o.ended_with({}, 7), stubborn.o);
     BOOST_TEST(end.ended_with({}), end);
     BOOST_TEST(outer->size() == none);
 }
 
+BOOST_AUTO_TEST_SUITE_END()
+
 // ---- waits for the end ----------------------------------------------------------------------------------
 
+BOOST_FIXTURE_TEST_SUITE(waits, with_members)
+
 BOOST_AUTO_TEST_CASE(a_wait_ends_with_the_last_member) {
-    asio::io_context context;
     group outer(context);
     group inner(outer);
-    member a(context);
-    member b(context);
     outcome all;
     outcome some;
     a.join(outer);
@@ -874,9 +777,6 @@ BOOST_AUTO_TEST_CASE(a_wait_ends_with_the_last_member) {
 }
 
 BOOST_AUTO_TEST_CASE(a_wait_for_the_end_of_an_empty_group_ends_but_not_within_the_call) {
-    asio::io_context context;
-    group g(context);
-    outcome end;
     drained(g, end);
     BOOST_TEST(end.pending());
     poll(context);
@@ -884,26 +784,19 @@ BOOST_AUTO_TEST_CASE(a_wait_for_the_end_of_an_empty_group_ends_but_not_within_th
 }
 
 BOOST_AUTO_TEST_CASE(P9_a_wait_keeps_its_context_at_work) {
-    asio::io_context context;
-    group g(context);
     asio::io_context elsewhere;
-    member a(elsewhere);
-    outcome end;
-    a.join(g);
+    member far(elsewhere);
+    far.join(g);
     drained(g, end);
     poll(context);
     BOOST_TEST(!context.stopped());
-    a.op.complete({}, 0);
+    far.op.complete({}, 0);
     run_to_end(context);
     BOOST_TEST(end.ended_with({}), end);
 }
 
 BOOST_AUTO_TEST_CASE(a_wait_can_be_cancelled) {
-    asio::io_context context;
-    group g(context);
-    member a(context);
     a.join(g);
-    outcome end;
     asio::cancellation_signal stop;
     g.async_drained(asio::bind_cancellation_slot(stop.slot(), record(end)));
     stop.emit(cancellation_type::none);
@@ -938,33 +831,27 @@ struct hooked_allocator {
     std::function<void()>* hook;
 };
 
-BOOST_AUTO_TEST_CASE(what_ends_a_wait_may_come_while_the_wait_is_being_started) {
-    for (const bool emits : {true, false}) {
-        asio::io_context context;
-        group g(context);
-        member a(context);
-        a.join(g);
-        outcome end;
-        asio::cancellation_signal stop;
-        std::function<void()> at_allocation;
-        const auto wait = [&] {
-            g.async_drained(
-                asio::bind_allocator(hooked_allocator<char>(at_allocation),
-                                     asio::bind_cancellation_slot(stop.slot(), record(end))));
-        };
-        if (emits) { // the slot is filled, and the timer does not wait yet
-            at_allocation = [&] { stop.emit(cancellation_type::total); };
-            wait();
-        } else { // it waits again
-            wait();
-            pawl::expire_all(context);
-            at_allocation = [&] { a.op.complete({}, 0); };
-        }
-        poll(context);
-        BOOST_TEST(end.ended_with(emits ? aborted : error_code()), end);
-        if (emits)
-            a.op.complete({}, 0);
+BOOST_DATA_TEST_CASE(what_ends_a_wait_may_come_while_the_wait_is_being_started, booleans, emits) {
+    a.join(g);
+    asio::cancellation_signal stop;
+    std::function<void()> at_allocation;
+    const auto wait = [&] {
+        g.async_drained(
+            asio::bind_allocator(hooked_allocator<char>(at_allocation),
+                                 asio::bind_cancellation_slot(stop.slot(), record(end))));
+    };
+    if (emits) { // the slot is filled, and the timer does not wait yet
+        at_allocation = [&] { stop.emit(cancellation_type::total); };
+        wait();
+    } else { // it waits again
+        wait();
+        pawl::expire_all(context);
+        at_allocation = [&] { a.op.complete({}, 0); };
     }
+    poll(context);
+    BOOST_TEST(end.ended_with(emits ? aborted : error_code()), end);
+    if (emits)
+        a.op.complete({}, 0);
 }
 
 /// Starts a wait while its context is being destroyed: the wait is destroyed within the call.
@@ -988,21 +875,17 @@ struct waits_at_the_end {
 };
 
 BOOST_AUTO_TEST_CASE(P10_a_wait_that_is_destroyed_within_its_start_is_forgotten) {
-    outcome end;
+    outcome told;
     {
-        asio::io_context context;
-        pawl::steady_timer of_a_wait(context); // whose service is shut down first
-        asio::post(context, [w = std::make_unique<waits_at_the_end>(context, end)] {});
+        asio::io_context doomed;
+        pawl::steady_timer of_a_wait(doomed); // whose service is shut down first
+        asio::post(doomed, [w = std::make_unique<waits_at_the_end>(doomed, told)] {});
     }
-    BOOST_TEST(end.pending());
+    BOOST_TEST(told.pending());
 }
 
 BOOST_AUTO_TEST_CASE(expire_all_and_cancel_all_do_not_end_a_wait) {
-    asio::io_context context;
-    group g(context);
-    member a(context);
     a.join(g);
-    outcome end;
     drained(g, end);
     pawl::expire_all(context, shutting_down);
     poll(context);
@@ -1020,12 +903,8 @@ BOOST_AUTO_TEST_CASE(expire_all_and_cancel_all_do_not_end_a_wait) {
 }
 
 BOOST_AUTO_TEST_CASE(a_wait_goes_together_with_a_limit) {
-    asio::io_context context;
-    group g(context);
-    member a(context);
     a.join(g);
     manual_timer timer(context);
-    outcome end;
     g.async_drained(pawl::timeout(timer, 10s, record(end)));
     pass(context, 10s);
     BOOST_TEST(end.ended_with(timed_out), end);
@@ -1033,9 +912,6 @@ BOOST_AUTO_TEST_CASE(a_wait_goes_together_with_a_limit) {
 }
 
 BOOST_AUTO_TEST_CASE(a_coroutine_waits_for_the_end) {
-    asio::io_context context;
-    group g(context);
-    member a(context);
     a.join(g);
     bool ended = false;
     const auto main = [&]() -> asio::awaitable<void> {
@@ -1049,7 +925,11 @@ BOOST_AUTO_TEST_CASE(a_coroutine_waits_for_the_end) {
     BOOST_TEST(ended);
 }
 
+BOOST_AUTO_TEST_SUITE_END()
+
 // ---- memory ---------------------------------------------------------------------------------------------
+
+BOOST_FIXTURE_TEST_SUITE(memory, with_group)
 
 namespace group_test {
 
@@ -1081,8 +961,6 @@ private:
 using group_test::poor_executor;
 
 BOOST_AUTO_TEST_CASE(P8_a_member_takes_one_block_which_is_freed_before_its_handler_is_invoked) {
-    asio::io_context context;
-    group g(context);
     pawl_test::graveyard memory;
     operation op(context.get_executor(), obedience::completes_in_the_signal, aborted, 3);
     std::size_t buried = 0;
@@ -1096,8 +974,6 @@ BOOST_AUTO_TEST_CASE(P8_a_member_takes_one_block_which_is_freed_before_its_handl
 }
 
 BOOST_AUTO_TEST_CASE(P8_a_wait_for_the_end_frees_its_block_before_its_handler_is_invoked) {
-    asio::io_context context;
-    group g(context);
     pawl_test::graveyard memory;
     asio::cancellation_signal stop; // its slot stays filled
     std::size_t buried = 0;
@@ -1111,9 +987,7 @@ BOOST_AUTO_TEST_CASE(P8_a_wait_for_the_end_frees_its_block_before_its_handler_is
 }
 
 BOOST_AUTO_TEST_CASE(P8_a_member_for_which_there_was_no_memory_is_cancelled_by_the_next_call) {
-    asio::io_context context;
     bool poor = true;
-    group g(context);
     member rich(context);
     member last(context);
     operation op(context.get_executor(), obedience::posts, aborted, 3);
@@ -1153,24 +1027,19 @@ struct poorly_slotted {
 };
 
 BOOST_AUTO_TEST_CASE(P8_an_operation_whose_slot_has_no_memory_does_not_join) {
-    asio::io_context context;
-    group g(context);
     member other(context);
     other.join(g);
     operation op(context.get_executor(), obedience::posts, aborted, 3);
     BOOST_CHECK_THROW(op.async_run(in_group(g, poorly_slotted())), std::bad_alloc);
     BOOST_TEST(g.size() == one);
-    g.cancel(shutting_down);
-    poll(context);
+    cancel();
     BOOST_TEST(other.o.ended_with(shutting_down, 3), other.o);
     BOOST_TEST(g.size() == none);
 }
 
 BOOST_AUTO_TEST_CASE(
     P8_an_operation_that_cannot_join_a_cancelled_group_for_want_of_memory_is_not_started) {
-    asio::io_context context;
     bool poor = true;
-    group g(context);
     g.cancel(shutting_down);
     operation op(context.get_executor(), obedience::posts, aborted, 3);
     outcome o;
@@ -1182,7 +1051,11 @@ BOOST_AUTO_TEST_CASE(
     BOOST_TEST(g.size() == none);
 }
 
+BOOST_AUTO_TEST_SUITE_END()
+
 // ---- alarms -------------------------------------------------------------------------------------------
+
+BOOST_FIXTURE_TEST_SUITE(alarms, with_group)
 
 namespace {
 
@@ -1204,8 +1077,6 @@ void check_barred(auto& alarm, asio::io_context& context, const int& calls) {
 } // namespace
 
 BOOST_AUTO_TEST_CASE(an_alarm_is_a_member_until_it_is_destroyed) {
-    asio::io_context context;
-    group g(context);
     int calls = 0;
     {
         std::optional<alarm_in_group> a(std::in_place, context,
@@ -1228,8 +1099,6 @@ BOOST_AUTO_TEST_CASE(an_alarm_is_a_member_until_it_is_destroyed) {
 }
 
 BOOST_AUTO_TEST_CASE(an_alarm_goes_in_its_own_function_and_leaves_its_group) {
-    asio::io_context context;
-    group g(context);
     std::size_t members = 7;
     std::optional<alarm_in_group> a;
     a.emplace(context, in_group(g, function([&] {
@@ -1241,53 +1110,47 @@ BOOST_AUTO_TEST_CASE(an_alarm_goes_in_its_own_function_and_leaves_its_group) {
     BOOST_TEST(members == none);
 }
 
-BOOST_AUTO_TEST_CASE(a_cancelled_group_disarms_its_alarms_for_ever) {
-    for (const bool with_cause : {true, false}) {
-        asio::io_context context;
-        group g(context);
-        outcome o;
-        int calls = 0;
-        pawl::manual_alarm idle(context, in_group(g, [&] { ++calls; }));
-        pawl::manual_alarm armed(context, in_group(g, [&] { ++calls; }));
-        pawl::manual_alarm disarmed(context, in_group(g, [&] { ++calls; }));
-        pawl::manual_alarm told(context, in_group(g, [&](error_code) { ++calls; }));
-        pawl::manual_alarm due(context, in_group(g, [&] { ++calls; }));
-        pawl::manual_alarm sent(asio::make_strand(context), in_group(g, [&] { ++calls; }));
-        pawl::manual_alarm other(context, [&] { ++calls; });
-        armed.arm_after(1h);
-        disarmed.arm_after(1h);
-        BOOST_TEST(disarmed.disarm());
-        auto moved = std::move(disarmed);
-        told.arm_after(1h);
-        other.arm_after(1h);
-        due.arm_after(0s);
-        sent.arm_after(0s);
-        manual_clock::advance(context, 0s); // these two are due, and have not begun
+BOOST_DATA_TEST_CASE(a_cancelled_group_disarms_its_alarms_for_ever, booleans, with_cause) {
+    outcome o;
+    int calls = 0;
+    pawl::manual_alarm idle(context, in_group(g, [&] { ++calls; }));
+    pawl::manual_alarm armed(context, in_group(g, [&] { ++calls; }));
+    pawl::manual_alarm disarmed(context, in_group(g, [&] { ++calls; }));
+    pawl::manual_alarm told(context, in_group(g, [&](error_code) { ++calls; }));
+    pawl::manual_alarm due(context, in_group(g, [&] { ++calls; }));
+    pawl::manual_alarm sent(asio::make_strand(context), in_group(g, [&] { ++calls; }));
+    pawl::manual_alarm other(context, [&] { ++calls; });
+    armed.arm_after(1h);
+    disarmed.arm_after(1h);
+    BOOST_TEST(disarmed.disarm());
+    auto moved = std::move(disarmed);
+    told.arm_after(1h);
+    other.arm_after(1h);
+    due.arm_after(0s);
+    sent.arm_after(0s);
+    manual_clock::advance(context, 0s); // these two are due, and have not begun
 
-        with_cause ? g.cancel(shutting_down) : g.cancel();
-        BOOST_TEST(g.size() == none);
-        poll(context);
-        BOOST_TEST(drained(g, o).pending());
-        poll(context);
-        BOOST_TEST(o.ended_with({}), o);
-        BOOST_TEST(calls == 0);
-        BOOST_TEST(other.armed());
-        BOOST_TEST(other.disarm());
+    with_cause ? g.cancel(shutting_down) : g.cancel();
+    BOOST_TEST(g.size() == none);
+    poll(context);
+    BOOST_TEST(drained(g, o).pending());
+    poll(context);
+    BOOST_TEST(o.ended_with({}), o);
+    BOOST_TEST(calls == 0);
+    BOOST_TEST(other.armed());
+    BOOST_TEST(other.disarm());
 
-        check_barred(idle, context, calls);
-        check_barred(armed, context, calls);
-        check_barred(moved, context, calls);
-        check_barred(told, context, calls);
-        check_barred(due, context, calls);
-        check_barred(sent, context, calls);
-        g.cancel();
-    }
+    check_barred(idle, context, calls);
+    check_barred(armed, context, calls);
+    check_barred(moved, context, calls);
+    check_barred(told, context, calls);
+    check_barred(due, context, calls);
+    check_barred(sent, context, calls);
+    g.cancel();
 }
 
 BOOST_AUTO_TEST_CASE(an_alarm_that_was_sent_to_its_executor_finds_its_group_cancelled) {
-    asio::io_context context;
     asio::io_context other;
-    group g(context);
     int calls = 0;
     pawl::manual_alarm a(context,
                          in_group(g, asio::bind_executor(other.get_executor(), [&] { ++calls; })));
@@ -1300,36 +1163,34 @@ BOOST_AUTO_TEST_CASE(an_alarm_that_was_sent_to_its_executor_finds_its_group_canc
 }
 
 BOOST_AUTO_TEST_CASE(an_alarm_of_a_group_that_is_cancelled_or_gone_is_not_armed) {
-    asio::io_context context;
     int calls = 0;
-    auto g = std::make_unique<group>(context);
-    auto inner = std::make_unique<group>(*g);
+    auto owned = std::make_unique<group>(context);
+    auto inner = std::make_unique<group>(*owned);
     pawl::manual_alarm a(context, in_group(*inner, [&] { ++calls; }));
-    pawl::manual_alarm b(context, in_group(*g, [&] { ++calls; }));
+    pawl::manual_alarm b(context, in_group(*owned, [&] { ++calls; }));
     a.arm_after(1h);
-    BOOST_TEST(g->size() == 2U);
+    BOOST_TEST(owned->size() == 2U);
     inner.reset();
-    BOOST_TEST(g->size() == one);
+    BOOST_TEST(owned->size() == one);
     check_barred(a, context, calls);
     context.restart();
     b.arm_after(1h);
     BOOST_TEST(b.armed());
-    g->cancel();
+    owned->cancel();
     check_barred(b, context, calls);
-    pawl::manual_alarm late(context, in_group(*g, [&] { ++calls; }));
+    pawl::manual_alarm late(context, in_group(*owned, [&] { ++calls; }));
     check_barred(late, context, calls);
-    BOOST_TEST(g->size() == none);
+    BOOST_TEST(owned->size() == none);
 }
 
 BOOST_AUTO_TEST_CASE(the_function_of_an_alarm_may_cancel_and_destroy_its_group) {
-    asio::io_context context;
-    auto g = std::make_unique<group>(context);
+    auto owned = std::make_unique<group>(context);
     int calls = 0;
-    pawl::manual_alarm a(context, in_group(*g, [&] {
+    pawl::manual_alarm a(context, in_group(*owned, [&] {
                              ++calls;
-                             g->cancel();
-                             BOOST_TEST(g->size() == none);
-                             g.reset();
+                             owned->cancel();
+                             BOOST_TEST(owned->size() == none);
+                             owned.reset();
                          }));
     a.arm_after(0s);
     pass(context, 0s);
@@ -1338,15 +1199,13 @@ BOOST_AUTO_TEST_CASE(the_function_of_an_alarm_may_cancel_and_destroy_its_group) 
 }
 
 BOOST_AUTO_TEST_CASE(P10_an_alarm_outlives_its_context_and_leaves_its_group) {
-    asio::io_context groups;
-    group g(groups);
-    std::optional<asio::io_context> context(std::in_place);
-    pawl::manual_alarm kept(*context, in_group(g, [] {}));
+    std::optional<asio::io_context> doomed(std::in_place);
+    pawl::manual_alarm kept(*doomed, in_group(g, [] {}));
     {
-        pawl::manual_alarm gone(*context, in_group(g, [] {}));
+        pawl::manual_alarm gone(*doomed, in_group(g, [] {}));
         kept.arm_after(1h);
         gone.arm_after(1h);
-        context.reset();
+        doomed.reset();
         BOOST_TEST(g.size() == 2U);
     }
     BOOST_TEST(g.size() == one);
@@ -1358,33 +1217,31 @@ BOOST_AUTO_TEST_CASE(P8_an_alarm_joins_its_group_or_not_and_leaves_it_without_me
     bool made = false;
     for (long n = 0; !made; ++n) {
         BOOST_REQUIRE_LT(n, 100);
-        asio::io_context context;
-        group g(context);
+        asio::io_context doomed;
+        group its_group(doomed);
         int calls = 0;
         std::optional<pawl::manual_alarm<pawl::grouped<function>>> a;
         function f = [&] { ++calls; };
         counted_new::fuse = n;
         try {
-            a.emplace(context, in_group(g, std::move(f)));
+            a.emplace(doomed, in_group(its_group, std::move(f)));
             counted_new::fuse = 0;
             a->arm_after(1h);
-            g.cancel();
+            its_group.cancel();
             made = counted_new::fuse.exchange(counted_new::never) == 0;
             BOOST_TEST(made); // none was asked for
             BOOST_TEST(!a->armed());
         } catch (const std::bad_alloc&) {
             counted_new::fuse = counted_new::never;
         }
-        BOOST_TEST(g.size() == none);
+        BOOST_TEST(its_group.size() == none);
     }
 }
 
 BOOST_AUTO_TEST_CASE(a_wait_for_the_end_of_a_group_is_refused_beyond_max_pending) {
-    asio::io_context context;
     pawl::options most;
     most.max_pending = 1;
     pawl::make_timer_service(context, most);
-    group g(context);
     member m(context);
     m.join(g); // membership is no wait
     outcome first;
@@ -1402,3 +1259,5 @@ BOOST_AUTO_TEST_CASE(a_wait_for_the_end_of_a_group_is_refused_beyond_max_pending
     poll(context);
     BOOST_TEST(third.ended_with({}), third);
 }
+
+BOOST_AUTO_TEST_SUITE_END()
