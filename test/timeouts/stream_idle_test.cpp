@@ -37,26 +37,6 @@ namespace data = boost::unit_test::data;
 
 const auto actions = data::make({on_limit::close, on_limit::cancel});
 
-struct fixture {
-    /// Runs everything that is ready, if that ends.
-    void poll() {
-        context.restart();
-        for (int units = 0; context.poll_one() != 0; ++units)
-            BOOST_REQUIRE_LT(units, 100);
-    }
-    void pass(manual_clock::duration d) {
-        manual_clock::advance(context, d);
-        poll();
-    }
-    /// Whether run() would wait for something.
-    bool at_work() {
-        poll();
-        return !context.stopped();
-    }
-
-    asio::io_context context;
-};
-
 /// An endpoint that refuses connections.
 tcp::endpoint refusing(asio::io_context& context) {
     tcp::acceptor closed(context, loopback);
@@ -92,8 +72,7 @@ BOOST_FIXTURE_TEST_SUITE(slow_connects, fixture)
 // Of the limits, only that of the handshake holds. It was not looked at if it was the only one.
 BOOST_AUTO_TEST_CASE(a_handshake_limit_that_is_set_during_a_connect_holds_for_it) {
     pawl::timeout_stream<stalled_socket, manual_clock> stream(context);
-    outcome connect;
-    stream.async_connect(loopback, connect.record());
+    auto connect = start_connect(stream, loopback);
     pass(1h);
     stream.set_limits({.read = 1s, .write = 1s});
     pass(1h);
@@ -105,15 +84,14 @@ BOOST_AUTO_TEST_CASE(a_handshake_limit_that_is_set_during_a_connect_holds_for_it
     BOOST_TEST(connect.pending());
     stream.set_limits({.handshake = 20s});
 
-    ends_after(context, 20s, connect);
+    ends_after(20s, connect);
     BOOST_TEST(!stream.socket().is_open());
 }
 
 BOOST_DATA_TEST_CASE(a_connect_that_succeeds_in_spite_of_its_limit_has_succeeded, actions, action) {
     slow_stream stream(context);
     stream.set_limits({.handshake = 10s, .action = action});
-    outcome connect;
-    stream.async_connect(loopback, connect.record());
+    auto connect = start_connect(stream, loopback);
     pass(10s);
     BOOST_TEST(stream.socket().is_open() == (action == on_limit::cancel));
 
@@ -125,10 +103,9 @@ BOOST_DATA_TEST_CASE(a_connect_that_succeeds_in_spite_of_its_limit_has_succeeded
 BOOST_AUTO_TEST_CASE(after_a_connect_that_was_abandoned_comes_another) {
     slow_stream stream(context);
     stream.set_limits({.idle = 10s, .handshake = 10s});
-    outcome connect;
     stream.async_connect(loopback, [](const error_code&) { BOOST_ERROR("called"); });
     stream.socket().abandon_connect();
-    stream.async_connect(loopback, connect.record());
+    auto connect = start_connect(stream, loopback);
     stream.socket().end_connect(asio::error::connection_refused);
     BOOST_TEST(connect.ended_with(asio::error::connection_refused));
 
@@ -145,67 +122,58 @@ BOOST_DATA_TEST_CASE(a_connect_that_comes_too_late_ends_as_the_limits_say, actio
     outcome connect;
     stream.async_connect(loopback, asio::bind_cancellation_slot(stop.slot(), connect.record()));
     BOOST_TEST(!stop.slot().has_handler()); // it was not started
-    poll();
-    BOOST_TEST(connect.timed_out());
+    BOOST_TEST(over(connect).timed_out());
     BOOST_TEST(stream.socket().is_open() == (action == on_limit::cancel));
 }
 
-// Each way to connect: no operation starts afterwards.
-BOOST_AUTO_TEST_CASE(idleness_counts_from_any_kind_of_connect) {
+// Each way to connect tells where. No operation starts afterwards.
+BOOST_AUTO_TEST_CASE(each_way_to_connect_connects_and_idleness_counts_from_there) {
     tcp::acceptor acceptor(context, loopback);
-    const tcp::endpoint ep = acceptor.local_endpoint();
-    const std::array<tcp::endpoint, 1> range{ep};
+    const tcp::endpoint there = acceptor.local_endpoint();
+    const std::vector<tcp::endpoint> range{there};
+    const auto begin = range.begin();
+    const auto end = range.end();
+    const auto any = [](error_code, const tcp::endpoint&) { return true; };
     error_code ec;
-    const std::vector<std::function<void(manual_stream&)>> ways{
-        [&](manual_stream& s) {
-            outcome connect;
-            s.async_connect(ep, connect.record());
-            run_until_over(context, connect);
-            BOOST_TEST(connect.succeeded());
-        },
-        [&](manual_stream& s) { s.connect(ep); },
-        [&](manual_stream& s) { s.connect(ep, ec); },
-        [&](manual_stream& s) { s.connect(range); },
-        [&](manual_stream& s) { s.connect(range, ec); },
-        [&](manual_stream& s) { s.connect(range.begin(), range.end()); },
-        [&](manual_stream& s) { s.connect(range.begin(), range.end(), ec); },
+    int connected = 0;
+    const auto to = [&](error_code e, const tcp::endpoint& ep) { connected += !e && ep == there; };
+    const auto at = [&](error_code e, decltype(begin) i) { connected += !e && i == begin; };
+    using way = std::function<void(manual_stream&)>;
+    const way ways[] = {
+        [&](auto& s) { s.async_connect(there, [&](error_code e) { connected += !e; }); },
+        [&](auto& s) { s.async_connect(range, to); },
+        [&](auto& s) { s.async_connect(range, any, to); },
+        [&](auto& s) { s.async_connect(begin, end, at); },
+        [&](auto& s) { s.async_connect(begin, end, any, at); },
+        [&](auto& s) { s.connect(there), ++connected; },
+        [&](auto& s) { s.connect(there, ec), connected += !ec; },
+        [&](auto& s) { connected += s.connect(range) == there; },
+        [&](auto& s) { connected += s.connect(range, ec) == there && !ec; },
+        [&](auto& s) { connected += s.connect(range, any) == there; },
+        [&](auto& s) { connected += s.connect(range, any, ec) == there && !ec; },
+        [&](auto& s) { connected += s.connect(begin, end) == begin; },
+        [&](auto& s) { connected += s.connect(begin, end, ec) == begin && !ec; },
+        [&](auto& s) { connected += s.connect(begin, end, any) == begin; },
+        [&](auto& s) { connected += s.connect(begin, end, any, ec) == begin && !ec; },
     };
-    for (const auto& connect : ways) {
-        manual_stream stream(context);
-        stream.set_limits({.idle = 10s});
-        connect(stream);
-        BOOST_TEST(!ec);
-        BOOST_TEST((stream.socket().remote_endpoint() == ep));
-        pass(10s - 1ns);
-        BOOST_TEST(stream.socket().is_open());
-        pass(1ns);
-        BOOST_TEST(!stream.socket().is_open());
-
-        manual_stream without(context); // a limit that is set later counts from then
-        connect(without);
-        pass(5s);
-        without.set_limits({.idle = 10s});
-        pass(10s - 1ns);
-        BOOST_TEST(without.socket().is_open());
-        pass(1ns);
-        BOOST_TEST(!without.socket().is_open());
-        BOOST_TEST(!at_work());
+    for (const way& connect : ways) {
+        for (const bool before : {true, false}) { // a limit that is set later counts from then
+            manual_stream stream(context);
+            if (before)
+                stream.set_limits({.idle = 10s});
+            connected = 0;
+            ec = asio::error::fault; // a result must be delivered
+            connect(stream);
+            run_until(context, [&] { return connected != 0; });
+            BOOST_TEST((stream.socket().remote_endpoint() == there));
+            if (!before) {
+                pass(5s);
+                stream.set_limits({.idle = 10s});
+            }
+            closes_after(10s, stream);
+            BOOST_TEST(!at_work());
+        }
     }
-}
-
-BOOST_AUTO_TEST_CASE(P9_a_blocking_connect_that_is_refused_leaves_no_idle_limit) {
-    const auto ep = refusing(context);
-    const std::array<tcp::endpoint, 1> range{ep};
-    manual_stream stream(context);
-    stream.set_limits({.idle = 10s});
-    error_code ec;
-
-    stream.connect(ep, ec);
-    BOOST_TEST(ec == asio::error::connection_refused);
-    BOOST_TEST(!at_work());
-    stream.connect(range, ec);
-    BOOST_TEST(ec == asio::error::connection_refused);
-    BOOST_TEST(!at_work());
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -218,31 +186,23 @@ BOOST_FIXTURE_TEST_SUITE(second_life, fixture)
 BOOST_AUTO_TEST_CASE(
     a_stream_that_was_opened_again_is_closed_by_its_owner_and_not_by_the_old_limit) {
     tcp::acceptor acceptor(context, loopback);
-    std::array<char, 4> data{};
     const std::vector<std::function<void(manual_stream&)>> ways{
         [&](manual_stream& s) { s.close(); },
         [&](manual_stream& s) { // an operation may meet the open socket
             s.socket().open(tcp::v4());
             outcome write;
-            s.async_write_some(asio::buffer(data), write.record());
-            run_until_over(context, write);
-            BOOST_TEST(!write.succeeded());
+            s.async_write_some(asio::buffer("data"), write.record());
+            BOOST_TEST(!over(write).succeeded());
             BOOST_TEST(!write.timed_out());
             s.socket().close();
         },
         [&](manual_stream& s) {
             s.socket().open(tcp::v4());
-            outcome nothing;
-            s.async_read_some(asio::mutable_buffer(), nothing.record());
-            run_until_over(context, nothing);
-            BOOST_TEST(nothing.succeeded());
+            BOOST_TEST(over(read_nothing(s)).succeeded());
             s.socket().close();
         },
         [&](manual_stream& s) {
-            outcome connect;
-            s.async_connect(acceptor.local_endpoint(), connect.record());
-            run_until_over(context, connect);
-            BOOST_TEST(connect.succeeded());
+            BOOST_TEST(over(start_connect(s, acceptor.local_endpoint())).succeeded());
             s.socket().close();
         },
         [&](manual_stream& s) {
@@ -253,18 +213,12 @@ BOOST_AUTO_TEST_CASE(
     for (const auto& reopen_and_close : ways) {
         connection c(context, {.idle = 10s});
         pass(10s);
-        BOOST_TEST(!c.stream.socket().is_open());
-        outcome limited;
-        c.read(limited.record());
-        poll();
-        BOOST_TEST(limited.timed_out());
+        BOOST_TEST(!c.is_open());
+        BOOST_TEST(over(c.read()).timed_out());
 
         reopen_and_close(c.stream);
 
-        outcome read;
-        c.read(read.record());
-        run_until_over(context, read);
-        BOOST_TEST(read.ended_with(asio::error::bad_descriptor));
+        BOOST_TEST(over(c.read()).ended_with(asio::error::bad_descriptor));
         pass(1h);
         BOOST_TEST(!at_work());
     }
@@ -278,22 +232,15 @@ BOOST_AUTO_TEST_CASE(an_idle_limit_of_the_connection_before_is_not_reported) {
 
     c.stream.connect(acceptor.local_endpoint());
 
-    outcome nothing;
-    c.stream.async_read_some(asio::mutable_buffer(), nothing.record());
-    poll();
-    BOOST_TEST(nothing.succeeded());
-    outcome read;
-    c.read(read.record());
-    ends_after(context, 10s, read);
+    BOOST_TEST(over(c.read_nothing()).succeeded());
+    ends_after(10s, c.read());
 }
 
 BOOST_AUTO_TEST_CASE(an_idle_limit_is_reported_once) {
     connection c(context, {.idle = 10s, .action = on_limit::cancel});
     pass(10s);
-    outcome read;
-    c.read(read.record());
-    outcome nothing;
-    c.stream.async_read_some(asio::mutable_buffer(), nothing.record());
+    auto read = c.read();
+    auto nothing = c.read_nothing();
     poll();
 
     BOOST_TEST(read.timed_out());
@@ -303,19 +250,15 @@ BOOST_AUTO_TEST_CASE(an_idle_limit_is_reported_once) {
 BOOST_AUTO_TEST_CASE(a_released_stream_has_no_limits_until_it_has_another_socket) {
     connection c(context, {.idle = 10s, .read = 20s});
     auto [here, peer] = socket_pair(context);
-    outcome read;
-    c.read(read.record());
+    auto read = c.read();
     tcp::socket released = c.stream.release_socket();
-    run_until_over(context, read);
-    BOOST_TEST(read.aborted());
+    BOOST_TEST(over(read).aborted());
     BOOST_TEST(!at_work());
     pass(1h);
     BOOST_TEST(released.is_open());
 
     c.stream.socket() = std::move(here);
-    read = {};
-    c.read(read.record());
-    ends_after(context, 10s, read);
+    ends_after(10s, c.read());
 }
 
 BOOST_DATA_TEST_CASE(a_second_handshake_has_a_limit_of_its_own, data::make({false, true}),
@@ -327,13 +270,8 @@ BOOST_DATA_TEST_CASE(a_second_handshake_has_a_limit_of_its_own, data::make({fals
     }
     const auto scope = c.stream.limit_handshake();
     c.feed(1);
-    outcome first;
-    c.read(first.record());
-    poll();
-    BOOST_TEST(first.succeeded());
-    outcome second;
-    c.read(second.record());
-    ends_after(context, 10s, second);
+    BOOST_TEST(over(c.read()).succeeded());
+    ends_after(10s, c.read());
 }
 
 BOOST_AUTO_TEST_CASE(a_handshake_that_has_expired_leaves_the_socket_alone_from_then_on) {
@@ -342,14 +280,12 @@ BOOST_AUTO_TEST_CASE(a_handshake_that_has_expired_leaves_the_socket_alone_from_t
     pass(10s);
     c.feed(1);
     BOOST_TEST(c.stream.read_some(asio::buffer(c.data)) == 1U); // postpones idleness
-    outcome wait;
-    c.stream.socket().async_wait(tcp::socket::wait_read, wait.record());
+    auto wait = c.wait();
 
     pass(2s); // idleness is looked at
     BOOST_TEST(wait.pending());
     c.feed(1);
-    run_until_over(context, wait);
-    BOOST_TEST(wait.succeeded());
+    BOOST_TEST(over(wait).succeeded());
 }
 
 BOOST_AUTO_TEST_CASE(what_starts_when_the_handshake_limit_has_just_been_reached_is_too_late) {
@@ -358,19 +294,15 @@ BOOST_AUTO_TEST_CASE(what_starts_when_the_handshake_limit_has_just_been_reached_
     c.feed(1);
     manual_clock::advance(context, 10s); // nothing has run yet
 
-    outcome read;
-    c.read(read.record());
-    poll();
-    BOOST_TEST(read.timed_out());
+    BOOST_TEST(over(c.read()).timed_out());
 }
 
 BOOST_AUTO_TEST_CASE(a_handshake_keeps_its_limit_when_the_others_are_taken_back) {
     connection c(context, {.handshake = 10s});
     const auto scope = c.stream.limit_handshake();
-    outcome read;
-    c.read(read.record());
+    auto read = c.read();
     c.stream.set_limits({});
-    ends_after(context, 10s, read);
+    ends_after(10s, read);
 }
 
 BOOST_AUTO_TEST_CASE(P2_a_handshake_that_goes_on_in_another_socket_keeps_its_limit) {
@@ -382,10 +314,7 @@ BOOST_AUTO_TEST_CASE(P2_a_handshake_that_goes_on_in_another_socket_keeps_its_lim
     c.stream.close();
     c.stream.socket() = std::move(here);
 
-    outcome read;
-    c.read(read.record());
-
-    ends_after(context, 6s, read);
+    ends_after(6s, c.read());
 }
 
 BOOST_AUTO_TEST_CASE(limits_are_reached_one_after_the_other) {
@@ -394,45 +323,37 @@ BOOST_AUTO_TEST_CASE(limits_are_reached_one_after_the_other) {
         {.idle = 20s, .read = 5s, .write = 1s, .handshake = 10s, .action = on_limit::cancel});
     c.clog();
     const auto scope = c.stream.limit_handshake();
-    outcome write;
-    outcome read;
-    c.read(read.record());
-    c.write(write.record());
-    ends_after(context, 1s, write);
+    auto read = c.read();
+    auto write = c.write();
+    ends_after(1s, write);
     BOOST_TEST(read.pending());
-    ends_after(context, 4s, read);
+    ends_after(4s, read);
     c.stream.set_limits({.idle = 20s, .action = on_limit::cancel});
-    read = {};
-    c.read(read.record());
-    ends_after(context, 5s, read); // of the handshake
-    BOOST_TEST(c.stream.socket().is_open());
+    ends_after(5s, c.read()); // of the handshake
+    BOOST_TEST(c.is_open());
 }
 
 // The wait of a read that is over ends with nothing pending.
 BOOST_AUTO_TEST_CASE(a_point_in_time_that_passes_with_nothing_pending_closes_nothing) {
     connection c(context, {.read = 10s});
     c.feed(1);
-    outcome read;
-    c.read(read.record());
-    poll();
-    BOOST_TEST(read.succeeded());
+    BOOST_TEST(over(c.read()).succeeded());
     c.stream.expires_after(5s);
     pass(10s);
     BOOST_TEST(!at_work());
-    BOOST_TEST(c.stream.socket().is_open());
+    BOOST_TEST(c.is_open());
 }
 
 PAWL_NOT_ON_IO_URING
 BOOST_AUTO_TEST_CASE(an_earlier_limit_moves_the_wait_and_does_not_replace_it) {
     connection c(context, {.read = 10s});
-    outcome read;
-    c.read(read.record());
+    auto read = c.read();
     poll();
     c.stream.expires_after(5s);
 
     context.restart();
     BOOST_TEST(context.poll() <= 1U); // the system timer is set; no wait is aborted
-    ends_after(context, 5s, read);
+    ends_after(5s, read);
 }
 
 BOOST_AUTO_TEST_CASE(a_stream_keeps_all_its_limits_when_it_is_moved) {
@@ -443,12 +364,10 @@ BOOST_AUTO_TEST_CASE(a_stream_keeps_all_its_limits_when_it_is_moved) {
     c.stream = std::move(moved);
     manual_stream& same = c.stream;
     c.stream = std::move(same); // has no effect
-    BOOST_TEST(c.stream.socket().is_open());
+    BOOST_TEST(c.is_open());
 
     for (const auto next : {10s, 5s, 5s}) {
-        outcome read;
-        c.read(read.record());
-        ends_after(context, next, read);
+        ends_after(next, c.read());
         scope.reset();
         if (next == 5s)
             c.stream.expires_never();
@@ -462,27 +381,23 @@ BOOST_AUTO_TEST_SUITE_END()
 BOOST_FIXTURE_TEST_SUITE(connects, fixture)
 
 BOOST_DATA_TEST_CASE(P9_a_refused_connect_leaves_no_idle_limit, actions, action) {
-    manual_stream stream(context);
-    stream.set_limits({.idle = 2s, .action = action});
-    outcome connect;
-
-    stream.async_connect(refusing(context), connect.record());
-    run_until_over(context, connect);
-
-    BOOST_TEST(connect.ended_with(asio::error::connection_refused));
-    BOOST_TEST(!at_work());
-}
-
-BOOST_DATA_TEST_CASE(P9_a_refused_connect_to_a_range_leaves_no_idle_limit, actions, action) {
-    manual_stream stream(context);
-    stream.set_limits({.idle = 2s, .action = action});
     const std::vector<tcp::endpoint> range{refusing(context), refusing(context)};
-    outcome connect;
+    const error_code refused = asio::error::connection_refused;
+    manual_stream stream(context);
+    stream.set_limits({.idle = 2s, .action = action});
+    BOOST_TEST(over(start_connect(stream, range[0])).ended_with(refused));
+    BOOST_TEST(!at_work());
+    BOOST_TEST(over(start_connect(stream, range)).ended_with(refused));
+    BOOST_TEST(!at_work());
 
-    stream.async_connect(range, [&](error_code ec, const tcp::endpoint&) { connect.record()(ec); });
-    run_until_over(context, connect);
-
-    BOOST_TEST(connect.ended_with(asio::error::connection_refused));
+    manual_stream blocking(context);
+    blocking.set_limits({.idle = 2s, .action = action});
+    error_code ec;
+    blocking.connect(range[0], ec);
+    BOOST_TEST(ec == refused);
+    BOOST_TEST(!at_work());
+    blocking.connect(range, ec);
+    BOOST_TEST(ec == refused);
     BOOST_TEST(!at_work());
 }
 
@@ -490,13 +405,10 @@ BOOST_DATA_TEST_CASE(P9_a_connect_that_its_limit_has_ended_leaves_no_idle_limit,
     full_acceptor full(context);
     manual_stream stream(context);
     stream.set_limits({.idle = 2s, .handshake = 10s, .action = action});
-    outcome connect;
-    stream.async_connect(full.endpoint(), connect.record());
+    auto connect = start_connect(stream, full.endpoint());
 
     pass(10s);
-    run_until_over(context, connect);
-
-    BOOST_TEST(connect.timed_out());
+    BOOST_TEST(over(connect).timed_out());
     pass(10s);
     BOOST_TEST(pawl::expire_all(context) == 0U); // full_acceptor's own connects are still pending
 }
@@ -509,13 +421,10 @@ BOOST_DATA_TEST_CASE(a_connect_ends_an_idle_limit_that_was_running_also_if_it_is
     stream.socket().open(tcp::v4());
     stream.set_limits({.idle = 2s, .action = action});
     BOOST_TEST(at_work());
-    outcome connect;
-
-    stream.async_connect(refusing(context), connect.record());
-    run_until_over(context, connect);
+    const error_code refused = asio::error::connection_refused;
+    BOOST_TEST(over(start_connect(stream, refusing(context))).ended_with(refused));
     pass(2s);
 
-    BOOST_TEST(connect.ended_with(asio::error::connection_refused));
     BOOST_TEST(stream.socket().is_open());
     BOOST_TEST(!at_work());
 }
@@ -525,20 +434,12 @@ BOOST_DATA_TEST_CASE(the_connect_after_a_refused_one_begins_an_idle_limit_of_its
     tcp::acceptor acceptor(context, loopback);
     manual_stream stream(context);
     stream.set_limits({.idle = 2s, .action = action});
-    outcome refused;
-    stream.async_connect(refusing(context), refused.record());
-    run_until_over(context, refused);
+    over(start_connect(stream, refusing(context)));
     stream.socket().close(); // as usual before another attempt
     pass(1500ms);
 
-    outcome connect;
-    stream.async_connect(acceptor.local_endpoint(), connect.record());
-    run_until_over(context, connect);
-    BOOST_TEST(connect.succeeded());
-    outcome read;
-    std::array<char, 8> bytes{};
-    stream.async_read_some(asio::buffer(bytes), read.record());
-    ends_after(context, 2s, read);
+    BOOST_TEST(over(start_connect(stream, acceptor.local_endpoint())).succeeded());
+    ends_after(2s, start_read(stream));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -549,46 +450,38 @@ BOOST_FIXTURE_TEST_SUITE(reached, fixture)
 
 BOOST_AUTO_TEST_CASE(P9_a_limit_that_closes_the_layer_ends_idleness_too) {
     connection c(context, {.idle = 1h, .read = 2s});
-    outcome read;
-    c.read(read.record());
-
-    pass(2s);
-    run_until_over(context, read);
-
-    BOOST_TEST(read.timed_out());
+    ends_after(2s, c.read());
     BOOST_TEST(!at_work());
 }
 
-BOOST_DATA_TEST_CASE(P9_an_idle_limit_that_was_reached_with_nothing_pending_is_over, actions,
-                     action) {
-    connection c(context, {.idle = 2s, .action = action});
+BOOST_DATA_TEST_CASE(P9_a_limit_that_was_reached_with_nothing_pending_is_over,
+                     actions* data::make({true, false}), action, idle) {
+    connection c(context, {.action = action});
+    std::optional<decltype(c.stream.limit_handshake())> scope;
+    if (idle) {
+        c.stream.set_limits({.idle = 2s, .action = action});
+    } else {
+        c.stream.set_limits({.handshake = 2s, .action = action});
+        scope.emplace(c.stream.limit_handshake());
+    }
 
     pass(2s);
 
+    BOOST_TEST(c.is_open() == (action == on_limit::cancel));
     BOOST_TEST(!at_work());
 }
 
-BOOST_AUTO_TEST_CASE(an_idle_limit_that_cancels_an_operation_begins_anew) {
+BOOST_DATA_TEST_CASE(an_idle_limit_that_cancels_an_operation_begins_anew, data::make({true, false}),
+                     in_time) {
     connection c(context, {.idle = 2s, .action = on_limit::cancel});
-    outcome first;
-    c.read(first.record());
-    pass(2s);
-    run_until_over(context, first);
-    BOOST_TEST(first.timed_out());
+    auto first = c.read();
+    if (in_time)
+        pass(2s);
+    else
+        pawl::expire_all(context);
+    BOOST_TEST(over(first).timed_out());
 
-    outcome second;
-    c.read(second.record());
-    ends_after(context, 2s, second);
-}
-
-BOOST_DATA_TEST_CASE(P9_a_handshake_limit_that_was_reached_with_nothing_pending_is_over, actions,
-                     action) {
-    connection c(context, {.handshake = 2s, .action = action});
-    const auto guard = c.stream.limit_handshake();
-
-    pass(2s);
-
-    BOOST_TEST(!at_work());
+    ends_after(2s, c.read());
 }
 
 // A read that fails moves no byte.
@@ -599,19 +492,11 @@ BOOST_AUTO_TEST_CASE(operations_that_fail_do_not_postpone_idleness) {
     c.read(asio::bind_cancellation_slot(signal.slot(), cancelled.record()));
     pass(1s);
     signal.emit(asio::cancellation_type::terminal);
-    run_until_over(context, cancelled);
-    BOOST_TEST(cancelled.aborted());
+    BOOST_TEST(over(cancelled).aborted());
     c.peer.close();
-    outcome at_end;
-    c.read(at_end.record());
-    run_until_over(context, at_end);
-    BOOST_TEST(at_end.ended_with(asio::error::eof));
+    BOOST_TEST(over(c.read()).ended_with(asio::error::eof));
 
-    pass(1s - 1ns);
-    BOOST_TEST(c.stream.socket().is_open());
-    pass(1ns);
-
-    BOOST_TEST(!c.stream.socket().is_open());
+    closes_after(1s, c.stream);
     BOOST_TEST(!at_work());
 }
 
@@ -627,36 +512,27 @@ BOOST_DATA_TEST_CASE(a_scaled_idle_limit_shrinks_while_it_runs_and_bytes_begin_i
                      action) {
     connection<scaled_stream> c(context, {.idle = pawl::scaled(10s, 60s), .action = action});
     pawl::basic_pressure<manual_clock> pressure(context);
-    outcome read;
-    c.read(read.record());
+    auto read = c.read();
     pass(59s);
     c.feed(1);
-    run_until_over(context, read);
-    BOOST_TEST(read.succeeded());
+    BOOST_TEST(over(read).succeeded());
 
-    outcome second;
-    c.read(second.record());
+    auto second = c.read();
     pass(20s);
     pressure.set(0.5);
-    pass(20s - 1ns);
-    BOOST_TEST(second.pending());
-    pass(1ns);
-    run_until_over(context, second);
-    BOOST_TEST(second.timed_out());
+    ends_after(20s, second);
 
     if (action == on_limit::cancel) {
-        outcome third;
-        c.read(third.record());
+        auto third = c.read();
         pressure.set(1);
-        ends_after(context, 10s, third);
+        ends_after(10s, third);
         c.stream.set_limits({.idle = pawl::scaled(4s, 8s), .action = action});
-        outcome fourth;
-        c.read(fourth.record());
+        auto fourth = c.read();
         pressure.set(0);
         pass(3s);
         c.stream.set_limits({.idle = pawl::scaled(5s, 9s), .action = action});
         pressure.set(1);
-        ends_after(context, 2s, fourth);
+        ends_after(2s, fourth);
         c.stream.set_limits({.action = action});
     }
     BOOST_TEST(!at_work());
@@ -667,19 +543,15 @@ BOOST_DATA_TEST_CASE(a_scaled_idle_limit_may_apply_under_pressure_only, actions,
     const auto none = stream_limits::none;
     connection<scaled_stream> c(context, {.idle = pawl::scaled(10s, none), .action = action});
     pawl::basic_pressure<manual_clock> pressure(context);
-    outcome read;
-    c.read(read.record());
+    auto read = c.read();
     pass(24h);
     BOOST_TEST(read.pending());
     pressure.set(1);
-    run_until_over(context, read);
-    BOOST_TEST(read.timed_out());
+    BOOST_TEST(over(read).timed_out());
 
     if (action == on_limit::cancel) {
         pass(4s);
-        outcome second; // silence counts also between operations
-        c.read(second.record());
-        ends_after(context, 6s, second);
+        ends_after(6s, c.read()); // silence counts also between operations
         c.stream.set_limits({.idle = pawl::scaled(none, none), .action = action});
     }
     BOOST_TEST(!at_work());
@@ -695,10 +567,7 @@ BOOST_AUTO_TEST_CASE(a_scaled_idle_limit_beyond_max_pending_is_refused) {
          {std::chrono::nanoseconds(10s), stream_limits::none}) {
         connection<scaled_stream> c(context, {.idle = pawl::scaled(1s, most)});
         c.feed(1); // what is started would succeed
-        outcome read;
-        c.read(read.record());
-        poll();
-        BOOST_TEST(read.ended_with(asio::error::no_buffer_space));
+        BOOST_TEST(over(c.read()).ended_with(asio::error::no_buffer_space));
     }
     taken.cancel();
     poll();
@@ -710,16 +579,13 @@ BOOST_AUTO_TEST_CASE(P9_a_scaled_idle_limit_ends_with_the_connection) {
     connection<scaled_stream> closed(context, limits);
     closed.stream.close();
     connection<scaled_stream> ended(context, limits);
-    outcome read;
-    ended.read(read.record());
-    ends_after(context, 5s, read);
-    { const connection<scaled_stream> destroyed(context, limits); }
+    ends_after(5s, ended.read());
+    {
+        const connection<scaled_stream> destroyed(context, limits);
+    }
     connection<scaled_stream> silent(context, limits);
     pawl::basic_pressure<manual_clock>(context).set(1);
-    pass(10s - 1ns);
-    BOOST_TEST(silent.stream.socket().is_open());
-    pass(1ns);
-    BOOST_TEST(!silent.stream.socket().is_open());
+    closes_after(10s, silent.stream);
     BOOST_TEST(!at_work());
 }
 
@@ -728,10 +594,7 @@ BOOST_AUTO_TEST_CASE(a_scaled_idle_limit_below_zero_has_passed_at_once) {
     for (const std::chrono::nanoseconds most : {std::chrono::nanoseconds(-1s), 0ns}) {
         connection<scaled_stream> c(context,
                                     {.idle = pawl::scaled(std::chrono::nanoseconds::min(), most)});
-        outcome read;
-        c.read(read.record());
-        run_until_over(context, read);
-        BOOST_TEST(read.timed_out());
+        BOOST_TEST(over(c.read()).timed_out());
         BOOST_TEST(!at_work());
     }
 }
@@ -757,39 +620,22 @@ BOOST_DATA_TEST_CASE(P9_expire_all_ends_an_idle_limit_for_good, actions* data::m
 
     BOOST_TEST(pawl::expire_all(context) == 1U);
     if (busy)
-        run_until_over(context, read);
-
-    BOOST_TEST(read.timed_out() == busy);
+        BOOST_TEST(over(read).timed_out());
     BOOST_TEST(!at_work());
 }
 
 BOOST_AUTO_TEST_CASE(expire_all_leaves_an_operation_without_a_limit_alone) {
     connection<local_stream> c(context, {.read = 10s, .action = on_limit::cancel});
     c.clog();
-    outcome read;
-    outcome write;
-    c.read(read.record());
-    c.write(write.record());
+    auto read = c.read();
+    auto write = c.write();
 
     pawl::expire_all(context);
-    run_until_over(context, read);
+    over(read);
     poll();
 
     BOOST_TEST(read.timed_out());
     BOOST_TEST(write.pending());
-}
-
-BOOST_AUTO_TEST_CASE(the_operation_after_expire_all_is_limited_by_idleness_again) {
-    connection c(context, {.idle = 2s, .action = on_limit::cancel});
-    outcome first;
-    c.read(first.record());
-    pawl::expire_all(context);
-    run_until_over(context, first);
-    BOOST_TEST(first.timed_out());
-
-    outcome second;
-    c.read(second.record());
-    ends_after(context, 2s, second);
 }
 
 BOOST_DATA_TEST_CASE(P9_expire_all_ends_what_all_limits_were_for, actions, action) {
@@ -798,17 +644,12 @@ BOOST_DATA_TEST_CASE(P9_expire_all_ends_what_all_limits_were_for, actions, actio
     c.clog();
     c.stream.expires_after(6s);
     const auto guard = c.stream.limit_handshake();
-    outcome read;
-    outcome write;
-    c.read(read.record());
-    c.write(write.record());
+    auto read = c.read();
+    auto write = c.write();
 
     pawl::expire_all(context);
-    run_until_over(context, read);
-    run_until_over(context, write);
-
-    BOOST_TEST(read.timed_out());
-    BOOST_TEST(write.timed_out());
+    BOOST_TEST(over(read).timed_out());
+    BOOST_TEST(over(write).timed_out());
     BOOST_TEST(!at_work());
 }
 
@@ -820,11 +661,7 @@ BOOST_DATA_TEST_CASE(after_expire_all_an_operation_of_that_handshake_fails_at_on
     pawl::expire_all(context);
     poll();
 
-    outcome read;
-    c.read(read.record());
-    poll();
-
-    BOOST_TEST(read.timed_out());
+    BOOST_TEST(over(c.read()).timed_out());
     BOOST_TEST(!at_work());
 }
 
@@ -865,21 +702,17 @@ BOOST_AUTO_TEST_CASE(P9_no_limit_is_none_also_before_the_epoch_of_the_clock) {
 BOOST_AUTO_TEST_CASE(expire_all_with_an_error_ends_what_has_a_limit_on_a_clock_that_can_be_set) {
     wall<1>::set(noon);
     connection<wall_stream<1>> c(context, {.idle = 1h, .read = 10s, .action = on_limit::cancel});
-    outcome read;
-    c.read(read.record());
+    auto read = c.read();
 
     BOOST_TEST(pawl::expire_all(context, asio::error::shut_down) == 1U);
-    poll();
-
-    BOOST_TEST(read.timed_out());
+    BOOST_TEST(over(read).timed_out());
     BOOST_TEST(!at_work());
 }
 
 BOOST_AUTO_TEST_CASE(a_limit_whose_clock_is_set_back_before_it_is_looked_at_is_not_reached) {
     wall<2>::set(noon);
     connection<wall_stream<2>> c(context, {.read = 10s, .action = on_limit::cancel});
-    outcome read;
-    c.read(read.record());
+    auto read = c.read();
     wall<2>::set(noon + 10s);
     collect(); // the wait is due
     wall<2>::set(noon + 5s);
@@ -888,10 +721,7 @@ BOOST_AUTO_TEST_CASE(a_limit_whose_clock_is_set_back_before_it_is_looked_at_is_n
 
     wall<2>::set(noon + 10s);
     collect();
-    poll();
-    run_until_over(context, read);
-
-    BOOST_TEST(read.timed_out());
+    BOOST_TEST(over(read).timed_out());
 }
 
 BOOST_AUTO_TEST_CASE(a_limit_is_reached_when_its_clock_is_set_forward) {
@@ -901,7 +731,7 @@ BOOST_AUTO_TEST_CASE(a_limit_is_reached_when_its_clock_is_set_forward) {
     collect();
     poll();
 
-    BOOST_TEST(!c.stream.socket().is_open());
+    BOOST_TEST(!c.is_open());
     BOOST_TEST(!at_work());
 }
 

@@ -223,7 +223,7 @@ BOOST_AUTO_TEST_CASE(a_header_that_comes_a_byte_at_a_time_times_out) {
         poll(context);
         pass(context, 1s);
     }
-    run_until_over(context, read);
+    over(context, read);
     BOOST_TEST(read.timed_out());
     BOOST_TEST(!c.stream.socket().is_open());
 }
@@ -238,7 +238,7 @@ BOOST_AUTO_TEST_CASE(a_body_that_stalls_times_out) {
     http::async_read(c.stream, buffer, request, read.record());
     poll(context);
     pass(context, 10s);
-    run_until_over(context, read);
+    over(context, read);
     BOOST_TEST(read.ended_with(pawl::error::timed_out));
 }
 
@@ -251,7 +251,7 @@ BOOST_AUTO_TEST_CASE(a_response_that_nobody_reads_times_out) {
     outcome write;
     http::async_write(c.stream, response, write.record());
     pass(context, 10s);
-    run_until_over(context, write);
+    over(context, write);
     BOOST_TEST(write.timed_out());
 }
 
@@ -320,7 +320,7 @@ BOOST_AUTO_TEST_CASE(a_teardown_ends_when_the_stream_idles_and_is_closed) {
     pass(context, 10s - 1ns);
     BOOST_TEST(teardown.pending());
     pass(context, 1ns);
-    run_until_over(context, teardown);
+    over(context, teardown);
     BOOST_TEST(teardown.ended_with(asio::error::bad_descriptor), teardown);
 }
 
@@ -356,7 +356,7 @@ BOOST_AUTO_TEST_CASE(a_websocket_that_idles_is_closed) {
     ws.async_accept(accept.record());
     poll(context);
     pass(context, 10s);
-    run_until_over(context, accept);
+    over(context, accept);
     BOOST_TEST(accept.timed_out());
 }
 
@@ -378,8 +378,8 @@ BOOST_AUTO_TEST_CASE(beast_s_tls_runs) {
     outcome write;
     asio::async_read(p.server, asio::buffer(data), read.record());
     asio::async_write(p.client, asio::buffer("hello", 5), write.record());
-    run_until_over(context, read);
-    run_until_over(context, write);
+    over(context, read);
+    over(context, write);
     BOOST_TEST(std::string(data.data(), data.size()) == "hello");
 }
 
@@ -405,7 +405,7 @@ BOOST_AUTO_TEST_CASE(a_tls_handshake_that_stalls_is_ended_by_limit_handshake) {
     pass(context, 10s - 1ns);
     BOOST_TEST(handshake.pending());
     pass(context, 1ns);
-    run_until_over(context, handshake);
+    over(context, handshake);
     BOOST_TEST(handshake.timed_out());
 }
 
@@ -430,13 +430,13 @@ BOOST_AUTO_TEST_CASE(a_timeout_stream_can_be_on_tls) {
     asio::write(client, asio::buffer("hello", 5));
     outcome first;
     server.async_read_some(asio::buffer(data), first.record());
-    run_until_over(context, first);
+    over(context, first);
     BOOST_TEST(first.size == 5U);
     outcome second;
     server.async_read_some(asio::buffer(data), second.record());
     poll(context);
     pass(context, 10s);
-    run_until_over(context, second);
+    over(context, second);
     BOOST_TEST(second.timed_out());
     BOOST_TEST(server.lowest_layer().is_open());
 }
@@ -452,12 +452,12 @@ BOOST_AUTO_TEST_CASE(a_tls_handshake_below_the_stream_is_ended_by_limit_handshak
     stream.next_layer().async_handshake(ssl::stream_base::server, handshake.record());
     poll(context);
     pass(context, 10s);
-    run_until_over(context, handshake);
+    over(context, handshake);
     BOOST_TEST(handshake.aborted());
     outcome read;
     std::array<char, 16> data{};
     stream.async_read_some(asio::buffer(data), read.record());
-    run_until_over(context, read);
+    over(context, read);
     BOOST_TEST(read.timed_out());
 }
 

@@ -13,6 +13,7 @@
 #define PAWL_TEST_TIMEOUTS_TIMEOUT_STREAM_SUPPORT_HPP
 
 #include "../support/asio_configuration.hpp"
+#include "../support/seed.hpp"
 
 #include <pawl/manual_clock.hpp>
 #include <pawl/timeout_stream.hpp>
@@ -41,6 +42,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace pawl {
 
@@ -74,12 +76,30 @@ using local_socket = asio::local::stream_protocol::socket;
 using local_stream = pawl::timeout_stream<local_socket, manual_clock>;
 
 /// How long a test waits for an event before it reports a hang.
-inline constexpr auto patience = 20s;
+inline const auto patience = pawl_test::patience_or(20s);
 
 inline const tcp::endpoint loopback{asio::ip::address_v4::loopback(), 0};
 
 /// The outcome of one operation.
 struct outcome {
+    /// A completion handler.
+    auto record() {
+        return [this](const error_code& ec, std::size_t n = 0) {
+            ++calls;
+            code = ec;
+            size = n;
+        };
+    }
+
+    outcome() = default;
+    /// Of the operation that `start` starts with a handler.
+    template <class Start>
+    explicit outcome(Start start) {
+        start(record());
+    }
+    outcome(const outcome&) = delete;
+    outcome& operator=(const outcome&) = delete;
+
     int calls = 0;
     error_code code;
     std::size_t size = 0;
@@ -92,15 +112,6 @@ struct outcome {
     /// Whether it ended because both ends of its connection were destroyed.
     bool ended_by_destruction() const noexcept {
         return aborted() || (pawl_test::io_uring && calls == 1 && code);
-    }
-
-    /// A completion handler.
-    auto record() {
-        return [this](const error_code& ec, std::size_t n = 0) {
-            ++calls;
-            code = ec;
-            size = n;
-        };
     }
 
     friend std::ostream& operator<<(std::ostream& out, const outcome& o) {
@@ -138,8 +149,10 @@ inline void run_until(asio::io_context& context, const std::function<bool()>& do
     }
 }
 
-inline void run_until_over(asio::io_context& context, const outcome& o) {
+/// Runs the context until an operation has ended.
+inline const outcome& over(asio::io_context& context, const outcome& o) {
     run_until(context, [&] { return !o.pending(); });
+    return o;
 }
 
 /// Lets `limit` pass. At that time, and not before, an operation must end with `how`.
@@ -149,8 +162,70 @@ inline void ends_after(asio::io_context& context, manual_clock::duration limit, 
     BOOST_TEST(o.pending());
 
     pass(context, 1ns);
-    run_until_over(context, o);
-    BOOST_TEST(o.ended_with(how));
+    BOOST_TEST(over(context, o).ended_with(how));
+}
+
+/// Lets `limit` pass. At that time, and not before, a stream must be closed.
+template <class Stream>
+void closes_after(asio::io_context& context, manual_clock::duration limit, const Stream& stream) {
+    pass(context, limit - 1ns);
+    BOOST_TEST(stream.socket().is_open());
+
+    pass(context, 1ns);
+    BOOST_TEST(!stream.socket().is_open());
+}
+
+/// What a test has besides streams.
+struct fixture {
+    /// Runs everything that is ready, if that ends.
+    void poll() {
+        context.restart();
+        for (int units = 0; context.poll_one() != 0; ++units)
+            BOOST_REQUIRE_LT(units, 100);
+    }
+    void pass(manual_clock::duration d) {
+        manual_clock::advance(context, d);
+        poll();
+    }
+    const outcome& over(const outcome& o) { return stream_test::over(context, o); }
+    void ends_after(manual_clock::duration limit, const outcome& o,
+                    const error_code& how = beast::error::timeout) {
+        stream_test::ends_after(context, limit, o, how);
+    }
+    void closes_after(manual_clock::duration limit, const auto& stream) {
+        stream_test::closes_after(context, limit, stream);
+    }
+    /// Whether run() would wait for something.
+    bool at_work() {
+        poll();
+        return !context.stopped();
+    }
+
+    asio::io_context context;
+};
+
+/// Starts an operation of a stream.
+template <class Stream>
+outcome start_read(Stream& stream) {
+    return outcome([&](auto handler) {
+        static std::array<char, 64> data;
+        stream.async_read_some(asio::buffer(data), handler);
+    });
+}
+template <class Stream>
+outcome start_connect(Stream& stream, const tcp::endpoint& to) {
+    return outcome([&](auto handler) { stream.async_connect(to, handler); });
+}
+template <class Stream>
+outcome start_connect(Stream& stream, const std::vector<tcp::endpoint>& range) {
+    return outcome([&](auto handler) {
+        stream.async_connect(range, [=](error_code ec, const tcp::endpoint&) { handler(ec); });
+    });
+}
+/// One that moves no bytes.
+template <class Stream>
+outcome read_nothing(Stream& stream) {
+    return outcome([&](auto handler) { stream.async_read_some(asio::mutable_buffer(), handler); });
 }
 
 /// Two connected sockets.
@@ -219,6 +294,20 @@ struct connection {
     auto write(Token&& token) {
         return stream.async_write_some(asio::buffer(data), std::forward<Token>(token));
     }
+    outcome read() {
+        return outcome([this](auto handler) { this->read(handler); });
+    }
+    outcome write() {
+        return outcome([this](auto handler) { this->write(handler); });
+    }
+    /// Of the socket itself: for bytes to read.
+    outcome wait() {
+        return outcome([this](auto handler) {
+            stream.socket().async_wait(socket_type::wait_read, std::move(handler));
+        });
+    }
+    outcome read_nothing() { return stream_test::read_nothing(stream); }
+    [[nodiscard]] bool is_open() const { return stream.socket().is_open(); }
 
     Stream stream;
     socket_type peer;

@@ -65,35 +65,12 @@ const auto reports = data::make({limit_error::beast_timeout, limit_error::timed_
 
 constexpr stream_limits cancelling{.action = on_limit::cancel};
 
-struct fixture {
-    asio::io_context context;
-
-    void pass(manual_clock::duration d) { stream_test::pass(context, d); }
-    void poll() { stream_test::poll(context); }
-};
-
-/// Counts how often it is read. It does not move.
+/// Counts how it is read. It does not move.
 struct counting_clock {
     using duration = std::chrono::nanoseconds;
     using rep = duration::rep;
     using period = duration::period;
     using time_point = std::chrono::time_point<counting_clock>;
-    static constexpr bool is_steady = true;
-
-    static time_point now() noexcept {
-        ++readings;
-        return time_point(1s);
-    }
-
-    static inline int readings = 0;
-};
-
-/// Counts how it is read. It does not move.
-struct two_readings_clock {
-    using duration = std::chrono::nanoseconds;
-    using rep = duration::rep;
-    using period = duration::period;
-    using time_point = std::chrono::time_point<two_readings_clock>;
     static constexpr bool is_steady = true;
 
     static time_point now() noexcept {
@@ -150,47 +127,38 @@ BOOST_DATA_TEST_CASE(what_is_pending_ends_when_its_limit_expires_and_not_before,
     BOOST_TEST(write.pending());
 
     pass(1ns);
-    for (const outcome* const o : {what.reads ? &read : &write, what.writes ? &write : &read}) {
-        run_until_over(context, *o);
-        BOOST_TEST(o->ended_with(error_of(report)));
-    }
-    BOOST_TEST(c.stream.socket().is_open() == (action == on_limit::cancel));
+    if (what.reads)
+        BOOST_TEST(over(read).ended_with(error_of(report)));
+    if (what.writes)
+        BOOST_TEST(over(write).ended_with(error_of(report)));
+    BOOST_TEST(c.is_open() == (action == on_limit::cancel));
 }
 
 BOOST_DATA_TEST_CASE(a_connect_ends_when_the_handshake_limit_expires_and_not_before,
                      actions* reports, action, report) {
     pawl::timeout_stream<stalled_socket, manual_clock> stream(context);
     stream.set_limits({.handshake = 10s, .action = action, .report = report});
-    outcome connect;
-    stream.async_connect(loopback, connect.record());
-
-    ends_after(context, 10s, connect, error_of(report));
+    ends_after(10s, start_connect(stream, loopback), error_of(report));
     BOOST_TEST(stream.socket().is_open() == (action == on_limit::cancel));
 }
 
 BOOST_AUTO_TEST_CASE(P9_a_read_of_a_socket_that_is_not_open_begins_no_idleness) {
     manual_stream stream(context);
     stream.set_limits({.idle = 1h});
-    std::array<char, 4> data{};
-    outcome read;
     BOOST_TEST(!std::as_const(stream).lowest_layer().is_open());
 
-    stream.async_read_some(asio::buffer(data), read.record());
-    poll();
-
-    BOOST_TEST(read.ended_with(asio::error::bad_descriptor));
-    BOOST_TEST(context.stopped());
+    BOOST_TEST(over(start_read(stream)).ended_with(asio::error::bad_descriptor));
+    BOOST_TEST(!at_work());
 }
 
 BOOST_AUTO_TEST_CASE(a_handshake_limit_that_is_changed_holds_for_a_pending_connect) {
     pawl::timeout_stream<stalled_socket, manual_clock> stream(context);
     stream.set_limits({.handshake = 10s});
-    outcome connect;
-    stream.async_connect(loopback, connect.record());
+    auto connect = start_connect(stream, loopback);
 
     stream.set_limits({.write = 1s, .handshake = 20s});
 
-    ends_after(context, 20s, connect);
+    ends_after(20s, connect);
 }
 
 BOOST_DATA_TEST_CASE(a_connect_to_a_range_ends_when_the_handshake_limit_expires, actions, action) {
@@ -205,7 +173,7 @@ BOOST_DATA_TEST_CASE(a_connect_to_a_range_ends_when_the_handshake_limit_expires,
         connected = ep;
     });
 
-    ends_after(context, 10s, connect);
+    ends_after(10s, connect);
     BOOST_TEST((connected == tcp::endpoint()));
 }
 
@@ -213,16 +181,10 @@ BOOST_AUTO_TEST_CASE(a_connect_that_succeeds_leaves_the_other_limits_to_hold) {
     tcp::acceptor acceptor(context, loopback);
     manual_stream stream(context);
     stream.set_limits({.read = 20s, .handshake = 10s});
-    outcome connect;
-    stream.async_connect(acceptor.local_endpoint(), connect.record());
-    run_until_over(context, connect);
-    BOOST_TEST(connect.succeeded());
+    BOOST_TEST(over(start_connect(stream, acceptor.local_endpoint())).succeeded());
 
     pass(1h);
-    std::array<char, 8> data{};
-    outcome read;
-    stream.async_read_some(asio::buffer(data), read.record());
-    ends_after(context, 20s, read);
+    ends_after(20s, start_read(stream));
 }
 
 BOOST_AUTO_TEST_CASE(a_connect_that_has_timed_out_can_be_tried_again) {
@@ -230,38 +192,26 @@ BOOST_AUTO_TEST_CASE(a_connect_that_has_timed_out_can_be_tried_again) {
     full_acceptor full(context);
     manual_stream stream(context);
     stream.set_limits({.handshake = 10s});
-    outcome first;
-    stream.async_connect(full.endpoint(), first.record());
+    auto first = start_connect(stream, full.endpoint());
     pass(10s);
-    run_until_over(context, first);
-    BOOST_TEST(first.timed_out());
+    BOOST_TEST(over(first).timed_out());
 
-    outcome second;
-    stream.async_connect(acceptor.local_endpoint(), second.record());
-    run_until_over(context, second);
-    BOOST_TEST(second.succeeded());
+    BOOST_TEST(over(start_connect(stream, acceptor.local_endpoint())).succeeded());
 }
 
 BOOST_AUTO_TEST_CASE(bytes_in_either_direction_postpone_idleness) {
     connection c(context, {.idle = 10s});
-    outcome last;
-    c.read(last.record());
+    auto last = c.read();
     for (int i = 0; i < 3; ++i) { // in the end the read is older than the limit
         pass(9s);
-        outcome write;
-        c.write(write.record());
-        run_until_over(context, write);
-        BOOST_TEST(write.succeeded());
+        BOOST_TEST(over(c.write()).succeeded());
     }
     BOOST_TEST(last.pending());
     pass(9s);
     c.feed(1);
-    run_until_over(context, last);
-    BOOST_TEST(last.succeeded());
+    BOOST_TEST(over(last).succeeded());
 
-    outcome read;
-    c.read(read.record());
-    ends_after(context, 10s, read);
+    ends_after(10s, c.read());
 }
 
 BOOST_AUTO_TEST_CASE(blocking_transfers_postpone_idleness_too) {
@@ -272,46 +222,31 @@ BOOST_AUTO_TEST_CASE(blocking_transfers_postpone_idleness_too) {
     c.feed(1);
     error_code ec;
     BOOST_TEST(c.stream.read_some(asio::buffer(c.data), ec) == 1U);
-    pass(10s - 1ns);
-    BOOST_TEST(c.stream.socket().is_open());
-    pass(1ns);
-    BOOST_TEST(!c.stream.socket().is_open());
+    closes_after(10s, c.stream);
 }
 
 BOOST_AUTO_TEST_CASE(idleness_closes_the_layer_even_if_nothing_is_pending) {
     connection c(context, {.idle = 10s, .report = limit_error::timed_out});
-    pass(10s - 1ns);
-    BOOST_TEST(c.stream.socket().is_open());
-    pass(1ns);
-    BOOST_TEST(!c.stream.socket().is_open());
+    closes_after(10s, c.stream);
 
     for (int i = 0; i < 2; ++i) {
-        outcome read;
-        c.read(read.record());
+        auto read = c.read();
         BOOST_TEST(read.pending()); // never within async_read_some()
-        poll();
-        BOOST_TEST(read.ended_with(pawl::error::timed_out));
+        BOOST_TEST(over(read).ended_with(pawl::error::timed_out));
     }
 }
 
 BOOST_AUTO_TEST_CASE(idleness_that_cancels_with_nothing_pending_is_told_to_the_next_operation) {
     connection c(context, {.idle = 10s, .action = on_limit::cancel});
     pass(1h);
-    BOOST_TEST(c.stream.socket().is_open());
+    BOOST_TEST(c.is_open());
 
     c.feed(1);
-    outcome first;
-    c.read(first.record());
-    poll();
-    BOOST_TEST(first.timed_out());
+    BOOST_TEST(over(c.read()).timed_out());
 
-    outcome second; // the stream continues, with a new period
-    c.read(second.record());
-    poll();
-    BOOST_TEST(second.succeeded());
-    outcome third;
-    c.read(third.record());
-    ends_after(context, 10s, third);
+    // the stream continues, with a new period
+    BOOST_TEST(over(c.read()).succeeded());
+    ends_after(10s, c.read());
 }
 
 BOOST_AUTO_TEST_CASE(idleness_counts_from_the_connect_and_only_while_the_layer_is_open) {
@@ -319,10 +254,7 @@ BOOST_AUTO_TEST_CASE(idleness_counts_from_the_connect_and_only_while_the_layer_i
     manual_stream stream(context);
     stream.set_limits({.idle = 10s});
     pass(1h);
-    outcome connect;
-    stream.async_connect(acceptor.local_endpoint(), connect.record());
-    run_until_over(context, connect);
-    BOOST_TEST(connect.succeeded());
+    BOOST_TEST(over(start_connect(stream, acceptor.local_endpoint())).succeeded());
     pass(10s - 1ns);
     BOOST_TEST(stream.socket().is_open());
 
@@ -334,8 +266,7 @@ BOOST_AUTO_TEST_CASE(idleness_counts_from_the_connect_and_only_while_the_layer_i
 
 BOOST_AUTO_TEST_CASE(a_socket_that_is_being_connected_does_not_idle) {
     pawl::timeout_stream<stalled_socket, manual_clock> stream(context);
-    outcome connect;
-    stream.async_connect(loopback, connect.record());
+    auto connect = start_connect(stream, loopback);
     stream.set_limits({.idle = 1s});
     pass(1h);
     BOOST_TEST(connect.pending());
@@ -345,10 +276,7 @@ BOOST_AUTO_TEST_CASE(a_socket_that_its_owner_has_closed_does_not_idle) {
     connection c(context, {.idle = 10s});
     c.stream.socket().close();
     pass(10s);
-    outcome read;
-    c.read(read.record());
-    poll();
-    BOOST_TEST(read.ended_with(asio::error::bad_descriptor));
+    BOOST_TEST(over(c.read()).ended_with(asio::error::bad_descriptor));
 }
 
 BOOST_AUTO_TEST_CASE(expires_after_counts_with_nothing_pending_and_until_it_is_set_anew) {
@@ -357,72 +285,49 @@ BOOST_AUTO_TEST_CASE(expires_after_counts_with_nothing_pending_and_until_it_is_s
     pass(10s);
     c.feed(1);
     for (int i = 0; i < 2; ++i) {
-        outcome read;
-        c.read(read.record());
+        auto read = c.read();
         BOOST_TEST(read.pending()); // never within async_read_some()
-        poll();
-        BOOST_TEST(read.timed_out());
+        BOOST_TEST(over(read).timed_out());
     }
 
     c.stream.expires_after(10s);
-    outcome read;
-    c.read(read.record());
-    poll();
-    BOOST_TEST(read.succeeded());
+    BOOST_TEST(over(c.read()).succeeded());
 }
 
 BOOST_AUTO_TEST_CASE(a_stream_that_is_used_too_late_is_closed) {
     connection c(context);
     c.stream.expires_after(10s);
     pass(10s);
-    BOOST_TEST(c.stream.socket().is_open());
-    outcome write;
-    c.write(write.record());
-    poll();
-    BOOST_TEST(write.timed_out());
-    BOOST_TEST(!c.stream.socket().is_open());
+    BOOST_TEST(c.is_open());
+    BOOST_TEST(over(c.write()).timed_out());
+    BOOST_TEST(!c.is_open());
 
-    outcome connect;
     tcp::acceptor acceptor(context, loopback);
-    c.stream.async_connect(acceptor.local_endpoint(), connect.record());
-    poll();
-    BOOST_TEST(connect.timed_out());
+    BOOST_TEST(over(start_connect(c.stream, acceptor.local_endpoint())).timed_out());
     c.stream.expires_never();
-    connect = {};
-    c.stream.async_connect(acceptor.local_endpoint(), connect.record());
-    run_until_over(context, connect);
-    BOOST_TEST(connect.succeeded());
+    BOOST_TEST(over(start_connect(c.stream, acceptor.local_endpoint())).succeeded());
 }
 
 BOOST_AUTO_TEST_CASE(a_point_in_time_that_is_past_or_out_of_range_is_now_or_never) {
     connection c(context, cancelling);
     for (const auto& expired : {manual_clock::time_point::min(), manual_clock::now()}) {
         c.stream.expires_at(expired);
-        outcome read;
-        c.read(read.record());
-        poll();
-        BOOST_TEST(read.timed_out());
+        BOOST_TEST(over(c.read()).timed_out());
     }
     c.stream.expires_after(manual_clock::duration::min());
-    outcome past;
-    c.read(past.record());
-    poll();
-    BOOST_TEST(past.timed_out());
+    BOOST_TEST(over(c.read()).timed_out());
 
     c.stream.expires_after(manual_clock::duration::max());
-    outcome read;
-    c.read(read.record());
+    auto read = c.read();
     pass(1h);
     BOOST_TEST(read.pending());
 }
 
 BOOST_AUTO_TEST_CASE(a_limit_of_zero_or_less_still_lets_through_what_is_there) {
     connection c(context, {.read = -1s, .action = on_limit::cancel});
-    outcome none;
-    c.read(none.record());
+    auto none = c.read();
     pass(0s);
-    run_until_over(context, none);
-    BOOST_TEST(none.timed_out());
+    BOOST_TEST(over(none).timed_out());
 }
 
 BOOST_DATA_TEST_CASE(what_runs_in_a_handshake_scope_ends_when_the_limit_expires, actions* reports,
@@ -430,30 +335,20 @@ BOOST_DATA_TEST_CASE(what_runs_in_a_handshake_scope_ends_when_the_limit_expires,
     connection c(context, {.handshake = 10s, .action = action, .report = report});
     auto scope = c.stream.limit_handshake();
     c.feed(1);
-    outcome first;
-    c.read(first.record());
-    poll();
-    BOOST_TEST(first.succeeded());
+    BOOST_TEST(over(c.read()).succeeded());
     pass(9s);
-    outcome second;
-    c.read(second.record());
+    ends_after(1s, c.read(), error_of(report));
 
-    ends_after(context, 1s, second, error_of(report));
-
-    outcome third;
-    c.write(third.record());
+    auto third = c.write();
     BOOST_TEST(third.pending());
-    poll();
-    BOOST_TEST(third.ended_with(error_of(report)));
+    BOOST_TEST(over(third).ended_with(error_of(report)));
 }
 
 BOOST_DATA_TEST_CASE(what_runs_on_the_socket_itself_ends_with_the_handshake_limit, actions,
                      action) {
     connection c(context, {.handshake = 10s, .action = action});
     auto scope = c.stream.limit_handshake();
-    outcome wait;
-    c.stream.socket().async_wait(tcp::socket::wait_read, wait.record());
-    ends_after(context, 10s, wait, asio::error::operation_aborted);
+    ends_after(10s, c.wait(), asio::error::operation_aborted);
 }
 
 BOOST_AUTO_TEST_CASE(a_handshake_that_is_over_in_time_leaves_no_limit) {
@@ -462,17 +357,9 @@ BOOST_AUTO_TEST_CASE(a_handshake_that_is_over_in_time_leaves_no_limit) {
         auto scope = c.stream.limit_handshake();
         auto moved = std::move(scope);
     }
-    outcome read;
-    c.read(read.record());
+    auto read = c.read();
     pass(1h);
     BOOST_TEST(read.pending());
-}
-
-BOOST_AUTO_TEST_CASE(a_handshake_that_times_out_with_nothing_pending_closes_the_layer) {
-    connection c(context, {.handshake = 10s});
-    auto scope = c.stream.limit_handshake();
-    pass(10s);
-    BOOST_TEST(!c.stream.socket().is_open());
 }
 
 BOOST_AUTO_TEST_CASE(a_handshake_scope_may_outlive_its_stream) {
@@ -486,27 +373,22 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_FIXTURE_TEST_SUITE(several_limits, fixture)
 
-BOOST_AUTO_TEST_CASE(a_limit_for_reads_that_cancels_leaves_the_write_alone) {
-    connection<local_stream> c(context, {.read = 10s, .action = on_limit::cancel});
+BOOST_DATA_TEST_CASE(a_limit_of_one_direction_that_cancels_leaves_the_other_alone,
+                     data::make({true, false}), reads) {
+    stream_limits limits = cancelling;
+    (reads ? limits.read : limits.write) = 10s;
+    connection<local_stream> c(context, limits);
     c.clog();
-    outcome read;
-    outcome write;
-    c.read(read.record());
-    c.write(write.record());
+    auto read = c.read();
+    auto write = c.write();
 
-    pass(10s);
-    run_until_over(context, read);
-    BOOST_TEST(read.timed_out());
-    BOOST_TEST(write.pending());
+    ends_after(10s, reads ? read : write);
+    BOOST_TEST((reads ? write : read).pending());
 
     c.unclog();
-    run_until_over(context, write);
-    BOOST_TEST(write.succeeded());
     c.feed(1);
-    read = {};
-    c.read(read.record());
-    run_until_over(context, read);
-    BOOST_TEST(read.succeeded());
+    BOOST_TEST(over(reads ? write : read).succeeded());
+    BOOST_TEST(over(reads ? c.read() : c.write()).succeeded());
 }
 
 BOOST_DATA_TEST_CASE(what_is_to_have_a_limit_is_refused_beyond_max_pending, actions, action) {
@@ -519,68 +401,37 @@ BOOST_DATA_TEST_CASE(what_is_to_have_a_limit_is_refused_beyond_max_pending, acti
     connection reads(context, {.read = 10s, .action = action});
     connection idles(context, {.idle = 10s, .action = action});
     connection late(context, {.action = action});
-    outcome pending;
-    late.read(pending.record());
+    auto pending = late.read();
     late.stream.expires_after(10s);
     for (connection<>* c : {&reads, &idles}) {
         c->feed(1); // what is started would succeed
-        outcome read;
-        c->read(read.record());
+        auto read = c->read();
         BOOST_TEST(read.pending());
-        poll();
-        BOOST_TEST(read.ended_with(no_room));
+        BOOST_TEST(over(read).ended_with(no_room));
         BOOST_TEST(c->stream.socket().is_open() == (action == on_limit::cancel));
     }
-    run_until_over(context, pending);
-    BOOST_TEST(pending.ended_with(no_room));
+    BOOST_TEST(over(pending).ended_with(no_room));
 
     taken.cancel();
     poll();
     for (connection<>* c : {&reads, &idles}) {
-        outcome read;
-        c->read(read.record());
-        run_until_over(context, read);
-        BOOST_TEST(read.ended_with(action == on_limit::close ? no_room : error_code()));
+        BOOST_TEST(over(c->read()).ended_with(action == on_limit::close ? no_room : error_code()));
         c->stream.close();
         poll();
     }
     pass(10s); // now the deadline that was refused has come
-    outcome read;
-    late.read(read.record());
-    run_until_over(context, read);
-    BOOST_TEST((action == on_limit::close ? read.ended_with(no_room) : read.timed_out()));
-}
-
-BOOST_AUTO_TEST_CASE(a_limit_for_writes_that_cancels_leaves_the_read_alone) {
-    connection<local_stream> c(context, {.write = 10s, .action = on_limit::cancel});
-    c.clog();
-    outcome read;
-    outcome write;
-    c.read(read.record());
-    c.write(write.record());
-
-    pass(10s);
-    run_until_over(context, write);
-    BOOST_TEST(write.timed_out());
-    BOOST_TEST(read.pending());
-
-    c.feed(1);
-    run_until_over(context, read);
-    BOOST_TEST(read.succeeded());
+    const error_code expected = action == on_limit::close ? no_room : beast::error::timeout;
+    BOOST_TEST(over(late.read()).ended_with(expected));
 }
 
 BOOST_AUTO_TEST_CASE(a_limit_that_closes_is_reported_by_both_directions) {
     connection<local_stream> c(context, {.read = 10s, .write = 1h});
     c.clog();
-    outcome read;
-    outcome write;
-    c.read(read.record());
-    c.write(write.record());
+    auto read = c.read();
+    auto write = c.write();
     pass(10s);
-    run_until_over(context, read);
-    run_until_over(context, write);
-    BOOST_TEST(read.timed_out());
-    BOOST_TEST(write.timed_out());
+    BOOST_TEST(over(read).timed_out());
+    BOOST_TEST(over(write).timed_out());
 }
 
 /// The shortest limit decides, whichever it is.
@@ -592,62 +443,24 @@ BOOST_DATA_TEST_CASE(the_earliest_limit_decides, data::xrange(4), shortest) {
     c.stream.expires_after(shortest == 3 ? 10s : 20s);
     if (shortest >= 2)
         c.stream.set_limits({.idle = 20s, .read = 20s, .handshake = 10s});
-    outcome read;
-    c.read(read.record());
-
-    ends_after(context, 10s, read);
-}
-
-BOOST_AUTO_TEST_CASE(a_limit_holds_after_an_earlier_one_has_come_and_gone) {
-    connection c(context, {.read = 10s, .action = on_limit::cancel});
-    c.stream.expires_after(1s);
-    c.stream.expires_after(1h);
-    outcome read;
-    c.read(read.record());
-    for (int i = 0; i < 3; ++i) { // each write wakes the timer early, without effect
-        c.stream.set_limits({.read = 10s, .write = 1s, .action = on_limit::cancel});
-        outcome write;
-        c.write(write.record());
-        run_until_over(context, write);
-        pass(2s);
-        BOOST_TEST(read.pending());
-    }
+    ends_after(10s, c.read());
 }
 
 BOOST_AUTO_TEST_CASE(limits_that_are_changed_hold_for_what_is_pending) {
     connection c(context, {.read = 10s, .action = on_limit::cancel});
-    outcome read;
-    c.read(read.record());
+    auto read = c.read();
     pass(9s);
     c.stream.set_limits({.read = 10s, .action = on_limit::cancel}); // from now on
     pass(9s);
     BOOST_TEST(read.pending());
     c.stream.set_limits({.read = 1s, .report = limit_error::timed_out});
-    ends_after(context, 1s, read, pawl::error::timed_out);
-    BOOST_TEST(!c.stream.socket().is_open());
-}
-
-BOOST_AUTO_TEST_CASE(limits_that_are_set_with_an_operation_pending_hold_for_it) {
-    connection c(context);
-    outcome read;
-    c.read(read.record());
-    pass(1h);
-    c.stream.set_limits({.read = 1s, .action = on_limit::cancel});
-    pass(1s);
-    run_until_over(context, read);
-    BOOST_TEST(read.timed_out());
-
-    read = {};
-    c.read(read.record());
-    c.stream.set_limits({});
-    pass(1h);
-    BOOST_TEST(read.pending());
+    ends_after(1s, read, pawl::error::timed_out);
+    BOOST_TEST(!c.is_open());
 }
 
 BOOST_AUTO_TEST_CASE(expires_after_moves_the_deadline_of_what_is_pending_later_and_earlier) {
     connection c(context, cancelling);
-    outcome read;
-    c.read(read.record());
+    auto read = c.read();
     pass(1h);
     c.stream.expires_after(10s);
     pass(9s);
@@ -659,29 +472,21 @@ BOOST_AUTO_TEST_CASE(expires_after_moves_the_deadline_of_what_is_pending_later_a
     BOOST_TEST(read.pending());
     c.stream.expires_after(20s);
     c.stream.expires_after(5s);
-    ends_after(context, 5s, read);
+    ends_after(5s, read);
 }
 
 BOOST_AUTO_TEST_CASE(an_idle_limit_that_is_changed_counts_from_the_last_byte) {
     connection c(context, {.idle = 20s});
     pass(8s);
     c.stream.set_limits({.idle = 10s});
-    pass(2s - 1ns);
-    BOOST_TEST(c.stream.socket().is_open());
-    pass(1ns);
-    BOOST_TEST(!c.stream.socket().is_open());
+    closes_after(2s, c.stream);
 
     connection later(context); // without a limit no byte is noted
     later.feed(1);
-    outcome read;
-    later.read(read.record());
-    run_until_over(context, read);
+    over(later.read());
     pass(8s);
     later.stream.set_limits({.idle = 10s});
-    pass(10s - 1ns);
-    BOOST_TEST(later.stream.socket().is_open());
-    pass(1ns);
-    BOOST_TEST(!later.stream.socket().is_open());
+    closes_after(10s, later.stream);
 }
 
 /// The meaning of a stream's limits, without a timer: all of them are checked after each step.
@@ -766,17 +571,16 @@ BOOST_AUTO_TEST_CASE(limits_hold_in_any_order_of_events) {
     read.calls = write.calls = 1; // no operation is pending
 
     const auto start = [&](outcome& o, limits_model::operation& op, bool reads) {
-        if (!o.pending())
-            o = {};
-        else
+        if (o.pending())
             return;
         const bool refused = model.start(op, reads ? model.limits.read : model.limits.write);
+        o.calls = 0;
         if (reads)
             c.read(o.record());
         else
             c.write(o.record());
         if (refused)
-            run_until_over(context, o);
+            over(o);
         BOOST_REQUIRE_EQUAL(o.timed_out(), refused);
     };
     for (std::uint64_t step = pawl_test::steps(20'000); step != 0; --step) {
@@ -802,7 +606,7 @@ BOOST_AUTO_TEST_CASE(limits_hold_in_any_order_of_events) {
         case 3:
             if (read.pending()) {
                 c.feed(1);
-                run_until_over(context, read);
+                over(read);
                 BOOST_REQUIRE(read.succeeded());
                 model.read.pending = false;
                 model.move_bytes();
@@ -818,9 +622,9 @@ BOOST_AUTO_TEST_CASE(limits_hold_in_any_order_of_events) {
         poll();
         model.end_expired();
         if (!model.read.pending)
-            run_until_over(context, read);
+            over(read);
         if (!model.write.pending)
-            run_until_over(context, write);
+            over(write);
         BOOST_REQUIRE_EQUAL(read.pending(), model.read.pending);
         BOOST_REQUIRE_EQUAL(write.pending(), model.write.pending);
         BOOST_REQUIRE(read.calls == 1 ? !read.code || read.timed_out() : true);
@@ -835,21 +639,16 @@ BOOST_DATA_TEST_CASE(a_result_that_was_there_before_the_limit_expired_is_passed_
                      action) {
     connection c(context, {.read = 10s, .action = action});
     c.feed(5);
-    outcome read;
-    c.read(read.record()); // has its data, and is queued
+    auto read = c.read(); // has its data, and is queued
     manual_clock::advance(context, 10s);
-    poll();
-    BOOST_TEST(read.succeeded());
+    BOOST_TEST(over(read).succeeded());
     BOOST_TEST(read.size == 5U);
 }
 
 BOOST_AUTO_TEST_CASE(an_error_before_the_limit_is_passed_on) {
     connection c(context, {.read = 10s});
     c.peer.close();
-    outcome read;
-    c.read(read.record());
-    run_until_over(context, read);
-    BOOST_TEST(read.ended_with(asio::error::eof));
+    BOOST_TEST(over(c.read()).ended_with(asio::error::eof));
 }
 
 BOOST_AUTO_TEST_CASE(an_outer_cancellation_is_told_apart_from_a_limit) {
@@ -857,18 +656,15 @@ BOOST_AUTO_TEST_CASE(an_outer_cancellation_is_told_apart_from_a_limit) {
     c.clog();
     asio::cancellation_signal stop_read;
     outcome read;
-    outcome write;
     c.read(asio::bind_cancellation_slot(stop_read.slot(), read.record()));
-    c.write(write.record());
+    auto write = c.write();
 
     stop_read.emit(asio::cancellation_type::total);
-    run_until_over(context, read);
-    BOOST_TEST(read.aborted());
+    BOOST_TEST(over(read).aborted());
     BOOST_TEST(write.pending());
 
     pass(10s);
-    run_until_over(context, write);
-    BOOST_TEST(write.timed_out());
+    BOOST_TEST(over(write).timed_out());
     BOOST_TEST(read.calls == 1);
 }
 
@@ -878,9 +674,8 @@ BOOST_AUTO_TEST_CASE(a_cancellation_that_comes_late_touches_no_other_operation) 
     outcome first;
     c->feed(1);
     c->read(asio::bind_cancellation_slot(stop.slot(), first.record()));
-    run_until_over(context, first);
-    outcome second;
-    c->read(second.record());
+    over(first);
+    auto second = c->read();
 
     stop.emit(asio::cancellation_type::terminal);
     poll();
@@ -903,60 +698,52 @@ BOOST_AUTO_TEST_CASE(a_connect_can_be_cancelled) {
     stream.async_connect(acceptor.endpoint(),
                          asio::bind_cancellation_slot(stop.slot(), connect.record()));
     stop.emit(asio::cancellation_type::terminal);
-    run_until_over(context, connect);
-    BOOST_TEST(connect.aborted());
+    BOOST_TEST(over(connect).aborted());
 }
 
 BOOST_AUTO_TEST_CASE(cancel_and_close_end_what_is_pending_as_aborted) {
     connection c(context, {.idle = 1h, .read = 10s, .write = 10s});
     for (const bool closes : {false, true}) {
-        outcome read;
-        c.read(read.record());
+        auto read = c.read();
         closes ? c.stream.close() : c.stream.cancel();
         BOOST_TEST(read.pending());
-        run_until_over(context, read);
-        BOOST_TEST(read.aborted());
-        BOOST_TEST(c.stream.socket().is_open() == !closes);
+        BOOST_TEST(over(read).aborted());
+        BOOST_TEST(c.is_open() == !closes);
     }
-    poll();
-    BOOST_TEST(context.stopped()); // close() has ended the limits, too: nothing is outstanding
+    BOOST_TEST(!at_work()); // close() has ended the limits, too: nothing is outstanding
 }
 
-/// The results of a read and a write of no bytes.
-template <class Stream>
-std::pair<outcome, outcome> move_nothing(asio::io_context& context, Stream& stream) {
-    std::pair<outcome, outcome> o;
-    stream.async_read_some(asio::mutable_buffer(), o.first.record());
-    stream.async_write_some(std::array<asio::const_buffer, 2>{}, o.second.record());
-    BOOST_TEST(o.first.pending());
-    BOOST_TEST(o.second.pending());
-    stream_test::poll(context);
-    return o;
-}
+/// A read and a write of no bytes, that have ended.
+struct nothing_moved {
+    nothing_moved(fixture& f, manual_stream& stream) : read(read_nothing(stream)) {
+        stream.async_write_some(std::array<asio::const_buffer, 2>{}, write.record());
+        BOOST_TEST(read.pending());
+        BOOST_TEST(write.pending());
+        f.poll();
+    }
+    outcome read;
+    outcome write;
+};
 
 BOOST_AUTO_TEST_CASE(operations_of_length_zero_have_no_limits_of_their_own) {
     connection c(context, {.read = -1s, .write = -1s, .action = on_limit::cancel});
-    const auto [read, write] = move_nothing(context, c.stream);
+    const auto [read, write] = nothing_moved(*this, c.stream);
     BOOST_TEST(read.succeeded());
     BOOST_TEST(write.succeeded());
     pass(1h);
-    BOOST_TEST(context.stopped()); // no limit is watched
-    outcome stuck;
-    c.stream.set_limits(cancelling);
+    BOOST_TEST(!at_work()); // no limit is watched
 
     // It may start while another read is pending: ssl::stream does so.
+    c.stream.set_limits(cancelling);
     c.stream.expires_after(10s);
-    c.read(stuck.record());
-    outcome other;
-    c.stream.async_read_some(asio::mutable_buffer(), other.record());
+    auto stuck = c.read();
+    auto other = c.read_nothing();
     poll();
     BOOST_TEST(other.succeeded());
     BOOST_TEST(stuck.pending());
     manual_clock::advance(context, 10s);
-    outcome late; // the other read gets the error
-    c.stream.async_read_some(asio::mutable_buffer(), late.record());
-    run_until_over(context, stuck);
-    BOOST_TEST(stuck.timed_out());
+    auto late = c.read_nothing(); // the other read gets the error
+    BOOST_TEST(over(stuck).timed_out());
     BOOST_TEST(late.succeeded());
 }
 
@@ -966,27 +753,27 @@ BOOST_DATA_TEST_CASE(an_operation_of_length_zero_is_told_of_a_limit_that_has_exp
     { // for everything
         connection c(context, limits);
         c.stream.expires_at(manual_clock::now());
-        const auto [read, write] = move_nothing(context, c.stream);
+        const auto [read, write] = nothing_moved(*this, c.stream);
         BOOST_TEST(read.ended_with(error_of(report)));
         BOOST_TEST(write.ended_with(error_of(report)));
-        BOOST_TEST(c.stream.socket().is_open() == (action == on_limit::cancel));
+        BOOST_TEST(c.is_open() == (action == on_limit::cancel));
         if (action == on_limit::cancel) {
             c.stream.expires_never();
-            BOOST_TEST(move_nothing(context, c.stream).first.succeeded());
+            BOOST_TEST(nothing_moved(*this, c.stream).read.succeeded());
         }
     }
     { // of a handshake
         connection c(context, limits);
         const auto scope = c.stream.limit_handshake();
-        BOOST_TEST(move_nothing(context, c.stream).second.succeeded());
+        BOOST_TEST(nothing_moved(*this, c.stream).write.succeeded());
         pass(10s);
-        BOOST_TEST(move_nothing(context, c.stream).second.ended_with(error_of(report)));
+        BOOST_TEST(nothing_moved(*this, c.stream).write.ended_with(error_of(report)));
     }
     { // of idleness: reported once, or always if the stream is closed
         connection c(context, limits);
-        BOOST_TEST(move_nothing(context, c.stream).first.succeeded());
+        BOOST_TEST(nothing_moved(*this, c.stream).read.succeeded());
         pass(10s);
-        const auto [read, write] = move_nothing(context, c.stream);
+        const auto [read, write] = nothing_moved(*this, c.stream);
         BOOST_TEST(read.ended_with(error_of(report)));
         if (action == on_limit::cancel)
             BOOST_TEST(write.succeeded());
@@ -1000,42 +787,32 @@ BOOST_DATA_TEST_CASE(expire_all_and_cancel_all_end_what_has_a_limit, data::make(
     connection limited(context, {.read = 10s, .action = on_limit::cancel});
     connection free(context, cancelling);
     connection idle(context, {.idle = 10s});
-    outcome read;
-    outcome other;
-    limited.read(read.record());
-    free.read(other.record());
+    auto read = limited.read();
+    auto other = free.read();
 
     cancels ? pawl::cancel_all(context) : pawl::expire_all(context, pawl::error::shutting_down);
     poll();
-    run_until_over(context, read);
-    BOOST_TEST(read.timed_out()); // whatever the code
+    BOOST_TEST(over(read).timed_out()); // whatever the code
     BOOST_TEST(other.pending());
-    BOOST_TEST(!idle.stream.socket().is_open());
+    BOOST_TEST(!idle.is_open());
 }
 
 BOOST_AUTO_TEST_CASE(limits_are_outstanding_work_until_they_are_taken_back) {
     connection c(context, {.read = 10s});
     c.feed(1);
-    outcome read;
-    c.read(read.record());
-    run_until_over(context, read);
-    poll();
-    BOOST_TEST(!context.stopped()); // the wait for the limit of the read
+    over(c.read());
+    BOOST_TEST(at_work()); // the wait for the limit of the read
     c.stream.set_limits({});
-    poll();
-    BOOST_TEST(context.stopped());
+    BOOST_TEST(!at_work());
 
     c.stream.expires_after(10s);
-    poll();
-    BOOST_TEST(context.stopped()); // no operation is pending
-    outcome second;
+    BOOST_TEST(!at_work()); // no operation is pending
     c.feed(1);
-    c.read(second.record());
-    poll();
-    BOOST_TEST(!context.stopped());
+    auto second = c.read();
+    BOOST_TEST(second.pending());
+    BOOST_TEST(at_work());
     c.stream.expires_never();
-    poll();
-    BOOST_TEST(context.stopped());
+    BOOST_TEST(!at_work());
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -1066,8 +843,7 @@ BOOST_AUTO_TEST_CASE(a_stream_may_be_destroyed_by_its_own_handler) {
         read.record()(ec, n);
     });
     pass(10s);
-    run_until_over(context, read);
-    BOOST_TEST(read.timed_out());
+    BOOST_TEST(over(read).timed_out());
     context.run();
 }
 
@@ -1097,32 +873,25 @@ BOOST_AUTO_TEST_CASE(abandoned_operations_leave_nothing_behind) {
 BOOST_AUTO_TEST_CASE(a_stream_can_be_moved_with_operations_pending) {
     connection<local_stream> c(context, {.read = 10s, .write = 10s});
     c.clog();
-    outcome read;
-    outcome write;
-    c.read(read.record());
-    c.write(write.record());
+    auto read = c.read();
+    auto write = c.write();
     local_stream moved(std::move(c.stream));
     connection<local_stream> target(context);
-    outcome replaced;
-    target.read(replaced.record());
+    auto replaced = target.read();
     target.stream = std::move(moved);
-    run_until_over(context, replaced);
-    BOOST_TEST(replaced.aborted());
+    BOOST_TEST(over(replaced).aborted());
 
     BOOST_TEST(target.stream.limits().read.count() == stream_limits::duration(10s).count());
     pass(10s);
-    run_until_over(context, read);
-    run_until_over(context, write);
-    BOOST_TEST(read.timed_out());
-    BOOST_TEST(write.timed_out());
-    BOOST_TEST(!target.stream.socket().is_open());
+    BOOST_TEST(over(read).timed_out());
+    BOOST_TEST(over(write).timed_out());
+    BOOST_TEST(!target.is_open());
 }
 
 BOOST_AUTO_TEST_CASE(a_stream_that_was_moved_from_has_its_executor_still) {
     connection<local_stream> c(context, {.read = 10s});
     const auto ex = c.stream.get_executor();
-    outcome read;
-    c.read(read.record());
+    auto read = c.read();
     {
         std::optional<local_stream> second(std::move(c.stream));
         BOOST_TEST((c.stream.get_executor() == ex));
@@ -1137,20 +906,17 @@ BOOST_AUTO_TEST_CASE(a_stream_that_was_moved_from_has_its_executor_still) {
     }
     poll();
     BOOST_TEST(read.pending());
-    BOOST_TEST(c.stream.socket().is_open());
+    BOOST_TEST(c.is_open());
     c.stream = local_stream(context);
-    run_until_over(context, read);
-    BOOST_TEST(read.aborted());
+    BOOST_TEST(over(read).aborted());
     static_assert(sizeof(local_stream) <= sizeof(std::shared_ptr<int>) + sizeof(void*));
 }
 
 BOOST_AUTO_TEST_CASE(release_socket_gives_an_open_socket_without_limits) {
     connection c(context, {.idle = 10s, .read = 10s});
-    outcome read;
-    c.read(read.record());
+    auto read = c.read();
     tcp::socket socket = c.stream.release_socket();
-    run_until_over(context, read);
-    BOOST_TEST(read.aborted());
+    BOOST_TEST(over(read).aborted());
     pass(1h);
     BOOST_TEST(socket.is_open());
     c.feed(3);
@@ -1186,68 +952,13 @@ BOOST_AUTO_TEST_CASE(it_is_a_stream_to_beast) {
     static_assert(std::is_same_v<beast::executor_type<pawl::tcp_stream>, asio::any_io_executor>);
     connection c(context);
     beast::close_socket(beast::get_lowest_layer(c.stream));
-    BOOST_TEST(!c.stream.socket().is_open());
+    BOOST_TEST(!c.is_open());
 }
 // } only with Boost
 
 BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_FIXTURE_TEST_SUITE(connects, fixture)
-
-BOOST_AUTO_TEST_CASE(all_forms_of_connect_connect) {
-    tcp::acceptor acceptor(context, loopback);
-    const tcp::endpoint there = acceptor.local_endpoint();
-    const std::vector<tcp::endpoint> range{there};
-    const auto no_condition = [](error_code, const tcp::endpoint&) { return true; };
-    int connected = 0;
-    const auto expect_to = [&](error_code ec, const tcp::endpoint& ep) {
-        ++connected;
-        BOOST_TEST(!ec);
-        BOOST_TEST(ep == there);
-    };
-    const auto expect_iterator = [&](error_code ec, std::vector<tcp::endpoint>::const_iterator i) {
-        ++connected;
-        BOOST_TEST(!ec);
-        BOOST_TEST(*i == there);
-    };
-    std::vector<manual_stream> streams;
-    for (int i = 0; i < 9; ++i)
-        streams.emplace_back(context).set_limits({.handshake = 1h});
-    streams[0].async_connect(there, [&](error_code ec) { expect_to(ec, there); });
-    streams[1].async_connect(range, expect_to);
-    streams[2].async_connect(range, no_condition, expect_to);
-    streams[3].async_connect(range.begin(), range.end(), expect_iterator);
-    streams[4].async_connect(range.begin(), range.end(), no_condition, expect_iterator);
-    run_until(context, [&] { return connected == 5; });
-    error_code ec;
-    streams[5].connect(there);
-    streams[6].connect(range);
-    streams[7].connect(range, no_condition);
-    BOOST_TEST(streams[8].connect(range, ec) == there);
-    streams[8].close();
-    streams[8].connect(there, ec);
-    BOOST_TEST(!ec);
-    streams[8].close();
-    streams[8].connect(range, no_condition, ec);
-    BOOST_TEST(!ec);
-    const auto reconnected = [&](const auto&... arguments) {
-        streams[8].close();
-        ec = asio::error::fault; // a result must be delivered
-        const auto at = streams[8].connect(range.begin(), range.end(), arguments..., ec);
-        return !ec && at == range.begin();
-    };
-    BOOST_TEST(reconnected());
-    BOOST_TEST(reconnected(no_condition));
-    streams[8].close();
-    BOOST_TEST(*streams[8].connect(range.begin(), range.end()) == there);
-    streams[8].close();
-    BOOST_TEST(*streams[8].connect(range.begin(), range.end(), no_condition) == there);
-    for (const manual_stream& s : streams)
-        BOOST_TEST(s.socket().is_open());
-    streams.clear();
-    context.restart();
-    context.run();
-}
 
 BOOST_AUTO_TEST_CASE(all_forms_of_async_connect_have_a_default_token) {
     using socket = asio::deferred_t::as_default_on_t<tcp::socket>;
@@ -1273,11 +984,8 @@ BOOST_AUTO_TEST_CASE(all_forms_of_async_connect_have_a_default_token) {
 BOOST_AUTO_TEST_CASE(a_range_that_has_nothing_is_not_found) {
     manual_stream stream(context);
     stream.set_limits({.handshake = 1h});
-    outcome connect;
-    stream.async_connect(std::vector<tcp::endpoint>{},
-                         [&](error_code ec, const tcp::endpoint&) { connect.record()(ec); });
-    run_until_over(context, connect);
-    BOOST_TEST(connect.ended_with(asio::error::not_found));
+    BOOST_TEST(over(start_connect(stream, std::vector<tcp::endpoint>{}))
+                   .ended_with(asio::error::not_found));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -1357,13 +1065,9 @@ BOOST_AUTO_TEST_CASE(a_default_token_is_told_apart_from_a_condition) {
     using token = asio::as_tuple_t<asio::use_awaitable_t<>>;
     token::as_default_on_t<manual_stream> stream(context);
     tcp::acceptor acceptor(context, loopback);
-    const std::array there{acceptor.local_endpoint()};
+    const std::vector there{acceptor.local_endpoint()};
     const auto any = [](error_code, const tcp::endpoint&) { return true; };
-    outcome callback;
-    stream.async_connect(there,
-                         [&](error_code ec, const tcp::endpoint&) { callback.record()(ec); });
-    run_until_over(context, callback);
-    BOOST_TEST(callback.succeeded());
+    BOOST_TEST(over(start_connect(stream, there)).succeeded());
 
     int connected = 0;
     asio::co_spawn(
@@ -1394,11 +1098,7 @@ BOOST_AUTO_TEST_CASE(read_or_write_of_awaitable_operators_cancels_the_other) {
         asio::detached);
     run_until(context, [&] { return winner != 2; });
     BOOST_TEST(winner == 1U);
-    outcome read; // no other read is pending
-    c.read(read.record());
-    pass(10s);
-    run_until_over(context, read);
-    BOOST_TEST(read.timed_out());
+    ends_after(10s, c.read()); // no other read is pending
 }
 
 BOOST_AUTO_TEST_CASE(a_refusal_goes_through_the_executor_of_the_handler) {
@@ -1434,15 +1134,15 @@ BOOST_AUTO_TEST_CASE(a_read_that_completes_reads_the_clock_and_does_not_touch_th
     run_until(context, [&] { return left == 990; }); // everything that is allocated once exists
 
     const auto allocations = counted_new::calls.load();
-    counting_clock::readings = 0;
+    counting_clock::exact = counting_clock::latest = 0;
     run_until(context, [&] { return left == 0; });
     // One reading at the start and one at the end; moving or setting a timer reads it, too.
-    BOOST_TEST(counting_clock::readings <= 2 * 990);
+    BOOST_TEST(counting_clock::exact + counting_clock::latest <= 2 * 990);
     BOOST_TEST(counted_new::calls.load() == allocations);
 }
 
 BOOST_AUTO_TEST_CASE(a_stream_reads_the_clock_only_for_limits_that_it_has) {
-    using clock = two_readings_clock;
+    using clock = counting_clock;
     using counted = pawl::timeout_stream<tcp::socket, clock>;
     connection<counted> c(context);
     const asio::mutable_buffer byte(c.data.data(), 1);
@@ -1453,15 +1153,12 @@ BOOST_AUTO_TEST_CASE(a_stream_reads_the_clock_only_for_limits_that_it_has) {
         c.stream.async_read_some(byte, o.record());
         if constexpr (sizeof...(readings) != 0) // the timer reads it, too
             BOOST_TEST((std::pair(clock::exact, clock::latest) == std::pair(readings...)));
-        run_until_over(context, o);
-        BOOST_TEST(o.succeeded());
+        BOOST_TEST(over(o).succeeded());
     };
     read();
     c.feed(1);
     BOOST_TEST(c.stream.read_some(byte) == 1U);
-    outcome nothing;
-    c.stream.async_read_some(asio::mutable_buffer(), nothing.record());
-    run_until_over(context, nothing);
+    over(read_nothing(c.stream));
     BOOST_TEST(clock::exact == 0);
     BOOST_TEST(clock::latest == 0);
 
@@ -1504,22 +1201,11 @@ BOOST_AUTO_TEST_CASE(the_next_layer_need_not_be_a_socket) {
     layer peer(context);
     stream.next_layer().connect(peer);
     stream.set_limits({.read = 10s});
-    std::array<char, 8> data{};
     peer.write_some(asio::buffer("x", 1));
-    outcome first;
-    stream.async_read_some(asio::buffer(data), first.record());
-    run_until_over(context, first);
-    BOOST_TEST(first.succeeded());
+    BOOST_TEST(over(start_read(stream)).succeeded());
 
-    outcome second;
-    stream.async_read_some(asio::buffer(data), second.record());
-    pass(10s);
-    run_until_over(context, second);
-    BOOST_TEST(second.timed_out());
-    outcome third;
-    stream.async_read_some(asio::buffer(data), third.record());
-    run_until_over(context, third);
-    BOOST_TEST(third.timed_out());
+    ends_after(10s, start_read(stream));
+    BOOST_TEST(over(start_read(stream)).timed_out());
 }
 // } only with Boost
 
@@ -1529,12 +1215,7 @@ BOOST_AUTO_TEST_CASE(a_timeout_stream_can_be_on_a_timeout_stream) {
     stream.set_limits({.read = 10s, .action = on_limit::cancel});
     stream.next_layer().set_limits(
         {.read = 5s, .action = on_limit::cancel, .report = limit_error::timed_out});
-    std::array<char, 8> data{};
-    outcome read;
-    stream.async_read_some(asio::buffer(data), read.record());
-    pass(5s);
-    run_until_over(context, read);
-    BOOST_TEST(read.ended_with(pawl::error::timed_out));
+    ends_after(5s, start_read(stream), pawl::error::timed_out);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -1596,64 +1277,50 @@ BOOST_AUTO_TEST_CASE(no_limit_acts_early) {
     connection<pawl::tcp_stream> c(context, {.read = 3ms, .action = on_limit::cancel});
     for (int i = 0; i < 20; ++i) {
         const auto begin = std::chrono::steady_clock::now();
-        outcome read;
-        c.read(read.record());
-        run_until_over(context, read);
-        BOOST_TEST(read.timed_out());
+        BOOST_TEST(over(context, c.read()).timed_out());
         BOOST_TEST((std::chrono::steady_clock::now() - begin >= 3ms));
     }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
 
-} // namespace
 // ---- the least rate ---------------------------------------------------------------------------------
-
-namespace {
 
 /// Ten bytes a second, measured over ten. A byte is worth 100 ms.
 constexpr pawl::min_rate slow{.bytes_per_second = 10, .grace = 10s};
 
-/// Time passes in a pending read, then the peer sends.
-outcome read_after(asio::io_context& context, connection<>& c, manual_clock::duration silence,
-                   std::size_t size) {
-    outcome o;
-    c.read(o.record());
-    pass(context, silence);
-    if (size != 0 && o.pending())
-        c.feed(size);
-    if (size != 0)
-        run_until_over(context, o);
-    return o;
-}
-
-} // namespace
-
-BOOST_AUTO_TEST_CASE(a_peer_that_drips_is_ended_when_it_has_used_up_its_grace) {
-    for (const auto report : {limit_error::beast_timeout, limit_error::timed_out}) {
-        asio::io_context context;
-        connection<> c(context, {.idle = 1h, .min_rate = slow, .report = report});
-        BOOST_TEST(read_after(context, c, 50min, 1).succeeded()); // no transfer yet
-        BOOST_TEST(read_after(context, c, 4s, 1).succeeded());
-        BOOST_TEST(read_after(context, c, 4s, 1).succeeded());
-        outcome o;
-        c.read(o.record());
-        ends_after(context, 2s + 2 * 100ms, o, error_of(report));
-        BOOST_TEST(!c.stream.socket().is_open());
+struct rated : fixture {
+    /// Whether a read gets so many bytes, which the peer sends after a silence.
+    bool receives(connection<>& c, manual_clock::duration silence, std::size_t size) {
+        auto read = c.read();
+        pass(silence);
+        if (read.pending())
+            c.feed(size);
+        return over(read).succeeded() && read.size == size;
     }
+    /// Begins the transfer.
+    void begin(connection<>& c) { BOOST_TEST(receives(c, 0s, 1)); }
+};
+
+BOOST_FIXTURE_TEST_SUITE(least_rate, rated)
+
+BOOST_DATA_TEST_CASE(a_peer_that_drips_is_ended_when_it_has_used_up_its_grace, reports, report) {
+    connection<> c(context, {.idle = 1h, .min_rate = slow, .report = report});
+    BOOST_TEST(receives(c, 50min, 1)); // no transfer yet
+    BOOST_TEST(receives(c, 4s, 1));
+    BOOST_TEST(receives(c, 4s, 1));
+    ends_after(2s + 2 * 100ms, c.read(), error_of(report));
+    BOOST_TEST(!c.is_open());
 }
 
 BOOST_AUTO_TEST_CASE(a_peer_that_is_slow_but_keeps_the_rate_is_not_ended) {
-    asio::io_context context;
     connection<> c(context, {.min_rate = slow});
     for (int i = 0; i != 1000; ++i)
-        BOOST_REQUIRE(read_after(context, c, 6300ms, 64).size == 64);
+        BOOST_REQUIRE(receives(c, 6300ms, 64));
     // A burst buys the grace, and no more.
     for (int i = 0; i != 10; ++i)
-        BOOST_REQUIRE(read_after(context, c, 0s, 64).succeeded());
-    outcome o;
-    c.read(o.record());
-    ends_after(context, 10s, o);
+        BOOST_REQUIRE(receives(c, 0s, 64));
+    ends_after(10s, c.read());
 }
 
 // Compared with a credit of milliseconds.
@@ -1661,27 +1328,22 @@ BOOST_AUTO_TEST_CASE(at_random_a_peer_is_ended_when_its_credit_is_used_up_and_no
     std::mt19937_64 random(pawl_test::seed());
     const auto below = [&](unsigned n) { return static_cast<unsigned>(random() % n); };
     for (auto steps = pawl_test::steps(30); steps != 0; --steps) {
-        asio::io_context context;
         connection<> c(context, {.min_rate = slow});
         bool transfer = false;
         std::chrono::milliseconds credit = 10s;
         for (int i = 0; i != 60; ++i) {
             if (below(12) == 0) { // an answer
-                outcome w;
-                c.write(w.record());
-                run_until_over(context, w);
+                over(c.write());
                 transfer = false;
             }
-            pass(context, std::chrono::seconds(below(20))); // nothing is pending
+            pass(std::chrono::seconds(below(20))); // nothing is pending
             const std::chrono::milliseconds silence(below(transfer ? 9000 : 100'000));
             if (transfer && silence >= credit) {
-                outcome o;
-                c.read(o.record());
-                ends_after(context, credit, o);
+                ends_after(credit, c.read());
                 break;
             }
             const unsigned size = 1 + below(60);
-            BOOST_TEST_REQUIRE(read_after(context, c, silence, size).size == size);
+            BOOST_TEST_REQUIRE(receives(c, silence, size));
             credit = transfer
                          ? std::min<std::chrono::milliseconds>(10s, credit - silence + size * 100ms)
                          : 10s;
@@ -1691,173 +1353,128 @@ BOOST_AUTO_TEST_CASE(at_random_a_peer_is_ended_when_its_credit_is_used_up_and_no
 }
 
 BOOST_AUTO_TEST_CASE(a_transfer_ends_when_bytes_move_the_other_way) {
-    asio::io_context context;
     connection<> c(context, {.min_rate = slow});
-    BOOST_TEST(read_after(context, c, 0s, 1).succeeded());
-    outcome w;
-    c.write(w.record());
-    run_until_over(context, w);
-    BOOST_TEST(read_after(context, c, 1h, 1).succeeded()); // the next request may take its time
+    begin(c);
+    over(c.write());
+    BOOST_TEST(receives(c, 1h, 1)); // the next request may take its time
 
-    outcome r; // also with a read that is pending already
-    c.read(r.record());
-    pass(context, 9s);
-    outcome w2;
-    c.write(w2.record());
-    run_until_over(context, w2);
-    pass(context, 1h);
-    BOOST_TEST(r.pending());
+    auto read = c.read(); // also with a read that is pending already
+    pass(9s);
+    over(c.write());
+    pass(1h);
+    BOOST_TEST(read.pending());
     c.feed(1);
-    run_until_over(context, r);
-    BOOST_TEST(r.succeeded());
+    BOOST_TEST(over(read).succeeded());
+
+    c.stream.write_some(asio::buffer(c.data));
+    BOOST_TEST(receives(c, 1h, 1));
 }
 
 BOOST_AUTO_TEST_CASE(time_in_which_nothing_is_pending_is_not_counted_against_the_peer) {
-    asio::io_context context;
     connection<> c(context, {.min_rate = slow});
-    BOOST_TEST(read_after(context, c, 0s, 1).succeeded());
-    pass(context, 1h);
-    outcome o;
-    c.read(o.record());
-    ends_after(context, 10s, o);
+    begin(c);
+    pass(1h);
+    ends_after(10s, c.read());
 }
 
 #if !defined(_WIN32)
-BOOST_AUTO_TEST_CASE(a_peer_that_does_not_take_what_is_written_is_ended_too) {
-    asio::io_context context;
+// The transfer began with the first byte: a client that sent requests and read nothing stayed.
+BOOST_DATA_TEST_CASE(a_peer_that_does_not_take_what_is_written_is_ended_too,
+                     data::make({true, false}), takes_some) {
     connection<local_stream> c(context, {.min_rate = slow});
-    outcome first;
-    c.write(first.record());
-    run_until_over(context, first);
+    if (takes_some)
+        over(c.write());
     c.clog();
-    outcome o;
-    c.write(o.record());
-    ends_after(context, 10s, o);
+    ends_after(10s, c.write());
+}
+
+BOOST_AUTO_TEST_CASE(a_least_rate_that_cancels_leaves_the_other_direction_alone) {
+    connection<local_stream> c(context, {.min_rate = slow, .action = on_limit::cancel});
+    c.clog();
+    auto read = c.read();
+    ends_after(10s, c.write());
+    BOOST_TEST(read.pending());
 }
 #endif
 
 BOOST_AUTO_TEST_CASE(a_least_rate_that_cancels_leaves_a_stream_that_can_be_used) {
-    asio::io_context context;
     connection<> c(context, {.min_rate = slow, .action = on_limit::cancel});
-    BOOST_TEST(read_after(context, c, 0s, 1).succeeded());
-    outcome o;
-    c.read(o.record());
-    ends_after(context, 10s, o);
-    BOOST_TEST(read_after(context, c, 1h, 1).succeeded()); // a new transfer
+    begin(c);
+    ends_after(10s, c.read());
+    BOOST_TEST(receives(c, 1h, 1)); // a new transfer
 }
 
 BOOST_AUTO_TEST_CASE(a_least_rate_can_be_taken_back_and_is_refused_without_a_grace) {
-    asio::io_context context;
     connection<> c(context, {.min_rate = slow});
-    BOOST_TEST(read_after(context, c, 0s, 1).succeeded());
-    outcome o;
-    c.read(o.record());
+    begin(c);
+    auto read = c.read();
     for (const auto grace : {0ns, -1ns, std::chrono::nanoseconds::min()})
         BOOST_CHECK_THROW(
             c.stream.set_limits({.min_rate = {.bytes_per_second = 1, .grace = grace}}),
             std::invalid_argument);
     BOOST_TEST((c.stream.limits().min_rate.grace == 10s));
-    pass(context, 9s);
+    pass(9s);
     c.stream.set_limits({.min_rate = {.bytes_per_second = 0, .grace = 0s}});
-    pass(context, 1h);
-    BOOST_TEST(o.pending());
+    pass(1h);
+    BOOST_TEST(read.pending());
     c.stream.close();
-    poll(context);
+    poll();
 }
 
+// The credit overflowed.
 BOOST_AUTO_TEST_CASE(a_least_rate_with_an_endless_grace_ends_nothing) {
-    // The credit overflowed.
     for (const pawl::stream_limits::duration grace :
          {pawl::stream_limits::duration(std::chrono::hours::max()),
           pawl::stream_limits::duration(pawl::stream_limits::none - 1ns)}) {
-        asio::io_context context;
         connection<> c(context, {.min_rate = {.bytes_per_second = 1, .grace = grace}});
         for (int i = 0; i != 4; ++i)
-            BOOST_TEST(read_after(context, c, 1000h, 1).succeeded());
+            BOOST_TEST(receives(c, 1000h, 1));
     }
 }
 
-BOOST_AUTO_TEST_CASE(reads_that_end_without_a_byte_use_up_the_grace_too) {
-    // They were free: a program that cancels its reads now and then never ended a client that drips.
-    for (const bool by_limit : {false, true}) {
-        asio::io_context context;
-        connection<> c(context,
-                       {.read = by_limit ? 3s : 1h, .min_rate = slow, .action = on_limit::cancel});
-        BOOST_TEST(read_after(context, c, 0s, 1).succeeded());
-        for (int i = 0; i != 3; ++i) {
-            outcome o;
-            c.read(o.record());
-            pass(context, 3s);
-            if (!by_limit)
-                c.stream.cancel();
-            run_until_over(context, o);
-            BOOST_TEST((by_limit ? o.timed_out() : o.aborted()));
-        }
-        outcome o;
-        c.read(o.record());
-        ends_after(context, 1s, o);
+// They were free: a program that cancels its reads now and then never ended a client that drips.
+BOOST_DATA_TEST_CASE(reads_that_end_without_a_byte_use_up_the_grace_too, data::make({false, true}),
+                     by_limit) {
+    connection<> c(context,
+                   {.read = by_limit ? 3s : 1h, .min_rate = slow, .action = on_limit::cancel});
+    begin(c);
+    for (int i = 0; i != 3; ++i) {
+        auto read = c.read();
+        pass(3s);
+        if (!by_limit)
+            c.stream.cancel();
+        over(read);
+        BOOST_TEST((by_limit ? read.timed_out() : read.aborted()));
     }
+    ends_after(1s, c.read());
 }
 
+// Without other limits the stream stopped watching.
 BOOST_AUTO_TEST_CASE(a_least_rate_holds_for_a_pending_operation_when_other_limits_are_changed) {
-    // Without other limits the stream stopped watching.
-    const auto change = [](auto changed) {
-        asio::io_context context;
+    const std::array<void (*)(manual_stream&), 3> changes{
+        [](manual_stream& s) { s.expires_never(); },
+        [](manual_stream& s) { s.set_limits({.min_rate = slow}); },
+        [](manual_stream& s) { s.set_limits({.read = 1h, .min_rate = slow}); }};
+    for (const auto change : changes) {
         connection<> c(context, {.min_rate = slow});
-        BOOST_TEST(read_after(context, c, 0s, 1).succeeded());
-        outcome o;
-        c.read(o.record());
-        changed(c.stream);
-        ends_after(context, 10s, o);
-    };
-    change([](manual_stream& s) { s.expires_never(); });
-    change([](manual_stream& s) { s.set_limits({.min_rate = slow}); });
-    change([](manual_stream& s) { s.set_limits({.read = 1h, .min_rate = slow}); });
+        begin(c);
+        auto read = c.read();
+        change(c.stream);
+        ends_after(10s, read);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(a_least_rate_that_is_changed_holds_for_a_pending_operation_from_then_on) {
     for (const auto grace : {5s, 20s}) {
-        asio::io_context context;
         connection<> c(context, {.min_rate = slow});
-        BOOST_TEST(read_after(context, c, 0s, 1).succeeded());
-        outcome o;
-        c.read(o.record());
-        pass(context, 3s);
+        begin(c);
+        auto read = c.read();
+        pass(3s);
         c.stream.set_limits({.min_rate = {.bytes_per_second = 10, .grace = grace}});
-        ends_after(context, grace, o);
+        ends_after(grace, read);
     }
 }
 
-BOOST_AUTO_TEST_CASE(a_blocking_write_ends_the_transfer_of_a_request) {
-    asio::io_context context;
-    connection<> c(context, {.min_rate = slow});
-    BOOST_TEST(read_after(context, c, 0s, 1).succeeded());
-    c.stream.write_some(asio::buffer(c.data));
-    BOOST_TEST(read_after(context, c, 1h, 1).succeeded());
-}
+BOOST_AUTO_TEST_SUITE_END()
 
-#if !defined(_WIN32)
-BOOST_AUTO_TEST_CASE(a_peer_that_does_not_take_the_first_byte_is_ended_too) {
-    // The transfer began with the first byte: a client that sent requests and read nothing stayed.
-    asio::io_context context;
-    connection<local_stream> c(context, {.min_rate = slow});
-    c.clog();
-    outcome o;
-    c.write(o.record());
-    ends_after(context, 10s, o);
-}
-#endif
-
-#if !defined(_WIN32)
-BOOST_AUTO_TEST_CASE(a_least_rate_that_cancels_leaves_the_other_direction_alone) {
-    asio::io_context context;
-    connection<local_stream> c(context, {.min_rate = slow, .action = on_limit::cancel});
-    c.clog();
-    outcome r;
-    c.read(r.record());
-    outcome w;
-    c.write(w.record());
-    ends_after(context, 10s, w);
-    BOOST_TEST(r.pending());
-}
-#endif
+} // namespace
