@@ -51,6 +51,8 @@
 #include <future>
 #include <limits>
 #include <optional>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -123,103 +125,51 @@ BOOST_FIXTURE_TEST_CASE(takes_deferred_which_may_be_launched_twice, tokens) {
     BOOST_TEST(o.calls == 3);
 }
 
+/// Asio's adapters within a limit and around it, two of them with a lent timer.
 BOOST_FIXTURE_TEST_CASE(goes_with_the_adapters_of_asio_on_either_side, tokens) {
-    error_code redirected;
-    int value = 0;
-    op.async_run(
-        pawl::timeout_at(soon(), asio::redirect_error([&](int n) { value = n; }, redirected)));
-    expire();
-    BOOST_TEST(redirected == timed_out);
-    BOOST_TEST(value == 5);
-
-    std::tuple<error_code, int> tuple;
-    const auto take = [&](std::tuple<error_code, int> t) { tuple = t; };
-    op.async_run(pawl::timeout_at(soon(), asio::as_tuple(take)));
-    expire();
-    BOOST_TEST((tuple == std::tuple(timed_out, 5)));
-    op.async_run(pawl::timeout_at(soon(), asio::append(
-                                              [&](error_code ec, int n, int m) {
-                                                  o.code = ec;
-                                                  value = n + m;
-                                              },
-                                              10)));
-    expire();
-    BOOST_TEST(o.code == timed_out);
-    BOOST_TEST(value == 15);
-
-    manual_timer timer(context); // the caller's timer, whose executor is known
-    op.async_run(asio::append(pawl::timeout(timer, 1s,
-                                            [&](error_code ec, int n, int m) {
-                                                o.code = ec;
-                                                value = n + m;
-                                            }),
-                              20));
-    expire();
-    BOOST_TEST(o.code == timed_out);
-    BOOST_TEST(value == 25);
-
-    op.async_run(pawl::timeout_at(soon(), asio::prepend(
-                                              [&](int m, error_code ec, int n) {
-                                                  o.code = ec;
-                                                  value = n - m;
-                                              },
-                                              5)));
-    expire();
-    BOOST_TEST(value == 0);
-}
-
-/// Asio's adapters around a limit are as good as within it.
-BOOST_FIXTURE_TEST_CASE(adapters_around_a_limit_are_applied_to_its_result, tokens) {
     manual_timer timer(context);
-    const auto run = [this](auto&& token) {
+    error_code redirected;
+    const auto run = [&](auto&& token, error_code told, int value) {
         o = {};
         op.async_run(std::forward<decltype(token)>(token));
         expire();
+        BOOST_TEST(o.ended_with(told, value), o);
+        BOOST_TEST(std::exchange(redirected, {}) == (told ? error_code() : timed_out));
     };
     const auto take = [this](error_code ec, int n, int m = 0) { record(o)(ec, n + m); };
-    const auto expected = [this](error_code ec, int n) { BOOST_TEST(o.ended_with(ec, n), o); };
-
-    run(asio::as_tuple(
-        pawl::timeout_at(soon(), [&](std::tuple<error_code, int> t) { std::apply(take, t); })));
-    expected(timed_out, 5);
-    o = {};
-    op.async_run(asio::as_tuple(pawl::timeout_at(soon())))( // deferred
-        [&](std::tuple<error_code, int> t) { std::apply(take, t); });
-    expire();
-    expected(timed_out, 5);
-
-    error_code redirected;
-    run(asio::redirect_error(pawl::timeout_at(soon(), record(o)), redirected)); // move-only
-    expected({}, 5);
-    BOOST_TEST(redirected == timed_out);
-    const auto lvalue = asio::redirect_error(
-        pawl::timeout(timer, 1s, [this](int n) { record(o)({}, n); }), redirected);
-    redirected = {};
-    run(lvalue);
-    expected({}, 5);
-    BOOST_TEST(redirected == timed_out);
-
-    asio::cancellation_signal outer; // its slot is not that of the operation
-    redirected = {};
-    run(asio::bind_cancellation_slot(
-        outer.slot(), asio::redirect_error(pawl::timeout_at(soon(), record(o)), redirected)));
-    expected({}, 5);
-    BOOST_TEST(redirected == timed_out);
-
-    run(asio::append(pawl::timeout_at(soon(), take), 10));
-    expected(timed_out, 15);
-    run(asio::prepend(
-        pawl::timeout_at(soon(), [&](int m, error_code ec, int n) { take(ec, n, m); }), 20));
-    expected(timed_out, 25);
-    const auto kept = std::make_shared<int>(0);
-    run(asio::consign(pawl::timeout_at(soon(), take), kept, std::make_unique<int>(1)));
-    expected(timed_out, 5);
-    BOOST_TEST(kept.use_count() == 1);
+    const auto take_last = [&](int m, error_code ec, int n) { take(ec, n, m); };
+    const auto take_number = [this](int n) { record(o)({}, n); };
+    const auto take_tuple = [&](std::tuple<error_code, int> t) { std::apply(take, t); };
     const auto take_both = [&](std::tuple<error_code, int> t, int m) {
         take(std::get<0>(t), std::get<1>(t), m);
     };
-    run(asio::as_tuple(asio::append(pawl::timeout_at(soon(), take_both), 30)));
-    expected(timed_out, 35);
+    using pawl::timeout_at;
+
+    run(timeout_at(soon(), asio::redirect_error(take_number, redirected)), {}, 5);
+    run(timeout_at(soon(), asio::as_tuple(take_tuple)), timed_out, 5);
+    run(timeout_at(soon(), asio::append(take, 10)), timed_out, 15);
+    run(timeout_at(soon(), asio::prepend(take_last, 20)), timed_out, 25);
+
+    run(asio::redirect_error(timeout_at(soon(), record(o)), redirected), {}, 5); // move-only
+    const auto lvalue = asio::redirect_error(pawl::timeout(timer, 1s, take_number), redirected);
+    run(lvalue, {}, 5);
+    asio::cancellation_signal outer; // its slot is not that of the operation
+    run(asio::bind_cancellation_slot(
+            outer.slot(), asio::redirect_error(timeout_at(soon(), record(o)), redirected)),
+        {}, 5);
+    run(asio::as_tuple(timeout_at(soon(), take_tuple)), timed_out, 5);
+    run(asio::append(timeout_at(soon(), take), 10), timed_out, 15);
+    run(asio::append(pawl::timeout(timer, 1s, take), 20), timed_out, 25);
+    run(asio::prepend(timeout_at(soon(), take_last), 20), timed_out, 25);
+    run(asio::as_tuple(asio::append(timeout_at(soon(), take_both), 30)), timed_out, 35);
+    const auto kept = std::make_shared<int>(0);
+    run(asio::consign(timeout_at(soon(), take), kept, std::make_unique<int>(1)), timed_out, 5);
+    BOOST_TEST(kept.use_count() == 1);
+
+    o = {};
+    op.async_run(asio::as_tuple(timeout_at(soon())))(take_tuple); // deferred
+    expire();
+    BOOST_TEST(o.ended_with(timed_out, 5), o);
 }
 
 /// The executor that is bound outside is where the limit is kept and the signal is emitted.
@@ -278,8 +228,10 @@ BOOST_FIXTURE_TEST_CASE(a_lent_timer_has_the_executor_that_any_completion_handle
 
 // ---- a timer that is lent ---------------------------------------------------------------------------
 
-template <class Timer>
-void each_end_of_its_wait_cancels() {
+using timers = std::tuple<manual_timer, pawl::steady_timer, pawl::coarse_timer, pawl::compact_timer,
+                          pawl::system_timer>;
+BOOST_AUTO_TEST_CASE_TEMPLATE(each_end_of_a_lent_timers_wait_cancels_with_every_timer_and_in_groups,
+                              Timer, timers) {
     asio::io_context context;
     pawl::group group(context);
     operation op(context.get_executor(), obedience::posts, aborted, 5);
@@ -318,14 +270,6 @@ void each_end_of_its_wait_cancels() {
         op.complete({}, 7);
         BOOST_TEST(o.ended_with({}, 7), o);
     }
-}
-
-BOOST_AUTO_TEST_CASE(each_end_of_a_lent_timers_wait_cancels_with_every_timer_and_in_groups) {
-    each_end_of_its_wait_cancels<manual_timer>();
-    each_end_of_its_wait_cancels<pawl::steady_timer>();
-    each_end_of_its_wait_cancels<pawl::coarse_timer>();
-    each_end_of_its_wait_cancels<pawl::compact_timer>();
-    each_end_of_its_wait_cancels<pawl::system_timer>();
 }
 
 BOOST_FIXTURE_TEST_CASE(cancel_all_lifts_a_limit_whose_timer_is_not_lent, tokens) {
@@ -395,59 +339,54 @@ BOOST_FIXTURE_TEST_CASE(a_timeout_cancels_with_the_type_that_is_asked_for, token
 
 // ---- durations --------------------------------------------------------------------------------------
 
-template <class Duration>
-outcome after(Duration d) {
+/// A limit of a duration, or at a point in time.
+template <class When>
+void expect(bool passed, When when) {
     tokens t;
-    t.op.async_run(pawl::timeout(d, record(t.o)));
-    if (d <= Duration::zero()) {
-        run_until(t.context, [&] { return t.o.calls != 0; });
+    if constexpr (requires { when.time_since_epoch(); })
+        t.op.async_run(pawl::timeout_at(when, record(t.o)));
+    else
+        t.op.async_run(pawl::timeout(when, record(t.o)));
+    if (passed) {
+        run_until(t.context, [&] { return !t.o.pending(); });
+        BOOST_TEST(t.o.ended_with(timed_out, 5), t.o);
     } else {
         poll(t.context);
-        BOOST_TEST(t.o.pending());
+        BOOST_REQUIRE(t.o.pending());
         t.op.complete({}, 7);
+        BOOST_TEST(t.o.ended_with({}, 7), t.o);
     }
-    return t.o;
 }
+void passed(auto when) { expect(true, when); }
+void not_passed(auto when) { expect(false, when); }
 
 BOOST_AUTO_TEST_CASE(zero_and_less_mean_now_and_too_much_means_never) {
-    BOOST_TEST(after(0s).ended_with(timed_out, 5));
-    BOOST_TEST(after(-1h).ended_with(timed_out, 5));
-    BOOST_TEST(after(std::chrono::hours::min()).ended_with(timed_out, 5));
-    BOOST_TEST(after(std::chrono::nanoseconds::min()).ended_with(timed_out, 5));
-    BOOST_TEST(after(std::chrono::duration<double>(-1.5)).ended_with(timed_out, 5));
-    BOOST_TEST(after(1h).ended_with({}, 7));
-    BOOST_TEST(after(std::chrono::hours::max()).ended_with({}, 7));
-    BOOST_TEST(after(std::chrono::nanoseconds::max()).ended_with({}, 7));
-    BOOST_TEST(after(std::chrono::duration<double>(1e300)).ended_with({}, 7));
-    BOOST_TEST(after(std::chrono::duration<double>(std::numeric_limits<double>::infinity()))
-                   .ended_with({}, 7));
-    BOOST_TEST(after(std::chrono::duration<float>(3600)).ended_with({}, 7));
+    using std::chrono::duration;
+    passed(0s);
+    passed(-1h);
+    passed(std::chrono::hours::min());
+    passed(std::chrono::nanoseconds::min());
+    passed(duration<double>(-1.5));
+    not_passed(1h);
+    not_passed(std::chrono::hours::max());
+    not_passed(std::chrono::nanoseconds::max());
+    not_passed(duration<double>(1e300));
+    not_passed(duration<double>(std::numeric_limits<double>::infinity()));
+    not_passed(duration<float>(3600));
 }
 
 BOOST_AUTO_TEST_CASE(points_in_time_of_any_clock_and_unit) {
-    const auto at = [](auto t, bool past) {
-        tokens r;
-        r.op.async_run(pawl::timeout_at(t, record(r.o)));
-        if (past) {
-            run_until(r.context, [&] { return r.o.calls != 0; });
-            BOOST_TEST(r.o.ended_with(timed_out, 5), r.o);
-        } else {
-            poll(r.context);
-            r.op.complete({}, 7);
-            BOOST_TEST(r.o.ended_with({}, 7), r.o);
-        }
-    };
     using std::chrono::steady_clock;
     using std::chrono::system_clock;
-    at(steady_clock::time_point::max(), false);
-    at(steady_clock::time_point::min(), true);
-    at(steady_clock::now() - 1s, true);
-    at(system_clock::now() - 1s, true);
-    at(system_clock::time_point::max(), false);
-    at(std::chrono::time_point<system_clock, std::chrono::hours>::max(), false);
-    at(std::chrono::time_point_cast<std::chrono::minutes>(steady_clock::now()) + 60min, false);
-    at(manual_clock::time_point::max(), false);
-    at(manual_clock::now(), true);
+    not_passed(steady_clock::time_point::max());
+    passed(steady_clock::time_point::min());
+    passed(steady_clock::now() - 1s);
+    passed(system_clock::now() - 1s);
+    not_passed(system_clock::time_point::max());
+    not_passed(std::chrono::time_point<system_clock, std::chrono::hours>::max());
+    not_passed(std::chrono::time_point_cast<std::chrono::minutes>(steady_clock::now()) + 60min);
+    not_passed(manual_clock::time_point::max());
+    passed(manual_clock::now());
 }
 
 // ---- operations -------------------------------------------------------------------------------------
@@ -740,25 +679,20 @@ BOOST_AUTO_TEST_CASE(nothing_is_posted_for_an_operation_that_completes_first) {
     BOOST_TEST(poll(context) == none);
 }
 
-BOOST_AUTO_TEST_CASE(P9_a_limit_that_ends_outside_of_run_does_not_stop_the_context) {
-    asio::io_context context;
-    operation op(context.get_executor());
+BOOST_FIXTURE_TEST_CASE(P9_a_limit_that_ends_outside_of_run_does_not_stop_the_context, tokens) {
     outcome limited;
     op.async_run(pawl::timeout(1h, record(limited)));
     op.complete({}, 1);
     BOOST_TEST(!context.stopped());
 
     asio::steady_timer timer(context, 1ms);
-    outcome o;
     timer.async_wait(pawl::timeout(1h, record(o)));
     BOOST_TEST(context.run() >= one); // without restart()
     BOOST_TEST(o.ended_with({}), o);
 }
 
-BOOST_AUTO_TEST_CASE(a_handler_may_take_the_executor_of_its_operation) {
-    asio::io_context context;
+BOOST_FIXTURE_TEST_CASE(a_handler_may_take_the_executor_of_its_operation, tokens) {
     asio::steady_timer timer(context, 1ms);
-    outcome o;
     asio::any_completion_handler<void(error_code)> erased(record(o));
     timer.async_wait(pawl::timeout(1h, std::move(erased)));
     run_to_end(context);
@@ -835,9 +769,7 @@ BOOST_AUTO_TEST_CASE(an_operation_that_is_abandoned_ends_its_limit) {
 }
 
 // Uses poll(), because run() would wait for a limit that is left behind.
-BOOST_AUTO_TEST_CASE(P9_an_operation_that_has_ended_leaves_no_limit_behind) {
-    asio::io_context context;
-    operation op(context.get_executor());
+BOOST_FIXTURE_TEST_CASE(P9_an_operation_that_has_ended_leaves_no_limit_behind, tokens) {
     outcome completed;
     outcome abandoned;
 
