@@ -181,23 +181,6 @@ void check(const std::vector<tick>& seen, const std::vector<tick>& expected) {
     BOOST_CHECK_EQUAL_COLLECTIONS(seen.begin(), seen.end(), expected.begin(), expected.end());
 }
 
-/// Two threads that run a context until no work is left.
-class runners {
-public:
-    explicit runners(asio::io_context& context)
-        : work_(asio::make_work_guard(context)),
-          threads_{std::thread([&] { context.run(); }), std::thread([&] { context.run(); })} {}
-    ~runners() {
-        work_.reset();
-        for (std::thread& t : threads_)
-            t.join();
-    }
-
-private:
-    asio::executor_work_guard<asio::io_context::executor_type> work_;
-    std::array<std::thread, 2> threads_;
-};
-
 /// A token that only sees the initiation.
 struct looking_token {
     std::optional<asio::any_io_executor>* executor;
@@ -1657,39 +1640,40 @@ BOOST_AUTO_TEST_CASE(an_interval_may_be_changed_while_its_waits_complete_elsewhe
     asio::io_context context;
     pawl::interval_timer ticks(context, 20us, missed_tick_policy::skip);
     std::atomic<int> completed{0};
-    int started = 0;
-    {
-        const runners r(context);
-        for (int i = 0; i < rounds; ++i) {
-            ticks.async_wait([&](error_code, std::uint64_t) {
-                completed.fetch_add(1,
-                                    std::memory_order_relaxed); // read after the threads are joined
-            });
-            ++started;
-            switch (random() % 8) {
-            case 0:
-                ticks.cancel();
-                break;
-            case 1:
-                ticks.reset_immediately();
-                break;
-            case 2:
-                ticks.reset();
-                break;
-            case 3:
-                ticks.set_period(std::chrono::microseconds(1 + random() % 50));
-                break;
-            case 4:
-                ticks = pawl::interval_timer(std::move(ticks));
-                break;
-            default:
-                break;
-            }
+    auto work = asio::make_work_guard(context);
+    std::thread first([&] { context.run(); });
+    std::thread second([&] { context.run(); });
+    for (int i = 0; i < rounds; ++i) {
+        ticks.async_wait([&](error_code, std::uint64_t) {
+            completed.fetch_add(1,
+                                std::memory_order_relaxed); // read after the threads are joined
+        });
+        switch (random() % 8) {
+        case 0:
+            ticks.cancel();
+            break;
+        case 1:
+            ticks.reset_immediately();
+            break;
+        case 2:
+            ticks.reset();
+            break;
+        case 3:
+            ticks.set_period(std::chrono::microseconds(1 + random() % 50));
+            break;
+        case 4:
+            ticks = pawl::interval_timer(std::move(ticks));
+            break;
+        default:
+            break;
         }
-        ticks.cancel();
     }
+    ticks.cancel();
+    work.reset();
+    first.join();
+    second.join();
 
-    BOOST_CHECK_EQUAL(completed.load(), started);
+    BOOST_CHECK_EQUAL(completed.load(), rounds);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
