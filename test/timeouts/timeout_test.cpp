@@ -750,9 +750,7 @@ const error_code no_room = asio::error::no_buffer_space;
 /// A context whose only place is taken.
 struct full_context {
     full_context() {
-        pawl::options o;
-        o.max_pending = 1;
-        pawl::make_timer_service<manual_clock>(context, o);
+        pawl::make_timer_service<manual_clock>(context, {.max_pending = 1});
         taken.emplace(context, 1h);
         taken->async_wait(record(first));
     }
