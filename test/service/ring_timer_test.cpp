@@ -7,29 +7,17 @@
 #define BOOST_TEST_MODULE ring_timer
 #include "shard_bench.hpp"
 #include "support/archetypes.hpp"
-#include "support/meeting.hpp"
 #include "support/seed.hpp"
-
-#include "../support/asio_configuration.hpp"
 
 #include <pawl/expire_all.hpp>
 #include <pawl/manual_clock.hpp>
 #include <pawl/ring_timer.hpp>
 
-#include <boost/asio/awaitable.hpp>
-#include <boost/asio/bind_cancellation_slot.hpp>
-#include <boost/asio/bind_executor.hpp>
-#include <boost/asio/cancellation_signal.hpp>
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/execution_context.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/strand.hpp>
-#include <boost/asio/this_coro.hpp>
-#include <boost/asio/thread_pool.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/wait_traits.hpp>
 #include <boost/system/system_error.hpp>
 #include <boost/test/data/monomorphic.hpp>
@@ -40,7 +28,6 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <random>
 #include <span>
@@ -319,19 +306,6 @@ BOOST_AUTO_TEST_CASE(P4_a_wait_that_is_due_is_pulled_back_into_another_ring) {
     BOOST_TEST((r.at >= start + 80s));
 }
 
-BOOST_AUTO_TEST_CASE(P4_a_wait_that_is_due_can_be_cancelled_until_its_handler_begins) {
-    arena a;
-    timer t(a.context, 8s);
-    outcome r;
-    t.async_wait(r.record());
-    for (int i = 0; i < 20; ++i)
-        manual_clock::advance(a.context, 500ms);
-    BOOST_TEST(t.cancel() == 1U);
-    BOOST_TEST(t.cancel() == 0U);
-    a.poll();
-    BOOST_TEST(r.aborted());
-}
-
 BOOST_DATA_TEST_CASE(P4_a_handler_cancels_and_moves_peers_of_its_own_batch,
                      boost::unit_test::data::make({1u, 64u}), completions) {
     auto options = with({{.delay = 8s}, {.delay = 80s}});
@@ -367,138 +341,6 @@ BOOST_DATA_TEST_CASE(P4_a_handler_cancels_and_moves_peers_of_its_own_batch,
     BOOST_TEST((m.at >= start + 8s && m.at <= start + 9s + 2ms));
     BOOST_TEST(f.success());
     BOOST_TEST((f.at >= start + 80s && f.at <= start + 90s + 2ms));
-}
-
-/// Occupies one thread of an executor.
-class blocker {
-public:
-    template <class Executor>
-    explicit blocker(const Executor& ex) {
-        asio::post(ex, [this] {
-            begun_.count_down();
-            end_.wait();
-        });
-        begun_.wait();
-    }
-    void let_go() { end_.count_down(); }
-
-private:
-    pawl_test::latch begun_{1};
-    pawl_test::latch end_{1};
-};
-
-PAWL_NEEDS_THREADS
-BOOST_AUTO_TEST_CASE(P4_on_a_thread_pool_cancel_and_rearm_win_until_a_thread_takes_the_wait) {
-    asio::thread_pool pool(1);
-    pawl::make_timer_service<timer>(pool, with({{.delay = 8s}}));
-    blocker block(pool.get_executor());
-    timer cancelled(pool, 8s);
-    timer moved(pool, 8s);
-    outcome c, m;
-    cancelled.async_wait(c.record());
-    moved.async_wait(m.record());
-    ten_seconds(pool);
-    BOOST_TEST(service_of(pool).due_count() == 2U);
-
-    BOOST_TEST(cancelled.cancel() == 1U);
-    BOOST_TEST(moved.rearm_after(8s) == 1U);
-    const auto start = manual_clock::now();
-    block.let_go();
-    ten_seconds(pool);
-    pool.join();
-
-    BOOST_TEST(c.aborted());
-    BOOST_TEST(m.success());
-    BOOST_TEST((m.at >= start + 8s));
-}
-
-PAWL_NEEDS_THREADS
-BOOST_AUTO_TEST_CASE(P4_on_a_thread_pool_cancel_and_rearm_win_in_the_queue_of_a_strand) {
-    asio::thread_pool pool(2);
-    pawl::make_timer_service<timer>(pool, with({{.delay = 8s}}));
-    auto strand = asio::make_strand(pool);
-    blocker block(strand);
-    timer cancelled(pool, 8s);
-    timer moved(pool, 8s);
-    outcome c, m;
-    cancelled.async_wait(asio::bind_executor(strand, c.record()));
-    moved.async_wait(asio::bind_executor(strand, m.record()));
-    ten_seconds(pool);
-    const auto give_up = std::chrono::steady_clock::now() + 60s;
-    while (service_of(pool).due_count() != 0 && std::chrono::steady_clock::now() < give_up)
-        std::this_thread::yield(); // the other thread hands them over
-    BOOST_TEST(service_of(pool).due_count() == 0U);
-
-    BOOST_TEST(cancelled.cancel() == 1U);
-    BOOST_TEST(moved.rearm_after(8s) == 1U);
-    const auto start = manual_clock::now();
-    block.let_go();
-    ten_seconds(pool);
-    pool.join();
-
-    BOOST_TEST(c.aborted());
-    BOOST_TEST(m.success());
-    BOOST_TEST((m.at >= start + 8s));
-}
-
-// The pool runs them from the front, while they are cancelled from the back; the two meet in the
-// middle.
-PAWL_NEEDS_THREADS
-BOOST_AUTO_TEST_CASE(P4_on_a_thread_pool_the_handler_is_told_what_cancel_has_answered) {
-    constexpr std::size_t count = 3000;
-    asio::thread_pool pool(1);
-    pawl::make_timer_service<timer>(pool, with({{.delay = 8s}}));
-    auto strand = asio::make_strand(pool);
-    pawl_test::latch a_third_has_run(1);
-    pawl_test::latch a_third_is_cancelled(1);
-    std::deque<timer> timers;
-    std::deque<outcome> outcomes(count);
-    for (std::size_t i = 0; i < count; ++i) {
-        auto& t = timers.emplace_back(pool, 8s);
-        if (i % 2 != 0)
-            t.async_wait(asio::bind_executor(strand, outcomes[i].record()));
-        else
-            t.async_wait([&, i, record = outcomes[i].record()](const error_code& ec) {
-                record(ec);
-                if (i == count / 3) {
-                    a_third_has_run.count_down();
-                    while (!a_third_is_cancelled.try_wait()) {
-                        // A sleeping thread wakes up when all the others are cancelled.
-                    }
-                }
-            });
-    }
-    ten_seconds(pool);
-    a_third_has_run.wait();
-    std::vector<std::size_t> answers(count);
-    for (std::size_t i = count; i-- != 0;) {
-        answers[i] = timers[i].cancel();
-        if (i == count - count / 3)
-            a_third_is_cancelled.count_down();
-    }
-    pool.join();
-
-    BOOST_TEST(answers.front() == 0U);
-    BOOST_TEST(answers.back() == 1U);
-    for (std::size_t i = 0; i < count; ++i)
-        BOOST_TEST_REQUIRE((answers[i] == 1 ? outcomes[i].aborted() : outcomes[i].success()));
-}
-
-BOOST_AUTO_TEST_CASE(C31_C32_a_timer_that_is_moved_as_an_object_keeps_its_waits_and_slots) {
-    arena a;
-    std::optional<timer> from(std::in_place, a.context, 8s);
-    asio::cancellation_signal signal;
-    outcome one, two;
-    from->async_wait(one.record());
-    from->async_wait(asio::bind_cancellation_slot(signal.slot(), two.record()));
-    timer to(std::move(*from));
-    from.reset();
-    signal.emit(asio::cancellation_type::terminal);
-    a.poll();
-    BOOST_TEST(two.aborted());
-    BOOST_TEST(one.calls == 0);
-    a.pass(10s);
-    BOOST_TEST(one.success());
 }
 
 // --- delays -----------------------------------------------------------------------------------
@@ -657,31 +499,6 @@ BOOST_AUTO_TEST_CASE(without_delays_every_delay_is_refused_and_the_text_says_wha
     BOOST_TEST(r.success());
 }
 
-BOOST_AUTO_TEST_CASE(C12_what_has_passed_completes_at_once_and_never_inline) {
-    arena a;
-    for (const auto delay : {clock_duration(0s), clock_duration(-5s), clock_duration::min()}) {
-        timer t(a.context, delay);
-        outcome r;
-        t.async_wait(r.record());
-        BOOST_TEST(r.calls == 0);
-        a.poll();
-        BOOST_TEST(r.success());
-    }
-    timer late(a.context, 8s);
-    manual_clock::advance(a.context, 9s);
-    outcome r;
-    late.async_wait(r.record());
-    a.poll();
-    BOOST_TEST(r.success());
-    // Also a pending wait that is moved to the past.
-    timer moved(a.context, 8s);
-    outcome m;
-    moved.async_wait(m.record());
-    BOOST_TEST(moved.rearm_after(-1s) == 1U);
-    a.poll();
-    BOOST_TEST(m.success());
-}
-
 BOOST_AUTO_TEST_CASE(bad_options_are_refused_by_name) {
     asio::io_context context;
     const auto refused = [&](const pawl::options& o, const std::string& name) {
@@ -773,10 +590,11 @@ struct full_ring : arena {
     std::deque<timer> timers;
 };
 
-BOOST_AUTO_TEST_CASE(a_full_ring_refuses_one_more_and_keeps_the_others) {
+BOOST_AUTO_TEST_CASE(P4_a_full_ring_refuses_one_more_and_keeps_the_others) {
     full_ring a(ring_overflow::reject);
     outcome& r = a.one_more();
-    BOOST_TEST(r.calls == 0); // never inline
+    BOOST_TEST(r.calls == 0);                   // never inline
+    BOOST_TEST(a.timers.back().cancel() == 0U); // it is no wait of the timer any more
     a.poll();
     BOOST_TEST(r.calls == 1);
     BOOST_TEST((r.code == asio::error::no_buffer_space));
@@ -784,10 +602,11 @@ BOOST_AUTO_TEST_CASE(a_full_ring_refuses_one_more_and_keeps_the_others) {
     outcome o;
     other.async_wait(o.record());
     // A re-arm into the full ring is refused, and the wait is unchanged.
-    BOOST_CHECK_EXCEPTION(other.rearm_after(8s), boost::system::system_error,
-                          [](const boost::system::system_error& e) {
-                              return e.code() == asio::error::no_buffer_space;
-                          });
+    const auto says = [](const boost::system::system_error& e) {
+        return e.code() == asio::error::no_buffer_space;
+    };
+    BOOST_CHECK_EXCEPTION(other.rearm_after(8s), boost::system::system_error, says);
+    BOOST_CHECK_EXCEPTION(other.rearm_within(1s, 8s), boost::system::system_error, says);
     BOOST_TEST((other.expiry() == manual_clock::now() + 80s));
     a.pass(12s);
     for (std::size_t i = 0; i < 4; ++i)
@@ -798,16 +617,6 @@ BOOST_AUTO_TEST_CASE(a_full_ring_refuses_one_more_and_keeps_the_others) {
     BOOST_TEST(a.one_more().calls == 0); // there is room again
     a.pass(12s);
     BOOST_TEST(a.outcomes.back().success());
-}
-
-BOOST_AUTO_TEST_CASE(P4_a_refusal_is_final_and_no_wait_of_the_timer_any_more) {
-    full_ring a(ring_overflow::reject);
-    const outcome& refused = a.one_more();
-
-    BOOST_TEST(a.timers.back().cancel() == 0U);
-    a.poll();
-
-    BOOST_TEST((refused.code == asio::error::no_buffer_space));
 }
 
 BOOST_AUTO_TEST_CASE(a_full_ring_expires_one_more_at_once) {
@@ -839,25 +648,6 @@ BOOST_AUTO_TEST_CASE(a_full_ring_flushes_its_oldest_for_one_more) {
     a.pass(12s);
     BOOST_TEST(r.success());
     BOOST_TEST((r.at >= start + 8s)); // the others keep their delay
-    for (const outcome& each : a.outcomes)
-        BOOST_TEST(each.success());
-}
-
-BOOST_AUTO_TEST_CASE(a_range_into_a_full_ring_is_refused_and_moves_nothing) {
-    full_ring a(ring_overflow::reject);
-    timer other(a.context, 80s);
-    outcome o;
-    other.async_wait(o.record());
-    const auto start = manual_clock::now();
-    BOOST_CHECK_EXCEPTION(other.rearm_within(1s, 8s), boost::system::system_error,
-                          [](const boost::system::system_error& e) {
-                              return e.code() == asio::error::no_buffer_space;
-                          });
-    BOOST_TEST((other.expiry() == start + 80s));
-    a.pass(79s);
-    BOOST_TEST(o.calls == 0);
-    a.pass(12s);
-    BOOST_TEST(o.success());
     for (const outcome& each : a.outcomes)
         BOOST_TEST(each.success());
 }
@@ -1151,28 +941,6 @@ BOOST_AUTO_TEST_CASE(P6_places_of_cancelled_timers_are_let_go_of_one_at_a_time) 
 
 // --- as any other timer -----------------------------------------------------------------------
 
-BOOST_AUTO_TEST_CASE(N120_N130_handlers_may_start_cancel_move_and_destroy_timers) {
-    arena a;
-    std::optional<timer> peer(std::in_place, a.context, 8s);
-    outcome p;
-    timer t(a.context, 8s);
-    int rounds = 0;
-    std::function<void(const error_code&)> again = [&](const error_code& ec) {
-        BOOST_TEST(!ec);
-        BOOST_TEST(t.cancel() == 0U); // in its own handler
-        peer.reset();                 // in a peer's handler, of the same batch
-        if (++rounds < 3) {
-            t.expires_after(8s);
-            t.async_wait(again);
-        }
-    };
-    t.async_wait(again);
-    peer->async_wait(p.record());
-    a.pass(40s);
-    BOOST_TEST(rounds == 3);
-    BOOST_TEST(p.aborted());
-}
-
 BOOST_AUTO_TEST_CASE(a_timer_starts_again_in_the_handler_of_the_first_of_its_two_waits) {
     arena a;
     timer t(a.context, 8s);
@@ -1218,19 +986,6 @@ BOOST_AUTO_TEST_CASE(while_a_handler_runs_another_thread_starts_moves_and_cancel
         BOOST_TEST(each->success());
         BOOST_TEST((each->at >= start + 8s && each->at <= start + 9s + 2ms));
     }
-}
-
-PAWL_NOT_ON_IO_URING
-BOOST_AUTO_TEST_CASE(P9_run_returns_when_no_wait_is_left) {
-    arena a;
-    timer t(a.context, 8s);
-    a.context.restart();
-    BOOST_TEST(a.context.run() == 0U);
-    t.async_wait([](const error_code&) {});
-    t.cancel();
-    a.context.restart();
-    BOOST_TEST(a.context.run() == 1U);
-    BOOST_TEST(a.context.stopped());
 }
 
 // Tests the shard, which lets others in between two batches.
@@ -1297,20 +1052,6 @@ BOOST_AUTO_TEST_CASE(P10_expire_all_completes_every_wait_once) {
     BOOST_TEST(later.success());
 }
 
-BOOST_AUTO_TEST_CASE(P3_P10_a_destroyed_context_destroys_handlers_uncalled) {
-    auto token = std::make_shared<int>(0);
-    std::deque<timer> timers;
-    {
-        arena a(with({{.delay = 8s, .capacity = 2}}));
-        for (int i = 0; i < 1000; ++i)
-            timers.emplace_back(a.context, 8s).async_wait([token](const error_code&) {
-                BOOST_ERROR("called");
-            });
-        BOOST_TEST(token.use_count() == 1001);
-    }
-    BOOST_TEST(token.use_count() == 1);
-}
-
 BOOST_AUTO_TEST_CASE(P10_under_the_deliver_policy_a_destroyed_context_tells_every_wait_once) {
     auto options = with({{.delay = 8s, .capacity = 2}, {.delay = 80s, .capacity = 2}});
     options.on_shutdown = pawl::shutdown_policy::deliver;
@@ -1333,28 +1074,6 @@ BOOST_AUTO_TEST_CASE(P10_under_the_deliver_policy_a_destroyed_context_tells_ever
     for (const outcome& each : outcomes)
         BOOST_TEST_REQUIRE(each.aborted());
     BOOST_TEST(timers[0].cancel() == 0U);
-}
-
-BOOST_AUTO_TEST_CASE(coroutines_wait_on_it_in_real_time) {
-    asio::io_context context;
-    pawl::options o;
-    o.rings.delays = {{.delay = 20ms}};
-    pawl::make_timer_service<pawl::ring_timer>(context, o);
-    int rounds = 0;
-    asio::co_spawn(
-        context,
-        [&]() -> asio::awaitable<void> {
-            pawl::ring_timer t(co_await asio::this_coro::executor);
-            for (; rounds < 3; ++rounds) {
-                t.expires_after(20ms);
-                const auto start = std::chrono::steady_clock::now();
-                co_await t.async_wait(asio::use_awaitable);
-                BOOST_TEST((std::chrono::steady_clock::now() - start >= 20ms));
-            }
-        },
-        asio::detached);
-    context.run();
-    BOOST_TEST(rounds == 3);
 }
 
 } // namespace
