@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   A service in an execution context: options, P4 in each place where a wait can be queued, P6 to
-//   P9, shards, and the caches of threads.
+//   A service in an execution context: options, waits that are moved wherever they are queued, P6 to
+//   P9, and the caches of threads. conformance/ tests what Asio's timers promise as well.
 //
 // Model
 //   manual_clock wherever possible, so that the absence of an event shows without waiting for it.
@@ -18,12 +18,9 @@
 
 #include "../support/asio_configuration.hpp"
 #include "../support/meeting.hpp"
-#include "../support/seed.hpp"
 
 #include <boost/asio/bind_allocator.hpp>
-#include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
-#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/query.hpp>
 #include <boost/asio/strand.hpp>
@@ -41,16 +38,12 @@
 #include <future>
 #include <initializer_list>
 #include <memory>
-#include <new>
 #include <optional>
-#include <random>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
-#include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace late_test {
 
@@ -240,60 +233,34 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(cancel_wins)
 
-BOOST_DATA_TEST_CASE(P4_a_handler_cancels_a_peer_of_its_own_batch,
+BOOST_DATA_TEST_CASE(P4_a_handler_cancels_and_moves_peers_of_its_own_batch,
                      boost::unit_test::data::make({1u, 64u}), completions) {
     asio::io_context context;
     pawl::make_timer_service<manual_clock>(context, per_turn(completions));
     manual_timer first(context, 10ms);
     std::deque<manual_timer> peers;
     std::deque<outcome> outcomes(5);
-    std::size_t cancelled = 0;
+    manual_timer moved(context, 10ms);
+    outcome o;
+    std::size_t answers = 0;
     first.async_wait([&](error_code) {
         for (manual_timer& p : peers)
-            cancelled += p.cancel();
+            answers += p.cancel();
+        answers += moved.rearm_after(5ms);
     });
-    for (outcome& o : outcomes)
-        peers.emplace_back(context, 10ms).async_wait(record(o));
+    for (outcome& each : outcomes)
+        peers.emplace_back(context, 10ms).async_wait(record(each));
+    moved.async_wait(record(o));
 
     pass(context, 10ms);
 
-    BOOST_CHECK_EQUAL(cancelled, 5u);
-    for (const outcome& o : outcomes)
-        BOOST_CHECK(o.aborted());
-}
-
-BOOST_DATA_TEST_CASE(P4_a_handler_rearms_a_peer_of_its_own_batch,
-                     boost::unit_test::data::make({1u, 64u}), completions) {
-    asio::io_context context;
-    pawl::make_timer_service<manual_clock>(context, per_turn(completions));
-    manual_timer first(context, 10ms);
-    manual_timer peer(context, 10ms);
-    outcome o;
-    std::size_t moved = 0;
-    first.async_wait([&](error_code) { moved = peer.rearm_after(5ms); });
-    peer.async_wait(record(o));
-
-    pass(context, 10ms);
-    BOOST_CHECK_EQUAL(moved, one);
-    BOOST_CHECK(o.pending());
+    BOOST_CHECK_EQUAL(answers, 6u);
+    for (const outcome& each : outcomes)
+        BOOST_CHECK(each.aborted());
     pass(context, 5ms - 1ns);
     BOOST_CHECK(o.pending());
     pass(context, 1ns);
-
     BOOST_CHECK(o.succeeded());
-}
-
-BOOST_AUTO_TEST_CASE(P4_a_wait_queued_on_the_context_is_cancelled_from_outside) {
-    asio::io_context context;
-    manual_timer timer(context, 10ms);
-    outcome o;
-    timer.async_wait(record(o));
-    manual_clock::advance(context, 10ms); // queued, not run
-
-    BOOST_CHECK_EQUAL(timer.cancel(), one);
-    poll(context);
-
-    BOOST_CHECK(o.aborted());
 }
 
 BOOST_AUTO_TEST_CASE(P4_a_wait_pulled_back_and_due_again_before_its_unit_runs_completes_once) {
@@ -310,118 +277,6 @@ BOOST_AUTO_TEST_CASE(P4_a_wait_pulled_back_and_due_again_before_its_unit_runs_co
     poll(context);
 
     BOOST_CHECK(o.succeeded());
-}
-
-namespace {
-
-/// A timer whose handler is queued in a strand that is occupied by a second thread.
-struct occupied_strand {
-    occupied_strand() : strand(asio::make_strand(context)), timer(context, 10ms), block(strand) {
-        thread = std::thread([this] { block.run_until_busy(context); });
-        block.wait_until_busy();
-        timer.async_wait(asio::bind_executor(strand, record(o)));
-        manual_clock::advance(context, 10ms);
-        poll(context); // hands over
-        BOOST_REQUIRE(o.pending());
-    }
-    void let_go() {
-        block.let_go();
-        thread.join();
-        poll(context);
-    }
-
-    asio::io_context context;
-    asio::strand<asio::io_context::executor_type> strand;
-    manual_timer timer;
-    outcome o;
-    blocker block;
-    std::thread thread;
-};
-
-} // namespace
-
-PAWL_NEEDS_THREADS
-BOOST_FIXTURE_TEST_CASE(P4_a_wait_in_the_queue_of_a_strand_completes_when_the_strand_is_free,
-                        occupied_strand) {
-    let_go();
-
-    BOOST_CHECK(o.succeeded());
-}
-
-PAWL_NEEDS_THREADS
-BOOST_FIXTURE_TEST_CASE(P4_a_wait_in_the_queue_of_a_strand_is_cancelled, occupied_strand) {
-    BOOST_CHECK_EQUAL(timer.cancel(), one);
-    BOOST_CHECK_EQUAL(timer.cancel(), none);
-    let_go();
-
-    BOOST_CHECK(o.aborted());
-}
-
-PAWL_NEEDS_THREADS
-BOOST_FIXTURE_TEST_CASE(P4_a_wait_in_the_queue_of_a_strand_is_pulled_back, occupied_strand) {
-    BOOST_CHECK_EQUAL(timer.rearm_after(7ms), one);
-    let_go();
-    BOOST_CHECK(o.pending());
-    BOOST_CHECK(!context.stopped()); // C29: it waits, so there is work
-
-    pass(context, 7ms);
-
-    BOOST_CHECK(o.succeeded());
-}
-
-PAWL_NEEDS_THREADS
-BOOST_FIXTURE_TEST_CASE(P4_a_wait_pulled_back_in_a_strand_and_due_again_there_completes_once,
-                        occupied_strand) {
-    BOOST_CHECK_EQUAL(timer.rearm_after(7ms), one);
-    manual_clock::advance(context, 7ms);
-    poll(context);
-    let_go();
-
-    BOOST_CHECK(o.succeeded());
-}
-
-PAWL_NEEDS_THREADS
-BOOST_FIXTURE_TEST_CASE(P4_a_wait_in_the_queue_of_a_strand_moves_with_its_timer, occupied_strand) {
-    manual_timer other(std::move(timer));
-
-    BOOST_CHECK_EQUAL(timer.cancel(), none);
-    BOOST_CHECK_EQUAL(other.cancel(), one);
-    let_go();
-
-    BOOST_CHECK(o.aborted());
-}
-
-PAWL_NEEDS_THREADS
-BOOST_AUTO_TEST_CASE(P4_a_timer_is_destroyed_while_its_wait_is_in_the_queue_of_a_strand) {
-    occupied_strand s;
-    { const manual_timer doomed(std::move(s.timer)); }
-    s.let_go();
-
-    BOOST_CHECK(s.o.aborted());
-}
-
-PAWL_NEEDS_THREADS
-BOOST_AUTO_TEST_CASE(P4_a_slot_cancels_a_wait_in_the_queue_of_a_strand) {
-    asio::io_context context;
-    auto strand = asio::make_strand(context);
-    manual_timer timer(context, 10ms);
-    asio::cancellation_signal signal;
-    outcome o;
-    blocker block(strand);
-    std::thread thread([&] { block.run_until_busy(context); });
-    block.wait_until_busy();
-    timer.async_wait(
-        asio::bind_cancellation_slot(signal.slot(), asio::bind_executor(strand, record(o))));
-    manual_clock::advance(context, 10ms);
-    poll(context);
-
-    signal.emit(asio::cancellation_type::partial);
-    BOOST_CHECK_EQUAL(timer.cancel(), none);
-    block.let_go();
-    thread.join();
-    poll(context);
-
-    BOOST_CHECK(o.aborted());
 }
 
 // The executors of the timer and of the handler are strands: both have work of their own.
@@ -500,28 +355,6 @@ BOOST_AUTO_TEST_CASE(P4_a_wait_queued_in_a_second_context_is_cancelled_and_pulle
     BOOST_CHECK(o2.succeeded());
     BOOST_CHECK(!busy(first));
     BOOST_CHECK(!busy(second));
-}
-
-BOOST_AUTO_TEST_CASE(P3_a_second_context_that_dies_with_a_queued_wait_destroys_it_uncalled) {
-    asio::io_context first;
-    auto second = std::make_unique<asio::io_context>();
-    manual_timer timer(first, 10ms);
-    outcome o;
-    auto alive = std::make_shared<int>();
-    timer.async_wait(asio::bind_executor(*second, [&o, alive](error_code ec) { record(o)(ec); }));
-    pass(first, 10ms);
-    BOOST_REQUIRE_EQUAL(alive.use_count(), 2);
-
-    second.reset();
-
-    BOOST_CHECK_EQUAL(alive.use_count(), 1);
-    BOOST_CHECK(o.pending());
-    BOOST_CHECK_EQUAL(timer.cancel(), none);
-    outcome again;
-    timer.expires_after(1ms);
-    timer.async_wait(record(again));
-    pass(first, 1ms);
-    BOOST_CHECK(again.succeeded());
 }
 
 BOOST_DATA_TEST_CASE(a_wait_queued_in_a_second_context_outlives_the_first,
@@ -769,79 +602,11 @@ BOOST_AUTO_TEST_CASE(P8_rearming_to_ever_earlier_deadlines_does_not_allocate) {
     BOOST_CHECK_LE(poll(context), 100u); // nor does it leave a wake-up for each of them
 }
 
-BOOST_AUTO_TEST_CASE(P8_the_end_of_a_wait_on_a_strand_returns_all_its_memory) {
-    allocation_log memory;
-    {
-        asio::io_context context;
-        auto strand = asio::make_strand(context);
-        std::deque<manual_timer> timers;
-        std::deque<outcome> outcomes(30);
-        for (std::size_t i = 0; i < 30; ++i) {
-            timers.emplace_back(context, std::chrono::milliseconds(1 + i / 10))
-                .async_wait(asio::bind_executor(
-                    strand,
-                    asio::bind_allocator(counting_allocator<void>(memory), record(outcomes[i]))));
-        }
-        pass(context, 1ms);                  // completed
-        manual_clock::advance(context, 1ms); // queued
-        timers.pop_front();
-        timers[12].cancel();
-        BOOST_CHECK_GE(memory.live(), 20u);
-    }
-
-    BOOST_CHECK_EQUAL(memory.live(), 0u);
-}
-
 BOOST_AUTO_TEST_SUITE_END()
 
 // ---- P9 ---------------------------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_SUITE(run_returns)
-
-BOOST_AUTO_TEST_CASE(P2_an_earlier_deadline_that_comes_later_wakes_the_context) {
-    asio::io_context context;
-    pawl::steady_timer late(context, 1h);
-    pawl::steady_timer early(context, 1ms);
-    std::deque<outcome> o(2);
-    late.async_wait(record(o[0]));
-    early.async_wait(record(o[1]));
-
-    while (o[1].pending() && context.run_one_for(patience) != 0) {
-    }
-
-    BOOST_CHECK(o[1].succeeded());
-    BOOST_CHECK(o[0].pending());
-}
-
-BOOST_AUTO_TEST_CASE(P9_a_timer_without_a_wait_is_no_work) {
-    asio::io_context context;
-    pawl::steady_timer timer(context, 1h);
-
-    BOOST_CHECK_EQUAL(run_to_end(context), 0u);
-}
-
-BOOST_AUTO_TEST_CASE(P9_run_returns_after_the_last_wait_was_cancelled_in_whatever_way) {
-    using timer = pawl::steady_timer;
-    const std::array<std::function<void(std::optional<timer>&)>, 6> ends{
-        [](auto& t) { t->cancel(); },
-        [](auto& t) { t->cancel_one(); },
-        [](auto& t) { t->expires_after(2h); },
-        [](auto& t) { t.reset(); },
-        [](auto& t) { *t = timer(t->get_executor()); },
-        [](auto& t) { pawl::expire_all(asio::query(t->get_executor(), asio::execution::context)); },
-    };
-    for (const auto& end : ends) {
-        asio::io_context context;
-        std::optional<timer> t(std::in_place, context, 1h);
-        outcome o;
-        t->async_wait(record(o));
-        asio::post(context, [&] { end(t); });
-
-        run_to_end(context);
-
-        BOOST_CHECK_EQUAL(o.calls, 1);
-    }
-}
 
 // The system timer stays set when the last wait has ended, and is no work of the context then.
 BOOST_AUTO_TEST_CASE(P9_work_is_counted_right_whatever_becomes_of_a_system_timer_that_rests) {
@@ -899,104 +664,31 @@ BOOST_AUTO_TEST_CASE(P9_each_of_two_services_rests_for_itself) {
     BOOST_CHECK(of_a.aborted() && of_b.aborted());
 }
 
-BOOST_AUTO_TEST_CASE(C29_a_pending_wait_is_work_and_a_completed_one_is_none) {
-    asio::io_context context;
-    manual_timer timer(context, 10ms);
-    outcome o;
-    timer.async_wait(record(o));
-
-    BOOST_CHECK(busy(context));
-    pass(context, 10ms);
-
-    BOOST_CHECK(o.succeeded());
-    BOOST_CHECK(!busy(context));
-}
-
 PAWL_NOT_ON_IO_URING
-BOOST_AUTO_TEST_CASE(C30_a_lone_expiry_and_a_last_cancel_are_one_unit) {
-    asio::io_context context;
-    pawl::steady_timer timer(context, 2ms);
-    outcome o;
-    timer.async_wait(record(o));
-    BOOST_CHECK_EQUAL(run_to_end(context), 1u);
-    timer.expires_after(1h);
-    timer.async_wait(record(o));
-    timer.cancel();
-    BOOST_CHECK_EQUAL(run_to_end(context), 1u);
-    timer.async_wait(record(o));
-    timer.expires_after(2h);
-    BOOST_CHECK_EQUAL(run_to_end(context), 1u);
-
-    BOOST_CHECK_EQUAL(o.calls, 3);
-}
-
-// With nothing to wait for, the driver is not set after a wake-up.
-PAWL_NOT_ON_IO_URING
-BOOST_AUTO_TEST_CASE(C30_each_of_several_lone_expiries_is_one_unit) {
-    asio::io_context context;
-    pawl::steady_timer timer(context);
-    outcome o;
-    for (int n = 1; n <= 3; ++n) {
-        timer.expires_after(1ms);
-        timer.async_wait(record(o));
-        BOOST_CHECK_EQUAL(run_to_end(context), 1u);
-        BOOST_CHECK_EQUAL(o.calls, n);
-    }
-}
-
-PAWL_NOT_ON_IO_URING
-BOOST_AUTO_TEST_CASE(C30_a_lone_expiry_is_one_unit_on_clocks_that_are_moved_or_set) {
-    asio::io_context context;
-    manual_timer moved(context, 10ms);
-    outcome o[2];
+BOOST_AUTO_TEST_CASE(
+    C30_a_lone_expiry_and_a_last_cancel_are_one_unit_on_clocks_that_are_moved_or_set) {
+    asio::io_context context[4];
+    manual_timer moved(context[0], 10ms);
+    pawl::system_timer set(context[1], 2ms);
+    manual_timer moved_late(context[2], 1h);
+    pawl::system_timer set_late(context[3], 1h);
+    outcome o[4];
     moved.async_wait(record(o[0]));
-    BOOST_CHECK_EQUAL(poll(context), none);
-    manual_clock::advance(context, 10ms);
-    BOOST_CHECK_EQUAL(poll(context), 1u);
-
-    asio::io_context other;
-    pawl::system_timer set(other, 2ms);
+    BOOST_CHECK_EQUAL(poll(context[0]), none);
+    manual_clock::advance(context[0], 10ms);
+    BOOST_CHECK_EQUAL(poll(context[0]), 1u);
     set.async_wait(record(o[1]));
-    BOOST_CHECK_EQUAL(run_to_end(other), 1u);
+    BOOST_CHECK_EQUAL(run_to_end(context[1]), 1u);
+    moved_late.async_wait(record(o[2]));
+    moved_late.cancel();
+    BOOST_CHECK_EQUAL(poll(context[2]), 1u);
+    set_late.async_wait(record(o[3]));
+    set_late.cancel();
+    BOOST_CHECK_EQUAL(poll(context[3]), 1u);
 
     BOOST_CHECK(o[0].succeeded() && o[1].succeeded());
-}
-
-PAWL_NOT_ON_IO_URING
-BOOST_AUTO_TEST_CASE(C30_a_last_cancel_is_one_unit_on_clocks_that_are_moved_or_set) {
-    asio::io_context context;
-    manual_timer moved(context, 1h);
-    pawl::system_timer set(context, 1h);
-    outcome o[2];
-    moved.async_wait(record(o[0]));
-    moved.cancel();
-    BOOST_CHECK_EQUAL(poll(context), 1u);
-    set.async_wait(record(o[1]));
-    set.cancel();
-    BOOST_CHECK_EQUAL(poll(context), 1u);
-
-    BOOST_CHECK(o[0].aborted() && o[1].aborted());
-    BOOST_CHECK(context.stopped());
-}
-
-BOOST_AUTO_TEST_CASE(C36_waits_survive_stop_and_complete_after_restart) {
-    asio::io_context context;
-    manual_timer t1(context, 10ms);
-    manual_timer t2(context, 10ms);
-    manual_timer t3(context, 20ms);
-    std::deque<outcome> o(3);
-    t1.async_wait([&](error_code ec) {
-        record(o[0])(ec);
-        context.stop();
-    });
-    t2.async_wait(record(o[1]));
-    t3.async_wait(record(o[2]));
-
-    pass(context, 10ms);
-    BOOST_CHECK(o[0].succeeded() && o[1].pending());
-    pass(context, 10ms);
-
-    BOOST_CHECK(o[1].succeeded() && o[2].succeeded());
+    BOOST_CHECK(o[2].aborted() && o[3].aborted());
+    BOOST_CHECK(context[2].stopped() && context[3].stopped());
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -1193,51 +885,6 @@ BOOST_AUTO_TEST_CASE(P4_P6_a_cancel_wins_over_a_late_crowd_until_the_handler_sta
     BOOST_CHECK_EQUAL(crowd.aborted, 299u);
 }
 
-BOOST_AUTO_TEST_CASE(P6_P7_a_jump_of_a_day_expires_in_order_and_in_bounded_batches) {
-    constexpr std::size_t n = 20'000;
-    asio::io_context context;
-    pawl::options o;
-    o.precision = 1ns;
-    o.batch_limit = 100;
-    pawl::make_timer_service<manual_clock>(context, o);
-    auto& service = asio::use_service<pawl::timer_service<manual_clock>>(context);
-    std::mt19937_64 random(seed());
-    std::deque<manual_timer> timers;
-    std::vector<manual_clock::time_point> seen;
-    for (std::size_t i = 0; i < n; ++i) {
-        manual_timer& t =
-            timers.emplace_back(context, std::chrono::nanoseconds(random() % 86'400'000'000'000));
-        t.async_wait([&seen, &t](error_code) { seen.push_back(t.expiry()); });
-    }
-
-    manual_clock::advance(context, 24h);
-    std::size_t most = service.due_count();
-    while (context.poll_one() != 0)
-        most = std::max(most, service.due_count());
-
-    BOOST_CHECK_EQUAL(seen.size(), n);
-    BOOST_CHECK(std::is_sorted(seen.begin(), seen.end()));
-    BOOST_CHECK_LE(most, 100u);
-}
-
-BOOST_AUTO_TEST_CASE(P7_equal_deadlines_complete_in_start_order_however_they_were_made) {
-    asio::io_context context;
-    std::deque<manual_timer> timers;
-    std::vector<int> order;
-    const auto at = manual_clock::now() + 500ms;
-    for (int i = 0; i < 300; ++i) {
-        manual_timer& t = timers.emplace_back(context, at);
-        t.async_wait([&order, i](error_code) { order.push_back(i); });
-        if (i % 100 == 99)
-            pass(context, 100ms);
-    }
-
-    pass(context, 200ms);
-
-    BOOST_CHECK_EQUAL(order.size(), 300u);
-    BOOST_CHECK(std::is_sorted(order.begin(), order.end()));
-}
-
 BOOST_AUTO_TEST_SUITE_END()
 
 // ---- executors --------------------------------------------------------------------------------------
@@ -1282,198 +929,9 @@ BOOST_AUTO_TEST_CASE(C8_C28_after_a_converting_move_handlers_run_through_the_new
     BOOST_CHECK_EQUAL(counting_executor::executed, 2);
 }
 
-// ---- shards and locks -----------------------------------------------------------------------------------
+// ---- turns and locks --------------------------------------------------------------------------------
 
-BOOST_AUTO_TEST_SUITE(shards)
-
-BOOST_AUTO_TEST_CASE(with_several_shards_every_wait_completes_and_the_driver_is_shared) {
-    asio::io_context context;
-    pawl::options o;
-    o.precision = 1ns;
-    o.shards = 4;
-    pawl::make_timer_service<manual_clock>(context, o);
-    constexpr std::size_t threads = 8;
-    std::array<std::deque<manual_timer>, threads> timers;
-    std::vector<std::thread> makers;
-    for (auto& mine : timers) {
-        makers.emplace_back([&] {
-            for (int i = 0; i < 50; ++i)
-                mine.emplace_back(context, std::chrono::milliseconds(1 + i));
-        });
-    }
-    for (std::thread& t : makers)
-        t.join();
-    std::size_t completed = 0;
-    for (auto& mine : timers)
-        for (manual_timer& t : mine)
-            t.async_wait([&](error_code ec) { completed += !ec; });
-
-    for (std::size_t ms = 1; ms <= 25; ++ms) {
-        BOOST_CHECK(manual_clock::advance_to_next(context) == 1ms);
-        poll(context);
-        BOOST_CHECK_EQUAL(completed, threads * ms);
-    }
-    // A timer moves between shards.
-    manual_timer target(context, 1h);
-    target.async_wait([](error_code) {});
-    target = std::move(timers[3].back());
-    BOOST_CHECK_EQUAL(target.cancel(), one);
-    BOOST_CHECK_EQUAL(pawl::expire_all(context), threads * 25 - 1);
-    run_to_end(context); // P9
-
-    BOOST_CHECK_EQUAL(completed, threads * 50 - 1);
-}
-
-BOOST_AUTO_TEST_CASE(threads_take_the_shards_in_turn) {
-    using service = pawl::timer_service<manual_clock>;
-    asio::io_context context;
-    pawl::options o;
-    o.shards = 2;
-    pawl::make_timer_service<manual_clock>(context, o);
-    auto& shards = asio::use_service<service>(context);
-    service::dispatcher* const mine = &shards.enter();
-    service::dispatcher* other = nullptr;
-
-    std::thread([&] { other = &shards.enter(); }).join();
-
-    BOOST_CHECK(other != mine);
-    BOOST_CHECK(&shards.enter() == mine);
-}
-
-BOOST_AUTO_TEST_CASE(P9_with_several_shards_run_returns_when_the_last_of_all_is_cancelled) {
-    asio::io_context context;
-    pawl::options o;
-    o.shards = 4;
-    pawl::make_timer_service(context, o);
-    std::array<std::optional<pawl::steady_timer>, 8> timers;
-    std::vector<std::thread> makers;
-    for (auto& t : timers)
-        makers.emplace_back([&] { t.emplace(context, 1h); });
-    for (std::thread& t : makers)
-        t.join();
-    int calls = 0;
-    for (auto& t : timers)
-        t->async_wait([&](error_code) { ++calls; });
-    for (auto& t : timers)
-        asio::post(context, [&] { t->cancel(); });
-
-    run_to_end(context);
-
-    BOOST_CHECK_EQUAL(calls, 8);
-}
-
-namespace {
-
-/// Makes a timer in the shard of a thread other than the one that made the first timer here.
-template <class Timer>
-void make_in_another_shard(std::optional<Timer>& timer, asio::io_context& context) {
-    std::thread([&] { timer.emplace(context); }).join();
-}
-
-/// Two shards, each with a timer.
-template <class Timer>
-struct two_shards {
-    explicit two_shards(std::chrono::nanoseconds precision = 1ns) {
-        pawl::options o;
-        o.precision = precision;
-        o.shards = 2;
-        pawl::make_timer_service<Timer>(context, o);
-        first.emplace(context);
-        make_in_another_shard(second, context);
-    }
-
-    /// Starts `a` in the first shard and `b` in the second one.
-    void start(std::chrono::nanoseconds a, std::chrono::nanoseconds b) {
-        first->expires_after(a);
-        first->async_wait(record(in_first));
-        second->expires_after(b);
-        second->async_wait(record(in_second));
-    }
-
-    asio::io_context context;
-    std::optional<Timer> first, second;
-    outcome in_first, in_second;
-};
-
-} // namespace
-
-// Regression: the driver was set for the shards one after the other. A nearer deadline in a later
-// shard cancelled it, so that it woke up at once, forever.
-PAWL_NOT_ON_IO_URING
-BOOST_AUTO_TEST_CASE(P8_the_driver_sleeps_until_the_earliest_wait_of_all_shards) {
-    two_shards<manual_timer> t;
-    t.start(10s, 1s);
-
-    BOOST_CHECK_LE(units_of_poll(t.context), 1u); // the nearer deadline came second
-    BOOST_CHECK_EQUAL(units_of_poll(t.context), 0u);
-    BOOST_CHECK(manual_clock::advance_to_next(t.context) == 1s);
-    BOOST_CHECK_LE(units_of_poll(t.context), 2u);
-    BOOST_CHECK(t.in_second.succeeded());
-    BOOST_CHECK(t.in_first.pending());
-    BOOST_CHECK_EQUAL(units_of_poll(t.context), 0u);
-    BOOST_CHECK(manual_clock::advance_to_next(t.context) == 9s);
-    BOOST_CHECK_LE(units_of_poll(t.context), 2u);
-
-    BOOST_CHECK(t.in_first.succeeded());
-    BOOST_CHECK(t.context.stopped()); // P9
-}
-
-PAWL_NOT_ON_IO_URING
-BOOST_AUTO_TEST_CASE(P8_a_steady_clock_with_several_shards_takes_no_units_while_nothing_is_due) {
-    two_shards<pawl::steady_timer> t;
-    t.start(1h, 30min);
-
-    BOOST_CHECK_LE(units_of_poll(t.context), 1u);
-    BOOST_CHECK_EQUAL(units_of_poll(t.context), 0u);
-    t.first->cancel();
-    t.second->cancel();
-    run_to_end(t.context);
-
-    BOOST_CHECK(t.in_first.aborted() && t.in_second.aborted());
-}
-
-// A shard needs memory to refile its timers when the clock was set back. If one shard has none,
-// another one must still complete its waits, one of which the wake-up has already claimed.
-BOOST_AUTO_TEST_CASE(
-    P3_a_shard_without_memory_to_follow_its_clock_leaves_no_wait_of_another_behind) {
-    using clock = wall<92>;
-    for (long n = 0;; ++n) {
-        clock::set(100s);
-        two_shards<timer_of<clock>> t;
-        t.start(10s, 20s);
-        outcome passed[2];
-        timer_of<clock> first(t.context);
-        std::optional<timer_of<clock>> second;
-        make_in_another_shard(second, t.context);
-        collect_and_poll(t.context); // sees 100 s
-        clock::set(50s);
-        first.expires_at(clock::time_point(40s)); // has passed, and is due at once
-        first.async_wait(record(passed[0]));
-        second->expires_at(clock::time_point(40s));
-        second->async_wait(record(passed[1]));
-
-        counted_new::fuse = n;
-        bool failed = false;
-        try {
-            t.context.run_one_for(patience);
-        } catch (const std::bad_alloc&) {
-            failed = true;
-        }
-        counted_new::fuse = counted_new::never;
-        units_of_poll(t.context); // tries again
-
-        BOOST_CHECK(passed[0].succeeded());
-        BOOST_CHECK(passed[1].succeeded());
-        BOOST_CHECK(t.in_first.pending() && t.in_second.pending());
-        BOOST_CHECK_EQUAL(units_of_poll(t.context), 0u);
-        clock::set(120s);
-        collect_and_poll(t.context);
-        BOOST_CHECK(t.in_first.succeeded() && t.in_second.succeeded());
-        BOOST_CHECK(failed || n > 1); // each shard needs memory
-        if (!failed)
-            break;
-    }
-}
+BOOST_AUTO_TEST_SUITE(turns_and_locks)
 
 PAWL_NOT_ON_IO_URING
 BOOST_AUTO_TEST_CASE(P6_a_unit_completes_completions_per_turn_waits_at_most) {
@@ -1513,28 +971,6 @@ BOOST_DATA_TEST_CASE(a_handler_that_blocks_does_not_hold_up_what_falls_due_meanw
     other.join();
 
     BOOST_CHECK(!waited_in_vain);
-}
-
-// The same in one thread: a handler runs the context until the wait that it has just started is
-// over.
-BOOST_AUTO_TEST_CASE(a_handler_that_runs_the_context_gets_what_it_has_started) {
-    asio::io_context context;
-    pawl::options o;
-    o.completions_per_turn = 64;
-    pawl::make_timer_service(context, o);
-    pawl::steady_timer outer(context, 1ms);
-    pawl::steady_timer inner(context);
-    bool done = false;
-    outer.async_wait([&](error_code) {
-        inner.expires_after(1ms);
-        inner.async_wait([&](error_code) { done = true; });
-        while (!done && context.run_one_for(60s) != 0) {
-        }
-    });
-
-    context.run();
-
-    BOOST_CHECK(done);
 }
 
 BOOST_AUTO_TEST_CASE(without_locks_one_thread_has_all_the_same) {
@@ -1608,18 +1044,6 @@ BOOST_AUTO_TEST_CASE(P8_a_thread_asks_a_service_once_until_it_uses_another) {
     BOOST_CHECK_EQUAL(of_a.asked, 3u); // each thread for itself
 }
 
-/// A context at the address of an earlier one.
-class same_place {
-public:
-    asio::io_context& anew() {
-        context_.reset();
-        return context_.emplace();
-    }
-
-private:
-    std::optional<asio::io_context> context_;
-};
-
 /// A timer in `context` that expires at once does so there, and in no other context.
 void check_at_home(asio::io_context& context) {
     outcome o;
@@ -1630,29 +1054,18 @@ void check_at_home(asio::io_context& context) {
     BOOST_CHECK(o.succeeded());
 }
 
-BOOST_AUTO_TEST_CASE(a_context_where_a_dead_one_was_has_services_of_its_own) {
-    same_place place;
-    for (int i = 0; i < 3; ++i)
-        check_at_home(place.anew());
-}
-
 PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(a_context_where_a_dead_one_was_has_services_of_its_own_in_every_thread) {
-    same_place place;
+    std::optional<asio::io_context> place;
+    asio::io_context beside;    // threads take turns between contexts
     asio::thread_pool other(1); // keeps its thread, and the thread's cache
     for (int i = 0; i < 3; ++i) {
-        asio::io_context& context = place.anew();
+        place.reset();
+        asio::io_context& context = place.emplace();
         asio::post(other, asio::use_future([&] { check_at_home(context); })).get();
         check_at_home(context);
-    }
-}
-
-BOOST_AUTO_TEST_CASE(a_thread_may_take_turns_between_contexts) {
-    asio::io_context a;
-    asio::io_context b;
-    for (int i = 0; i < 3; ++i) {
-        check_at_home(a);
-        check_at_home(b);
+        check_at_home(beside);
+        check_at_home(context);
     }
 }
 
