@@ -28,6 +28,7 @@
 #include <boost/container_hash/hash.hpp>
 #include <boost/system/error_code.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -197,8 +198,8 @@ public:
         const time_point now = Clock::now();
         if (found == table_.end() || table_.has_expired(found, now))
             return false;
+        arm_for(table_.expiry_after(now, ttl)); // first: the clock may throw
         table_.restart(found, now, ttl);
-        arm_for(found);
         return true;
     }
 
@@ -296,15 +297,19 @@ private:
     }
     std::pair<Value*, bool> put(Key&& key, Value& value, duration ttl, bool replaces) {
         typename table_type::gone_type gone; // foreign code runs last
-        const auto [entry, is_new] =
-            table_.put(std::move(key), value, Clock::now(), ttl, replaces, gone);
-        try {
-            if (is_new || replaces)
-                arm_for(entry);
-        } catch (...) { // the clock
-            if (is_new)
+        const time_point now = Clock::now();
+        const auto [entry, is_new] = table_.put(std::move(key), value, now, ttl, gone);
+        if (is_new) {
+            try {
+                arm_for(table_.expiry(entry));
+            } catch (...) { // the clock
                 (void)table_.take(entry);
-            throw;
+                throw;
+            }
+            table_.evict(gone);
+        } else if (replaces) {
+            arm_for(table_.expiry_after(now, ttl));
+            table_.assign(entry, value, now, ttl);
         }
         Value* const there = &entry->second;
         serve();
@@ -318,23 +323,22 @@ private:
         try {
             more = table_.expire(Clock::now(), gone);
         } catch (...) { // an entry cannot be kept now
-            arm(duration::zero());
+            arm(table_.next_expiry(), duration::zero());
             throw;
         }
-        arm(more ? duration::zero() : slack_);
+        arm(table_.next_expiry(), more ? duration::zero() : slack_);
         serve();
     }
 
-    /// Keeps the alarm no later than the slack after an entry.
-    void arm_for(iterator entry) {
-        if (!alarm_.armed())
-            return arm(slack_); // maybe it was disarmed by cancel_all()
-        const time_point at = detail::saturating_sum(table_.expiry(entry), slack_);
+    /// Keeps the alarm no later than the slack after `expiry`, which an entry has or will have.
+    void arm_for(time_point expiry) {
+        if (!alarm_.armed()) // maybe it was disarmed by cancel_all()
+            return arm(std::min(expiry, table_.next_expiry()), slack_);
+        const time_point at = detail::saturating_sum(expiry, slack_);
         if (at < alarm_.expiry())
             alarm_.arm_at(at);
     }
-    void arm(duration slack) {
-        const time_point next = table_.next_expiry();
+    void arm(time_point next, duration slack) {
         if (next == time_point::max())
             alarm_.disarm();
         else

@@ -1025,6 +1025,41 @@ BOOST_AUTO_TEST_CASE(clocks_that_throw) {
         ignore);
 }
 
+// An entry of 5 s in a map with room for one. A shorter time to live moves the alarm, which reads the
+// clock.
+BOOST_AUTO_TEST_CASE(a_map_whose_clock_throws_is_as_it_was) {
+    using map = pawl::basic_expiring_map<int, int, failing_clock>;
+    const auto row = [](std::string_view name, auto change) {
+        int failures = 0;
+        bool read = true;
+        for (int n = 1; read; ++n) {
+            BOOST_TEST_CONTEXT(name << ", reading " << n) {
+                failing_clock::set(0s);
+                scene s;
+                map m(s.context, {.ttl = 5s, .capacity = 1});
+                m.insert(1, 1);
+                failing_clock::at_reading(n, [] { throw unreadable(); });
+                try {
+                    change(m);
+                } catch (const unreadable&) {
+                    ++failures;
+                    const int* const value = m.find(1, failing_clock::time_point(4s));
+                    BOOST_TEST((value && *value == 1));
+                    BOOST_TEST(!m.find(1, failing_clock::time_point(6s)));
+                    BOOST_TEST(m.size() == 1U);
+                }
+                read = !failing_clock::forget();
+                if (!read) // it has succeeded
+                    BOOST_TEST(!m.find(1, failing_clock::time_point(4s)));
+            }
+        }
+        BOOST_TEST(failures > 1); // not only the first reading, before anything is done
+    };
+    row("touch", [](map& m) { m.touch(1, 1s); });
+    row("insert_or_assign", [](map& m) { m.insert_or_assign(1, 2, 1s); });
+    row("insert", [](map& m) { m.insert(2, 2, 1s); });
+}
+
 int foreign_fuse = 0; ///< The n-th call of a failing_executor or failing_allocator throws; 0: none.
 void burn() {
     if (foreign_fuse > 0 && --foreign_fuse == 0)

@@ -195,6 +195,10 @@ public:
     [[nodiscard]] time_point expiry(iterator entry) const noexcept {
         return scale_.time_of(entry->first.item->due);
     }
+    /// The expiry of an entry whose life begins at `now`.
+    [[nodiscard]] time_point expiry_after(time_point now, duration ttl) const noexcept {
+        return scale_.time_of(due_after(now, ttl));
+    }
 
     void note_use(iterator entry) noexcept {
         if (capacity_ != unbounded)
@@ -204,36 +208,30 @@ public:
     void restart(iterator entry, time_point now, duration ttl) noexcept {
         item& i = *entry->first.item;
         i.ttl = ttl;
-        wheel_.rearm(i, scale_.ceil(saturating_sum(now, ttl)));
+        wheel_.rearm(i, due_after(now, ttl));
         note_use(entry);
     }
     /// As restart(), with the time to live that it has. Never shortens its life.
     void refresh(iterator entry, time_point now) noexcept {
         item& i = *entry->first.item;
-        const time::tick due = scale_.ceil(saturating_sum(now, i.ttl));
+        const time::tick due = due_after(now, i.ttl);
         if (due > i.due)
             wheel_.rearm(i, due);
         note_use(entry);
     }
 
-    /// Inserts an entry, unless one is alive: that is assigned to if `replaces`.
-    /// @return the entry, and whether it is new.
+    /// Inserts an entry, unless one is alive.
+    /// @return the entry, and whether it is new: then evict() is due.
     /// @throws std::bad_alloc, and what the user's functions throw. Only an entry that has expired
     /// may
     ///     have left.
     std::pair<iterator, bool> put(Key&& key, Value& value, time_point now, duration ttl,
-                                  bool replaces, gone_type& gone) {
+                                  gone_type& gone) {
         const std::size_t hash = hash_(key);
         const auto old = map_.find(expiring::hashed_key<Key>{key, hash});
         if (old != map_.end()) {
-            if (!has_expired(old, now)) {
-                if (replaces) {
-                    using std::swap;
-                    swap(old->second, value);
-                    restart(old, now, ttl);
-                }
+            if (!has_expired(old, now))
                 return {old, false};
-            }
             make_room(old, now, gone);
         } else if (keeps_ && map_.size() >= capacity_) {
             const auto last = entry_of(uses_.back());
@@ -248,10 +246,19 @@ public:
         item& i = *made.release(); // from here on nothing throws
         if (capacity_ != unbounded)
             uses_.push_front(i);
-        wheel_.insert(i, scale_.ceil(saturating_sum(now, ttl)));
+        wheel_.insert(i, due_after(now, ttl));
+        return {added, true};
+    }
+    /// Removes the entry that was not used for longest, if there is one too many.
+    void evict(gone_type& gone) noexcept {
         if (map_.size() > capacity_)
             gone.push_back(take(entry_of(uses_.back())));
-        return {added, true};
+    }
+    /// Gives an entry another value, and begins its life anew at `now`.
+    void assign(iterator entry, Value& value, time_point now, duration ttl) noexcept {
+        using std::swap;
+        swap(entry->second, value);
+        restart(entry, now, ttl);
     }
 
     /// Removes entries that have expired, one batch at most.
@@ -299,6 +306,9 @@ public:
     }
 
 private:
+    [[nodiscard]] time::tick due_after(time_point now, duration ttl) const noexcept {
+        return scale_.ceil(saturating_sum(now, ttl));
+    }
     [[nodiscard]] iterator entry_of(const item& i) noexcept {
         return map_.find(expiring::entry_of<item>{&i});
     }
