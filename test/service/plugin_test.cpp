@@ -11,6 +11,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <pawl/event_feed.hpp>
+#include <pawl/pressure.hpp>
 #include <pawl/steady_timer.hpp>
 #include <pawl/timer_service.hpp>
 
@@ -188,6 +189,32 @@ BOOST_DATA_TEST_CASE(a_plugin_with_one_of_each_object_is_unloaded_and_the_contex
     BOOST_TEST(ended == 1);
     std::array<pawl::timer_event, 64> some;
     BOOST_TEST(reader.try_read(some).count != 0U);
+}
+
+// The patterns, and a timer, a limit and an alarm that are scaled.
+BOOST_DATA_TEST_CASE(a_plugin_with_one_of_each_pattern_is_unloaded_and_the_context_goes_on,
+                     boost::unit_test::data::make({1u, 0u}), shards) {
+    boost::asio::io_context context;
+    pawl::options o;
+    o.shards = shards;
+    pawl::make_timer_service(context, o); // code that must stay
+    pawl::make_timer_service<pawl::scaled_timer>(context, o);
+    pawl::steady_timer mine(context, 1h);
+    int ended = 0;
+    mine.async_wait([&](boost::system::error_code) { ++ended; });
+    for (int round = 0; round != 2; ++round) {
+        visitor lodger(PAWL_TEST_PLUGIN, context, "check_in", "check_out");
+        while (lodger.ended() != 12)
+            context.run_one();
+        lodger.leave();
+        while (context.poll() != 0) { // the handlers that the end of these objects has cancelled
+        }
+        lodger.close(PAWL_TEST_PLUGIN);
+    }
+    mine.rearm_after(1ms);
+    context.run();
+
+    BOOST_TEST(ended == 1);
 }
 
 } // namespace
