@@ -19,6 +19,7 @@
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/deferred.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/address_v4.hpp>
@@ -798,6 +799,39 @@ struct an_alarm {
     std::function<void()> act;
     pawl::alarm<std::function<void()>> alarm;
 };
+/// Has a function that calls `act`, which the first operation sets.
+template <template <class...> class Shaped>
+struct a_shaped_function {
+    explicit a_shaped_function(const auto& strand, asio::io_context&)
+        : trigger(strand, 20us, [this] { act(); }) {}
+    std::function<void()> act;
+    Shaped<std::function<void()>> trigger;
+};
+struct a_heartbeat {
+    using function = std::function<void()>;
+    explicit a_heartbeat(const auto& strand, asio::io_context&)
+        : beat(
+              strand, {.interval = 20us},
+              [this] {
+                  beat.stop();
+                  act();
+              },
+              [] {}) {
+        beat.stop();
+    }
+    std::function<void()> act;
+    pawl::heartbeat<function, function> beat;
+};
+struct a_silent_heartbeat {
+    using function = std::function<void()>;
+    explicit a_silent_heartbeat(const auto& strand, asio::io_context&)
+        : beat(
+              strand, {.interval = 20us}, [] {}, [this] { act(); }) {
+        beat.stop();
+    }
+    std::function<void()> act;
+    pawl::heartbeat<function, function> beat;
+};
 struct an_interval {
     explicit an_interval(const auto& strand, asio::io_context&) : timer(strand, 20us) {}
     pawl::interval_timer timer;
@@ -837,6 +871,11 @@ struct a_delay_queue {
     explicit a_delay_queue(const auto& strand, asio::io_context&) : queue(strand) {}
     pawl::delay_queue<int> queue;
 };
+struct a_map {
+    explicit a_map(const auto& strand, asio::io_context&)
+        : map(strand, {.ttl = 40us, .keep_expired = true}) {}
+    pawl::expiring_map<int, int> map;
+};
 
 using load = std::shared_ptr<void>;
 struct operation {
@@ -851,14 +890,18 @@ auto chain_of(void (*start)(chain<Object>&)) {
     };
 }
 
+void sets_function(auto& c) {
+    if (!c.object.act)
+        c.object.act = [&c] { c.again(); };
+}
+
 const operation operations[] = {
     {"wait", chain_of<two_timers>([](auto& c) {
          c.object.timer.expires_after(c.soon());
          c.object.timer.async_wait(c.handler());
      })},
     {"alarm", chain_of<an_alarm>([](auto& c) {
-         if (!c.object.act)
-             c.object.act = [&c] { c.again(); };
+         sets_function(c);
          c.object.alarm.arm_after(c.soon());
      })},
     {"interval", chain_of<an_interval>([](auto& c) { c.object.timer.async_wait(c.handler()); })},
@@ -901,6 +944,43 @@ const operation operations[] = {
     {"delay queue", chain_of<a_delay_queue>([](auto& c) {
          c.object.queue.push(1, c.soon());
          c.object.queue.async_pop(c.handler());
+     })},
+    {"expiring map", chain_of<a_map>([](auto& c) {
+         c.object.map.insert(1, 1);
+         c.object.map.touch(1, c.soon() + 1us);
+         c.object.map.async_pop_expired(c.handler());
+     })},
+    {"retry", chain_of<two_timers>([](auto& c) {
+         const auto attempt = [&c](auto) {
+             c.object.timer.expires_after(c.soon());
+             return c.object.timer.async_wait(asio::deferred);
+         };
+         pawl::retry(c.strand, {.first = 10us, .attempt_limit = c.soon() + 1us, .limit = 100us},
+                     attempt, c.handler());
+     })},
+    {"hedge", chain_of<two_timers>([](auto& c) {
+         const auto attempt = [&c](auto a) {
+             pawl::steady_timer& timer = a.number() == 1 ? c.object.timer : c.object.limit;
+             timer.expires_after(c.soon());
+             return timer.async_wait(asio::deferred);
+         };
+         pawl::hedge(c.strand, pawl::hedge_policy{.delay = c.soon()}, attempt, c.handler());
+     })},
+    {"debounce", chain_of<a_shaped_function<pawl::debounce>>([](auto& c) {
+         sets_function(c);
+         c.object.trigger();
+     })},
+    {"throttle", chain_of<a_shaped_function<pawl::throttle>>([](auto& c) {
+         sets_function(c);
+         c.object.trigger();
+     })},
+    {"heartbeat", chain_of<a_heartbeat>([](auto& c) {
+         sets_function(c);
+         c.object.beat.restart();
+     })},
+    {"heartbeat that fails", chain_of<a_silent_heartbeat>([](auto& c) {
+         sets_function(c);
+         c.object.beat.restart();
      })},
 };
 
