@@ -15,7 +15,6 @@
 
 #include <pawl/detail/service/clocks.hpp>
 #include <pawl/detail/service/native_executor.hpp>
-#include <pawl/detail/service/spin_mutex.hpp>
 
 #include <pawl/detail/time/durations.hpp>
 #include <pawl/detail/time/token_bucket.hpp>
@@ -251,7 +250,7 @@ private:
         --count_;
     }
 
-    mutable spin_mutex mutex_;
+    mutable std::mutex mutex_; // not a spin_mutex: the clock and Asio's reactor may take long
     waiter* first_ = nullptr;
     waiter* last_ = nullptr;
     std::size_t count_ = 0;
@@ -286,7 +285,7 @@ private:
 /// @e Distinct @e objects: Safe.@n @e Shared @e objects: Safe, except for the destructor: no other
 /// call may overlap it. Connections on different strands can share a limiter.
 /// @par Cost
-/// One clock read and a spin lock per call. While somebody waits, one alarm; otherwise no timer.
+/// One clock read and a lock per call. While somebody waits, one alarm; otherwise no timer.
 template <class Clock, class Executor = boost::asio::any_io_executor>
 class basic_rate_limiter {
     using state = detail::limiter_state<Clock, Executor>;
