@@ -205,15 +205,11 @@ private:
     /// Assigns shards to threads round robin, in the order of their first timers.
     dispatcher& seat_of_this_thread() {
         const void* const self = detail::this_thread();
-        // relaxed: guards no data.
-        const void* first = nullptr;
-        if (first_.compare_exchange_strong(first, self, std::memory_order_relaxed) || first == self)
-            return *shards()[0];
         const std::scoped_lock lock(seats_mutex_);
         for (const seat& s : seats_)
             if (s.thread == self)
                 return *s.taken;
-        dispatcher& taken = wakeup_.shard_for(1 + seats_.size());
+        dispatcher& taken = seats_.empty() ? *shards()[0] : wakeup_.shard_for(seats_.size());
         seats_.push_back({self, &taken});
         return taken;
     }
@@ -226,8 +222,7 @@ private:
     detail::service_registry& registry_;
     std::atomic<bool> registered_{false};
     std::mutex seats_mutex_;
-    std::atomic<const void*> first_{nullptr}; ///< the thread of the first shard
-    std::vector<seat> seats_;                 ///< the other threads, with several shards
+    std::vector<seat> seats_; ///< the threads, if there may be several shards
 };
 
 } // namespace PAWL_DETAIL_BUILD
