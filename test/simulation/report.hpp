@@ -4,9 +4,24 @@
 #ifndef PAWL_TEST_SIMULATION_REPORT_HPP
 #define PAWL_TEST_SIMULATION_REPORT_HPP
 
+#include <cstdint>
 #include <string>
 
 namespace simulation {
+
+/// What a seed has done.
+struct totals {
+    std::uint64_t operations = 0; ///< steps or calls, including those of handlers
+    std::uint64_t waits = 0;
+    std::uint64_t units = 0;
+
+    totals& operator+=(const totals& other) {
+        operations += other.operations;
+        waits += other.waits;
+        units += other.units;
+        return *this;
+    }
+};
 
 /// Ends the process: a promise is broken. Not an exception, because the culprit may be called by a
 /// destructor or be `noexcept`.

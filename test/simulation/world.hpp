@@ -16,6 +16,7 @@
 #include "simulation/limits.hpp"
 #include "simulation/model.hpp"
 #include "simulation/patterns.hpp"
+#include "simulation/report.hpp"
 #include "simulation/scenario.hpp"
 #include "simulation/streams.hpp"
 #include "simulation/surroundings.hpp"
@@ -34,13 +35,6 @@
 #include <vector>
 
 namespace simulation {
-
-/// Counts of a simulation.
-struct totals {
-    std::uint64_t operations = 0; ///< steps, including those of handlers
-    std::uint64_t waits = 0;
-    std::uint64_t units = 0;
-};
 
 class world final : public listener, private surroundings {
 public:

@@ -20,8 +20,8 @@
 //   (alarms.hpp), operations under limits (limits.hpp), groups (groups.hpp), intervals
 //   (intervals.hpp), streams (streams.hpp), event queues (queues.hpp) and readers of event feeds
 //   (feeds.hpp).
-//   Time is real, and delays are short. No check depends on durations, except that a thread of this
-//   program ends it if a seed takes half a minute, because it hangs.
+//   Time is real, and delays are short. No check depends on durations, except that a seed that takes
+//   half a minute is said to hang.
 //   A seed chooses the calls, not their order: a failing seed may have to be run many times. --seed
 //   runs one seed as often as --seeds gives.
 //
@@ -32,100 +32,32 @@
 //   constructor of arena. Something other than a timer: a class like limits, with operate(),
 //   close(), leave() and check().
 
-#include "simulation/report.hpp"
+#include "simulation/campaign.hpp"
 #include "simulation/threads/session.hpp"
 
-#include <CLI/CLI.hpp>
-
-#include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <ctime>
-#include <string>
-#include <thread>
-
-namespace {
-
-using number = unsigned long long; // of printf
-
-/// The seed in progress, and the number of earlier ones.
-std::atomic<std::uint64_t> current{0}, runs{0};
-
-void print(const std::string& what) {
-    std::printf("simulation_threads: seed %llu: %s\n%s\n", static_cast<number>(current.load()),
-                what.c_str(), simulation::threads::about.c_str());
-    std::fflush(nullptr);
-}
-
-void report(const std::string& what) {
-    print(what);
-    std::_Exit(1);
-}
-
-/// Ends the program when a seed takes too long.
-void watch(const std::stop_token& stop) {
-    constexpr int patience = 30; // seconds
-    std::uint64_t seen = 0;
-    for (int tenths = 0; !stop.stop_requested(); ++tenths) {
-        if (const std::uint64_t now = runs.load(); now != seen) {
-            seen = now;
-            tenths = 0;
-        }
-        if (tenths > patience * 10) {
-            print("P9: it hangs");
-            std::abort(); // a debugger or a core file shows where
-        }
-        std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    }
-}
-
-} // namespace
+#include <cstring>
 
 int main(int argc, char** argv) {
-    std::uint64_t seeds = 1000, one = 0, first = 0;
+    using clock = std::chrono::steady_clock;
+    using namespace simulation;
     std::int64_t seconds = 0;
+    campaign all("simulation_threads",
+                 "Random programs of several threads on Pawl. With --seed, it runs --seeds times.");
+    all.app.add_option("--seconds", seconds, "instead of a number of seeds: for how long");
+    CLI11_PARSE(all.app, argc, argv);
 
-    CLI::App app{"Random programs of several threads on Pawl."};
-    app.add_option("--seeds", seeds, "how many runs")->capture_default_str();
-    app.add_option("--seconds", seconds, "instead: for how long");
-    auto* const alone = app.add_option("--seed", one, "all of them with that seed");
-    auto* const from = app.add_option("--from", first, "the first seed; default: one of the day");
-    CLI11_PARSE(app, argc, argv);
-
-    if (!*from) {
-        const std::time_t now = std::time(nullptr);
-        std::tm day{};
-        gmtime_r(&now, &day);
-        first = static_cast<std::uint64_t>((day.tm_year + 1900) * 10000 + (day.tm_mon + 1) * 100 +
-                                           day.tm_mday) *
-                1'000'000;
-    }
-    if (*alone)
-        first = one;
-    simulation::on_failure = report;
-    if (seconds > 0)
-        seeds = UINT64_MAX;
-    std::printf("simulation_threads: from seed %llu on\n", static_cast<number>(first));
-    std::fflush(stdout);
-
-    const std::jthread watchdog(watch);
-    simulation::threads::totals all;
-    const auto begin = std::chrono::steady_clock::now();
-    for (std::uint64_t i = 0; i < seeds; ++i) {
-        if (seconds > 0 &&
-            std::chrono::steady_clock::now() - begin >= std::chrono::seconds(seconds))
-            break;
-        current = *alone ? one : first + i;
-        ++runs;
-        const auto t = simulation::threads::run(simulation::random_source(current));
-        all.waits += t.waits;
-        all.calls += t.calls;
-        all.units += t.units;
-    }
-    std::printf("simulation_threads: %llu seeds, %llu calls, %llu waits, %llu units; no promise is "
-                "broken\n",
-                static_cast<number>(runs.load()), static_cast<number>(all.calls),
-                static_cast<number>(all.waits), static_cast<number>(all.units));
+    const auto end = clock::now() + std::chrono::seconds(seconds);
+    const auto failed = all.run(
+        1,
+        [](std::uint64_t seed, slate& told) {
+            return threads::run(random_source(seed), [&] {
+                std::strncpy(told.choices, threads::about.c_str(), sizeof(told.choices) - 1);
+            });
+        },
+        [&](std::uint64_t, const slate& told) {
+            return seconds != 0 ? clock::now() < end : told.seeds < all.seeds;
+        });
+    return failed ? 1 : 0;
 }

@@ -632,7 +632,7 @@ private:
         for (const auto& l : ledgers_) {
             const ledger::totals t = l->check(settings_);
             all.waits += t.waits;
-            all.calls += t.events;
+            all.operations += t.events;
             expired += t.expired;
         }
         if (const std::size_t n = expired_.load();
@@ -672,6 +672,10 @@ private:
 
 std::string about;
 
-totals run(const random_source& random) { return session(random).run(); }
+totals run(const random_source& random, const std::function<void()>& begins) {
+    session s(random);
+    begins();
+    return s.run();
+}
 
 } // namespace simulation::threads

@@ -7,23 +7,20 @@
 #define PAWL_TEST_SIMULATION_THREADS_SESSION_HPP
 
 #include "simulation/random.hpp"
+#include "simulation/report.hpp"
 
-#include <cstdint>
+#include <functional>
 #include <string>
 
 namespace simulation::threads {
-
-struct totals {
-    std::uint64_t waits = 0;
-    std::uint64_t calls = 0; ///< on timers, and expire_all()
-    std::uint64_t units = 0; ///< that io_contexts ran
-};
 
 /// The choices of the seed in progress.
 extern std::string about;
 
 /// Runs one seed, or the bytes of a fuzzer. Fails if a promise is broken.
-totals run(const random_source& random);
+/// @param begins is called when `about` is known.
+totals run(
+    const random_source& random, const std::function<void()>& begins = [] {});
 
 } // namespace simulation::threads
 
