@@ -93,12 +93,11 @@ private:
         s.object = random_.below(timer_slots);
         s.other = random_.below(timer_slots);
         s.context = random_.below(static_cast<int>(s_.begin.contexts.size()));
-        s.type = s_.begin.types[static_cast<std::size_t>(
-            random_.below(static_cast<int>(s_.begin.types.size())))];
+        s.type = random_.one_of(s_.begin.types);
         s.executor =
             random_.one_in(2) ? flavour::native : static_cast<flavour>(random_.below(flavours));
         s.bound = random_.one_in(3);
-        s.thread = random_.below(threads);
+        s.thread = random_.below(maker_threads);
         s.what = what(depth);
         s.time = duration();
         switch (s.what) {
@@ -117,7 +116,7 @@ private:
             add_handler(s, depth);
             if (depth < 2 && random_.one_in(4)) {
                 step dying = any_step(2);
-                if (is_of_timers(dying.what))
+                if (family_of(dying.what) == family::timers)
                     s.dying.push_back(dying);
             }
             break;
@@ -250,8 +249,6 @@ private:
             s.then.push_back(any_step(depth + 1));
     }
 
-    static bool is_of_timers(op o) { return o >= op::make && o <= op::emit; }
-
     op what(int depth) {
         if (limits_ && random_.one_in(6))
             return random_.one_of({op::operation, op::operation, op::complete});
@@ -325,11 +322,8 @@ private:
     std::int64_t duration() {
         const bool ring = std::any_of(s_.begin.types.begin(), s_.begin.types.end(), is_ring);
         if (ring && !random_.one_in(4)) {
-            const auto& c = s_.begin.contexts[static_cast<std::size_t>(
-                random_.below(static_cast<int>(s_.begin.contexts.size())))];
-            const std::int64_t d =
-                c.rings[static_cast<std::size_t>(random_.below(static_cast<int>(c.rings.size())))]
-                    .delay;
+            const auto& c = random_.one_of(s_.begin.contexts);
+            const std::int64_t d = random_.one_of(c.rings).delay;
             return random_.one_in(3) ? random_.between(0, d) : d;
         }
         switch (random_.below(16)) {

@@ -53,7 +53,7 @@ private:
     }
 
     std::function<void()> work_;
-    std::array<std::binary_semaphore, threads> begin_{
+    std::array<std::binary_semaphore, maker_threads> begin_{
         std::binary_semaphore(0), std::binary_semaphore(0), std::binary_semaphore(0),
         std::binary_semaphore(0), std::binary_semaphore(0), std::binary_semaphore(0),
         std::binary_semaphore(0), std::binary_semaphore(0)};

@@ -10,6 +10,7 @@
 #define PAWL_TEST_SIMULATION_OPTIONS_HPP
 
 #include "simulation/random.hpp"
+#include "simulation/values.hpp"
 
 #include <pawl/options.hpp>
 
@@ -17,8 +18,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <ostream>
-#include <type_traits>
 #include <vector>
 
 namespace simulation {
@@ -27,6 +26,7 @@ struct ring_setup {
     std::int64_t delay = 0;
     std::size_t capacity = 1024;
 
+    using members = member_list<&ring_setup::delay, &ring_setup::capacity>;
     bool operator==(const ring_setup&) const = default;
 };
 
@@ -45,6 +45,12 @@ struct context_setup {
     pawl::ring_overflow when_full = pawl::ring_overflow::grow;
     bool round_up = false;
     bool bounded = false; ///< by more than there are: the outcomes are the same
+
+    struct members { ///< those that for_each_option() lists
+        template <class Visit>
+        static void for_each(Visit visit);
+    };
+    bool operator==(const context_setup&) const = default;
 };
 
 /// Calls visit(name, member, draw, apply) for each option: `draw(random)` chooses a value,
@@ -147,33 +153,9 @@ inline pawl::options options_of(const context_setup& c) {
     return o;
 }
 
-/// As an initialiser in C++.
-inline void print(std::ostream& out, const context_setup& c) {
-    const auto value = [&out](const auto& print_value, const auto& v) -> void {
-        using type = std::decay_t<decltype(v)>;
-        if constexpr (requires { v.begin(); }) {
-            out << '{';
-            for (const auto& each : v) {
-                out << (&each != v.data() ? ", " : "");
-                print_value(print_value, each);
-            }
-            out << '}';
-        } else if constexpr (std::is_same_v<type, ring_setup>) {
-            out << '{' << v.delay << ", " << v.capacity << '}';
-        } else if constexpr (std::is_same_v<type, pawl::ring_overflow>) {
-            constexpr const char* names[] = {"grow", "reject", "expire_now", "flush_oldest"};
-            out << "pawl::ring_overflow::" << names[static_cast<std::size_t>(v)];
-        } else {
-            out << std::boolalpha << v;
-        }
-    };
-    const char* before = "{.";
-    for_each_option([&](const char* name, auto member, auto, auto) {
-        out << before << name << " = ";
-        value(value, c.*member);
-        before = ",\n     .";
-    });
-    out << '}';
+template <class Visit>
+void context_setup::members::for_each(Visit visit) {
+    for_each_option([&](auto name, auto member, auto, auto) { visit(name, member); });
 }
 
 } // namespace simulation

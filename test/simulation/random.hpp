@@ -50,6 +50,10 @@ public:
     T one_of(std::initializer_list<T> values) noexcept {
         return values.begin()[below(static_cast<int>(values.size()))];
     }
+    template <class Container>
+    auto& one_of(Container& all) noexcept {
+        return all[static_cast<std::size_t>(below(static_cast<int>(all.size())))];
+    }
 
 private:
     std::uint64_t draw(std::uint64_t bound) noexcept {

@@ -12,6 +12,7 @@
 #include "simulation/executors.hpp"
 #include "simulation/options.hpp"
 #include "simulation/random.hpp"
+#include "simulation/values.hpp"
 
 #include <cstdint>
 #include <string>
@@ -19,7 +20,8 @@
 
 namespace simulation {
 
-/// The action of one step. An impossible action, for example without its timer, is skipped.
+/// The action of one step. An impossible action, for example without its timer, is skipped. Threads
+/// make some of these calls, too, and tell their ledgers which.
 enum class op : std::uint8_t {
     // timers
     make,           ///< a timer of `type` in slot `object`, on `executor` of `context`, by `thread`
@@ -107,6 +109,32 @@ enum class op : std::uint8_t {
     raise, ///< throws
 };
 
+/// The calls of one class.
+enum class family : std::uint8_t {
+    timers,
+    limits,
+    intervals,
+    alarms,
+    streams,
+    patterns,
+    clocks,
+    contexts
+};
+
+constexpr family family_of(op o) noexcept {
+    return o <= op::emit              ? family::timers
+           : o <= op::cancel_all      ? family::contexts
+           : o <= op::complete        ? family::limits
+           : o <= op::set_period      ? family::intervals
+           : o <= op::disarm_alarm    ? family::alarms
+           : o <= op::close_stream    ? family::streams
+           : o <= op::pop             ? family::patterns
+           : o <= op::advance_to_next ? family::clocks
+                                      : family::contexts;
+}
+
+constexpr bool is_rearm(op o) noexcept { return o >= op::rearm_after && o <= op::rearm_within; }
+
 /// How an operation under a limit obeys cancellation, and the kind of its limit.
 enum class limit : std::uint8_t { timeout, cancel_after };
 enum class obedience : std::uint8_t {
@@ -147,6 +175,12 @@ struct step {
     shape in{};
     std::vector<step> then{};  ///< steps of its handler
     std::vector<step> dying{}; ///< steps of its handler if it is destroyed uncalled
+
+    using members =
+        member_list<&step::what, &step::object, &step::other, &step::context, &step::type,
+                    &step::executor, &step::bound, &step::thread, &step::signal, &step::time,
+                    &step::more, &step::under, &step::obeys, &step::in, &step::then, &step::dying>;
+    bool operator==(const step&) const = default;
 };
 
 /// The initial state.
@@ -161,6 +195,10 @@ struct setup {
     std::int64_t manual = 0;
     std::int64_t edge = 0;
     mock_wait traits{};
+
+    using members =
+        member_list<&setup::contexts, &setup::threads, &setup::steady, &setup::set,
+                    &setup::set_milli, &setup::mock, &setup::manual, &setup::edge, &setup::traits>;
 };
 
 struct scenario {
@@ -175,7 +213,7 @@ inline constexpr int interval_slots = 2;
 inline constexpr int alarm_slots = 3;
 inline constexpr int stream_slots = 2;
 inline constexpr int pattern_slots = 2;
-inline constexpr int threads = 8;
+inline constexpr int maker_threads = 8;
 
 /// The scenario of a seed, or of bytes: always the same one.
 /// @param threads whether timers may be made by several threads.

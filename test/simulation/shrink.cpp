@@ -67,17 +67,7 @@ private:
 
     template <class Where>
     void shrink_step(Where where, int depth) {
-        const step usual;
-        const auto reset = [&](auto member) {
-            if (where(best_).*member != usual.*member)
-                attempt([&](scenario& s) { where(s).*member = usual.*member; });
-        };
-        reset(&step::bound);
-        reset(&step::executor);
-        reset(&step::thread);
-        reset(&step::signal);
-        reset(&step::other);
-        reset(&step::in);
+        reset_members(where);
         shorten(where, &step::time);
         shorten(where, &step::more);
         for (const auto list : {&step::then, &step::dying}) {
@@ -95,6 +85,20 @@ private:
         }
     }
 
+    /// Gives all members of a structure their default values, except for lists of structures.
+    template <class Where>
+    void reset_members(Where where) {
+        using structure = std::decay_t<decltype(where(best_))>;
+        structure::members::for_each([&](auto, auto member) {
+            static const structure usual{};
+            using type = std::decay_t<decltype(usual.*member)>;
+            if constexpr (!requires { typename type::value_type::members; }) {
+                if (where(best_).*member != usual.*member)
+                    attempt([&](scenario& s) { where(s).*member = usual.*member; });
+            }
+        });
+    }
+
     /// Rounds a time.
     template <class Where>
     void shorten(Where where, std::int64_t step::*member) {
@@ -107,19 +111,7 @@ private:
     }
 
     void shrink_setup() {
-        const auto reset = [&](auto member) {
-            const setup usual;
-            if (best_.begin.*member != usual.*member)
-                attempt([&](scenario& s) { s.begin.*member = usual.*member; });
-        };
-        reset(&setup::threads);
-        reset(&setup::steady);
-        reset(&setup::set);
-        reset(&setup::set_milli);
-        reset(&setup::mock);
-        reset(&setup::manual);
-        reset(&setup::edge);
-        reset(&setup::traits);
+        reset_members([](scenario& s) -> setup& { return s.begin; });
         while (best_.begin.contexts.size() > 1 && attempt([](scenario& s) {
                    s.begin.contexts.pop_back();
                    const int last = static_cast<int>(s.begin.contexts.size()) - 1;
@@ -127,15 +119,8 @@ private:
                        limit_context(each, last);
                })) {
         }
-        for (std::size_t i = 0; i < best_.begin.contexts.size(); ++i) {
-            for_each_option([&](auto, auto member, auto, auto) {
-                const context_setup usual;
-                if (best_.begin.contexts[i].*member == usual.*member)
-                    return;
-                if constexpr (!std::is_same_v<decltype(member), decltype(&context_setup::rings)>)
-                    attempt([&](scenario& s) { s.begin.contexts[i].*member = usual.*member; });
-            });
-        }
+        for (std::size_t i = 0; i < best_.begin.contexts.size(); ++i)
+            reset_members([i](scenario& s) -> context_setup& { return s.begin.contexts[i]; });
     }
 
     static void limit_context(step& s, int last) {

@@ -7,6 +7,7 @@
 #define PAWL_TEST_SIMULATION_TIMERS_HPP
 
 #include "simulation/clocks.hpp"
+#include "simulation/scenario.hpp"
 
 #include <pawl/timer_service.hpp>
 
@@ -81,6 +82,25 @@ public:
     virtual std::unique_ptr<any_timer> move() = 0;
     virtual void assign(any_timer& from) = 0;
 };
+
+/// One of the calls that set an expiry. @param now the reading of its clock.
+inline std::size_t set_expiry(any_timer& t, op how, std::int64_t now, std::int64_t time,
+                              std::int64_t more) {
+    switch (how) {
+    case op::expires_after:
+        return t.expires_after(time);
+    case op::rearm_after:
+        return t.rearm_after(time);
+    case op::expires_at:
+        return t.expires_at(saturating_add(now, time));
+    case op::rearm_at:
+        return t.rearm_at(saturating_add(now, time));
+    case op::expires_within:
+        return t.expires_within(time, more);
+    default:
+        return t.rearm_within(time, more);
+    }
+}
 
 /// The functions for timers of one kind. In files of their own, because they take long to compile.
 template <kind K>

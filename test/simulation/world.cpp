@@ -90,75 +90,22 @@ void world::perform(const step& s) {
 }
 
 void world::perform_one(const step& s) {
-    switch (s.what) {
-    case op::make:
-    case op::destroy:
-    case op::move:
-    case op::assign:
-    case op::expires_after:
-    case op::expires_at:
-    case op::expires_within:
-    case op::rearm_after:
-    case op::rearm_at:
-    case op::rearm_within:
-    case op::wait:
-    case op::cancel:
-    case op::cancel_one:
-    case op::emit:
+    switch (family_of(s.what)) {
+    case family::timers:
         return timer_step(s);
-    case op::pass:
-    case op::set:
-    case op::set_to:
-    case op::approach:
-    case op::advance:
-    case op::advance_to_next:
-        return clock_step(s);
-    case op::operation:
-    case op::complete:
+    case family::limits:
         return limits_.perform(s);
-    case op::make_interval:
-    case op::destroy_interval:
-    case op::wait_interval:
-    case op::cancel_interval:
-    case op::reset_interval:
-    case op::reset_interval_after:
-    case op::set_period:
+    case family::intervals:
         return intervals_.perform(s);
-    case op::make_alarm:
-    case op::destroy_alarm:
-    case op::move_alarm:
-    case op::arm_alarm_after:
-    case op::arm_alarm_at:
-    case op::arm_alarm_within:
-    case op::disarm_alarm:
+    case family::alarms:
         return alarms_.perform(s);
-    case op::make_stream:
-    case op::destroy_stream:
-    case op::limit_stream:
-    case op::expire_stream:
-    case op::read:
-    case op::write:
-    case op::feed:
-    case op::drain:
-    case op::connect:
-    case op::accept:
-    case op::begin_handshake:
-    case op::end_handshake:
-    case op::close_stream:
+    case family::streams:
         return streams_.perform(s);
-    case op::retry:
-    case op::make_limiter:
-    case op::destroy_limiter:
-    case op::acquire:
-    case op::try_acquire:
-    case op::make_map:
-    case op::destroy_map:
-    case op::insert:
-    case op::use:
-    case op::erase:
-    case op::pop:
+    case family::patterns:
         return patterns_.perform(s);
-    default:
+    case family::clocks:
+        return clock_step(s);
+    case family::contexts:
         return context_step(s);
     }
 }
@@ -269,25 +216,10 @@ void world::set_expiry(const step& s) {
     const std::int64_t now = now_of(m.type);
     const std::int64_t before = m.expiry;
     std::int64_t left = s.time;
-    const bool rearm = s.what >= op::rearm_after;
+    const bool rearm = is_rearm(s.what);
     std::size_t n = 0;
     try {
-        n = call([&]() -> std::size_t {
-            switch (s.what) {
-            case op::expires_after:
-                return timer.expires_after(s.time);
-            case op::rearm_after:
-                return timer.rearm_after(s.time);
-            case op::expires_at:
-                return timer.expires_at(saturating_add(now, s.time));
-            case op::rearm_at:
-                return timer.rearm_at(saturating_add(now, s.time));
-            case op::expires_within:
-                return timer.expires_within(s.time, s.more);
-            default:
-                return timer.rearm_within(s.time, s.more);
-            }
-        });
+        n = call([&] { return simulation::set_expiry(timer, s.what, now, s.time, s.more); });
     } catch (const std::invalid_argument&) {
         if (!is_ring(m.type) && s.more >= s.time)
             throw;

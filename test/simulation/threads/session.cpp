@@ -165,7 +165,7 @@ private:
             about += std::string(" ") + names[static_cast<std::size_t>(s)];
         for (const auto& a : arenas_) {
             std::ostringstream options;
-            print(options, a->setup);
+            print(options, a->setup, 4);
             about += (a->in_pool ? "; thread_pool of " : "; io_context of ") +
                      std::to_string(a->threads) + (a->guarded ? "" : ", unguarded") + ", " +
                      std::move(options).str();
