@@ -172,7 +172,7 @@ struct boost::asio::associated_executor<Function, boost::asio::any_io_executor> 
 namespace simulation::threads {
 
 alarms::alarms(company c, std::vector<sort> types)
-    : company_(std::move(c)), types_([&] {
+    : feature(std::move(c), "alarms"), types_([&] {
           std::erase(types, sort::ring);
           return types.empty() ? std::vector{sort::steady} : std::move(types);
       }()),
@@ -193,7 +193,7 @@ void alarms::make(random_source& random, place& p, arena& a) {
     const destination d = a.executor(random);
     const std::scoped_lock lock(mutex_);
     book& b = *books_.emplace_back(std::make_unique<book>());
-    b.type = types_[static_cast<std::size_t>(random.below(static_cast<int>(types_.size())))];
+    b.type = random.one_of(types_);
     b.at = d.at;
     b.takes_code = random.one_in(2);
     b.seed = random.next();
@@ -239,8 +239,8 @@ void alarms::arm(random_source& random, place& p, std::int64_t d) {
 }
 
 void alarms::operate(random_source& random, arena& a) {
-    place& p = *places_[static_cast<std::size_t>(random.below(static_cast<int>(places_.size())))];
-    place& q = *places_[static_cast<std::size_t>(random.below(static_cast<int>(places_.size())))];
+    place& p = *random.one_of(places_);
+    place& q = *random.one_of(places_);
     if (&p == &q || !random.one_in(12))
         return operate(random, p, a);
     const std::scoped_lock lock(p.mutex, q.mutex);
@@ -348,7 +348,7 @@ void alarms::close(ending how) {
         p->closed = true;
         if (how == ending::destroy)
             drop(*p);
-        if (how != ending::disarm || !p->alarm)
+        if (how != ending::cancel || !p->alarm)
             continue;
         event e{.of = p->of, .what = act::disarm, .before = moment()};
         e.yes = p->alarm->disarm();
@@ -384,18 +384,17 @@ void alarms::finish() {
 }
 
 void alarms::check(const book& b, const std::vector<event>& log, const settings& clock,
-                   totals& t) const {
+                   tally& t) const {
     std::vector<const event*> arms, ends;
     std::uint64_t dropped = never;
     const auto broken = [&](const std::string& what) {
-        static constexpr std::array acts{"arm", "disarm", "armed", "expiry", "call", "drop"};
-        std::string text = "alarm: " + what + "\nall that was done with this " +
-                           names[static_cast<std::size_t>(b.type)] + " alarm:\n";
+        std::string text =
+            "alarm: " + what + "\nall that was done with this " + name_of(b.type) + " alarm:\n";
         for (const event& e : log)
             text += "  " + std::to_string(e.before) + " to " + std::to_string(e.after) + ' ' +
-                    acts[static_cast<std::size_t>(e.what)] + (e.yes ? ": yes" : ": no") +
-                    ", expiry " + std::to_string(e.expiry) + ", at " + std::to_string(e.reading) +
-                    ", " + e.code.message() + '\n';
+                    name_of(e.what) + (e.yes ? ": yes" : ": no") + ", expiry " +
+                    std::to_string(e.expiry) + ", at " + std::to_string(e.reading) + ", " +
+                    e.code.message() + '\n';
         fail(text);
     };
     for (const event& e : log) {
@@ -406,7 +405,8 @@ void alarms::check(const book& b, const std::vector<event>& log, const settings&
         else if (e.what == act::drop)
             dropped = e.after;
     }
-    t.armings += arms.size();
+    t.waits += arms.size();
+    t.perhaps += arms.size(); // expire_all() disarms those that it does not tell
 
     // Whether `e` may have ended the arming `i`, or looked at it.
     const auto during = [&](const event& e, std::size_t i) {
@@ -502,8 +502,8 @@ void alarms::check(const book& b, const std::vector<event>& log, const settings&
         broken("P3: the function is not destroyed with it");
 }
 
-alarms::totals alarms::check(const settings& clock) {
-    totals t;
+tally alarms::check(const settings& clock) {
+    tally t;
     log_.resize(noted_.load());
     std::sort(log_.begin(), log_.end(),
               [](const event& x, const event& y) { return x.after < y.after; });

@@ -31,28 +31,17 @@
 
 namespace simulation::threads {
 
-class alarms {
+class alarms final : public feature {
 public:
     /// @param types those whose services have been made; at least one is not a ring.
     alarms(company c, std::vector<sort> types);
-    ~alarms();
+    ~alarms() override;
 
-    /// Operates on an alarm, or makes one in `a`.
-    void operate(random_source& random, arena& a);
-
-    enum class ending { nothing, disarm, destroy };
-    /// Stops operating.
-    void close(ending how);
-    /// Destroys alarms with a strand, which must not outlive their context.
-    void leave();
-    /// All contexts have ended, or will run nothing that was started before: destroys the alarms.
-    void finish();
-
-    struct totals {
-        std::size_t armings = 0;
-        std::size_t expired = 0; ///< calls that got the error of expire_all()
-    };
-    totals check(const settings& clock);
+    void operate(random_source& random, arena& a) override;
+    void close(ending how) override;
+    void leave() override;
+    void finish() override;
+    tally check(const settings& clock) override;
 
     struct book;
 
@@ -76,12 +65,10 @@ private:
     void arm(random_source& random, place& p, std::int64_t d);
     void called(book& b, const error_code& ec);
     void note(const event& e);
-    void check(const book& b, const std::vector<event>& log, const settings& clock,
-               totals& t) const;
+    void check(const book& b, const std::vector<event>& log, const settings& clock, tally& t) const;
 
     friend struct alarm_function;
 
-    const company company_;
     const std::vector<sort> types_;
     std::array<std::unique_ptr<place>, 3> places_;
     std::mutex mutex_; ///< of the books

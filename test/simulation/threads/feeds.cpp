@@ -131,7 +131,7 @@ struct feeds::source {
 };
 
 feeds::feeds(random_source& random, company c, const std::vector<std::unique_ptr<arena>>& arenas)
-    : company_(std::move(c)) {
+    : feature(std::move(c), "feeds") {
     for (const auto& a : arenas) {
         pawl::event_feed_options o;
         o.capacity = static_cast<std::size_t>(random.one_of({64, 64, 128, 1024, 1 << 16}));
@@ -145,9 +145,9 @@ feeds::feeds(random_source& random, company c, const std::vector<std::unique_ptr
 }
 feeds::~feeds() = default;
 
-void feeds::operate(random_source& random) {
-    source& s =
-        *sources_[static_cast<std::size_t>(random.below(static_cast<int>(sources_.size())))];
+void feeds::operate(random_source& random, arena& a) {
+    source& s = **std::find_if(sources_.begin(), sources_.end(),
+                               [&](const auto& each) { return &each->of == &a; });
     const std::scoped_lock lock(s.mutex);
     if (s.closed)
         return;
@@ -173,8 +173,7 @@ void feeds::operate(random_source& random) {
         s.first.read(most);
         return;
     }
-    watcher& w =
-        s.others[static_cast<std::size_t>(random.below(static_cast<int>(s.others.size())))];
+    watcher& w = random.one_of(s.others);
     switch (what) {
     case 5:
         w.reader.suspend();
@@ -191,7 +190,7 @@ void feeds::operate(random_source& random) {
     }
 }
 
-void feeds::close() {
+void feeds::close(ending) {
     for (const auto& s : sources_) {
         const std::scoped_lock lock(s->mutex);
         s->closed = true;
@@ -208,12 +207,13 @@ void feeds::leave() {
     }
 }
 
-feeds::totals feeds::check() {
-    totals all;
+tally feeds::check(const settings&) {
+    tally all;
     for (const auto& s : sources_) {
         s->named.reset();
         all.waits += s->waits;
-        all.sleeps += s->sleeps != nullptr;
+        all.perhaps += s->waits;
+        all.each_time += s->sleeps != nullptr;
         const auto check = [&s = *s, this](watcher& w, bool exact) {
             if (w.reader.suspended())
                 return;

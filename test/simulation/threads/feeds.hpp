@@ -23,31 +23,22 @@
 
 namespace simulation::threads {
 
-class feeds {
+class feeds final : public feature {
 public:
     /// Before any timer is used.
     feeds(random_source& random, company c, const std::vector<std::unique_ptr<arena>>& arenas);
-    ~feeds();
+    ~feeds() override;
 
-    void operate(random_source& random);
-    /// Ends pending reads and timers.
-    void close();
-    /// Destroys what must not outlive the context.
-    void leave();
-
-    struct totals {
-        std::size_t waits = 0;  ///< of named timers
-        std::size_t sleeps = 0; ///< readers that have slept
-    };
-    /// All other threads have ended, and all other timers are gone.
-    totals check();
+    void operate(random_source& random, arena& a) override;
+    void close(ending how) override;
+    void leave() override;
+    tally check(const settings& clock) override;
 
 private:
     struct watcher;
     struct sleeper;
     struct source;
 
-    const company company_;
     std::vector<std::unique_ptr<source>> sources_;
 };
 

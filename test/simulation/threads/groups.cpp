@@ -54,7 +54,7 @@ struct groups::book {
     }
 };
 
-struct groups::member final : listener {
+struct groups::member final : told_once {
     enum class form { plain, limit_outside, limit_inside };
 
     member(const company& c, book& b) : all(c), of(b), timer(std::in_place, *b.a->strand) {}
@@ -82,19 +82,15 @@ struct groups::member final : listener {
         of.joined.push_back(this);
     }
 
-    void completed(int, const error_code& ec, std::uint64_t) override {
-        if (ends.fetch_add(1, std::memory_order_relaxed) != 0) // relaxed: it is a count
-            broken("P3: a member is told a second time", ec);
+    void invoked(const error_code& ec, std::uint64_t) override {
         if (!all.delivers && !of.a->strand->running_in_this_thread())
             broken("a member is not told on its executor", ec);
         check(ec, steady_now());
         run_handler({of.a, true, false}, then);
     }
-    void destroyed(int) override {
-        if (ends.fetch_add(1, std::memory_order_relaxed) != 0) // relaxed: it is a count
-            fail("group: P3: the handler of a member is destroyed a second time");
+    void dropped() override {
         if (!all.abandoned)
-            fail("group: P3: the handler of a member is destroyed uncalled");
+            broken("P3: the handler of a member is destroyed uncalled");
     }
 
     void check(const error_code& ec, std::int64_t now) {
@@ -125,12 +121,11 @@ struct groups::member final : listener {
     }
 
     [[noreturn]] void broken(const std::string& what, const error_code& ec) const {
-        fail("group: " + what + ": it is told " + ec.message() + ", form " +
-             std::to_string(static_cast<int>(how)) + (cancelled ? ", cancelled" : "") +
-             (of.around ? ", in a group in a group" : ""));
+        broken(what + ": it is told " + ec.message());
     }
-    [[nodiscard]] bool over() const noexcept { // relaxed: a hint, except in its own strand
-        return ends.load(std::memory_order_relaxed) != 0;
+    [[noreturn]] void broken(const std::string& what) const override {
+        fail("group: " + what + ", " + name_of(how) + (cancelled ? ", cancelled" : "") +
+             (of.around ? ", in a group in a group" : ""));
     }
 
     const company& all;
@@ -143,33 +138,32 @@ struct groups::member final : listener {
     bool started = false;   ///< or about to be
     bool cancelled = false; ///< a member function of its timer has done it
     std::function<void()> then;
-    std::atomic<int> ends{0};
 };
 
-struct groups::drain final : listener {
+struct groups::drain final : told_once {
     explicit drain(const company& c, book& b) : all(c), of(b) {}
 
-    void completed(int, const error_code& ec, std::uint64_t) override {
-        if (ends.fetch_add(1, std::memory_order_relaxed) != 0) // relaxed: it is a count
-            fail("group: P3: async_drained() completes twice");
+    void invoked(const error_code& ec, std::uint64_t) override {
         if (all.abandoned)
             return;
         if (ec)
-            fail("group: async_drained() is told " + ec.message());
+            broken("it is told " + ec.message());
         for (const member* m : before) {
             if (!m->over())
-                fail("group: async_drained() completes, and a member has not ended");
+                broken("it completes, and a member has not ended");
         }
     }
-    void destroyed(int) override {
-        if (ends.fetch_add(1, std::memory_order_relaxed) != 0 || !all.abandoned) // relaxed: a count
-            fail("group: P3: the handler of async_drained() is destroyed uncalled");
+    void dropped() override {
+        if (!all.abandoned)
+            broken("P3: its handler is destroyed uncalled");
+    }
+    [[noreturn]] void broken(const std::string& what) const override {
+        fail("group: async_drained(): " + what);
     }
 
     const company& all;
     book& of;
     std::vector<member*> before; ///< joined before
-    std::atomic<int> ends{0};
 };
 
 /// Calls of a group may overlap, except its end.
@@ -182,7 +176,7 @@ struct groups::place {
     bool closed = false;
 };
 
-groups::groups(company c) : company_(std::move(c)) {
+groups::groups(company c) : feature(std::move(c), "groups") {
     for (auto& p : places_)
         p = std::make_unique<place>();
 }
@@ -237,7 +231,7 @@ void groups::join(random_source& random, place& p) {
 }
 
 void groups::operate(random_source& random, arena& a) {
-    place& p = *places_[static_cast<std::size_t>(random.below(static_cast<int>(places_.size())))];
+    place& p = *random.one_of(places_);
     if (random.one_in(12)) {
         const std::unique_lock lock(p.mutex);
         if (p.closed)
@@ -306,7 +300,8 @@ void groups::operate(random_source& random, arena& a) {
     }
 }
 
-void groups::close(bool all) {
+void groups::close(ending how) {
+    const bool all = how != ending::abandon && how != ending::expiry;
     for (auto p = places_.rbegin(); p != places_.rend(); ++p) {
         const std::unique_lock lock((*p)->mutex);
         (*p)->closed = true;
@@ -336,20 +331,21 @@ void groups::leave() {
     }
 }
 
-groups::totals groups::check() {
+tally groups::check(const settings&) {
     for (const auto& m : members_) {
         if (m->started && !m->over() && !company_.abandoned)
-            fail("group: P3, P9: the handler of a member was neither invoked nor destroyed");
+            m->broken("P3, P9: the handler of a member was neither invoked nor destroyed");
     }
     for (const auto& d : drains_) {
-        if (d->ends.load() == 0)
-            fail("group: P3, P9: the handler of async_drained() was neither invoked nor destroyed");
+        if (!d->over())
+            d->broken("P3, P9: its handler was neither invoked nor destroyed");
     }
     for (const auto& p : places_) {
         if (p->group && p->group->size() != 0 && !company_.abandoned)
             fail("group: all members have ended, and a group has some");
     }
-    const totals t{members_.size(), drains_.size()};
+    const tally t{
+        .waits = members_.size(), .perhaps = 2 * members_.size(), .each_time = drains_.size()};
     places_ = {};
     members_.clear(); // their timers are in strands
     return t;

@@ -25,25 +25,15 @@
 
 namespace simulation::threads {
 
-class groups {
+class groups final : public feature {
 public:
     explicit groups(company c);
-    ~groups();
+    ~groups() override;
 
-    /// Operates on a group or a member, or makes one in `a`.
-    void operate(random_source& random, arena& a);
-
-    /// Stops operating. @param all members end.
-    void close(bool all);
-    /// Destroys what must not outlive its context.
-    void leave();
-
-    struct totals {
-        std::size_t members = 0;
-        std::size_t drains = 0;
-    };
-    /// All threads have ended.
-    totals check();
+    void operate(random_source& random, arena& a) override;
+    void close(ending how) override;
+    void leave() override;
+    tally check(const settings& clock) override;
 
 private:
     struct book;
@@ -54,7 +44,6 @@ private:
     book& make(place& p, arena& a);
     void join(random_source& random, place& p);
 
-    const company company_;
     std::array<std::unique_ptr<place>, 3> places_; ///< the first is around the others
     std::mutex mutex_;                             ///< of the lists
     std::vector<std::unique_ptr<book>> books_;

@@ -12,7 +12,6 @@
 #include <boost/asio/error.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <deque>
 #include <optional>
@@ -29,32 +28,23 @@ constexpr std::int64_t tolerance = 5 * millisecond; ///< of missed_tick_policy
 
 } // namespace
 
-struct intervals::tick_wait final : listener {
+struct intervals::tick_wait final : told_once {
     tick_wait(home h, std::int64_t d, std::function<void()> f)
         : at(h), due(d), then(std::move(f)) {}
 
-    void completed(int, const error_code& ec, std::uint64_t number) override {
+    void invoked(const error_code& ec, std::uint64_t number) override {
         now = steady_now();
-        if (ends.fetch_add(1, std::memory_order_relaxed) != 0) // relaxed: it is a count
-            broken("P3: a handler is invoked a second time");
         result = ec;
         missed = number;
         called = true;
         in_place = at.here();
         run_handler(at, then);
     }
-    void destroyed(int) override {
-        if (ends.fetch_add(1, std::memory_order_relaxed) != 0) // relaxed: it is a count
-            broken("P3: a handler is destroyed a second time");
-    }
-    [[nodiscard]] bool over() const noexcept { // relaxed: a hint
-        return ends.load(std::memory_order_relaxed) != 0;
-    }
+    [[noreturn]] void broken(const std::string& what) const override { threads::broken(what); }
 
     const home at;
     std::int64_t due; ///< earliest time
     const std::function<void()> then;
-    std::atomic<int> ends{0};
     std::int64_t now = 0;
     error_code result;
     std::uint64_t missed = 0;
@@ -79,7 +69,7 @@ struct intervals::place {
     bool closed = false;
 };
 
-intervals::intervals(company c) : company_(std::move(c)) {
+intervals::intervals(company c) : feature(std::move(c), "intervals") {
     for (auto& p : places_)
         p = std::make_unique<place>();
 }
@@ -124,8 +114,8 @@ void intervals::begin_wait(random_source& random, place& p) {
 }
 
 void intervals::operate(random_source& random, arena& a) {
-    place& p = *places_[static_cast<std::size_t>(random.below(static_cast<int>(places_.size())))];
-    place& q = *places_[static_cast<std::size_t>(random.below(static_cast<int>(places_.size())))];
+    place& p = *random.one_of(places_);
+    place& q = *random.one_of(places_);
     if (&p != &q && random.one_in(12)) {
         const std::scoped_lock lock(p.mutex, q.mutex);
         if (p.closed || q.closed || !p.timer || !q.timer)
@@ -200,7 +190,7 @@ void intervals::leave() {
     }
 }
 
-void intervals::check(const book& b, totals& t) const {
+void intervals::check(const book& b, tally& t) const {
     std::size_t aborted = 0;
     for (const tick_wait& w : b.waits) {
         ++t.waits;
@@ -234,8 +224,8 @@ void intervals::check(const book& b, totals& t) const {
                std::to_string(b.cancelled) + " were");
 }
 
-intervals::totals intervals::check() {
-    totals t;
+tally intervals::check(const settings&) {
+    tally t;
     for (const auto& b : books_)
         check(*b, t);
     for (const auto& p : places_) {

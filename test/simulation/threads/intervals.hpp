@@ -23,26 +23,15 @@
 
 namespace simulation::threads {
 
-class intervals {
+class intervals final : public feature {
 public:
     explicit intervals(company c);
-    ~intervals();
+    ~intervals() override;
 
-    /// Operates on an interval, or makes one in `a`.
-    void operate(random_source& random, arena& a);
-
-    enum class ending { nothing, cancel, destroy };
-    /// Stops operating.
-    void close(ending how);
-    /// Destroys intervals in a strand, which must not outlive their context.
-    void leave();
-
-    struct totals {
-        std::size_t waits = 0;
-        std::size_t expired = 0; ///< that got the error of expire_all()
-    };
-    /// All threads have ended.
-    totals check();
+    void operate(random_source& random, arena& a) override;
+    void close(ending how) override;
+    void leave() override;
+    tally check(const settings& clock) override;
 
 private:
     struct tick_wait;
@@ -52,9 +41,8 @@ private:
     void make(random_source& random, place& p, arena& a);
     static void drop(place& p);
     void begin_wait(random_source& random, place& p);
-    void check(const book& b, totals& t) const;
+    void check(const book& b, tally& t) const;
 
-    const company company_;
     std::array<std::unique_ptr<place>, 3> places_;
     std::mutex mutex_;
     std::vector<std::unique_ptr<book>> books_;

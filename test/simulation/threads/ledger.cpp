@@ -8,7 +8,6 @@
 #include <boost/asio/error.hpp>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 namespace simulation::threads {
@@ -60,13 +59,10 @@ void run_handler(const home& at, const std::function<void()>& f) {
     last_moment = moment();
 }
 
-void wait::completed(int, const error_code& ec, std::uint64_t) {
-    const std::uint64_t now = moment();
+void wait::invoked(const error_code& ec, std::uint64_t) {
+    began = moment();
     steady = steady_now();
     reading = now_of(type);
-    if (ends.fetch_add(1, std::memory_order_relaxed) != 0) // relaxed: it is a count
-        fail("P3: a handler is invoked a second time");
-    began = now;
     what = !ec                                    ? told::success
            : ec == asio::error::operation_aborted ? told::aborted
            : ec == hasty                          ? told::expired
@@ -76,24 +72,18 @@ void wait::completed(int, const error_code& ec, std::uint64_t) {
     run_handler(at, then);
 }
 
-void wait::destroyed(int) {
-    if (ends.fetch_add(1, std::memory_order_relaxed) != 0) // relaxed: it is a count
-        fail("P3: a handler is destroyed a second time");
-    what = told::destroyed;
-}
-
 // --- while the timer is used ------------------------------------------------------------------
 
 wait& ledger::start(std::int64_t expiry, home h, std::function<void()> then, bool listens) {
     wait& w = waits_.emplace_back(type, h, std::move(then));
-    events_.push_back({act::start, moment(), 0, 0, 0, expiry, &w});
+    events_.push_back({op::wait, moment(), 0, 0, 0, expiry, &w});
     if (listens)
         listener_ = &w;
     return w;
 }
 
-void ledger::note(act a, std::uint64_t before, int busy, std::size_t count, std::int64_t expiry) {
-    events_.push_back({a, before, moment(), busy, count, expiry, nullptr});
+void ledger::note(op call, std::uint64_t before, int busy, std::size_t count, std::int64_t expiry) {
+    events_.push_back({call, before, moment(), busy, count, expiry, nullptr});
 }
 
 bool ledger::emit(asio::cancellation_type how, int busy) {
@@ -101,18 +91,15 @@ bool ledger::emit(asio::cancellation_type how, int busy) {
         return false;
     const std::uint64_t before = moment();
     signal.emit(how);
-    events_.push_back({act::emit, before, moment(), busy, 0, 0, listener_});
+    events_.push_back({op::emit, before, moment(), busy, 0, 0, listener_});
     return true;
 }
 
 // --- the check -------------------------------------------------------------------------------
 
 void ledger::broken(const std::string& what) const {
-    static constexpr std::array acts{"start", "rearm", "cancel", "cancel_one", "drop", "emit"};
-    static constexpr std::array ends{"nothing", "success",   "aborted",  "expired",
-                                     "refused", "something", "destroyed"};
-    std::string text = what + "\nall that was done with this " +
-                       names[static_cast<std::size_t>(type)] + " timer, moment by moment:\n";
+    std::string text =
+        what + "\nall that was done with this " + name_of(type) + " timer, moment by moment:\n";
     const auto line = [&](std::uint64_t when, const std::string& of) {
         text += "  " + std::to_string(when) + ' ' + of + '\n';
     };
@@ -124,14 +111,14 @@ void ledger::broken(const std::string& what) const {
                  : std::string();
     };
     for (const event& e : events_)
-        line(e.before,
-             "to " + std::to_string(e.after) + ' ' + acts[static_cast<std::size_t>(e.what)] +
-                 number(e.subject) + ": " + std::to_string(e.count) + " counted, expiry " +
-                 std::to_string(e.expiry) + ", " + std::to_string(e.busy) + " threads busy");
+        line(e.before, "to " + std::to_string(e.after) + ' ' + name_of(e.what) + number(e.subject) +
+                           ": " + std::to_string(e.count) + " counted, expiry " +
+                           std::to_string(e.expiry) + ", " + std::to_string(e.busy) +
+                           " threads busy");
     for (const wait& w : waits_)
-        line(w.began, std::string(ends[static_cast<std::size_t>(w.what)]) + number(&w) + " at " +
-                          std::to_string(w.reading) + ", expiry " + std::to_string(w.expiry) +
-                          " since " + std::to_string(w.armed));
+        line(w.began, name_of(w.what) + number(&w) + " at " + std::to_string(w.reading) +
+                          ", expiry " + std::to_string(w.expiry) + " since " +
+                          std::to_string(w.armed));
     fail(text);
 }
 
@@ -140,7 +127,7 @@ std::string at(std::uint64_t moment) { return "the call at " + std::to_string(mo
 } // namespace
 
 void ledger::replay(const event& e) {
-    if (e.what == act::start) {
+    if (e.what == op::wait) {
         e.subject->expiry = e.expiry;
         e.subject->armed = e.before;
         alive_.push_back(e.subject);
@@ -173,9 +160,9 @@ void ledger::replay(const event& e) {
     const std::size_t unknown = may_be_refused ? destroyed : 0;
 
     switch (e.what) {
-    case act::start:
-        break;
-    case act::rearm:
+    case op::rearm_after:
+    case op::rearm_at:
+    case op::rearm_within:
         // A wait that succeeded later was moved, or a busy thread had started it.
         if (e.count > alive_.size())
             broken("P4: " + at(e.before) + ": more than were pending");
@@ -190,19 +177,23 @@ void ledger::replay(const event& e) {
             }
         }
         break;
-    case act::cancel:
+    case op::expires_after:
+    case op::expires_at:
+    case op::expires_within:
+    case op::cancel:
         if (e.count < aborted || e.count > aborted + destroyed)
             broken("P4: " + at(e.before) + ", and of their handlers " + std::to_string(aborted) +
                    " are told so");
         [[fallthrough]];
-    case act::drop:
+    case op::destroy:
+    case op::assign:
         if (succeeded > busy)
             broken("P4: " + at(e.before) + ": " + std::to_string(succeeded) + " succeed later");
         for (wait* w : alive_)
             w->cancelled = true;
         alive_.clear();
         break;
-    case act::cancel_one: {
+    case op::cancel_one: {
         const auto first = std::find_if(alive_.begin(), alive_.end(), is_cancelled);
         const bool any = first != alive_.end();
         if (e.count != (any ? 1 : 0) && unknown == 0)
@@ -215,7 +206,7 @@ void ledger::replay(const event& e) {
         }
         break;
     }
-    case act::emit: {
+    case op::emit: {
         const auto w = std::find(alive_.begin(), alive_.end(), e.subject);
         if (w == alive_.end())
             break;
@@ -225,6 +216,8 @@ void ledger::replay(const event& e) {
         alive_.erase(w);
         break;
     }
+    default:
+        break;
     }
 }
 

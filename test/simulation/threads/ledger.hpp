@@ -21,6 +21,8 @@
 #ifndef PAWL_TEST_SIMULATION_THREADS_LEDGER_HPP
 #define PAWL_TEST_SIMULATION_THREADS_LEDGER_HPP
 
+#include "simulation/report.hpp"
+#include "simulation/scenario.hpp"
 #include "simulation/threads/arena.hpp"
 #include "simulation/threads/timers.hpp"
 
@@ -83,20 +85,49 @@ extern thread_local std::uint64_t last_moment;
 /// Shared by the handlers of waits: they call `f`, if any, one at a time in a strand.
 void run_handler(const home& at, const std::function<void()>& f);
 
-struct wait final : listener {
+/// A handler, which is invoked or destroyed, once.
+class told_once : public listener {
+public:
+    void completed(int, const error_code& ec, std::uint64_t number) final {
+        count("invoked");
+        invoked(ec, number);
+    }
+    void destroyed(int) final {
+        count("destroyed");
+        dropped();
+    }
+    [[nodiscard]] bool over() const noexcept { // relaxed: a hint, except in its own strand
+        return ends_.load(std::memory_order_relaxed) != 0;
+    }
+
+    /// Fails.
+    [[noreturn]] virtual void broken(const std::string& what) const = 0;
+
+protected:
+    ~told_once() = default;
+
+private:
+    virtual void invoked(const error_code& ec, std::uint64_t number) = 0;
+    virtual void dropped() {}
+
+    void count(const char* how) {
+        if (ends_.fetch_add(1, std::memory_order_relaxed) != 0) // relaxed: it is a count
+            broken(std::string("P3: a handler is ") + how + " a second time");
+    }
+
+    std::atomic<int> ends_{0};
+};
+
+struct wait final : told_once {
     wait(sort s, home h, std::function<void()> f) : type(s), at(h), then(std::move(f)) {}
 
-    void completed(int id, const error_code& ec, std::uint64_t number) override;
-    void destroyed(int id) override;
-
-    [[nodiscard]] bool over() const noexcept { // relaxed: a hint
-        return ends.load(std::memory_order_relaxed) != 0;
-    }
+    void invoked(const error_code& ec, std::uint64_t number) override;
+    void dropped() override { what = told::destroyed; }
+    [[noreturn]] void broken(const std::string& text) const override { fail(text); }
 
     const sort type;
     const home at;                    ///< the executor of its handler
     const std::function<void()> then; ///< the action of its handler
-    std::atomic<int> ends{0};
     told what = told::nothing;
     bool in_place = true; ///< the handler was invoked on its executor
     std::uint64_t began = UINT64_MAX;
@@ -108,8 +139,6 @@ struct wait final : listener {
     std::uint64_t armed = 0; ///< it got that expiry after this moment
     bool cancelled = false;
 };
-
-enum class act : std::uint8_t { start, rearm, cancel, cancel_one, drop, emit };
 
 /// Additional outcomes that are allowed.
 struct rules {
@@ -129,7 +158,7 @@ public:
     wait& start(std::int64_t expiry, home h, std::function<void()> then, bool listens);
     /// A call that started at `before` has just returned. @param busy number of threads that may be
     /// at the start of a handler.
-    void note(act a, std::uint64_t before, int busy, std::size_t count = 0,
+    void note(op call, std::uint64_t before, int busy, std::size_t count = 0,
               std::int64_t expiry = 0);
     /// Emits the signal, if a wait has listened to it. @return whether it was emitted.
     bool emit(asio::cancellation_type type, int busy);
@@ -153,7 +182,7 @@ public:
 
 private:
     struct event {
-        act what;
+        op what;
         std::uint64_t before, after;
         int busy;
         std::size_t count;

@@ -21,7 +21,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <initializer_list>
 #include <optional>
@@ -37,7 +36,7 @@ std::int64_t after(std::int64_t d) { return steady_now() + std::max<std::int64_t
 
 } // namespace
 
-struct limits::operation final : listener {
+struct limits::operation final : told_once {
     enum class who { nobody, limit, caller };
     enum class obedience { at_once, later, never };
     enum class form { duration, point, deadline };
@@ -188,10 +187,8 @@ struct limits::operation final : listener {
     /// Lifts a limit of pawl::timeout, and reaches one of pawl::cancel_after.
     void lift() { lifted = (clock && clock->cancel() != 0) || lifted; }
 
-    void completed(int, const error_code& ec, std::uint64_t) override {
+    void invoked(const error_code& ec, std::uint64_t) override {
         const std::int64_t now = steady_now();
-        if (ends.fetch_add(1, std::memory_order_relaxed) != 0) // relaxed: it is a count
-            broken("P3: a handler is invoked a second time");
         if (!bound.at.here() && !all.delivers)
             broken("a handler is not invoked on its executor");
         if (waits)
@@ -203,9 +200,7 @@ struct limits::operation final : listener {
         run_handler(bound.at, then);
     }
 
-    void destroyed(int) override {
-        if (ends.fetch_add(1, std::memory_order_relaxed) != 0) // relaxed: it is a count
-            broken("P3: a handler is destroyed a second time");
+    void dropped() override {
         if (!all.abandoned)
             broken("P3: a handler is destroyed uncalled");
     }
@@ -249,18 +244,12 @@ struct limits::operation final : listener {
         }
     }
 
-    [[nodiscard]] bool over() const noexcept { // relaxed: a hint, except in its own strand
-        return ends.load(std::memory_order_relaxed) != 0;
-    }
-
-    [[noreturn]] void broken(const std::string& what) const {
-        static constexpr std::array forms{" after", " at a time", " at a deadline"};
+    [[noreturn]] void broken(const std::string& what) const override {
         fail("limit: " + what + "\nof " + std::to_string(limit) + " ns, " +
-             (reports ? "timeout" : "cancel") + forms[static_cast<std::size_t>(how)] +
-             (clock ? " by a timer" : "") +
+             (reports ? "timeout" : "cancel") + " by a " + name_of(how) +
+             (clock ? " on a timer" : "") +
              (waits ? ", on a wait of " + std::to_string(length) + " ns" : "") + ", obeys " +
-             std::to_string(static_cast<int>(obeys)) + ", first " +
-             std::to_string(static_cast<int>(first)) + (copies ? ", copying" : "") +
+             name_of(obeys) + ", first " + name_of(first) + (copies ? ", copying" : "") +
              (asked ? ", asked" : "") + (cancelled ? ", cancelled" : "") +
              (lifted ? ", lifted" : "") + (limited ? ", limited" : "") + ", due in " +
              std::to_string(limit_due - steady_now()) + " ns");
@@ -277,7 +266,6 @@ struct limits::operation final : listener {
     obedience obeys{};
     std::int64_t limit = 0, length = 0;
     std::function<void()> then;
-    std::atomic<int> ends{0};
 
     std::optional<pawl::steady_timer> wait, clock; ///< the operation; the limit
     handler_type pending;
@@ -295,7 +283,7 @@ struct limits::operation final : listener {
     error_code result;
 };
 
-limits::limits(company c) : company_(std::move(c)) {}
+limits::limits(company c) : feature(std::move(c), "limits") {}
 limits::~limits() = default;
 
 limits::operation& limits::make(random_source& random, arena& a) {
@@ -336,7 +324,7 @@ limits::operation& limits::make(random_source& random, arena& a) {
 }
 
 void limits::operate(random_source& random, arena& a) {
-    place& p = places_[static_cast<std::size_t>(random.below(static_cast<int>(places_.size())))];
+    place& p = random.one_of(places_);
     const std::scoped_lock lock(p.mutex);
     if (p.closed)
         return;
@@ -386,14 +374,14 @@ void limits::operate(random_source& random, arena& a) {
     }
 }
 
-void limits::close(ending what) {
+void limits::close(ending how) {
     for (place& p : places_) {
         const std::scoped_lock lock(p.mutex);
         p.closed = true;
     }
-    if (what == ending::nothing)
+    if (how == ending::abandon)
         return;
-    const bool all = what == ending::everything;
+    const bool all = how != ending::expiry;
     for (const auto& each : operations_) { // no thread adds to them any more
         operation& op = *each;
         if (!op.over())
@@ -418,13 +406,15 @@ void limits::leave() {
     }
 }
 
-std::size_t limits::check() {
+tally limits::check(const settings&) {
     for (const auto& op : operations_) {
         op->bound.ex = nullptr; // the strand must not outlive its context
         if (!op->over() && (op->started || !company_.abandoned))
             op->broken("P3, P9: a handler was neither invoked nor destroyed");
     }
-    return operations_.size();
+    tally t{.waits = operations_.size()};
+    t.perhaps = 2 * t.waits; // the operations do not report each of them
+    return t;
 }
 
 } // namespace simulation::threads

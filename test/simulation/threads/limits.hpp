@@ -30,21 +30,15 @@
 
 namespace simulation::threads {
 
-class limits {
+class limits final : public feature {
 public:
     explicit limits(company c);
-    ~limits();
+    ~limits() override;
 
-    /// Starts an operation in the strand of `a`, or operates on another one.
-    void operate(random_source& random, arena& a);
-
-    enum class ending { nothing, endless, everything };
-    /// Starts no more operations. Ends none, or those that would not end by themselves, or all.
-    void close(ending what);
-    /// Destroys the operations that have not ended, as I/O objects are before their context.
-    void leave();
-    /// All threads have ended. @return the number of operations.
-    std::size_t check();
+    void operate(random_source& random, arena& a) override;
+    void close(ending how) override;
+    void leave() override;
+    tally check(const settings& clock) override;
 
 private:
     struct operation;
@@ -56,7 +50,6 @@ private:
 
     operation& make(random_source& random, arena& a);
 
-    const company company_;
     std::array<place, 4> places_;
     std::mutex mutex_;
     std::vector<std::unique_ptr<operation>>

@@ -26,11 +26,11 @@
 //   runs one seed as often as --seeds gives.
 //
 // How to extend it
-//   A new call on a timer: make it in session::operate(), and report it to the ledger: an act, and
+//   A new call on a timer: make it in session::operate(), and report it to the ledger: an op, and
 //   its meaning in ledger::replay(). A new outcome of a wait: a value of `told`, and in
-//   ledger::check() when it is allowed. A new type of timer: a sort, in timers.cpp. An option: the
-//   constructor of arena. Something other than a timer: a class like limits, with operate(),
-//   close(), leave() and check().
+//   ledger::check() when it is allowed. A new type of timer: a sort, in timers.hpp. An option: the
+//   constructor of arena. Something other than a timer: a feature (company.hpp), which
+//   session::keep_company() makes.
 
 #include "simulation/campaign.hpp"
 #include "simulation/threads/session.hpp"

@@ -155,7 +155,7 @@ struct queues::place {
     bool closed = false;
 };
 
-queues::queues(company c) : company_(std::move(c)) {
+queues::queues(company c) : feature(std::move(c), "queues") {
     for (auto& p : places_)
         p = std::make_unique<place>();
 }
@@ -196,7 +196,7 @@ void queues::add(random_source& random, place& p) {
 }
 
 void queues::operate(random_source& random, arena& a) {
-    place& p = *places_[static_cast<std::size_t>(random.below(static_cast<int>(places_.size())))];
+    place& p = *random.one_of(places_);
     const std::scoped_lock lock(p.mutex);
     if (p.closed)
         return;
@@ -209,8 +209,7 @@ void queues::operate(random_source& random, arena& a) {
     }
     if (p.records.empty() || !random.one_in(3))
         return add(random, p);
-    record& r =
-        p.records[static_cast<std::size_t>(random.below(static_cast<int>(p.records.size())))];
+    record& r = random.one_of(p.records);
     switch (random.below(3)) {
     case 0:
         r.disarmed = r.timer.disarm() || r.disarmed;
@@ -232,10 +231,10 @@ void queues::close(ending how) {
     for (const auto& p : places_) {
         const std::scoped_lock lock(p->mutex);
         p->closed = true;
-        if (!p->q || how == ending::nothing)
+        if (!p->q || how == ending::abandon)
             continue;
         for (record& r : p->records) {
-            if (r.is == record::what::interval || how == ending::everything)
+            if (r.is == record::what::interval || how != ending::expiry)
                 r.disarmed = r.timer.disarm() || r.disarmed;
         }
         p->join();
@@ -250,14 +249,14 @@ void queues::leave() {
             continue;
         p->join();
         if (!company_.abandoned)
-            finish(*p);
+            process_rest(*p);
         p->q.reset();
         for (record& r : p->records)
             r.timer = {}; // its executor may be a strand, which must not outlive its context
     }
 }
 
-void queues::finish(place& p) {
+void queues::process_rest(place& p) {
     while (p.q->timers() != 0 || p.q->inqueue() != 0) {
         p.q->wait_for(std::chrono::milliseconds(1));
         p.q->process_events();
@@ -284,7 +283,7 @@ void queues::finish(place& p) {
     }
 }
 
-std::size_t queues::check() {
+tally queues::check(const settings&) {
     leave();
     std::size_t n = 0;
     for (const auto& p : places_) {
@@ -303,7 +302,7 @@ std::size_t queues::check() {
         }
         p->records.clear();
     }
-    return n;
+    return {.waits = n, .perhaps = n};
 }
 
 } // namespace simulation::threads

@@ -23,21 +23,15 @@
 
 namespace simulation::threads {
 
-class queues {
+class queues final : public feature {
 public:
     explicit queues(company c);
-    ~queues();
+    ~queues() override;
 
-    /// Operates on a queue, or makes one, perhaps on `a`.
-    void operate(random_source& random, arena& a);
-
-    enum class ending { nothing, intervals, everything };
-    /// Stops operating, and ends intervals, or everything.
-    void close(ending how);
-    /// Destroys the queues, before their context.
-    void leave();
-    /// All other threads have ended. @return the number of timers and waits.
-    std::size_t check();
+    void operate(random_source& random, arena& a) override;
+    void close(ending how) override;
+    void leave() override;
+    tally check(const settings& clock) override;
 
 private:
     struct record;
@@ -45,9 +39,8 @@ private:
 
     void make(random_source& random, place& p, arena& a);
     void add(random_source& random, place& p);
-    static void finish(place& p);
+    static void process_rest(place& p);
 
-    const company company_;
     std::array<std::unique_ptr<place>, 2> places_;
 };
 

@@ -38,15 +38,6 @@ namespace simulation::threads {
 
 namespace {
 
-/// How everything ends.
-enum class ending : std::uint8_t {
-    expiry,     ///< all waits expire
-    cancel,     ///< they are cancelled
-    destroy,    ///< the timers are destroyed
-    expire_all, ///< of every context
-    abandon,    ///< the context is stopped and destroyed
-};
-
 /// A timer, or none, and the mutex of its users.
 struct place {
     explicit place(sort s) : type(s) {}
@@ -114,7 +105,7 @@ public:
 private:
     using places = std::vector<std::unique_ptr<place>>;
 
-    /// Alarms, limits, groups, intervals, streams and queues, and the services.
+    /// The features, and the services of timers.
     void keep_company() {
         company c;
         c.hastens = expires_all_ || last_ == ending::expire_all;
@@ -123,28 +114,28 @@ private:
         c.then = [this](random_source& random) { return next_step(random); };
         c.bound = [this](random_source& random) { return bound_to(random); };
         c.duration = [this](random_source& random) { return duration(random, sort::steady); };
-        if (random_.one_in(2))
-            limits_.emplace(c);
-        if (random_.one_in(3))
-            intervals_.emplace(c);
-        if (random_.one_in(3))
-            streams_.emplace(c);
-        if (random_.one_in(3))
-            groups_.emplace(c);
-        if (random_.one_in(3))
-            queues_.emplace(c);
-        const bool feeds = random_.one_in(3);
-        if (random_.one_in(3))
-            alarms_.emplace(c, types_);
+        perhaps<limits>(2, c);
+        perhaps<intervals>(3, c);
+        perhaps<streams>(3, c);
+        perhaps<groups>(3, c);
+        perhaps<queues>(3, c);
+        const bool with_feeds = random_.one_in(3);
+        perhaps<alarms>(3, c, types_);
         for (const auto& a : arenas_) {
             for (const sort s : types_)
                 make_service(s, a->context(), a->options);
-            if ((limits_ || intervals_ || streams_ || groups_ || queues_ || alarms_ || feeds) &&
+            if ((!features_.empty() || with_feeds) &&
                 std::find(types_.begin(), types_.end(), sort::steady) == types_.end())
                 make_service(sort::steady, a->context(), a->options);
         }
-        if (feeds)
-            feeds_.emplace(random_, c, arenas_);
+        if (with_feeds) // last: its check needs the end of all other waits
+            features_.push_back(std::make_unique<feeds>(random_, c, arenas_));
+    }
+
+    template <class Feature, class... Arguments>
+    void perhaps(int one_in, const Arguments&... arguments) {
+        if (random_.one_in(one_in))
+            features_.push_back(std::make_unique<Feature>(arguments...));
     }
 
     /// Shutdown ends operations, whose handlers are told.
@@ -154,15 +145,13 @@ private:
     }
 
     void describe() const {
-        static constexpr std::array ends{"expiry", "cancel", "destroy", "expire_all", "abandon"};
-        about = std::string("ends with ") + ends[static_cast<std::size_t>(last_)] +
-                (limits_ ? ", limits" : "") + (intervals_ ? ", intervals" : "") +
-                (streams_ ? ", streams" : "") + (groups_ ? ", groups" : "") +
-                (queues_ ? ", queues" : "") + (alarms_ ? ", alarms" : "") +
-                (feeds_ ? ", feeds" : "") + (expires_all_ ? ", expire_all" : "") +
-                (stops_ ? ", stop" : "") + (delivers() ? ", deliver" : "") + ", types";
+        about = "ends with " + name_of(last_);
+        for (const auto& f : features_)
+            about += std::string(", ") + f->name;
+        about += std::string(expires_all_ ? ", expire_all" : "") + (stops_ ? ", stop" : "") +
+                 (delivers() ? ", deliver" : "") + ", types";
         for (const sort s : types_)
-            about += std::string(" ") + names[static_cast<std::size_t>(s)];
+            about += ' ' + name_of(s);
         for (const auto& a : arenas_) {
             std::ostringstream options;
             print(options, a->setup, 4);
@@ -174,12 +163,7 @@ private:
 
     void add_places(places& to, int n) {
         for (int i = 0; i < n; ++i)
-            to.push_back(std::make_unique<place>(any_of(random_, types_)));
-    }
-
-    template <class T>
-    static T& any_of(random_source& random, std::vector<T>& all) {
-        return all[static_cast<std::size_t>(random.below(static_cast<int>(all.size())))];
+            to.push_back(std::make_unique<place>(random_.one_of(types_)));
     }
 
     // --- threads ------------------------------------------------------------------------------
@@ -217,7 +201,7 @@ private:
 
     void move_clocks(random_source random) {
         while (!workers_done_.load(std::memory_order_relaxed)) { // a hint
-            arena& a = *any_of(random, arenas_);
+            arena& a = *random.one_of(arenas_);
             if (random.one_in(2))
                 settings_.set(random.between(-2 * millisecond, 2 * millisecond));
             if (random.one_in(2))
@@ -226,7 +210,7 @@ private:
             else if (random.one_in(4))
                 pawl::manual_clock::advance_to_next(a.context());
             if (expires_all_ && random.one_in(8))
-                expire_all(a, random.one_in(2) ? &any_of(random, types_) : nullptr);
+                expire_all(a, random.one_in(2) ? &random.one_of(types_) : nullptr);
             if (stops_ && a.io && random.one_in(8))
                 stop(a);
             std::this_thread::sleep_for(std::chrono::microseconds(random.below(200)));
@@ -256,25 +240,15 @@ private:
     }
 
     void operate(random_source& random, places& among) {
-        if (limits_ && random.one_in(4))
-            return limits_->operate(random, *any_of(random, arenas_));
-        if (intervals_ && random.one_in(4))
-            return intervals_->operate(random, *any_of(random, arenas_));
-        if (streams_ && random.one_in(4))
-            return streams_->operate(random, *any_of(random, arenas_));
-        if (groups_ && random.one_in(4))
-            return groups_->operate(random, *any_of(random, arenas_));
-        if (queues_ && random.one_in(4))
-            return queues_->operate(random, *any_of(random, arenas_));
-        if (alarms_ && random.one_in(4))
-            return alarms_->operate(random, *any_of(random, arenas_));
-        if (feeds_ && random.one_in(4))
-            return feeds_->operate(random);
+        for (const auto& f : features_) {
+            if (random.one_in(4))
+                return f->operate(random, *random.one_of(arenas_));
+        }
         if (expires_all_ && random.one_in(40))
-            return expire_all(*any_of(random, arenas_), &any_of(random, types_));
-        place& p = *any_of(random, among);
+            return expire_all(*random.one_of(arenas_), &random.one_of(types_));
+        place& p = *random.one_of(among);
         if (random.one_in(12)) {
-            place& q = *any_of(random, among);
+            place& q = *random.one_of(among);
             if (&p != &q && p.type == q.type)
                 assign(p, q);
             return;
@@ -295,13 +269,13 @@ private:
         case 2: {
             const std::uint64_t before = moment();
             const std::size_t n = p.timer->cancel();
-            p.book->note(act::cancel, before, busy(), n);
+            p.book->note(op::cancel, before, busy(), n);
             break;
         }
         case 3: {
             const std::uint64_t before = moment();
             const std::size_t n = p.timer->cancel_one();
-            p.book->note(act::cancel_one, before, busy(), n);
+            p.book->note(op::cancel_one, before, busy(), n);
             break;
         }
         case 4:
@@ -313,12 +287,12 @@ private:
         case 5:
         case 6:
         case 7:
-            set(random, p, true);
+            rearm(random, p);
             break;
         case 8:
         case 9:
         case 10:
-            set(random, p, false);
+            expire(random, p);
             [[fallthrough]];
         default:
             begin_wait(random, p);
@@ -338,11 +312,11 @@ private:
     }
 
     void make(random_source& random, place& p) {
-        arena& a = *any_of(random, arenas_);
+        arena& a = *random.one_of(arenas_);
         const destination d = a.executor(random);
         p.timer = make_timer(p.type, d.ex);
         p.book = new_ledger(p.type, rules_of(a, p.type), d.at);
-        set(random, p, false);
+        expire(random, p);
     }
 
     /// Destroys the timer.
@@ -351,7 +325,7 @@ private:
             return;
         const std::uint64_t before = moment();
         p.timer.reset();
-        p.book->note(act::drop, before, busy());
+        p.book->note(op::destroy, before, busy());
     }
 
     /// Moves the timer at q, with its waits, to p.
@@ -362,7 +336,7 @@ private:
         if (p.timer) {
             const std::uint64_t before = moment();
             p.timer->assign(*q.timer);
-            p.book->note(act::drop, before, busy());
+            p.book->note(op::assign, before, busy());
         } else {
             p.timer = q.timer->move();
         }
@@ -387,39 +361,37 @@ private:
         }
     }
 
-    void set(random_source& random, place& p, bool rearm) {
+    void expire(random_source& random, place& p) {
+        set(random, p, op::expires_after, op::expires_at, op::expires_within);
+    }
+    void rearm(random_source& random, place& p) {
+        set(random, p, op::rearm_after, op::rearm_at, op::rearm_within);
+    }
+    void set(random_source& random, place& p, op after, op at, op within) {
         any_timer& t = *p.timer;
         const std::int64_t d = duration(random, p.type);
         const std::uint64_t before = moment();
+        const op how = random.one_of({at, within, after, after});
+        std::int64_t more = d;
+        if (how == within) {
+            more += random.between(0, millisecond / 2);
+            if (p.type == sort::ring && d <= longest_ring)
+                more = std::min(more, longest_ring); // not the ring of an hour
+        }
         std::size_t n = 0;
         try {
-            switch (random.below(4)) {
-            case 0: {
-                const std::int64_t at = now_of(p.type) + d;
-                n = rearm ? t.rearm_at(at) : t.expires_at(at);
-                break;
-            }
-            case 1: {
-                std::int64_t more = d + random.between(0, millisecond / 2);
-                if (p.type == sort::ring && d <= longest_ring)
-                    more = std::min(more, longest_ring); // not the ring of an hour
-                n = rearm ? t.rearm_within(d, more) : t.expires_within(d, more);
-                break;
-            }
-            default:
-                n = rearm ? t.rearm_after(d) : t.expires_after(d);
-                break;
-            }
+            n = set_expiry(t, how, now_of(p.type), d, more);
         } catch (const std::invalid_argument&) {
             if (p.type != sort::ring)
                 fail("an expiry is refused");
             return; // no ring has that delay; nothing has changed
         } catch (const boost::system::system_error& e) {
-            if (!rearm || !p.book->allowed.refuses || e.code() != asio::error::no_buffer_space)
+            if (!is_rearm(how) || !p.book->allowed.refuses ||
+                e.code() != asio::error::no_buffer_space)
                 fail("a ring with room refuses");
             return; // it is full; nothing has changed
         }
-        p.book->note(rearm ? act::rearm : act::cancel, before, busy(), n, t.expiry());
+        p.book->note(how, before, busy(), n, t.expiry());
     }
 
     /// The action of a handler, or nothing.
@@ -436,7 +408,7 @@ private:
     destination bound_to(random_source& random) {
         if (random.one_in(8))
             return {asio::system_executor(), {nullptr, false, true}}; // where the timer completes
-        return any_of(random, arenas_)->executor(random);
+        return random.one_of(arenas_)->executor(random);
     }
 
     void begin_wait(random_source& random, place& p) {
@@ -473,34 +445,11 @@ private:
             } else if (last_ == ending::cancel && p.timer) {
                 const std::uint64_t before = moment();
                 const std::size_t n = p.timer->cancel();
-                p.book->note(act::cancel, before, busy(), n);
+                p.book->note(op::cancel, before, busy(), n);
             }
         });
-        if (intervals_)
-            intervals_->close(last_ == ending::cancel    ? intervals::ending::cancel
-                              : last_ == ending::destroy ? intervals::ending::destroy
-                                                         : intervals::ending::nothing);
-        if (limits_)
-            limits_->close(last_ == ending::abandon  ? limits::ending::nothing
-                           : last_ == ending::expiry ? limits::ending::endless
-                                                     : limits::ending::everything);
-        if (streams_)
-            streams_->close(last_ == ending::abandon   ? streams::ending::nothing
-                            : last_ == ending::expiry  ? streams::ending::endless
-                            : last_ == ending::destroy ? streams::ending::destroy
-                                                       : streams::ending::close);
-        if (groups_)
-            groups_->close(last_ != ending::abandon && last_ != ending::expiry);
-        if (queues_)
-            queues_->close(last_ == ending::abandon  ? queues::ending::nothing
-                           : last_ == ending::expiry ? queues::ending::intervals
-                                                     : queues::ending::everything);
-        if (alarms_)
-            alarms_->close(last_ == ending::cancel    ? alarms::ending::disarm
-                           : last_ == ending::destroy ? alarms::ending::destroy
-                                                      : alarms::ending::nothing);
-        if (feeds_)
-            feeds_->close();
+        for (const auto& f : features_)
+            f->close(last_);
         for (const auto& a : arenas_) {
             if (last_ == ending::expire_all)
                 expire_all(*a, nullptr);
@@ -521,8 +470,8 @@ private:
         }
         if (last_ == ending::abandon)
             abandon(*arenas_.front());
-        if (alarms_)
-            alarms_->finish();
+        for (const auto& f : features_)
+            f->finish();
     }
 
     /// Destroys the context before the timers, except for those in a strand, which must not outlive
@@ -532,20 +481,8 @@ private:
             if (p.book && p.book->on.strand)
                 destroy(p);
         });
-        if (limits_)
-            limits_->leave();
-        if (streams_)
-            streams_->leave();
-        if (intervals_)
-            intervals_->leave();
-        if (groups_)
-            groups_->leave();
-        if (queues_)
-            queues_->leave();
-        if (alarms_)
-            alarms_->leave();
-        if (feeds_)
-            feeds_->leave();
+        for (const auto& f : features_)
+            f->leave();
         a.native = nullptr;
         a.strand.reset();
         a.io.reset();
@@ -584,7 +521,7 @@ private:
         for (const auto& p : far) {
             const std::uint64_t before = moment();
             const std::size_t n = p->timer->cancel();
-            p->book->note(act::cancel, before, 0, n);
+            p->book->note(op::cancel, before, 0, n);
         }
         a.guard.reset();
         a.io->run(); // P9: it returns
@@ -593,41 +530,11 @@ private:
     totals check() {
         totals all;
         std::size_t expired = 0, perhaps = 0;
-        if (intervals_) {
-            const intervals::totals t = intervals_->check();
+        for (const auto& f : features_) {
+            const tally t = f->check(settings_);
             all.waits += t.waits;
             expired += t.expired;
-        }
-        if (limits_) {
-            const std::size_t n = limits_->check();
-            all.waits += n;
-            perhaps = 2 * n; // the operations do not report each of them
-        }
-        if (streams_) {
-            const streams::totals t = streams_->check();
-            all.waits += t.operations;
-            perhaps += t.streams * hastenings_.load(); // each has one wait, without a handler
-        }
-        if (groups_) {
-            const groups::totals t = groups_->check();
-            all.waits += t.members;
-            perhaps += 2 * t.members + t.drains * hastenings_.load();
-        }
-        if (queues_) {
-            const std::size_t n = queues_->check();
-            all.waits += n;
-            perhaps += n;
-        }
-        if (alarms_) {
-            const alarms::totals t = alarms_->check(settings_);
-            all.waits += t.armings;
-            expired += t.expired;
-            perhaps += t.armings; // expire_all() disarms those that it does not tell
-        }
-        if (feeds_) { // last: the others have ended their waits
-            const feeds::totals t = feeds_->check();
-            all.waits += t.waits;
-            perhaps += t.waits + t.sleeps * hastenings_.load();
+            perhaps += t.perhaps + t.each_time * hastenings_.load();
         }
         for (const auto& l : ledgers_) {
             const ledger::totals t = l->check(settings_);
@@ -652,15 +559,9 @@ private:
     settings settings_;
 
     std::mutex ledgers_mutex_;
-    std::vector<std::unique_ptr<ledger>> ledgers_; // their signals outlive all contexts
-    std::optional<limits> limits_;                 // the same
-    std::optional<streams> streams_;               // the same
-    std::optional<groups> groups_;                 // the same
-    std::optional<queues> queues_;                 // the same
-    std::optional<feeds> feeds_;                   // the same
-    std::optional<alarms> alarms_;                 // their functions may stay in another context
+    std::vector<std::unique_ptr<ledger>> ledgers_;   // their signals outlive all contexts
+    std::vector<std::unique_ptr<feature>> features_; // the same
     std::vector<std::unique_ptr<arena>> arenas_;
-    std::optional<intervals> intervals_;
     places shared_;
     std::vector<places> own_;
 

@@ -39,23 +39,19 @@ enum class who : std::uint8_t { limit, peer, caller };
 
 } // namespace
 
-struct streams::operation final : listener {
+struct streams::operation final : told_once {
     operation(stream& s, side d, std::function<void()> f)
         : of(s), direction(d), then(std::move(f)) {}
 
-    void completed(int, const error_code& ec, std::uint64_t size) override;
-    void destroyed(int) override;
-
-    [[nodiscard]] bool over() const noexcept { // relaxed: all threads have ended
-        return tellings.load(std::memory_order_relaxed) != 0;
-    }
+    void invoked(const error_code& ec, std::uint64_t size) override;
+    void dropped() override;
+    [[noreturn]] void broken(const std::string& what) const override;
 
     [[nodiscard]] bool by_limit() const noexcept { return ended && !refused && by == who::limit; }
 
     stream& of;
     const side direction;
     const std::function<void()> then;
-    std::atomic<int> tellings{0};
     asio::cancellation_signal signal;
     std::int64_t limit = never; ///< its own limit
     bool refused = false;       ///< it was not started
@@ -287,17 +283,17 @@ struct streams::stream final : memory_layer::observer {
     }
 
     /// The last function.
-    void finish(ending what) {
+    void finish(ending how) {
         if (!stack || std::exchange(closing_down, true))
             return;
         enter();
         note(steady_now());
-        if (what == ending::destroy)
+        if (how == ending::destroy)
             destroy();
-        else if (what == ending::close)
-            close();
-        else
+        else if (how == ending::expiry)
             serve_endless();
+        else
+            close();
         exit();
     }
 
@@ -440,13 +436,13 @@ struct streams::stream final : memory_layer::observer {
                            (closed_by_limit ? ", closed by a limit" : "");
         for (const operation* const op : current) {
             if (op)
-                text += std::string("\n") +
-                        (op->direction == memory_layer::reading ? "read" : "write") +
-                        ": limit in " + in(op->limit) + (op->refused ? ", refused" : "") +
-                        (op->expired ? ", expired" : "") +
-                        (op->ended ? ", ended by " + std::to_string(static_cast<int>(op->by)) +
-                                         " with " + op->result.message()
-                                   : "");
+                text +=
+                    std::string("\n") +
+                    (op->direction == memory_layer::reading ? "read" : "write") + ": limit in " +
+                    in(op->limit) + (op->refused ? ", refused" : "") +
+                    (op->expired ? ", expired" : "") +
+                    (op->ended ? ", ended by " + name_of(op->by) + " with " + op->result.message()
+                               : "");
         }
         fail(text);
     }
@@ -488,23 +484,21 @@ struct streams::stream final : memory_layer::observer {
     operation* emitting = nullptr;       ///< its signal is being emitted
 };
 
-void streams::operation::completed(int, const error_code& ec, std::uint64_t size) {
-    if (tellings.fetch_add(1, std::memory_order_relaxed) != 0) // relaxed: it is a count
-        of.broken("P3: a handler is invoked a second time");
+void streams::operation::invoked(const error_code& ec, std::uint64_t size) {
     of.enter();
     of.told(*this, ec, size);
     of.exit();
     run_handler({&of.a, false, false}, then);
 }
 
-void streams::operation::destroyed(int) {
-    if (tellings.fetch_add(1, std::memory_order_relaxed) != 0) // relaxed: it is a count
-        of.broken("P3: a handler is destroyed a second time");
+void streams::operation::broken(const std::string& what) const { of.broken(what); }
+
+void streams::operation::dropped() {
     if (!of.all.abandoned)
         of.broken("P3: a handler is destroyed uncalled");
 }
 
-streams::streams(company c) : company_(std::move(c)) {}
+streams::streams(company c) : feature(std::move(c), "streams") {}
 streams::~streams() = default;
 
 streams::stream& streams::make(random_source& random, arena& a) {
@@ -517,7 +511,7 @@ streams::stream& streams::make(random_source& random, arena& a) {
 }
 
 void streams::operate(random_source& random, arena& a) {
-    place& p = places_[static_cast<std::size_t>(random.below(static_cast<int>(places_.size())))];
+    place& p = random.one_of(places_);
     const std::scoped_lock lock(p.mutex);
     if (p.closed)
         return;
@@ -538,15 +532,15 @@ void streams::operate(random_source& random, arena& a) {
     }
 }
 
-void streams::close(ending what) {
+void streams::close(ending how) {
     for (place& p : places_) {
         const std::scoped_lock lock(p.mutex);
         p.closed = true;
     }
-    if (what == ending::nothing)
+    if (how == ending::abandon)
         return;
     for (const auto& each : streams_) // no thread adds to them any more
-        asio::post(each->ex, [&s = *each, what] { s.finish(what); });
+        asio::post(each->ex, [&s = *each, how] { s.finish(how); });
 }
 
 void streams::leave() {
@@ -554,12 +548,11 @@ void streams::leave() {
         each->leave();
 }
 
-streams::totals streams::check() {
-    totals t;
-    t.streams = streams_.size();
+tally streams::check(const settings&) {
+    tally t{.each_time = streams_.size()}; // each has one wait, without a handler
     for (const auto& each : streams_) {
         each->leave();
-        t.operations += each->operations.size();
+        t.waits += each->operations.size();
         for (const operation& op : each->operations) {
             if (!op.over())
                 each->broken("P3, P9: a handler was neither invoked nor destroyed");

@@ -32,26 +32,15 @@
 
 namespace simulation::threads {
 
-class streams {
+class streams final : public feature {
 public:
     explicit streams(company c);
-    ~streams();
+    ~streams() override;
 
-    /// Makes a stream in `a`, or posts an operation on another one.
-    void operate(random_source& random, arena& a);
-
-    enum class ending { nothing, endless, close, destroy };
-    /// Starts no more operations. Ends none, or those that would not end by themselves, or all.
-    void close(ending what);
-    /// Destroys the streams, which must not outlive their context.
-    void leave();
-
-    struct totals {
-        std::size_t streams = 0;
-        std::size_t operations = 0;
-    };
-    /// All threads have ended.
-    totals check();
+    void operate(random_source& random, arena& a) override;
+    void close(ending how) override;
+    void leave() override;
+    tally check(const settings& clock) override;
 
 private:
     struct operation;
@@ -64,7 +53,6 @@ private:
 
     stream& make(random_source& random, arena& a);
 
-    const company company_;
     std::array<place, 3> places_;
     std::mutex mutex_;
     std::vector<std::unique_ptr<stream>> streams_; ///< with signals, which outlive all contexts

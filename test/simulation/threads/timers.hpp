@@ -8,7 +8,6 @@
 
 #include "simulation/timers.hpp"
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -36,7 +35,6 @@ struct shared_clock {
 
 enum class sort : std::uint8_t { steady, compact, coarse, ring, manual, shared };
 inline constexpr int sorts = 6;
-inline constexpr std::array names{"steady", "compact", "coarse", "ring", "manual", "shared"};
 
 std::unique_ptr<any_timer> make_timer(sort s, const asio::any_io_executor& ex);
 void make_service(sort s, asio::execution_context& context, const pawl::options& o);
