@@ -8,10 +8,8 @@
 #include <boost/asio/error.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <stdexcept>
 #include <string>
-#include <type_traits>
 #include <utility>
 
 namespace simulation {
@@ -21,26 +19,7 @@ namespace {
 /// A function makes its steps so many times: it may arm its alarm each time.
 constexpr int most_repeats = 4;
 
-/// Calls `f` with the alarm.
-/// @pre there is one.
-template <class Variant, class Function>
-auto with(Variant& alarm, Function f) {
-    using result = decltype(f(std::get<1>(alarm)));
-    return std::visit(
-        [&](auto& a) -> result {
-            if constexpr (std::is_same_v<std::decay_t<decltype(a)>, std::monostate>)
-                std::terminate();
-            else
-                return f(a);
-        },
-        alarm);
-}
-
 } // namespace
-
-bool alarms::armed(const any_alarm& a) {
-    return with(a, [](const auto& alarm) { return alarm.armed(); });
-}
 
 void alarms::perform(const step& s) {
     place& p = places_[static_cast<std::size_t>(s.object)];
@@ -56,9 +35,12 @@ void alarms::perform(const step& s) {
         // An alarm of the same type is assigned, another one constructed.
         if (p.of)
             p.of->gone = true;
-        p.alarm = std::move(from.alarm);
+        if (p.of && p.of->type == from.of->type && p.of->takes_code == from.of->takes_code)
+            p.alarm->assign(*from.alarm);
+        else
+            p.alarm = from.alarm->move();
         p.of = std::exchange(from.of, nullptr);
-        from.alarm = std::monostate();
+        from.alarm.reset();
     }
     if (!p.of)
         return;
@@ -67,7 +49,7 @@ void alarms::perform(const step& s) {
     case op::destroy_alarm:
         return destroy(p);
     case op::disarm_alarm: {
-        const bool disarmed = with(p.alarm, [](auto& a) { return a.disarm(); });
+        const bool disarmed = p.alarm->disarm();
         // The functions that a shutdown is about to call are no longer armed.
         if (disarmed != r.armed && !(r.ending && r.armed))
             fail(std::string("P4: disarm() returns ") + (disarmed ? "true" : "false"));
@@ -81,7 +63,7 @@ void alarms::perform(const step& s) {
         arm(p, s);
         break;
     }
-    if (const bool is = armed(p.alarm); is != r.armed && !r.ending)
+    if (const bool is = p.alarm->armed(); is != r.armed && !r.ending)
         fail(std::string("P4: an alarm is ") + (is ? "armed" : "not armed"));
 }
 
@@ -97,10 +79,8 @@ void alarms::make(const step& s) {
     world_.serve(s.context, r.type);
     const auto ex = world_.executor(s.context, s.executor);
     const auto make = [&]<kind K>() {
-        if (r.takes_code)
-            p.alarm.emplace<on<loud, K>>(ex, loud{this, p.of});
-        else
-            p.alarm.emplace<on<silent, K>>(ex, silent{this, p.of});
+        p.alarm = r.takes_code ? make_alarm<timer_of<K>>(ex, loud{this, p.of})
+                               : make_alarm<timer_of<K>>(ex, silent{this, p.of});
     };
     switch (r.type) {
     case kind::compact:
@@ -116,7 +96,7 @@ void alarms::make(const step& s) {
 
 void alarms::destroy(place& p) {
     std::exchange(p.of, nullptr)->gone = true;
-    const any_alarm last = std::exchange(p.alarm, std::monostate());
+    const auto last = std::move(p.alarm);
 }
 
 void alarms::arm(place& p, const step& s) {
@@ -124,16 +104,7 @@ void alarms::arm(place& p, const step& s) {
     const std::int64_t now = now_of(r.type);
     in_call_ = true;
     try {
-        with(p.alarm, [&](auto& a) {
-            using alarm = std::decay_t<decltype(a)>;
-            using duration = typename alarm::duration;
-            if (s.what == op::arm_alarm_after)
-                a.arm_after(duration(s.time));
-            else if (s.what == op::arm_alarm_at)
-                a.arm_at(typename alarm::time_point(duration(saturating_add(now, s.time))));
-            else
-                a.arm_within(duration(s.time), duration(s.more));
-        });
+        simulation::arm(*p.alarm, s.what, now, s.time, s.more);
     } catch (const std::invalid_argument&) {
         in_call_ = false;
         if (s.what != op::arm_alarm_within || s.more >= s.time)
@@ -144,14 +115,13 @@ void alarms::arm(place& p, const step& s) {
     if (r.dead)
         return; // it has no effect
     if (r.ending) {
-        r.armed = r.armed || armed(p.alarm);
+        r.armed = r.armed || p.alarm->armed();
         return;
     }
     r.armed = true;
     r.ended_early = false;
     r.reached = false;
-    r.expiry = with(p.alarm,
-                    [](auto& a) -> std::int64_t { return a.expiry().time_since_epoch().count(); });
+    r.expiry = p.alarm->expiry();
     const std::int64_t most = s.what == op::arm_alarm_within ? s.more : s.time;
     if (r.expiry < saturating_add(now, s.time) || r.expiry > saturating_add(now, most))
         fail("expiry of an alarm: " + std::to_string(r.expiry) + " is not in the range");
@@ -219,7 +189,7 @@ void alarms::left(int context) {
             continue;
         p.of->dead = true;
         p.of->ending = p.of->armed = p.of->ended_early = false;
-        if (armed(p.alarm))
+        if (p.alarm->armed())
             fail("P10: an alarm is armed after the end of its context");
     }
 }
@@ -230,7 +200,7 @@ void alarms::ended_early(int context, const kind* type, const error_code& ec) {
             continue;
         record& r = *p.of;
         const bool meant = !type || *type == r.type;
-        if (armed(p.alarm)) {
+        if (p.alarm->armed()) {
             if (meant && !reached(r))
                 fail("P10: expire_all() leaves an alarm armed");
             continue;

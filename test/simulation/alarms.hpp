@@ -11,16 +11,14 @@
 #ifndef PAWL_TEST_SIMULATION_ALARMS_HPP
 #define PAWL_TEST_SIMULATION_ALARMS_HPP
 
+#include "simulation/any_alarm.hpp"
 #include "simulation/surroundings.hpp"
 #include "simulation/timers.hpp"
-
-#include <pawl/alarm.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <variant>
 #include <vector>
 
 namespace simulation {
@@ -71,14 +69,8 @@ private:
         alarms* self;
         entry of;
     };
-    template <class Function, kind K>
-    using on = pawl::basic_alarm<Function, typename timer_of<K>::clock_type, asio::any_io_executor,
-                                 typename timer_of<K>::traits_type>;
-    template <kind... K>
-    using any_of = std::variant<std::monostate, on<silent, K>..., on<loud, K>...>;
-    using any_alarm = any_of<kind::steady, kind::compact, kind::set, kind::set_binary>;
     struct place {
-        any_alarm alarm;
+        std::unique_ptr<any_alarm> alarm;
         entry of;
     };
 
@@ -86,7 +78,6 @@ private:
     static void destroy(place& p);
     void arm(place& p, const step& s);
     void called(entry r, const error_code& ec);
-    [[nodiscard]] static bool armed(const any_alarm& a);
     [[nodiscard]] static bool reached(const record& r) {
         return r.reached || now_of(r.type) >= r.expiry;
     }

@@ -3,11 +3,8 @@
 
 #include "simulation/threads/alarms.hpp"
 
+#include "simulation/any_alarm.hpp"
 #include "simulation/report.hpp"
-
-#include <pawl/alarm.hpp>
-#include <pawl/coarse_timer.hpp>
-#include <pawl/compact_timer.hpp>
 
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/error.hpp>
@@ -18,59 +15,12 @@
 #include <limits>
 #include <optional>
 #include <shared_mutex>
+#include <type_traits>
 #include <utility>
 
 namespace simulation::threads {
 
 namespace {
-
-class any_alarm {
-public:
-    virtual ~any_alarm() = default;
-
-    virtual void arm_after(std::int64_t d) = 0;
-    virtual void arm_at(std::int64_t t) = 0;
-    virtual void arm_within(std::int64_t min, std::int64_t max) = 0;
-    virtual bool disarm() = 0;
-    [[nodiscard]] virtual bool armed() const = 0;
-    [[nodiscard]] virtual std::int64_t expiry() const = 0;
-    virtual void keep_running(bool on) = 0;
-    /// An alarm that is constructed from this one.
-    virtual std::unique_ptr<any_alarm> move() = 0;
-    /// @pre both are of the same type
-    virtual void assign(any_alarm& from) = 0;
-};
-
-template <class Alarm>
-class some_alarm final : public any_alarm {
-    using duration = typename Alarm::duration;
-
-public:
-    some_alarm(const asio::any_io_executor& ex, typename Alarm::function_type f)
-        : alarm_(ex, std::move(f)) {}
-    explicit some_alarm(Alarm&& from) : alarm_(std::move(from)) {}
-
-    void arm_after(std::int64_t d) override { alarm_.arm_after(duration(d)); }
-    void arm_at(std::int64_t t) override { alarm_.arm_at(typename Alarm::time_point(duration(t))); }
-    void arm_within(std::int64_t min, std::int64_t max) override {
-        alarm_.arm_within(duration(min), duration(max));
-    }
-    bool disarm() override { return alarm_.disarm(); }
-    [[nodiscard]] bool armed() const override { return alarm_.armed(); }
-    [[nodiscard]] std::int64_t expiry() const override {
-        return alarm_.expiry().time_since_epoch().count();
-    }
-    void keep_running(bool on) override { alarm_.keep_running(on); }
-    std::unique_ptr<any_alarm> move() override {
-        return std::make_unique<some_alarm>(std::move(alarm_));
-    }
-    void assign(any_alarm& from) override {
-        alarm_ = std::move(static_cast<some_alarm&>(from).alarm_);
-    }
-
-private:
-    Alarm alarm_;
-};
 
 constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
 
@@ -128,38 +78,6 @@ struct loud_function : alarm_function {
     void operator()(const error_code& ec) { call(ec); }
 };
 
-namespace {
-
-template <class Timer>
-std::unique_ptr<any_alarm> make_on(const asio::any_io_executor& ex, alarm_function f, bool loud) {
-    const auto make = [&]<class Function>(Function made) -> std::unique_ptr<any_alarm> {
-        using alarm = pawl::basic_alarm<Function, typename Timer::clock_type, asio::any_io_executor,
-                                        typename Timer::traits_type>;
-        return std::make_unique<some_alarm<alarm>>(ex, std::move(made));
-    };
-    return loud ? make(loud_function{std::move(f)}) : make(silent_function{std::move(f)});
-}
-
-std::unique_ptr<any_alarm> make_alarm(sort s, const asio::any_io_executor& ex, alarm_function f,
-                                      bool loud) {
-    switch (s) {
-    case sort::compact:
-        return make_on<pawl::compact_timer>(ex, std::move(f), loud);
-    case sort::coarse:
-        return make_on<pawl::coarse_timer>(ex, std::move(f), loud);
-    case sort::manual:
-        return make_on<pawl::manual_timer>(ex, std::move(f), loud);
-    case sort::shared:
-        return make_on<pawl::basic_waitable_timer<shared_clock>>(ex, std::move(f), loud);
-    case sort::steady:
-    case sort::ring: // a ring has no alarms
-        break;
-    }
-    return make_on<pawl::steady_timer>(ex, std::move(f), loud);
-}
-
-} // namespace
-
 } // namespace simulation::threads
 
 // Bound to an executor, or not: the type is the same.
@@ -207,7 +125,14 @@ void alarms::make(random_source& random, place& p, arena& a) {
         b.elsewhere = bound.at.of && bound.at.of != &a;
     }
     b.strand = d.at.strand || b.at.strand;
-    p.alarm = make_alarm(b.type, d.ex, std::move(f), b.takes_code);
+    p.alarm = with_timer(b.type, [&]<class Timer>() -> std::unique_ptr<any_alarm> {
+        if constexpr (std::is_same_v<Timer, pawl::ring_timer>)
+            return nullptr; // rings have no alarms
+        else if (b.takes_code)
+            return make_alarm<Timer>(d.ex, loud_function{std::move(f)});
+        else
+            return make_alarm<Timer>(d.ex, silent_function{std::move(f)});
+    });
     p.of = &b;
 }
 
@@ -221,16 +146,13 @@ void alarms::drop(place& p) {
 }
 
 void alarms::arm(random_source& random, place& p, std::int64_t d) {
-    const int how = random.below(4);
-    const std::int64_t more = how == 1 ? d + random.between(0, millisecond / 2) : d;
+    const op how = random.one_of(
+        {op::arm_alarm_at, op::arm_alarm_within, op::arm_alarm_after, op::arm_alarm_after});
+    const std::int64_t more =
+        how == op::arm_alarm_within ? d + random.between(0, millisecond / 2) : d;
     event e{.of = p.of, .what = act::arm, .before = moment()};
     const std::int64_t now = now_of(e.of->type);
-    if (how == 0)
-        p.alarm->arm_at(now + d);
-    else if (how == 1)
-        p.alarm->arm_within(d, more);
-    else
-        p.alarm->arm_after(d);
+    simulation::arm(*p.alarm, how, now, d, more);
     e.expiry = p.alarm->expiry();
     if (e.of->type == sort::steady && (e.expiry < now + d || e.expiry > steady_now() + more))
         fail("alarm: P1: an expiry is not in the range that was asked for");

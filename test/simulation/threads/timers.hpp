@@ -8,6 +8,12 @@
 
 #include "simulation/timers.hpp"
 
+#include <pawl/coarse_timer.hpp>
+#include <pawl/compact_timer.hpp>
+#include <pawl/manual_clock.hpp>
+#include <pawl/ring_timer.hpp>
+#include <pawl/steady_timer.hpp>
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -35,6 +41,26 @@ struct shared_clock {
 
 enum class sort : std::uint8_t { steady, compact, coarse, ring, manual, shared };
 inline constexpr int sorts = 6;
+
+/// Calls `f.template operator()<Timer>()` for the timers of a sort.
+template <class Function>
+decltype(auto) with_timer(sort s, Function&& f) {
+    switch (s) {
+    case sort::steady:
+        break;
+    case sort::compact:
+        return f.template operator()<pawl::compact_timer>();
+    case sort::coarse:
+        return f.template operator()<pawl::coarse_timer>();
+    case sort::ring:
+        return f.template operator()<pawl::ring_timer>();
+    case sort::manual:
+        return f.template operator()<pawl::manual_timer>();
+    case sort::shared:
+        return f.template operator()<pawl::basic_waitable_timer<shared_clock>>();
+    }
+    return f.template operator()<pawl::steady_timer>();
+}
 
 std::unique_ptr<any_timer> make_timer(sort s, const asio::any_io_executor& ex);
 void make_service(sort s, asio::execution_context& context, const pawl::options& o);
