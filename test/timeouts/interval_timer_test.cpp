@@ -1037,9 +1037,7 @@ BOOST_FIXTURE_TEST_CASE(an_interval_that_is_assigned_to_itself_keeps_its_waits, 
 }
 
 BOOST_FIXTURE_TEST_CASE(a_handler_that_is_held_up_is_aborted_by_destruction, held_up) {
-    {
-        const interval doomed(std::move(ticks));
-    }
+    { const interval doomed(std::move(ticks)); }
     elsewhere.poll();
 
     BOOST_CHECK(late.aborted());

@@ -580,9 +580,7 @@ BOOST_AUTO_TEST_CASE(P9_a_scaled_idle_limit_ends_with_the_connection) {
     closed.stream.close();
     connection<scaled_stream> ended(context, limits);
     ends_after(5s, ended.read());
-    {
-        const connection<scaled_stream> destroyed(context, limits);
-    }
+    { const connection<scaled_stream> destroyed(context, limits); }
     connection<scaled_stream> silent(context, limits);
     pawl::basic_pressure<manual_clock>(context).set(1);
     closes_after(10s, silent.stream);
