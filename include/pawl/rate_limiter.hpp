@@ -15,6 +15,7 @@
 
 #include <pawl/detail/service/clocks.hpp>
 #include <pawl/detail/service/native_executor.hpp>
+#include <pawl/detail/service/timer_handle.hpp>
 
 #include <pawl/detail/time/durations.hpp>
 #include <pawl/detail/time/token_bucket.hpp>
@@ -226,23 +227,37 @@ private:
     // Under the lock. What is called there is of Pawl, but for the clock.
 
     /// Wakes those at the head for whom there are tokens, and arms the alarm for the next.
-    void serve() {
+    void serve() noexcept {
         while (first_ && first_->state == waiter::waits && !closed_) {
             waiter& w = *first_;
-            if (bucket.take(w.n, Clock::now()))
+            if (takes(w))
                 wake(w, {});
-            else if (alarm_->arm_at(bucket.when(w.n)))
+            else if (arms_for(w))
                 return;
             else // beyond options::max_pending
                 wake(w, boost::asio::error::no_buffer_space);
         }
         alarm_->disarm(); // a wait that starts is served by started()
     }
-    void wake(waiter& w, const error_code& outcome) {
+    bool takes(const waiter& w) noexcept {
+        try {
+            return bucket.take(w.n, Clock::now());
+        } catch (...) { // the clock; the alarm asks it again
+            return false;
+        }
+    }
+    bool arms_for(const waiter& w) noexcept {
+        try {
+            return alarm_->arm_at(bucket.when(w.n));
+        } catch (...) { // the clock. If it goes on, that leaves run(), which reads it, too.
+            return timer_access::arm_now(*alarm_);
+        }
+    }
+    void wake(waiter& w, const error_code& outcome) noexcept {
         unlink(w);
         w.state = waiter::woken;
         w.outcome = outcome;
-        w.timer.rearm_at(Clock::time_point::min());
+        timer_access::handle(w.timer).rearm_now();
     }
     void unlink(waiter& w) noexcept {
         (w.before ? w.before->behind : first_) = w.behind;
@@ -279,7 +294,8 @@ private:
 /// their handlers.
 ///
 /// Use pawl::rate_limiter, on the steady clock.
-/// @tparam Clock any steady clock, such as pawl::manual_clock for tests.
+/// @tparam Clock any steady clock, such as pawl::manual_clock for tests. If it throws while waiters
+///     are served, they stay, and it is read again at once.
 /// @tparam Executor the type of I/O executor.
 /// @par Thread safety
 /// @e Distinct @e objects: Safe.@n @e Shared @e objects: Safe, except for the destructor: no other

@@ -896,10 +896,47 @@ BOOST_AUTO_TEST_CASE(streams) {
 using failing_clock = pawl_test::scripted_clock<0, true>;
 struct unreadable {};
 
+/// Moves the clock, and runs what is due each time.
+void run_failing_clock(scene& s) {
+    for (int i = 1; i < 8; ++i) {
+        failing_clock::set(10s * i);
+        try {
+            asio::use_service<pawl::detail::service_registry>(s.context).for_each(
+                [](pawl::detail::registered_service& each) { each.clock_moved(); });
+            s.context.restart();
+            s.context.poll();
+            if (s.host)
+                s.host();
+        } catch (const unreadable&) { // out of run(), as any handler's
+        }
+    }
+}
+
+/// The n-th reading after `start(object, scene)` throws, for every n until no reading does. It delays
+/// the call of the handler at most.
+template <class Make, class Start>
+void late_clock_row(std::string_view name, Make make, Start start) {
+    bool read = true;
+    for (int n = 1; read; ++n) {
+        BOOST_TEST_CONTEXT(name << ", reading " << n << " after the start") {
+            failing_clock::set(0s);
+            scene s;
+            auto object = make(s);
+            start(*object, s);
+            failing_clock::at_reading(n, [] { throw unreadable(); });
+            run_failing_clock(s);
+            read = !failing_clock::forget();
+            BOOST_TEST(s.calls == 1);
+            BOOST_TEST(s.handlers == 0);
+            BOOST_REQUIRE_LT(n, 100);
+        }
+    }
+}
+
 /// The n-th reading in `start(object, scene)` throws, for every n until no reading does. Then nothing
 /// has begun, nothing leaks, and the object can be used.
 template <class Make, class Start>
-void clock_row(std::string_view name, Make make, Start start) {
+void clock_row(std::string_view name, Make make, Start start, phase until = phase::all) {
     bool read = true;
     for (int n = 1; read; ++n) {
         BOOST_TEST_CONTEXT(name << ", reading " << n) {
@@ -917,15 +954,7 @@ void clock_row(std::string_view name, Make make, Start start) {
                 read = !failing_clock::forget();
                 if (s.handlers == 0)
                     start(*object, s);
-                for (int i = 1; i < 8; ++i) {
-                    failing_clock::set(10s * i);
-                    asio::use_service<pawl::detail::service_registry>(s.context).for_each(
-                        [](pawl::detail::registered_service& each) { each.clock_moved(); });
-                    s.context.restart();
-                    s.context.poll();
-                    if (s.host)
-                        s.host();
-                }
+                run_failing_clock(s);
                 BOOST_TEST(s.calls == 1);
                 BOOST_TEST(s.handlers == 0);
             }
@@ -934,11 +963,52 @@ void clock_row(std::string_view name, Make make, Start start) {
             BOOST_REQUIRE_LT(n, 100);
         }
     }
+    if (until == phase::all)
+        late_clock_row(name, make, start);
+}
+
+using limiter = pawl::basic_rate_limiter<failing_clock>;
+
+/// A limiter without tokens.
+const auto make_limiter = [](scene& s) {
+    auto r = std::make_unique<limiter>(s.context,
+                                       pawl::rate_limit{.tokens = 1, .period = 1s, .burst = 1});
+    (void)r->try_acquire();
+    return r;
+};
+
+BOOST_AUTO_TEST_CASE(a_limiter_ends_its_waits_although_its_clock_throws) {
+    failing_clock::set(0s);
+    scene s;
+    auto r = make_limiter(s);
+    error_code ec;
+    r->async_acquire([&](error_code result) { ec = result; });
+
+    failing_clock::at_reading(1, [] { throw unreadable(); });
+    r.reset();
+    run_failing_clock(s);
+
+    BOOST_TEST(!failing_clock::forget());
+    BOOST_TEST(ec == asio::error::operation_aborted);
+}
+
+BOOST_AUTO_TEST_CASE(waits_for_a_limiter_whose_clock_throws_are_destroyed_with_their_context) {
+    failing_clock::set(0s);
+    auto s = std::make_unique<scene>();
+    const auto r = make_limiter(*s);
+    r->async_acquire(ignore);
+    r->async_acquire(ignore);
+    BOOST_TEST(r->waiting() == 2u);
+
+    failing_clock::at_reading(1, [] { throw unreadable(); }); // as the second one moves up
+    s.reset();
+
+    BOOST_TEST(!failing_clock::forget());
+    BOOST_TEST(r->waiting() == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(clocks_that_throw) {
     using timer = pawl::basic_waitable_timer<failing_clock>;
-    using limiter = pawl::basic_rate_limiter<failing_clock>;
     using queue = pawl::basic_delay_queue<int, failing_clock>;
     using map = pawl::basic_expiring_map<int, int, failing_clock>;
     using events = pawl::basic_event_queue<failing_clock>;
@@ -947,8 +1017,9 @@ BOOST_AUTO_TEST_CASE(clocks_that_throw) {
         t.async_wait(s.record());
     };
     clock_row("timer", made<timer>(), wait);
-    clock_row("interval timer", made<pawl::basic_interval_timer<failing_clock>>(1s),
-              [](auto& t, scene& s) { t.async_wait(s.record()); });
+    clock_row(
+        "interval timer", made<pawl::basic_interval_timer<failing_clock>>(1s),
+        [](auto& t, scene& s) { t.async_wait(s.record()); }, phase::start);
     clock_row("limit on a timer", made<timer>(),
               [](timer& t, scene& s) { s.wait.async_wait(pawl::timeout(t, 1s)(s.record())); });
     clock_row("timeout_at", nothing, [](int&, scene& s) {
@@ -966,15 +1037,24 @@ BOOST_AUTO_TEST_CASE(clocks_that_throw) {
             s.context, pawl::basic_hedge_policy<failing_clock>{.delay = 2s},
             [&t](auto) { return t.async_wait(asio::deferred); }, s.record());
     });
-    clock_row(
-        "rate_limiter",
-        [](scene& s) {
-            auto r = std::make_unique<limiter>(
-                s.context, pawl::rate_limit{.tokens = 1, .period = 1s, .burst = 1});
-            (void)r->try_acquire();
-            return r;
-        },
-        [](limiter& r, scene& s) { r.async_acquire(s.record()); });
+    const auto acquire = [](limiter& r, scene& s) {
+        r.async_acquire([once = s.record()](error_code ec) mutable {
+            BOOST_TEST(!ec);
+            once();
+        });
+    };
+    clock_row("rate_limiter", make_limiter, acquire);
+    late_clock_row("rate_limiter, behind another", make_limiter, [=](limiter& r, scene& s) {
+        r.async_acquire(ignore);
+        acquire(r, s);
+    });
+    late_clock_row("rate_limiter, behind one that is cancelled", make_limiter,
+                   [=](limiter& r, scene& s) {
+                       s.signal.emplace();
+                       r.async_acquire(asio::bind_cancellation_slot(s.signal->slot(), ignore));
+                       acquire(r, s);
+                       s.signal->emit(asio::cancellation_type::terminal);
+                   });
     clock_row("delay_queue", made<queue>(), [](queue& q, scene& s) {
         q.push(1, 1s);
         q.async_pop(s.record());
@@ -995,8 +1075,9 @@ BOOST_AUTO_TEST_CASE(clocks_that_throw) {
         },
         [](events& q, scene& s) { (void)q.once(1s, s.record()); });
 
-    const auto function = [](std::string_view name, auto make, auto trigger) {
-        clock_row(name, nothing, calls_function(make, trigger));
+    const auto function = [](std::string_view name, auto make, auto trigger,
+                             phase until = phase::all) {
+        clock_row(name, nothing, calls_function(make, trigger), until);
     };
     function(
         "alarm",
@@ -1015,14 +1096,14 @@ BOOST_AUTO_TEST_CASE(clocks_that_throw) {
         []<class F>(scene& s, F f) {
             return pawl::basic_throttle<F, failing_clock>(s.context, 1s, std::move(f));
         },
-        [](auto& t) { (void)t(); });
+        [](auto& t) { (void)t(); }, phase::start);
     function(
         "heartbeat",
         []<class F>(scene& s, F f) {
             return pawl::basic_heartbeat<F, std::remove_const_t<decltype(ignore)>, failing_clock>(
                 s.context, {.interval = 1s, .misses = 9}, std::move(f), ignore);
         },
-        ignore);
+        ignore, phase::start);
 }
 
 // An entry of 5 s in a map with room for one. A shorter time to live moves the alarm, which reads the

@@ -130,6 +130,14 @@ public:
         }
     }
 
+    /// The same without reading the clock: as if it had leapt.
+    void assume_leap() {
+        if constexpr (!wakeup::driver_stays) {
+            if (shard_.passed(time::tick::never()))
+                wakeup_.hurry_if_set();
+        }
+    }
+
     // --- timers -------------------------------------------------------------------------------
 
     /// Starts a wait and takes ownership of it. On return the timer and this dispatcher may be

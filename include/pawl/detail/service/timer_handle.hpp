@@ -127,6 +127,16 @@ public:
         return rearm(within(min, max));
     }
 
+    /// As rearm_at() with a time that has passed. Reads no clock, so it does not throw.
+    /// @pre the timer has waited, so the driver was set once
+    void rearm_now() noexcept {
+        dispatcher& d = home_.get();
+        const deadline when = due_now();
+        d.assume_leap();
+        set(long_ago()); // first: see rearm()
+        (void)d.rearm(core_, when, [when] { return when; });
+    }
+
     /// @throws std::invalid_argument as expires_after() and expires_at(), with nothing changed.
     void check_after(const duration& d) const { require(d); }
     void check_at(const time_point& t) const {
@@ -216,6 +226,19 @@ public:
     }
     bool arm_within(alarm_wait& op, const duration& min, const duration& max) {
         return arm(op, within(min, max));
+    }
+
+    /// As arm_at() with a time that has passed. Reads no clock, so it does not throw.
+    bool arm_now(alarm_wait& op) noexcept {
+        dispatcher& d = home_.get();
+        const deadline when = due_now();
+        d.assume_leap();
+        const setting before = current();
+        set(long_ago(), before.word); // first: see arm()
+        const bool armed = d.arm(core_, op, when);
+        if (!armed)
+            restore(before);
+        return armed;
     }
 
     void keep_running(bool on) { home_.get().keep_running(core_, on); }
@@ -359,6 +382,13 @@ private:
         [[no_unique_address]] spread wider{};
         [[nodiscard]] bool overdue() const noexcept { return left <= duration::zero(); }
     };
+
+    /// Passed long ago.
+    static choice long_ago() noexcept { return {time_point::min(), duration::zero()}; }
+    [[nodiscard]] deadline due_now() const noexcept {
+        static_assert(!on_rings);
+        return home_.get().deadline_of(time_point::min(), true, duration::zero());
+    }
 
     [[nodiscard]] deadline due(const choice& c) const {
         if constexpr (on_scale)
@@ -508,6 +538,11 @@ struct timer_access {
     template <class Timer>
     [[nodiscard]] static auto& handle(Timer& timer) noexcept {
         return timer.handle_;
+    }
+    /// Arms an alarm, for now, although its clock has thrown.
+    template <class Alarm>
+    static bool arm_now(Alarm& alarm) noexcept {
+        return alarm.handle_.arm_now(alarm.used());
     }
 };
 
