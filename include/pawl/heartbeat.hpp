@@ -12,6 +12,7 @@
 
 #include <pawl/detail/service/clocks.hpp>
 #include <pawl/detail/service/native_executor.hpp>
+#include <pawl/detail/service/timer_handle.hpp>
 #include <pawl/detail/time/durations.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -61,7 +62,8 @@ struct heartbeat_options {
 /// alarm that is refused (options::max_pending): see running().
 ///
 /// @tparam Send, Fail function objects that take nothing
-/// @tparam Clock, Executor as with basic_alarm
+/// @tparam Clock, Executor as with basic_alarm. If the clock throws when an interval ends, that leaves
+///     `run()`, and the interval is checked again at once.
 /// @par Thread safety
 /// sent() and received() may be called from any thread, but not during the destruction. All other
 /// members need one thread at a time: if several threads run the context, give it a strand, and
@@ -126,17 +128,17 @@ private:
         const Send& handler() const noexcept { return send; }
 
         void operator()() {
+            beat->goes_on(); // first: send() may throw
             switch (beat->check()) {
             case finding::nothing:
-                beat->alarm_.arm_after(beat->interval_);
                 break;
             case finding::silence_here: {
-                beat->alarm_.arm_after(beat->interval_); // first: send() may throw
                 const own_sent taken_back{*this};
                 send();
                 break;
             }
             case finding::silence_there:
+                beat->stop();
                 fail();
                 break;
             }
@@ -156,6 +158,16 @@ private:
         Send send;
         Fail fail;
     };
+
+    /// Begins the next interval. @throws what the clock throws; then this one is checked again, now
+    void goes_on() {
+        try {
+            alarm_.arm_after(interval_);
+        } catch (...) {
+            detail::timer_access::arm_now(alarm_);
+            throw;
+        }
+    }
 
     /// Takes the flags of an interval. Relaxed: a flag says only that there was traffic, and one
     /// that comes too late for this interval counts in the next.

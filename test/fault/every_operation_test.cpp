@@ -1103,7 +1103,7 @@ BOOST_AUTO_TEST_CASE(clocks_that_throw) {
             return pawl::basic_heartbeat<F, std::remove_const_t<decltype(ignore)>, failing_clock>(
                 s.context, {.interval = 1s, .misses = 9}, std::move(f), ignore);
         },
-        ignore, phase::start);
+        ignore);
 }
 
 // An entry of 5 s in a map with room for one. A shorter time to live moves the alarm, which reads the
