@@ -157,11 +157,17 @@ struct throttled_function {
     const Function& handler() const noexcept { return function; }
 
     void operator()() {
-        *next = saturating_sum(Clock::now(), interval);
+        try {
+            *next = saturating_sum(Clock::now(), interval);
+        } catch (...) { // the clock
+            *next = Clock::time_point::max();
+        }
         function();
     }
 
-    std::shared_ptr<typename Clock::time_point> next; ///< no call before this time
+    /// No call before this time. max(): an interval after the next trigger, as the time of the last
+    /// call is not known.
+    std::shared_ptr<typename Clock::time_point> next;
     typename Clock::duration interval;
     Function function;
 };
@@ -177,7 +183,8 @@ struct throttled_function {
 /// ... show();             // for each byte
 /// @endcode
 ///
-/// The rest is as with basic_debounce, which also says what the function may do.
+/// The rest is as with basic_debounce, which also says what the function may do. If the clock throws
+/// as a call begins, the next one comes an interval after its trigger.
 /// @par Complexity
 /// The constructor allocates two blocks. A trigger reads the clock unless a call is owed already,
 /// is O(1), and does not allocate.
@@ -196,8 +203,8 @@ public:
     /// @throws std::invalid_argument unless `interval > 0`. std::bad_alloc, or what the move of the
     ///     function throws.
     basic_throttle(const executor_type& ex, detail::saturated<duration> interval, Function f)
-        : next_(std::make_shared<time_point>(time_point::min())),
-          alarm_(ex, called{next_, checked(interval), std::move(f)}) {}
+        : interval_(checked(interval)), next_(std::make_shared<time_point>(time_point::min())),
+          alarm_(ex, called{next_, interval_, std::move(f)}) {}
 
     /// As above, with the executor of an execution context.
     template <detail::execution_context_type ExecutionContext>
@@ -207,7 +214,15 @@ public:
     /// A trigger.
     /// @return whether a call is owed now; false if the alarm refused (see
     ///     basic_alarm::arm_after()).
-    bool operator()() { return alarm_.armed() || alarm_.arm_at(std::max(Clock::now(), *next_)); }
+    /// @throws what the clock throws; then the trigger has not happened.
+    bool operator()() {
+        if (alarm_.armed())
+            return true;
+        const time_point now = Clock::now();
+        if (*next_ == time_point::max())
+            *next_ = detail::saturating_sum(now, interval_);
+        return alarm_.arm_at(std::max(now, *next_));
+    }
 
     /// Withdraws the call that is owed. See basic_debounce::cancel().
     bool cancel() noexcept { return alarm_.disarm(); }
@@ -223,6 +238,7 @@ private:
         return interval;
     }
 
+    duration interval_;
     std::shared_ptr<time_point> next_;
     basic_alarm<called, Clock, Executor> alarm_;
 };
