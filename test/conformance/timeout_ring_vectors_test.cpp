@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // The stories of the circular timeout buffer, from its text and its defects, replayed on
-// timeout_ring. Steps that are sentences, about threads and handlers, are operations like the
-// others.
+// timeout_ring and on its model. Steps that are sentences, about threads and handlers, are
+// operations like the others.
 
 #include <pawl/time/timeout_ring.hpp>
 
-#include "../support/invariants.hpp"
+#include "../support/timeout_ring_lockstep.hpp"
 #include "../support/vectors.hpp"
 
 #define BOOST_TEST_MODULE timeout_ring_vectors
@@ -30,53 +30,7 @@
 #include <thread>
 #include <vector>
 
-namespace pawl::time {
-
-struct timeout_ring_probe {
-    template <class T>
-    using reservation = typename timeout_ring<T>::reservation;
-
-    /// The two halves of a registration, between which a thread may be preempted.
-    template <class T>
-    static reservation<T> reserve(timeout_ring<T>& ring) {
-        return ring.reserve();
-    }
-    template <class T>
-    static void publish(timeout_ring<T>& ring, const reservation<T>& mine, T& item) {
-        ring.publish(mine, item);
-    }
-
-    /// The buffer's positions. Tickets count from 1.
-    template <class T>
-    static std::uint64_t next_to_clear(const timeout_ring<T>& ring) {
-        return ring.head_.load() - 1;
-    }
-    template <class T>
-    static std::uint64_t next_free(const timeout_ring<T>& ring) {
-        return ring.tail_number() - 1;
-    }
-    /// The start of the newest sub-period.
-    template <class T>
-    static std::uint64_t open_from(const timeout_ring<T>& ring) {
-        return ring.open_from_.load() - 1;
-    }
-    /// The limit of the sweep at `now`, or of an earlier sweep.
-    template <class T>
-    static std::uint64_t swept_up_to(const timeout_ring<T>& ring, tick now) {
-        std::uint64_t limit = next_to_clear(ring);
-        for (const auto& mark : ring.marks_) {
-            if (ring.is_due(mark, now))
-                limit = std::max(limit, mark.number - 1);
-        }
-        return limit;
-    }
-};
-
-} // namespace pawl::time
-
 using boost::test_tools::per_element;
-using pawl::time::ring_status;
-using pawl::time::ring_sweep;
 using pawl::time::ring_ticket;
 using pawl::time::tick;
 using pawl::time::timeout_ring;
@@ -92,7 +46,8 @@ namespace {
 /// Answers in which Pawl differs: none.
 constexpr std::span<const pawl_test::difference> differences;
 
-constexpr std::uint64_t tick_length = 100;  // the buffer's 10 s, so that stories can state 0.1 s
+constexpr std::uint64_t tick_length = 100; // the buffer's 10 s, so that stories can state 0.1 s
+constexpr std::size_t room = 2; // less than most stories need, so they take several sweeps
 constexpr std::chrono::minutes patience{1}; // only guards against hangs
 
 /// The initial state: one delay of one tick, two marks, and a handler for expired timers.
@@ -113,61 +68,39 @@ public:
     static const pawl_test::operations<seed> operations;
 
     void invariant() const {
-        const bool half_registered =
-            std::any_of(timers_.begin(), timers_.end(),
-                        [](const auto& each) { return each.second.begun.has_value(); });
-        if (!half_registered && !driver_.joinable())
-            pawl_test::check_invariant(*ring_);
+        if (!driver_.joinable())
+            ring_->check();
     }
 
 private:
-    struct timer {
-        std::string id;
-        ring_ticket ticket{};
-        std::function<void()> handler = [] {};
-        std::optional<timeout_ring_probe::reservation<timer>> begun{};
-    };
-    using ring_type = timeout_ring<timer>;
+    using ring_driver = pawl_test::timeout_ring_lockstep<pawl_test::byte_choices>;
 
     void make(std::size_t slots) {
         slots_ = slots;
-        ring_.emplace(tick_length, slots, tick{}, 1U);
+        ring_.emplace(none_, ring_driver::shape{0, slots, tick_length, 1U});
     }
-
-    timer& named(const std::string& id) {
-        timer& t = timers_[id];
-        t.id = id;
-        return t;
-    }
-    timer& of(fields& step) { return named(step.text("id")); }
 
     // --- operations --------------------------------------------------------------------------
 
     value create(fields& step) {
-        if (!timers_.empty())
+        if (!names_.empty())
             throw pawl_test::bad_vector("'create' is for a ring that has had no timer");
         make(step.get<std::size_t>("slots"));
         return nullptr;
     }
 
-    value begin_register(fields& step) { return begin(of(step)); }
+    value begin_register(fields& step) { return added(step.text("id"), ring_->reserve()); }
 
     value finish_register(fields& step) {
-        timer& t = of(step);
-        if (!t.begun)
-            throw pawl_test::bad_vector("'" + t.id + "' was not begun to be registered");
-        timeout_ring_probe::publish(*ring_, *t.begun, t);
-        t.ticket = ring_ticket::from_word(t.begun->word);
-        t.begun.reset();
+        ring_->publish(last(step.text("id")));
         return nullptr;
     }
 
     /// A field "handle" names this registration.
     value register_(fields& step) {
-        timer& t = of(step);
-        const value index = add(t);
+        const value index = add(step.text("id"));
         if (step.has("handle"))
-            handles_[step.text("handle")] = t.ticket;
+            handles_[step.text("handle")] = names_.size() - 1;
         return index;
     }
     /// The last registration of timer "id", or that of a handle.
@@ -175,55 +108,52 @@ private:
         const bool by_handle = step.has("handle");
         const std::string id = step.text(by_handle ? "handle" : "id");
         const auto handle = handles_.find(id);
-        if (handle != handles_.end())
-            return ring_->cancel(handle->second) != nullptr;
-        if (by_handle)
+        if (by_handle && handle == handles_.end())
             throw pawl_test::bad_vector("there is no handle '" + id + "'");
-        return cancel(named(id));
+        return handle == handles_.end() ? cancel(id) : ring_->cancel(handle->second);
     }
-    value count(fields&) { return ring_->size(); }
+    value count(fields&) { return ring_->get().size(); }
     value tick_(fields&) { return next_tick(); }
 
     /// All registered timers expire, whatever their age.
     value flush(fields&) {
-        return handle([&](auto out) { return ring_->force(out); });
+        return handle([&] { return ring_->force(room); });
     }
 
     /// Each timer is reported once.
     value shutdown(fields&) {
         ring_->close();
-        return handle([&](auto out) { return ring_->drain(ring_->position(), out); });
+        return handle([&] { return ring_->drain(ring_->here(), room); });
     }
 
     /// The indices of the buffer. When NxtClear exceeds the number of slots, the buffer subtracts
     /// that number from all of them.
     value marks(fields&) {
-        const std::uint64_t clear = timeout_ring_probe::next_to_clear(*ring_);
-        const std::uint64_t laps = clear == 0 ? 0 : (clear - 1) / slots_ * slots_;
-        return object{{"NxtFree", timeout_ring_probe::next_free(*ring_) - laps},
-                      {"T0", timeout_ring_probe::open_from(*ring_) - laps},
-                      {"T10", timeout_ring_probe::swept_up_to(*ring_, tick{now_}) - laps},
-                      {"NxtClear", clear - laps}};
+        const auto [head, open_from, tail, swept] =
+            timeout_ring_probe::positions(ring_->get(), tick{ring_->clock()});
+        const std::uint64_t before = head == 1 ? 1 : (head - 2) / slots_ * slots_ + 1;
+        return object{{"NxtFree", tail - before},
+                      {"T0", open_from - before},
+                      {"T10", swept - before},
+                      {"NxtClear", head - before}};
     }
 
     // --- sentences about handlers ------------------------------------------------------------
 
     value own_handler_cancels(fields&) {
-        timer& a = named("a");
         bool answer = true;
-        a.handler = [&] { answer = cancel(a); };
+        handlers_["a"] = [&] { answer = cancel("a"); };
         const array fired = two_ticks();
-        a.handler = [] {};
+        handlers_.clear();
         if (fired != array{"a"})
             return fired;
         return answer ? "cancel returns true" : "cancel returns false at once, no deadlock";
     }
 
     value handler_registers(fields&) {
-        timer& a = named("a");
-        a.handler = [this] { (void)add(named("b")); };
+        handlers_["a"] = [this] { (void)add("b"); };
         const array fired = two_ticks();
-        a.handler = [] {};
+        handlers_.clear();
         return fired;
     }
 
@@ -233,7 +163,7 @@ private:
 
     /// The handler runs in a thread of its own, until the next step releases it.
     value handler_takes_long(fields&) {
-        named("a").handler = [this] {
+        handlers_["a"] = [this] {
             running_.set_value();
             may_end_.get_future().wait();
         };
@@ -245,7 +175,7 @@ private:
 
     /// According to the text, the buffer would sleep forever.
     value cancel_during_handler(fields&) {
-        auto answer = std::async(std::launch::async, [this] { return cancel(named("a")); });
+        auto answer = std::async(std::launch::async, [this] { return cancel("a"); });
         const bool prompt = answer.wait_for(patience) == std::future_status::ready;
         may_end_.set_value();
         driver_.join();
@@ -256,43 +186,48 @@ private:
         return answer.get() ? "true" : "false, within handler time + 100 ms";
     }
 
+    /// On a ring of its own: the model is for one thread.
     value eight_cancel(fields&) {
         constexpr int cancellers = 8;
-        constexpr int rounds = 200;
+        constexpr unsigned rounds = 200;
         std::atomic<int> handled{0};
         std::atomic<int> cancelled{0};
-        std::atomic<int> round{0};
+        std::atomic<unsigned> round{0};
         std::atomic<int> done{0};
-        timer& a = named("a");
-        a.handler = [&] { handled.fetch_add(1); };
+        int a = 0;
+        ring_ticket ticket;
+        timeout_ring<int> ring(tick_length, slots_, tick{}, 1U);
+        const auto pass = [&](std::uint64_t now) {
+            std::array<int*, 2> out{};
+            ring.mark(tick{now}, ring.position());
+            handled.fetch_add(static_cast<int>(ring.expire(tick{now}, out).emitted));
+        };
 
         std::vector<std::jthread> threads;
         for (int i = 0; i != cancellers; ++i) {
             threads.emplace_back([&] {
-                for (int mine = 1; mine <= rounds; ++mine) {
+                for (unsigned mine = 1; mine <= rounds; ++mine) {
                     while (round.load() != mine)
                         std::this_thread::yield();
-                    cancelled.fetch_add(cancel(a) ? 1 : 0);
+                    cancelled.fetch_add(ring.cancel(ticket) != nullptr ? 1 : 0);
                     done.fetch_add(1);
                 }
             });
         }
         int wrong = 0;
-        for (int i = 1; i <= rounds; ++i) {
+        for (unsigned i = 1; i <= rounds; ++i) {
             handled.store(0);
             cancelled.store(0);
             done.store(0);
-            if (i != 1) // the story did the first registration
-                (void)add(a);
-            (void)next_tick();
+            ticket = ring.try_register(a).ticket;
+            pass((2 * i + 1) * tick_length);
             round.store(i);
-            (void)next_tick();
+            pass((2 * i + 2) * tick_length);
             while (done.load() != cancellers)
                 std::this_thread::yield();
             wrong += handled.load() + cancelled.load() == 1 ? 0 : 1;
         }
         threads.clear();
-        a.handler = [] {};
         if (wrong != 0)
             return object{{"rounds with none or both", wrong}};
         return "exactly one of: one cancel true, or the handler ran; never both";
@@ -307,8 +242,8 @@ private:
 
     /// Before the late tick.
     value register_a_late(fields&) {
-        now_ = 179;
-        return add(named("a"));
+        ring_->pass(179);
+        return add("a");
     }
 
     /// The late tick and the punctual one, then a driver that checks all the time. Pawl's mark is
@@ -317,50 +252,41 @@ private:
         if (!late_tick_)
             throw pawl_test::bad_vector("no tick was late");
         array fired = tell(*late_tick_);
-        for (now_ = 200; now_ <= 300 && fired.empty(); ++now_)
-            fired = tell(now_);
+        for (std::uint64_t now = 200; now <= 300 && fired.empty(); ++now)
+            fired = tell(now);
         if (fired != array{"a"})
             return fired;
-        if (now_ <= 279)
-            return object{{"a has fired at tenths", now_ - 1}};
+        if (ring_->clock() < 279)
+            return object{{"a has fired at tenths", ring_->clock()}};
         return "a has not fired; earliest 27.9 s";
     }
 
     // -----------------------------------------------------------------------------------------
 
-    static value status_text(ring_status status) {
-        return status == ring_status::full ? "full" : "closed";
-    }
-
     /// The buffer's answer: the index of the slot. Pawl may have more slots than the timers that it
     /// admits, so the index is counted here.
-    value next_index() { return registered_++ % slots_; }
-
-    value begin(timer& t) {
-        const auto mine = timeout_ring_probe::reserve(*ring_);
-        if (mine.status != ring_status::registered)
-            return status_text(mine.status);
-        t.ticket = {};
-        t.begun = mine;
-        return next_index();
+    value added(const std::string& id, bool registered) {
+        if (!registered)
+            return ring_->get().closed() ? "closed" : "full";
+        names_.push_back(id);
+        return (names_.size() - 1) % slots_;
     }
+    value add(const std::string& id) { return added(id, ring_->enroll()); }
 
-    value add(timer& t) {
-        const auto r = ring_->try_register(t);
-        if (r.status != ring_status::registered)
-            return status_text(r.status);
-        t.ticket = r.ticket;
-        return next_index();
+    /// The number of the last registration of a name.
+    std::size_t last(const std::string& id) const {
+        const auto at = std::find(names_.rbegin(), names_.rend(), id);
+        return static_cast<std::size_t>(names_.rend() - at) - 1;
     }
-
-    bool cancel(timer& t) { return ring_->cancel(t.ticket) != nullptr; }
+    bool cancel(const std::string& id) { return ring_->cancel(last(id)); }
 
     /// Passes the time, and handles expired timers. Returns their names.
     array tell(std::uint64_t now) {
-        ring_->mark(tick{now}, ring_->position());
-        return handle([&](auto out) { return ring_->expire(tick{now}, out); });
+        ring_->pass(now - ring_->clock());
+        (void)ring_->mark(ring_->here());
+        return handle([&] { return ring_->expire(room); });
     }
-    array next_tick() { return tell(now_ += tick_length); }
+    array next_tick() { return tell(ring_->clock() + tick_length); }
     array two_ticks() {
         array fired = next_tick();
         for (const value& id : next_tick())
@@ -372,25 +298,25 @@ private:
     template <class Sweep>
     array handle(Sweep sweep) {
         array ids;
-        std::array<timer*, 2> out{}; // less than most stories need, so they take several calls
         for (bool more = true; more;) {
-            const std::uint64_t begin = timeout_ring_probe::next_to_clear(*ring_);
-            const ring_sweep s = sweep(std::span<timer*>(out));
-            more = s.more && begin != timeout_ring_probe::next_to_clear(*ring_);
-            for (timer* const t : std::span(out).first(s.emitted)) {
-                ids.emplace_back(t->id);
-                t->handler();
+            const ring_driver::swept s = sweep();
+            more = s.more && s.advanced;
+            for (const std::size_t index : s.emitted) {
+                const std::string id = names_[index];
+                ids.emplace_back(id);
+                if (const auto handler = handlers_.find(id); handler != handlers_.end())
+                    handler->second();
             }
         }
         return ids;
     }
 
+    pawl_test::byte_choices none_{{}};
     std::size_t slots_ = 0;
-    std::optional<ring_type> ring_;
-    std::map<std::string, timer> timers_;
-    std::map<std::string, ring_ticket> handles_;
-    std::uint64_t now_ = 0;
-    std::size_t registered_ = 0;
+    std::optional<ring_driver> ring_;
+    std::vector<std::string> names_; // of registrations, by their numbers
+    std::map<std::string, std::function<void()>> handlers_;
+    std::map<std::string, std::size_t> handles_;
     std::optional<std::uint64_t> late_tick_;
 
     // For the handler that takes long.
