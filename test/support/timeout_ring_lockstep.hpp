@@ -68,6 +68,9 @@ class timeout_ring_lockstep {
     using probe = pawl::time::timeout_ring_probe;
 
 public:
+    /// In a longer one, the ring often waits for an unpublished registration.
+    static constexpr std::uint64_t longest_run = 500;
+
     struct shape {
         std::uint64_t start;
         std::size_t capacity;

@@ -45,6 +45,8 @@ class timeout_rings_lockstep {
     using timeout_rings = pawl::time::timeout_rings;
 
 public:
+    static constexpr std::uint64_t longest_run = 5000;
+
     explicit timeout_rings_lockstep(Choices& choices)
         : choices_(choices), punctual_(below(2) == 0), shapes_(draw_shapes()),
           queues_(shapes_.size() + 1), marks_(draw_marks()), clock_(draw_start()),
