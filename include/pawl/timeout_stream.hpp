@@ -113,7 +113,7 @@ private:
 /// limit.
 ///
 /// @tparam NextLayer  a `basic_stream_socket`, or any other AsyncStream.
-/// @tparam Clock      the clock of the limits.
+/// @tparam Clock      the clock of the limits. If it throws as a limit expires, the limit holds.
 /// @tparam WaitTraits as for pawl::basic_waitable_timer.
 ///
 /// @par Thread safety

@@ -827,6 +827,14 @@ struct connection_of {
         s.context.restart();
     }
 
+    /// From now on nothing can be written: the peer does not read.
+    void fill() {
+        const std::string many(1 << 20, '0');
+        stream.socket().non_blocking(true);
+        for (error_code ec; !ec;)
+            stream.socket().write_some(asio::buffer(many), ec);
+    }
+
     tcp::acceptor acceptor;
     tcp::socket peer;
     Stream stream;
@@ -969,6 +977,11 @@ void clock_row(std::string_view name, Make make, Start start, phase until = phas
         late_clock_row(name, make, start);
 }
 
+using failing_connection = connection_of<pawl::timeout_stream<tcp::socket, failing_clock>>;
+const auto make_failing = [](pawl::stream_limits limits) {
+    return [=](scene& s) { return std::make_unique<failing_connection>(s, limits); };
+};
+
 using limiter = pawl::basic_rate_limiter<failing_clock>;
 
 /// A limiter without tokens.
@@ -1093,6 +1106,18 @@ BOOST_AUTO_TEST_CASE(clocks_that_throw) {
                   m.touch(1, 2s);
                   m.async_pop_expired(s.record());
               });
+    clock_row("stream read", make_failing(pawl::stream_limits{.read = 1s}),
+              [](failing_connection& c, scene& s) {
+                  c.stream.async_read_some(asio::buffer(c.bytes), s.record());
+              });
+    late_clock_row("stream write, which ends after a read",
+                   make_failing(pawl::stream_limits{
+                       .read = 1s, .write = 25s, .action = pawl::on_limit::cancel}),
+                   [](failing_connection& c, scene& s) {
+                       c.fill();
+                       c.stream.async_read_some(asio::buffer(c.bytes), ignore);
+                       c.stream.async_write_some(asio::buffer(c.bytes), s.record());
+                   });
     clock_row(
         "event_queue",
         [](scene& s) {

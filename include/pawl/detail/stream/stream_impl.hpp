@@ -505,7 +505,7 @@ private:
     }
     void end_silence() {
         then_watch([&] {
-            if (expire_idle(Clock::now(), false, cause::expiry))
+            if (expire_idle(now_after(silence_.expiry()), false, cause::expiry))
                 end_all(cause::expiry);
         });
         if (earliest() == never && !idling_)
@@ -542,7 +542,7 @@ private:
     void end_expired(const error_code& ec) {
         waiting_ = false;
         const cause why = std::exchange(refused_, false) ? cause::refusal : cause::expiry;
-        const time_point now = Clock::now();
+        const time_point now = now_after(timer_.expiry());
         // Only expire_all() ends a wait early.
         const bool early = ec || (Clock::is_steady && now < timer_.expiry());
         const auto due = [&](const time_point& t) { return t <= now || (early && t != never); };
@@ -576,10 +576,26 @@ private:
         try {
             end();
         } catch (...) {
-            watch_until(earliest());
+            watch_again();
             throw;
         }
-        watch_until(earliest());
+        watch_again();
+    }
+    void watch_again() {
+        try {
+            watch_until(earliest());
+        } catch (...) { // the clock may have thrown, and nobody else watches
+            watch_until(earliest());
+        }
+    }
+
+    /// The time now; if the clock throws, `t`, which has passed.
+    [[nodiscard]] static time_point now_after(const time_point& t) {
+        try {
+            return Clock::now();
+        } catch (...) { // what is due must end, and there is no other wait
+            return t;
+        }
     }
 
     /// @return whether there is anything to end.
