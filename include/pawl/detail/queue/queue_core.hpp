@@ -48,6 +48,7 @@
 #include <boost/system/error_code.hpp>
 #include <boost/system/system_error.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -271,9 +272,10 @@ public:
                 continue;
             }
             waker_.expect();
-            if (buffer_.has_room_for_stalled()) // lack of memory stalled a timer
-                leader_.stand_by(lock, real_time::clock::now() + std::chrono::milliseconds(10));
-            else if (leader_.sleep(lock, until))
+            if (buffer_.has_room_for_stalled()) { // lack of memory stalled a timer
+                const real_time soon = real_time::clock::now() + std::chrono::milliseconds(10);
+                leader_.stand_by(lock, until ? std::min(*until, soon) : soon);
+            } else if (leader_.sleep(lock, until))
                 without(lock, [this] { waits_.watch_deadline(); });
         }
     }
