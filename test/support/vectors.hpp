@@ -351,6 +351,10 @@ std::vector<std::string> replay(const test_vector& story, std::span<const differ
         return at == differences.end() ? nullptr : &*at;
     };
     std::size_t at = 0;
+    const auto complain = [&](const std::string& wrong) {
+        const std::string told = at < story.steps.size() ? json::serialize(story.steps[at]) : "end";
+        complaints.push_back("step " + std::to_string(at) + ", " + told + ": " + wrong);
+    };
     try {
         Adapter adapter(story);
         for (; at != story.steps.size(); ++at) {
@@ -360,12 +364,11 @@ std::vector<std::string> replay(const test_vector& story, std::span<const differ
             const std::string wrong = judge(
                 returned, expected == story.expected.end() ? nullptr : &expected->second, find(at));
             if (!wrong.empty())
-                complaints.push_back("step " + std::to_string(at) + ", " +
-                                     json::serialize(story.steps[at]) + ": " + wrong);
+                complain(wrong);
             adapter.invariant();
         }
     } catch (const std::exception& e) {
-        complaints.push_back("step " + std::to_string(at) + ": " + e.what());
+        complain(e.what());
     }
     for (const difference& d : differences) {
         if (d.story == story.name && d.step >= story.steps.size())
