@@ -653,12 +653,9 @@ BOOST_AUTO_TEST_CASE(coroutines) {
         s.signal.emplace();
         pawl::retry(
             s.context, fast(),
-            [&s](auto a) {
-                if (a.number() != 0) {
-                    s.signal->emit(asio::cancellation_type::terminal);
-                    throw boost::system::system_error(asio::error::connection_reset);
-                }
-                return waits_for(s.wait);
+            [&s](auto) -> decltype(waits_for(s.wait)) {
+                s.signal->emit(asio::cancellation_type::terminal);
+                throw boost::system::system_error(asio::error::connection_reset);
             },
             asio::bind_cancellation_slot(s.signal->slot(), s.record()));
     });
