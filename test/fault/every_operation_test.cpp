@@ -1019,6 +1019,28 @@ BOOST_AUTO_TEST_CASE(waits_for_a_limiter_whose_clock_throws_are_destroyed_with_t
     BOOST_TEST(r->waiting() == 0u);
 }
 
+BOOST_AUTO_TEST_CASE(a_stream_whose_clock_throws_as_an_operation_ends_may_be_used_again) {
+    failing_clock::set(0s);
+    scene s;
+    failing_connection c(s, {.idle = 1s});
+    const auto read = [&] {
+        c.peer.write_some(asio::buffer("1", 1));
+        while (s.handlers != 0) {
+            s.context.restart();
+            s.context.run_one();
+        }
+    };
+    c.stream.async_read_some(asio::buffer(c.bytes), s.record());
+    failing_clock::at_reading(1, [] { throw unreadable(); });
+    BOOST_CHECK_THROW(read(), unreadable);
+    BOOST_TEST(s.handlers == 0);
+    BOOST_TEST(s.calls == 0);
+
+    c.stream.async_read_some(asio::buffer(c.bytes), s.record());
+    read();
+    BOOST_TEST(s.calls == 1);
+}
+
 BOOST_AUTO_TEST_CASE(a_throttle_whose_clock_throws_keeps_its_interval) {
     bool read = true;
     for (int n = 1; read; ++n) {

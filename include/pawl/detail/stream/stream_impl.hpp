@@ -183,10 +183,15 @@ public:
 
     /// The operation has completed. @return the error to report.
     [[nodiscard]] error_code finish(direction d, const error_code& ec, std::size_t size) {
-        moved(d, size);
         const cause ended = at(d).ended;
-        if (rated())
-            measure(d, size);
+        try { // the clock may throw
+            moved(d, size);
+            if (rated())
+                measure(d, size);
+        } catch (...) {
+            abandon(d); // the handler goes
+            throw;
+        }
         if (ended != cause::none && at(d).credit == limit::zero())
             end_transfer(d);
         abandon(d);
