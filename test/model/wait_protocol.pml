@@ -334,7 +334,7 @@ inline condemn(w) {                     /* wait_ledger::condemn, wait_state::con
     promised = false
 }
 
-inline carrier_begins(w, calls, leaves) { /* shard::begin, wait_ledger::begin, wait_state::begin */
+inline carrier_begins(w, calls, leaves) { /* shard::begin, wait_state::begin */
     touch(w);
     if
 #ifndef MUTANT_ALARM_BEGINS_UNSEEN      /* the alarm may be armed again, or another thread has begun */
