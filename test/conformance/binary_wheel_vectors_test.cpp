@@ -101,7 +101,7 @@ private:
     // --- starting and stopping ---------------------------------------------------------------
 
     value start(fields& step) {
-        start(timer(step), tick_of(step, "when"));
+        file(timer(step), tick_of(step, "when"));
         return nullptr;
     }
 
@@ -111,7 +111,7 @@ private:
         const bool reverse = step.flag("reverse");
         for (std::uint64_t i = from; i <= to; ++i) {
             const std::uint64_t when = reverse ? to - (i - from) : i;
-            start(nodes_["w" + std::to_string(when)], tick{when});
+            file(nodes_["w" + std::to_string(when)], tick{when});
         }
         return nullptr;
     }
@@ -157,11 +157,11 @@ private:
 
     /// A timer that is filed as due comes at the next expire(); the tick of that call does not
     /// matter.
-    value next(fields&) { return next(); }
+    value next(fields&) { return take_next(); }
 
     value drain(fields&) {
         array all;
-        for (value id = next(); !id.is_null(); id = next())
+        for (value id = take_next(); !id.is_null(); id = take_next())
             all.push_back(id);
         return all;
     }
@@ -193,7 +193,7 @@ private:
     // -----------------------------------------------------------------------------------------
 
     /// Does nothing if the timer is running or is in the queue.
-    void start(timer_node& node, tick due) {
+    void file(timer_node& node, tick due) {
         if (!node.filed() && std::find(queue_.begin(), queue_.end(), &node) == queue_.end())
             wheel_->insert(node, due);
     }
@@ -219,7 +219,7 @@ private:
         return !queue_.empty();
     }
 
-    value next() {
+    value take_next() {
         if (queue_.empty() && !expire(wheel_->now()))
             return nullptr;
         const timer_node* const node = queue_.front();

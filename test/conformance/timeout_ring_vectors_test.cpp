@@ -110,7 +110,7 @@ private:
         const auto handle = handles_.find(id);
         if (by_handle && handle == handles_.end())
             throw pawl_test::bad_vector("there is no handle '" + id + "'");
-        return handle == handles_.end() ? cancel(id) : ring_->cancel(handle->second);
+        return handle == handles_.end() ? cancel_last(id) : ring_->cancel(handle->second);
     }
     value count(fields&) { return ring_->get().size(); }
     value tick_(fields&) { return next_tick(); }
@@ -142,7 +142,7 @@ private:
 
     value own_handler_cancels(fields&) {
         bool answer = true;
-        handlers_["a"] = [&] { answer = cancel("a"); };
+        handlers_["a"] = [&] { answer = cancel_last("a"); };
         const array fired = two_ticks();
         handlers_.clear();
         if (fired != array{"a"})
@@ -175,7 +175,7 @@ private:
 
     /// According to the text, the buffer would sleep forever.
     value cancel_during_handler(fields&) {
-        auto answer = std::async(std::launch::async, [this] { return cancel("a"); });
+        auto answer = std::async(std::launch::async, [this] { return cancel_last("a"); });
         const bool prompt = answer.wait_for(patience) == std::future_status::ready;
         may_end_.set_value();
         driver_.join();
@@ -278,7 +278,7 @@ private:
         const auto at = std::find(names_.rbegin(), names_.rend(), id);
         return static_cast<std::size_t>(names_.rend() - at) - 1;
     }
-    bool cancel(const std::string& id) { return ring_->cancel(last(id)); }
+    bool cancel_last(const std::string& id) { return ring_->cancel(last(id)); }
 
     /// Passes the time, and handles expired timers. Returns their names.
     array tell(std::uint64_t now) {

@@ -129,8 +129,8 @@ public:
         from.states("max_num_bits", {62});
         from.states("num_bits", {6});
         if ((from.has("level_bits") || from.has("precision_ns") || from.has("precision_log2_ns")) &&
-            pawl_test::is_error(create(from, from.has("start") ? time_of(from, "start")
-                                                               : time_point{units{origin_}})))
+            pawl_test::is_error(create_from(from, from.has("start") ? time_of(from, "start")
+                                                                    : time_point{units{origin_}})))
             throw bad_vector("no wheel is like the configuration");
         from.end();
     }
@@ -254,7 +254,7 @@ private:
 
     /// The precision is a number of nanoseconds, or a power of two. Without level_bits, Pawl's
     /// default.
-    json::value create(fields& step, time_point start) {
+    json::value create_from(fields& step, time_point start) {
         const units precision = step.has("precision_ns")
                                     ? units{step.get<std::int64_t>("precision_ns")}
                                     : power_of_two(step.get<int>("precision_log2_ns"));
@@ -269,7 +269,7 @@ private:
             return nullptr;
         });
     }
-    json::value create(fields& step) { return create(step, time_of(step, "start")); }
+    json::value create(fields& step) { return create_from(step, time_of(step, "start")); }
 
     json::value is_empty(fields&) { return open().empty(); }
     json::value length(fields&) { return open().size(); }
