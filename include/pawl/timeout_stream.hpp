@@ -91,12 +91,12 @@ private:
 ///
 /// stream_limits selects what an expired limit does, closing the next layer or cancelling the
 /// pending operations, and which error they report. A successful result is passed on unchanged, so
-/// no data is lost. An operation that starts after its limit has expired fails at once. So does one
-/// for whose limit there is no place under options::max_pending, with
-/// `boost::asio::error::no_buffer_space`; a limit for a pending operation ends it so. No limit is
-/// early, and none is later than one precision of the timer (see pawl::options). pawl::expire_all()
-/// makes all limits in force expire, in the next turn of the stream's executor; on a clock that may
-/// be set, only with an error code.
+/// no data is lost. An operation that starts after its limit has expired fails at once; an `idle`
+/// that has cancelled an operation counts anew instead. One for whose limit there is no place under
+/// options::max_pending fails at once with `boost::asio::error::no_buffer_space`; a limit for a
+/// pending operation ends it so. No limit is early, and none is later than one precision of the
+/// timer (see pawl::options). pawl::expire_all() makes all limits in force expire, in the next turn
+/// of the stream's executor; on a clock that may be set, only with an error code.
 ///
 /// @code
 /// pawl::tcp_stream stream(std::move(socket));

@@ -1,5 +1,5 @@
 #: simulate [threads] [--preset P] [--compiler C] [ARGUMENTS]
-#:                                  run random programs against a naive model, for everything except the event queue; the first
+#:                                  run random programs against a naive model, for all but the event queue and the broadcast ring; the first
 #:                                  failure is shrunk and printed as a C++ program; --seeds N, --seed S; ./dev simulate -h
 #:                                  threads: the same operations from several threads, then a check of what must hold in any
 #:                                  order; --seconds N; ./dev simulate threads -h
