@@ -36,7 +36,6 @@
 #include <concepts>
 #include <cstddef>
 #include <memory>
-#include <new>
 #include <type_traits>
 #include <utility>
 
@@ -47,13 +46,14 @@ class group;
 namespace detail {
 
 /// A wait for the end of all members, on a timer that only wake() or a cancellation ends.
-class group_drain : public drain_waiter {
+class group_drain final : public drain_waiter {
 public:
     explicit group_drain(group_state& g)
         : group_(&g), timer_(g.get_executor(), std::chrono::steady_clock::time_point::max()) {
         g.use();
     }
     group_drain& operator=(group_drain&&) = delete;
+    ~group_drain() { group_->leave(); }
 
     [[nodiscard]] group_state& group() const noexcept { return *group_; }
     [[nodiscard]] auto& timer() noexcept { return timer_; }
@@ -67,35 +67,21 @@ public:
         timer_.cancel();
     }
 
-protected:
-    ~group_drain() { group_->leave(); }
-
 private:
     group_state* const group_;
     basic_waitable_timer<std::chrono::steady_clock> timer_;
 };
 
-/// With the handler, which so outlives the timer's wait: see drain_handler.
-template <class Handler>
-struct handler_drain final : group_drain {
-    template <class H>
-    handler_drain(group_state& g, H&& h) : group_drain(g), handler(std::forward<H>(h)) {}
-    handler_drain& operator=(handler_drain&&) = delete;
-
-    Handler handler;
-};
-
 /// The handler of the timer.
 template <class Handler>
 class drain_handler {
-    using drain = handler_drain<Handler>;
-    using error_code = boost::system::error_code;
-
 public:
     using cancellation_slot_type = boost::asio::cancellation_slot;
     using pawl_wrapped_handler = Handler;
 
-    explicit drain_handler(const std::shared_ptr<drain>& d) noexcept : drain_(d) {}
+    template <class H>
+    drain_handler(const std::shared_ptr<group_drain>& d, H&& handler)
+        : drain_(d), handler_(std::forward<H>(handler)) {}
     drain_handler(drain_handler&&) = default;
     drain_handler& operator=(drain_handler&&) = delete;
     ~drain_handler() {
@@ -103,30 +89,22 @@ public:
             drain_->group().forget(*drain_);
     }
 
-    void operator()(error_code ec) {
-        auto d = drain_;
-        const auto result = d->group().ended(*d);
-        if (result) {
-            ec = *result;
-        } else {
-            // Unless it was refused (options::max_pending), expire_all() has ended the timer's
-            // wait. A program calls it while it waits for its groups: wait again.
-            if (ec != boost::asio::error::no_buffer_space) {
-                try {
-                    return wait(d, std::move(*this));
-                } catch (const std::bad_alloc&) {
-                    ec = boost::asio::error::no_memory;
-                }
-            }
-            d->group().forget(*d);
+    void operator()(const boost::system::error_code& ec) {
+        const auto d = drain_;
+        auto result = d->group().ended(*d);
+        if (!result) {
+            // expire_all() has ended the timer's wait. A program calls it while it waits for its
+            // groups: wait again.
+            if (ec != boost::asio::error::no_buffer_space)
+                return wait(d, std::move(*this));
+            d->group().forget(*d); // see options::max_pending
+            result = ec;
         }
         drain_.reset();
-        Handler handler = std::move(d->handler);
-        d.reset(); // frees its block first
-        std::move(handler)(ec);
+        std::move(handler_)(*std::move(result));
     }
 
-    static void wait(const std::shared_ptr<drain>& d, drain_handler&& h) {
+    static void wait(const std::shared_ptr<group_drain>& d, drain_handler&& h) {
         d->timer().async_wait(std::move(h));
         if (d->group().must_end(*d)) // cancel() may have come before the wait
             d->timer().cancel();
@@ -135,22 +113,22 @@ public:
     /// The caller's handler listens to its own slot.
     [[nodiscard]] cancellation_slot_type get_cancellation_slot() const noexcept { return {}; }
 
-    [[nodiscard]] const Handler& handler() const noexcept { return drain_->handler; }
+    [[nodiscard]] const Handler& handler() const noexcept { return handler_; }
 
 private:
-    std::shared_ptr<drain> drain_;
+    std::shared_ptr<group_drain> drain_;
+    Handler handler_;
 };
 
 /// Starts a wait for the end of all members.
 template <class Handler>
 void start_drain(group_state& g, Handler&& handler) {
-    using decayed = std::decay_t<Handler>;
-    const auto d = std::allocate_shared<handler_drain<decayed>>(wait_allocator<void>(), g,
-                                                                std::forward<Handler>(handler));
-    auto slot = boost::asio::get_associated_cancellation_slot(d->handler);
+    const auto d = std::allocate_shared<group_drain>(wait_allocator<void>(), g);
+    auto slot = boost::asio::get_associated_cancellation_slot(handler);
     if (slot.is_connected())
         slot.template emplace<weak_link<group_drain>>(d);
-    drain_handler<decayed>::wait(d, drain_handler<decayed>(d));
+    using wrapped = drain_handler<std::decay_t<Handler>>;
+    wrapped::wait(d, wrapped(d, std::forward<Handler>(handler)));
     g.enter(d);
 }
 
@@ -279,12 +257,12 @@ public:
     /// be invoked. If both use the same strand, or one thread, the handler of the last member runs
     /// before that of this wait. Operations may join in the meantime; to prevent that, cancel the
     /// group first. The wait is outstanding work of the group's context, and continues if the group
-    /// is destroyed. pawl::expire_all() and pawl::cancel_all() do not end it.
+    /// is destroyed. pawl::expire_all() and pawl::cancel_all() do not end it, but it then takes a new
+    /// block: if that throws, the exception leaves `run()`, and the handler is destroyed.
     ///
     /// @param token signature `void(error_code)`: success, `operation_aborted` if the wait was
-    ///     cancelled, `no_buffer_space` beyond options::max_pending, or `no_memory` if it could not go
-    ///     on after expire_all() or cancel_all(). By default a deferred operation, which a coroutine
-    ///     can await.
+    ///     cancelled, or `no_buffer_space` beyond options::max_pending. By default a deferred
+    ///     operation, which a coroutine can await.
     /// @par Cancellation
     /// By the associated cancellation slot of the handler, with any type.
     /// @par Executor

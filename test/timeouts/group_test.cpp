@@ -795,47 +795,6 @@ BOOST_AUTO_TEST_CASE(P9_a_wait_keeps_its_context_at_work) {
     BOOST_TEST(end.ended_with({}), end);
 }
 
-/// Has no memory while `poor`.
-template <class T>
-struct poor_allocator {
-    using value_type = T;
-    explicit poor_allocator(const bool& p) noexcept : poor(&p) {}
-    template <class U>
-    explicit(false) poor_allocator(const poor_allocator<U>& other) noexcept : poor(other.poor) {}
-    T* allocate(std::size_t n) {
-        if (*poor)
-            throw std::bad_alloc();
-        return std::allocator<T>().allocate(n);
-    }
-    void deallocate(T* p, std::size_t n) noexcept { std::allocator<T>().deallocate(p, n); }
-    template <class U>
-    bool operator==(const poor_allocator<U>& other) const noexcept {
-        return poor == other.poor;
-    }
-
-    const bool* poor;
-};
-
-BOOST_AUTO_TEST_CASE(P10_a_wait_that_has_no_memory_to_go_on_after_expire_all_reports_it) {
-    asio::io_context context;
-    group g(context);
-    member a(context);
-    a.join(g);
-    bool poor = false;
-    outcome end;
-    g.async_drained(asio::bind_allocator(poor_allocator<void>(poor), record(end)));
-
-    poor = true;
-    pawl::expire_all(context, shutting_down);
-    poll(context);
-    BOOST_TEST(end.ended_with(asio::error::no_memory), end);
-
-    a.op.complete({}, 0);
-    poll(context);
-    BOOST_TEST(end.calls == 1);
-    BOOST_TEST(context.stopped());
-}
-
 BOOST_AUTO_TEST_CASE(a_wait_can_be_cancelled) {
     a.join(g);
     asio::cancellation_signal stop;
