@@ -10,8 +10,6 @@
 
 #include <pawl/detail/queue/queue_core.hpp>
 
-#include <pawl/detail/limit/post_result.hpp>
-
 #include <pawl/detail/service/clocks.hpp>
 #include <pawl/detail/service/native_executor.hpp>
 #include <pawl/detail/time/durations.hpp>
@@ -85,6 +83,7 @@ namespace pawl {
 template <class Clock, class WaitTraits = boost::asio::wait_traits<Clock>>
 class basic_event_queue : public boost::asio::execution_context {
     using core_type = detail::queue_core<Clock, WaitTraits>;
+    class initiate_async_wait;
 
 public:
     using clock_type = Clock;                           ///< The clock of its timers.
@@ -313,13 +312,11 @@ public:
     /// @par Cancellation
     /// As basic_waitable_timer::async_wait(). Destroying the queue cancels the wait.
     template <class WaitToken>
-    auto async_wait(WaitToken&& token) {
+    auto async_wait(WaitToken&& token)
+        -> decltype(boost::asio::async_initiate<WaitToken, void(boost::system::error_code)>(
+            std::declval<initiate_async_wait>(), token)) {
         return boost::asio::async_initiate<WaitToken, void(boost::system::error_code)>(
-            detail::initiation(core_->executor(),
-                               [this]<class Handler>(Handler&& handler) {
-                                   core_->async_wait(std::forward<Handler>(handler));
-                               }),
-            token);
+            initiate_async_wait(*this), token);
     }
 
     /// A descriptor for `poll()` and similar calls, readable while there is an event. The queue
@@ -335,6 +332,23 @@ public:
     [[nodiscard]] int native_handle() { return core_->descriptor(); }
 
 private:
+    class initiate_async_wait {
+    public:
+        using executor_type = boost::asio::any_io_executor;
+
+        explicit initiate_async_wait(basic_event_queue& self) noexcept : self_(&self) {}
+
+        const executor_type& get_executor() const noexcept { return self_->core_->executor(); }
+
+        template <class WaitHandler>
+        void operator()(WaitHandler&& handler) const {
+            self_->core_->async_wait(std::forward<WaitHandler>(handler));
+        }
+
+    private:
+        basic_event_queue* self_;
+    };
+
     template <class F>
     static constexpr void check() {
         static_assert(std::invocable<std::decay_t<F>&, const event&> ||
