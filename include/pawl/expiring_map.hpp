@@ -319,14 +319,14 @@ private:
     /// The alarm has gone off.
     void sweep() {
         typename table_type::gone_type gone; // foreign code runs last
-        bool more = true;
         try {
-            more = table_.expire(Clock::now(), gone);
-        } catch (...) { // an entry cannot be kept now
-            arm(table_.next_expiry(), duration::zero());
+            const bool more = table_.expire(Clock::now(), gone);
+            arm(table_.next_expiry(), more ? duration::zero() : slack_);
+        } catch (...) { // the clock, or an entry that cannot be kept now: try again
+            detail::timer_access::arm_now(alarm_);
+            serve();
             throw;
         }
-        arm(table_.next_expiry(), more ? duration::zero() : slack_);
         serve();
     }
 

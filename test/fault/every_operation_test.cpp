@@ -1122,6 +1122,7 @@ BOOST_AUTO_TEST_CASE(clocks_that_throw) {
               made<map>(pawl::expiring_map_options{.ttl = 1s, .keep_expired = true}),
               [](map& m, scene& s) {
                   m.insert_or_assign(1, 1);
+                  m.insert_or_assign(2, 2, 24h); // the alarm goes on for it
                   m.touch(1, 2s);
                   m.async_pop_expired(s.record());
               });
