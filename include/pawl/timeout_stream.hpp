@@ -113,7 +113,8 @@ private:
 /// limit.
 ///
 /// @tparam NextLayer  a `basic_stream_socket`, or any other AsyncStream.
-/// @tparam Clock      the clock of the limits. If it throws as a limit expires, the limit holds.
+/// @tparam Clock      the clock of the limits. If it throws as a limit expires, the limit holds; if
+///                    it throws again at once, the others hold from the next operation on.
 /// @tparam WaitTraits as for pawl::basic_waitable_timer.
 ///
 /// @par Thread safety

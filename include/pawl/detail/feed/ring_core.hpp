@@ -529,18 +529,18 @@ private:
         while (from < to) {
             // doomed_ relaxed: the destroyed messages were acquired with published_ and the claims.
             // free_ release: pairs with room_end(). relaxed: tried again.
-            if (!position.compare_exchange_weak(
+            if (position.compare_exchange_weak(
                     from, to, destroys ? std::memory_order_relaxed : std::memory_order_release,
-                    std::memory_order_relaxed))
-                continue;
-            if constexpr (destroys) {
-                destroy({from, to});
-                for (std::uint64_t g = from; g != to; ++g)
-                    set_state(g, phase::freed);
-                advance(free_, phase::freed, phase::freed);
+                    std::memory_order_relaxed)) {
+                if constexpr (destroys) {
+                    destroy({from, to});
+                    for (std::uint64_t g = from; g != to; ++g)
+                        set_state(g, phase::freed);
+                    advance(free_, phase::freed, phase::freed);
+                }
+                tell_writers();
+                return {from, to};
             }
-            tell_writers();
-            return {from, to};
         }
         return {from, from};
     }

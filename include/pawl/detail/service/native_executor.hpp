@@ -41,7 +41,7 @@ concept execution_context_type = std::is_convertible_v<T&, boost::asio::executio
 
 /// What a deduction guide makes of its first argument, an executor or a context.
 template <class Where>
-using deduced_executor = std::conditional_t<execution_context_type<std::remove_reference_t<Where>>,
+using deduced_executor = std::conditional_t<execution_context_type<std::remove_cvref_t<Where>>,
                                             boost::asio::any_io_executor, std::decay_t<Where>>;
 
 /// The execution context of an executor, with properties or of the Networking TS.

@@ -3,8 +3,8 @@
 
 /// @file
 /// Purpose
-///   The mutex of a shard, a group, a rate limiter, and of what an observer notes. It is held for a
-///   bounded number of steps, and no foreign code runs under it.
+///   The mutex of a shard, a group, and of what an observer notes. It is held for a bounded number
+///   of steps, and no foreign code runs under it.
 ///
 /// Model
 ///   One word, taken by an exchange and released by a plain store: one locked instruction per lock
