@@ -1366,6 +1366,10 @@ BOOST_AUTO_TEST_SUITE(executor)
 static_assert(asio::execution::is_executor_v<pawl::event_queue::executor_type>);
 static_assert(std::is_convertible_v<pawl::event_queue::executor_type, asio::any_io_executor>);
 
+template <class Token>
+concept waits_with = requires(pawl::event_queue& q, Token t) { q.async_wait(t); };
+static_assert(waits_with<asio::detached_t> && !waits_with<int>);
+
 PAWL_NEEDS_THREADS
 BOOST_AUTO_TEST_CASE(any_operation_completes_in_the_queue_of_its_handlers_executor) {
     running_context other;
