@@ -1323,13 +1323,13 @@ BOOST_AUTO_TEST_CASE(executors_and_allocators_that_throw) {
             s.context, pawl::basic_hedge_policy<manual_clock>{.delay = 2s},
             [&s](auto) { return s.wait.async_wait(asio::deferred); }, std::move(handler));
     });
-    const auto limiter = [](scene& s) {
+    const auto make_one = [](scene& s) {
         return std::make_unique<pawl::basic_rate_limiter<manual_clock>>(
             s.context, pawl::rate_limit{.tokens = 1, .period = 1s, .burst = 1});
     };
-    foreign_row("rate_limiter, at once", limiter,
+    foreign_row("rate_limiter, at once", make_one,
                 [](auto& r, scene&, auto handler) { r.async_acquire(std::move(handler)); });
-    foreign_row("rate_limiter", limiter, [](auto& r, scene&, auto handler) {
+    foreign_row("rate_limiter", make_one, [](auto& r, scene&, auto handler) {
         (void)r.try_acquire();
         r.async_acquire(std::move(handler));
     });
