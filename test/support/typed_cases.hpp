@@ -9,11 +9,13 @@
 #ifndef PAWL_TEST_SUPPORT_TYPED_CASES_HPP
 #define PAWL_TEST_SUPPORT_TYPED_CASES_HPP
 
-#include <boost/core/typeinfo.hpp>
+#include <boost/config.hpp>
+#include <boost/core/demangle.hpp>
 #include <boost/test/unit_test.hpp>
 
 #include <cstddef>
 #include <string>
+#include <typeinfo>
 
 namespace pawl_test {
 
@@ -35,8 +37,13 @@ inline void add_case(const char* name, const std::string& type, void (*run)(), c
 /// A case for each type.
 template <template <class> class Case, class... T>
 bool add_cases(types<T...>, const char* name, const char* file, std::size_t line) {
-    (add_case(name, boost::core::demangled_name(BOOST_CORE_TYPEID(T)), &Case<T>::run, file, line),
-     ...);
+#if defined(                                                                                       \
+    BOOST_NO_RTTI) // Boost's names of types may not be there yet while statics are initialised
+    int number = 0;
+    (add_case(name, std::to_string(++number), &Case<T>::run, file, line), ...);
+#else
+    (add_case(name, boost::core::demangle(typeid(T).name()), &Case<T>::run, file, line), ...);
+#endif
     return true;
 }
 
