@@ -513,8 +513,7 @@ private:
         if (w.expiry == latest)
             return latest;
         const std::int64_t p = precision(w);
-        const std::int64_t down = w.expiry / p - (w.expiry % p < 0);
-        return down + (w.expiry != down * p);
+        return w.expiry / p + (w.expiry % p > 0); // the division rounds up below zero
     }
     /// The time from which it may fall due.
     [[nodiscard]] std::int64_t reached_at(const wait_model& w) const {
