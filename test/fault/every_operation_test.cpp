@@ -11,6 +11,9 @@
 #define BOOST_TEST_MODULE every_operation
 #include <boost/test/unit_test.hpp>
 
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+
 #include "fault/live_blocks.hpp"
 #include "service/counted_new.hpp"
 #include "support/scripted_clock.hpp"
@@ -44,6 +47,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <type_traits>
 #include <utility>
 
@@ -901,6 +905,36 @@ BOOST_AUTO_TEST_CASE(streams) {
 using failing_clock = pawl_test::scripted_clock<0, true>;
 struct unreadable {};
 
+/// Of the service in the rows below; 0: the first timer makes it.
+unsigned shards = 0;
+
+struct failing_scene : scene {
+    failing_scene() {
+        failing_clock::set(0s);
+        if (shards != 0) {
+            pawl::options o;
+            o.shards = shards;
+            pawl::make_timer_service<failing_clock>(context, o);
+        }
+    }
+};
+
+/// Calls `start(object, scene)`; with several shards in a thread that fills another one than run().
+void begin(const auto& start, auto& object, scene& s) {
+    if (shards == 0)
+        return start(object, s);
+    std::exception_ptr thrown;
+    std::thread([&] {
+        try {
+            start(object, s);
+        } catch (const unreadable&) {
+            thrown = std::current_exception();
+        }
+    }).join();
+    if (thrown)
+        std::rethrow_exception(thrown);
+}
+
 /// The clock was moved: runs what is due.
 void run_failing_clock(scene& s, std::chrono::nanoseconds now) {
     failing_clock::set(now);
@@ -925,11 +959,11 @@ template <class Make, class Start>
 void late_clock_row(std::string_view name, Make make, Start start) {
     bool read = true;
     for (int n = 1; read; ++n) {
-        BOOST_TEST_CONTEXT(name << ", reading " << n << " after the start") {
-            failing_clock::set(0s);
-            scene s;
+        BOOST_TEST_CONTEXT(name << ", " << shards << " shards, reading " << n
+                                << " after the start") {
+            failing_scene s;
             auto object = make(s);
-            start(*object, s);
+            begin(start, *object, s);
             failing_clock::at_reading(n, [] { throw unreadable(); });
             run_failing_clock(s);
             read = !failing_clock::forget();
@@ -946,21 +980,20 @@ template <class Make, class Start>
 void clock_row(std::string_view name, Make make, Start start, phase until = phase::all) {
     bool read = true;
     for (int n = 1; read; ++n) {
-        BOOST_TEST_CONTEXT(name << ", reading " << n) {
+        BOOST_TEST_CONTEXT(name << ", " << shards << " shards, reading " << n) {
             const std::size_t before = live_blocks();
             {
-                failing_clock::set(0s);
-                scene s;
+                failing_scene s;
                 auto object = make(s);
                 failing_clock::at_reading(n, [] { throw unreadable(); });
                 try {
-                    start(*object, s);
+                    begin(start, *object, s);
                 } catch (const unreadable&) {
                     BOOST_TEST(s.handlers == 0);
                 }
                 read = !failing_clock::forget();
                 if (s.handlers == 0)
-                    start(*object, s);
+                    begin(start, *object, s);
                 run_failing_clock(s);
                 BOOST_TEST(s.calls == 1);
                 BOOST_TEST(s.handlers == 0);
@@ -1066,7 +1099,10 @@ BOOST_AUTO_TEST_CASE(a_throttle_whose_clock_throws_keeps_its_interval) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(clocks_that_throw) {
+const auto up_to_four_shards = boost::unit_test::data::make({0U, 2U, 4U});
+
+BOOST_DATA_TEST_CASE(clocks_that_throw, up_to_four_shards, n) {
+    shards = n;
     using timer = pawl::basic_waitable_timer<failing_clock>;
     using queue = pawl::basic_delay_queue<int, failing_clock>;
     using map = pawl::basic_expiring_map<int, int, failing_clock>;

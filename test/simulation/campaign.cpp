@@ -92,6 +92,7 @@ campaign::campaign(std::string name, std::string about)
     app.add_option("--seeds", seeds, "how many seeds")->capture_default_str();
     alone_ = app.add_option("--seed", first, "that one only");
     app.add_option("--from", first, "the first seed; default: one of the day")->excludes(alone_);
+    app.add_flag("--plant", planted, "fail when a wait completes with success, to try the report");
 }
 
 std::optional<std::uint64_t>

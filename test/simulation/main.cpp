@@ -89,8 +89,6 @@ int main(int argc, char** argv) {
         ->capture_default_str();
     all.app.add_option("--shrink", patience, "seconds to look for a smaller failure")
         ->capture_default_str();
-    all.app.add_flag("--plant", world::planted,
-                     "fail when a wait completes with success, to try the report");
     all.app.add_flag("--print", print, "with --seed: print its program, and run nothing");
     CLI11_PARSE(all.app, argc, argv);
 

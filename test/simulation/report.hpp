@@ -29,6 +29,9 @@ struct totals {
 /// first number in it stays the same.
 [[noreturn]] void fail(const std::string& text);
 
+/// Fail when a wait completes with success, to try the report: --plant.
+inline bool planted = false;
+
 /// Called by fail(). Writes to the standard error stream and exits, unless set otherwise.
 extern void (*on_failure)(const std::string& text);
 

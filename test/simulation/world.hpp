@@ -51,9 +51,6 @@ public:
     /// Prints each step.
     static inline bool trace = false;
 
-    /// Fails when the handler of a wait gets success, to test the handling of a failure.
-    static inline bool planted = false;
-
 private:
     struct raised {}; ///< the exception of handlers
 

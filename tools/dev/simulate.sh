@@ -14,6 +14,10 @@ take_options "preset compiler" "$@"
 preset_start "$preset"
 build "$preset" "$compiler" "$program"
 unlock
+if [[ $program == simulation_threads ]]; then # of the other one, simulation_failure is a test
+    planted=$("$dir/test/simulation/$program" --plant --seeds 20 2>&1) || true
+    [[ $planted == *'planted: a wait completes with success'* ]] || die "a planted failure is not reported: $planted"
+fi
 said=build/$program.log record=${program/simulation/simulate}
 record=${record/_/-}
 "${steady[@]}" "$dir/test/simulation/$program" "${rest[@]}" | tee "$said" || {

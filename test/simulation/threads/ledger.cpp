@@ -248,6 +248,8 @@ void ledger::check(const wait& w, const settings& clock) const {
             type == sort::shared ? clock.latest(w.armed, w.began, w.steady) : w.reading;
         if (!allowed.early && now < w.expiry)
             broken("P1: a wait is " + std::to_string(w.expiry - now) + " ns early");
+        if (planted)
+            broken("planted: a wait completes with success");
         break;
     }
     }
