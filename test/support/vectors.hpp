@@ -31,6 +31,7 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -213,6 +214,17 @@ inline std::vector<test_vector> load_vectors(const std::string& system) {
     return stories;
 }
 
+/// The same for a variable at namespace scope: an error ends the program with its text.
+inline std::vector<test_vector> stories_about(const std::string& system) {
+    try {
+        return load_vectors(system);
+    } catch (const std::exception& e) {
+        std::fprintf(stderr, "%s: %s\n", vectors_are_ours() ? "test vectors" : "PAWL_VECTORS",
+                     e.what());
+        std::exit(EXIT_FAILURE);
+    }
+}
+
 /// A step with another answer by Pawl.
 struct difference {
     const char* story;
@@ -378,22 +390,17 @@ std::vector<std::string> replay(const test_vector& story, std::span<const differ
     return complaints;
 }
 
-/// The listed differences without a story. Files other than the repository's need not have every
-/// story.
-inline std::vector<std::string> untold(const std::vector<test_vector>& stories,
-                                       std::span<const difference> differences) {
-    std::vector<std::string> names;
+/// The listed differences without a story, and the operations that no step uses; those inside the
+/// field "do" count. Files other than the repository's need not have every story.
+template <class Adapter>
+std::string not_in_stories(const std::vector<test_vector>& stories,
+                           std::span<const difference> differences) {
+    std::string names;
     for (const difference& d : differences) {
         if (std::none_of(stories.begin(), stories.end(),
                          [&](const test_vector& v) { return v.name == d.story; }))
-            names.emplace_back(d.story);
+            names += std::string(d.story) + '\n';
     }
-    return names;
-}
-
-/// The operations that no step uses; those inside the field "do" count.
-template <class Adapter>
-std::vector<std::string> unused(const std::vector<test_vector>& stories) {
     std::set<std::string> used;
     const auto note = [&](const json::object& step, const auto& again) -> void {
         for (const auto& each : sentences_of<Adapter>(json::value_to<std::string>(step.at("op"))))
@@ -407,10 +414,9 @@ std::vector<std::string> unused(const std::vector<test_vector>& stories) {
         for (const json::object& step : story.steps)
             note(step, note);
     }
-    std::vector<std::string> names;
     for (const auto& [name, function] : Adapter::operations) {
         if (!used.contains(name))
-            names.push_back(name);
+            names += name + '\n';
     }
     return names;
 }
