@@ -79,10 +79,10 @@ fi
 if [[ -n $only ]] && ctest --test-dir "$dir" -N "$@" | grep -q '^Total Tests: 0$'; then
     die "no test runs ${targets[*]} alone. Built below $dir; the scripts that use it: ctest --test-dir $dir -N"
 fi
-# One more than there are processors: some tests sleep.
+# More than there are processors: those of the HTTP server mostly sleep.
 junit=$PWD/$dir/junit.xml status=0
 rm -f "$junit"
-"${steady[@]}" ctest --test-dir "$dir" --output-on-failure --no-tests=error --parallel "$(($(nproc) + 1))" --output-junit "$junit" "$@" ||
+"${steady[@]}" ctest --test-dir "$dir" --output-on-failure --no-tests=error --parallel "$(($(nproc) + 3))" --output-junit "$junit" "$@" ||
     status=$?
 [[ ! -s $junit ]] || tools/evidence.py --junit "$junit" "test-$preset-${compiler##*/}${boost:+-boost-$boost}" "$commit" "$("$compiler" --version | head -n 1)"
 exit "$status"
