@@ -301,7 +301,8 @@ private:
 /// @e Distinct @e objects: Safe.@n @e Shared @e objects: Safe, except for the destructor: no other
 /// call may overlap it. Connections on different strands can share a limiter.
 /// @par Cost
-/// One clock read and a lock per call. While somebody waits, one alarm; otherwise no timer.
+/// Each call reads the clock once, under a lock. While somebody waits there is one alarm, otherwise
+/// no timer.
 template <class Clock, class Executor = boost::asio::any_io_executor>
 class basic_rate_limiter {
     using state = detail::limiter_state<Clock, Executor>;

@@ -589,7 +589,7 @@ private:
     void watch_again() {
         try {
             watch_until(earliest());
-        } catch (...) { // the clock may have thrown, and nobody else watches
+        } catch (...) { // the clock: once more, since no other wait would end the operation
             watch_until(earliest());
         }
     }
