@@ -55,6 +55,7 @@ class alarm_block final : public alarm_wait {
     friend memory;
     friend class allocated_object<alarm_block, handler_allocator<Function>>;
     static constexpr bool takes_code = std::is_invocable_v<Function&, boost::system::error_code>;
+    static constexpr bool always_calls = requires { typename Function::pawl_always_called; };
     static constexpr bool in_group = !std::is_empty_v<Membership>;
 
 public:
@@ -93,7 +94,7 @@ private:
         : alarm_wait(
               &alarm_block::perform,
               runs_natively(boost::asio::get_associated_executor(f, ex), timer.home().context()),
-              takes_code, timer.core()),
+              takes_code, always_calls, timer.core()),
           home_(timer.home()), executor_(ex), function_(std::move(f)), membership_(limit) {}
     ~alarm_block() = default;
 

@@ -215,8 +215,11 @@ private:
     }
 
     struct next_tokens {
+        /// expire_all() and cancel_all() may have left the shard of a waiter when it starts, and find
+        /// the alarm in another one.
+        using pawl_always_called = void;
         std::weak_ptr<limiter_state> state;
-        void operator()() const {
+        void operator()(const error_code&) const {
             if (const auto self = state.lock()) {
                 const std::lock_guard lock(self->mutex_);
                 self->serve();

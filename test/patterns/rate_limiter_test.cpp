@@ -22,6 +22,8 @@
 #include "../support/seed.hpp"
 
 #include <boost/asio.hpp>
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
@@ -364,6 +366,29 @@ BOOST_AUTO_TEST_CASE(expire_all_and_cancel_all_end_waits_and_later_ones_are_serv
     bucket.async_acquire(l.record('b'));
     pass(context, 100ms);
     BOOST_TEST(l.got == "b");
+}
+
+// Regression: a waiter whose shard expire_all() or cancel_all() had left, as it went on to the shard of
+// the alarm, waited for ever.
+BOOST_DATA_TEST_CASE(a_wait_that_starts_while_all_timers_are_ended_is_served,
+                     boost::unit_test::data::make({false, true}), cancels) {
+    asio::io_context context;
+    pawl::make_timer_service<pawl::manual_timer>(context, pawl::options{.shards = 2});
+    auto& service = asio::use_service<pawl::timer_service<pawl::manual_clock>>(context);
+    limiter bucket(context, {.tokens = 10, .burst = 1});
+    BOOST_TEST(bucket.try_acquire());
+    log l;
+    std::thread([&] { bucket.async_acquire(l.record('a')); }).join(); // in the other shard
+
+    service.enter().expire_all(asio::error::operation_aborted,
+                               cancels ? pawl::detail::wait_ending::cancelled
+                                       : pawl::detail::wait_ending::early);
+
+    pass(context, 99ms);
+    BOOST_TEST(l.got == "");
+    pass(context, 2ms);
+    BOOST_TEST(l.got == "a");
+    BOOST_TEST(context.stopped());
 }
 
 BOOST_AUTO_TEST_CASE(beyond_max_pending_a_wait_is_refused_and_takes_no_token) {

@@ -309,7 +309,8 @@ public:
     }
 
     /// Ends the armed waits of a timer with `ec`.
-    /// @param disarms whether that disarms an alarm, whatever its function takes.
+    /// @param disarms whether that disarms an alarm, whatever its function takes; but see
+    ///         alarm_wait::always_calls().
     /// @return how many.
     std::size_t finish(timer_core& timer, const boost::system::error_code& ec, wait_ending how,
                        bool disarms) noexcept {
@@ -319,11 +320,14 @@ public:
                 ++count;
                 if (op.is_alarm()) {
                     auto& alarm = static_cast<alarm_wait&>(op);
-                    if (disarms || !alarm.takes_code()) {
+                    const bool calls = alarm.always_calls();
+                    if (!calls && (disarms || !alarm.takes_code())) {
                         disarm(timer, alarm);
                         return;
                     }
                     background_ -= in_background(timer);
+                    if (calls)
+                        return cancel(op, aborted(), how);
                 }
                 cancel(op, ec, how);
             }

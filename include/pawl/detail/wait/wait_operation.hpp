@@ -209,6 +209,9 @@ class alarm_wait : public wait_operation {
 public:
     /// A function without a parameter cannot be told of an early end, so that disarms the alarm.
     [[nodiscard]] bool takes_code() const noexcept { return takes_code_; }
+    /// Others wait for the function: it is called however the wait ends early, with
+    /// `operation_aborted`.
+    [[nodiscard]] bool always_calls() const noexcept { return always_calls_; }
 
     void hold() noexcept { holds_.fetch_add(1, std::memory_order_relaxed); }
     /// @return whether the caller must free the object. acq_rel: after all that others did with it.
@@ -221,8 +224,10 @@ public:
 
 protected:
     /// @param timer has no other wait.
-    alarm_wait(function f, bool direct, bool takes_code, timer_core& timer) noexcept
-        : wait_operation(f, direct, kind::alarm), takes_code_(takes_code) {
+    alarm_wait(function f, bool direct, bool takes_code, bool always_calls,
+               timer_core& timer) noexcept
+        : wait_operation(f, direct, kind::alarm), takes_code_(takes_code),
+          always_calls_(always_calls) {
         next = this;
         set_owner(&timer);
     }
@@ -230,6 +235,7 @@ protected:
 
 private:
     const bool takes_code_;
+    const bool always_calls_;
     std::atomic<unsigned> holds_{1};
 };
 
