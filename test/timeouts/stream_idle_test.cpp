@@ -557,6 +557,20 @@ BOOST_DATA_TEST_CASE(a_scaled_idle_limit_may_apply_under_pressure_only, actions,
     BOOST_TEST(!at_work());
 }
 
+// Regression: the alarm that stands for it was disarmed, and the limit was lost.
+BOOST_DATA_TEST_CASE(expire_all_and_cancel_all_end_a_scaled_idle_limit_without_a_longest_time,
+                     actions* data::make({false, true}), action, cancels) {
+    connection<scaled_stream> c(context,
+                                {.idle = pawl::scaled(10s, stream_limits::none), .action = action});
+    auto read = c.read();
+    pass(20s); // longer than the least time, without pressure
+
+    BOOST_TEST((cancels ? pawl::cancel_all(context) : pawl::expire_all(context)) == 1U);
+
+    BOOST_TEST(over(read).timed_out());
+    BOOST_TEST(!at_work());
+}
+
 // Regression: without a longest time, a limit that was refused said nothing.
 BOOST_AUTO_TEST_CASE(a_scaled_idle_limit_beyond_max_pending_is_refused) {
     pawl::make_timer_service<pawl::basic_waitable_timer<pawl::scaled_clock<manual_clock>>>(

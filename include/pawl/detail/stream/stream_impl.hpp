@@ -329,11 +329,13 @@ private:
 
     /// The function of the alarm.
     struct silence_ends {
+        using pawl_always_called = void;
+
         stream_impl* impl;
 
-        void operator()() const {
+        void operator()(const error_code& ec) const {
             if (const auto self = impl->weak_from_this().lock(); self && self->idling_)
-                self->end_silence();
+                self->end_silence(static_cast<bool>(ec));
         }
     };
     struct no_alarm {
@@ -508,9 +510,13 @@ private:
                 watch_until(after(now, limits_.idle.least() - passed));
         }
     }
-    void end_silence() {
+    /// @param early by expire_all(). If there is a wait for the deadline, that ends, too, and does
+    ///     the rest.
+    void end_silence(bool early) {
+        if (early && limits_.idle != none)
+            return;
         then_watch([&] {
-            if (expire_idle(now_after(silence_.expiry()), false, cause::expiry))
+            if (expire_idle(now_after(silence_.expiry()), early, cause::expiry))
                 end_all(cause::expiry);
         });
         if (earliest() == never && !idling_)
