@@ -73,8 +73,8 @@ struct expiring_map_options {
 ///
 /// The alarm is outstanding work while there are entries that expire, and so is a wait of
 /// async_pop_expired(). cancel_all(), expire_all(), and options::max_pending stop the alarm; the
-/// next insertion arms it again. Arithmetic on time saturates; an entry that is due at
-/// `time_point::max()` does not expire.
+/// next insertion or async_pop_expired() arms it again. Arithmetic on time saturates; an entry that
+/// is due at `time_point::max()` does not expire.
 ///
 /// @tparam Key, Value are moved and swapped without exceptions. They need not be copied.
 /// @tparam Clock a steady clock
@@ -230,7 +230,8 @@ public:
     /// reports. It is never invoked from within this function.
     ///
     /// @param token any completion token for #pop_signature.
-    /// @throws std::invalid_argument without the option `keep_expired`. std::bad_alloc.
+    /// @throws std::invalid_argument without the option `keep_expired`. std::bad_alloc. What the clock
+    ///     throws. No wait is then started.
     /// @par Cancellation
     /// `terminal`, `partial` and `total`. A wait that was given an entry completes with it: none is
     /// lost, unless the handler is destroyed with its context.
@@ -246,6 +247,8 @@ public:
                         throw std::invalid_argument(
                             "pawl: async_pop_expired() needs the option keep_expired "
                             "of the expiring_map");
+                    if (!alarm_.armed()) // see arm_for()
+                        arm(table_.next_expiry(), slack_);
                     waits_.start(executor_, std::forward<Handler>(handler));
                     serve();
                 }),

@@ -790,6 +790,30 @@ BOOST_FIXTURE_TEST_CASE(expire_all_ends_a_pop_with_its_error, fixture) {
     BOOST_TEST(q.aborted());
 }
 
+// Regression: it waited for ever, although an entry had expired.
+BOOST_FIXTURE_TEST_CASE(a_pop_arms_an_alarm_that_was_cancelled_or_refused, fixture) {
+    pawl::make_timer_service<pawl::manual_timer>(context, pawl::options{.max_pending = 2});
+    map m(context, {.ttl = 10s, .keep_expired = true});
+    m.insert(1, "one");
+    pawl::cancel_all(context);
+    poll();
+    popped p;
+    m.async_pop_expired(p.record());
+    pass(11s); // options have a precision
+    BOOST_TEST((p.calls == 1 && p.entry && p.entry->first == 1));
+
+    pawl::manual_timer others(context, 1s);
+    for (int i = 0; i != 2; ++i)
+        others.async_wait([](error_code) {});
+    m.insert(2, "two");
+    pass(2s);
+    popped q;
+    m.async_pop_expired(q.record());
+    pass(9s);
+    BOOST_TEST((q.calls == 1 && q.entry && q.entry->first == 2));
+    BOOST_TEST(idle());
+}
+
 BOOST_AUTO_TEST_CASE(a_pop_is_destroyed_with_its_context) {
     const auto token = std::make_shared<int>(0);
     std::optional<map> m;
