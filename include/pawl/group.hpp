@@ -19,6 +19,7 @@
 #include <pawl/detail/limit/report_timeout.hpp>
 
 #include <pawl/detail/service/native_executor.hpp>
+#include <pawl/detail/service/timer_handle.hpp>
 
 #include <pawl/detail/wait/wait_allocator.hpp>
 #include <pawl/detail/wait/wait_handler.hpp>
@@ -57,6 +58,10 @@ public:
 
     [[nodiscard]] group_state& group() const noexcept { return *group_; }
     [[nodiscard]] auto& timer() noexcept { return timer_; }
+    /// Whether the context of the timer ends, so that it cannot wait again.
+    [[nodiscard]] bool ends() noexcept {
+        return timer_access::handle(timer_).home().state().has_closed();
+    }
 
     void wake() noexcept override {
         const auto keep = std::move(self);
@@ -94,10 +99,11 @@ public:
         auto result = d->group().ended(*d);
         if (!result) {
             // expire_all() has ended the timer's wait. A program calls it while it waits for its
-            // groups: wait again.
-            if (ec != boost::asio::error::no_buffer_space)
+            // groups: wait again. Not beyond options::max_pending, nor if the context ends and
+            // delivers.
+            if (ec != boost::asio::error::no_buffer_space && !d->ends())
                 return wait(d, std::move(*this));
-            d->group().forget(*d); // see options::max_pending
+            d->group().forget(*d);
             result = ec;
         }
         drain_.reset();
@@ -261,8 +267,8 @@ public:
     /// block: if that throws, the exception leaves `run()`, and the handler is destroyed.
     ///
     /// @param token signature `void(error_code)`: success, `operation_aborted` if the wait was
-    ///     cancelled, or `no_buffer_space` beyond options::max_pending. By default a deferred
-    ///     operation, which a coroutine can await.
+    ///     cancelled, or by shutdown_policy::deliver, or `no_buffer_space` beyond
+    ///     options::max_pending. By default a deferred operation, which a coroutine can await.
     /// @par Cancellation
     /// By the associated cancellation slot of the handler, with any type.
     /// @par Executor

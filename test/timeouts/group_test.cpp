@@ -19,8 +19,10 @@
 #include <pawl/alarm.hpp>
 #include <pawl/expire_all.hpp>
 #include <pawl/group.hpp>
+#include <pawl/options.hpp>
 #include <pawl/steady_timer.hpp>
 #include <pawl/timeout_stream.hpp>
+#include <pawl/timer_service.hpp>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
@@ -561,6 +563,25 @@ BOOST_AUTO_TEST_CASE(P10_a_wait_goes_with_its_context_though_a_member_has_anothe
     poll(of_the_member);
     BOOST_TEST(m.o.ended_with(aborted, 3), m.o);
     BOOST_TEST(token.use_count() == 1);
+}
+
+// Regression: it waited again, in a context that had ended, and went without a word.
+BOOST_AUTO_TEST_CASE(P10_under_the_deliver_policy_a_wait_is_told_of_the_end_of_its_context) {
+    asio::io_context of_the_member;
+    member m(of_the_member);
+    outcome told;
+    {
+        asio::io_context context;
+        pawl::options o;
+        o.on_shutdown = pawl::shutdown_policy::deliver;
+        pawl::make_timer_service(context, o);
+        group g(context);
+        m.join(g);
+        BOOST_TEST(drained(g, told).pending());
+    }
+    BOOST_TEST(told.ended_with(aborted), told);
+    poll(of_the_member);
+    BOOST_TEST(m.o.ended_with(aborted, 3), m.o);
 }
 
 // ---- groups in groups -----------------------------------------------------------------------------------

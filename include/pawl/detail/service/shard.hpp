@@ -607,6 +607,12 @@ public:
         waits().set_bound(nullptr); // it goes with the service
     }
 
+    /// Whether close() was called.
+    [[nodiscard]] bool has_closed() noexcept {
+        const locked lock(mutex_);
+        return closed();
+    }
+
     /// After close(): passes the remaining waits to `end`, unlocked, in chains linked by `next`.
     /// Excludes waits whose carriers are on their way to another context.
     /// @return true if there were any: `end` may have started more.
