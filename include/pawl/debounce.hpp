@@ -36,6 +36,16 @@ struct debounce_options {
     detail::saturated<std::chrono::nanoseconds> max_wait = std::chrono::nanoseconds::max();
 };
 
+namespace detail {
+
+/// In place of a function that was refused: the alarm must not refuse it, too.
+struct refused_function {
+    refused_function(auto&&) noexcept {}
+    void operator()() const noexcept {}
+};
+
+} // namespace detail
+
 /// Calls a function once for a burst of triggers. A burst ends when no trigger came for `delay`.
 ///
 /// @code
@@ -145,7 +155,9 @@ private:
     bool answers_all_ = false; ///< the owed call is due already: a trigger does not move it
     time_point burst_ends_ = time_point::min();
     time_point owed_since_{};
-    basic_alarm<Function, Clock, Executor> alarm_;
+    using called =
+        std::conditional_t<std::is_invocable_v<Function&>, Function, detail::refused_function>;
+    basic_alarm<called, Clock, Executor> alarm_;
 };
 
 namespace detail {
