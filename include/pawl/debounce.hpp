@@ -41,7 +41,7 @@ namespace detail {
 /// In place of a function that was refused: the alarm must not refuse it, too.
 struct refused_function {
     refused_function(auto&&) noexcept {}
-    void operator()() const noexcept {}
+    void operator()() const noexcept;
 };
 
 } // namespace detail
