@@ -30,6 +30,7 @@ extern "C" int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
 
 #include "../support/archetypes.hpp"
 
+#include <pawl/alarm.hpp>
 #include <pawl/basic_waitable_timer.hpp>
 #include <pawl/steady_timer.hpp>
 
@@ -88,4 +89,45 @@ BOOST_AUTO_TEST_CASE(P9_a_context_becomes_known_while_the_first_wait_sets_the_dr
         BOOST_CHECK_EQUAL(aborted, 1);
         BOOST_CHECK(context.stopped()); // run() would return
     }
+}
+
+BOOST_AUTO_TEST_CASE(P9_an_alarm_need_not_keep_running_a_context_that_becomes_known_later) {
+    const second_thread other;
+    for (const bool armed_first : {false, true}) {
+        boost::asio::io_context context;
+        pawl_test::executor_log log;
+        pawl::alarm alarm(pawl_test::property_executor(context.get_executor(), log), [] {});
+        alarm.keep_running(false);
+        if (armed_first)
+            alarm.arm_after(1h);
+        context.poll();
+        BOOST_CHECK_EQUAL(context.stopped(), !armed_first); // it cannot be told of work
+
+        const pawl::steady_timer known(context);
+        context.restart();
+        if (!armed_first)
+            alarm.arm_after(1h);
+        context.poll();
+
+        BOOST_CHECK(alarm.armed());
+        BOOST_CHECK(context.stopped());
+    }
+}
+
+BOOST_AUTO_TEST_CASE(P9_an_alarm_need_not_keep_running_a_context_that_becomes_known_meanwhile) {
+    const second_thread other;
+    boost::asio::io_context context;
+    pawl_test::executor_log log;
+    pawl::alarm alarm(pawl_test::property_executor(context.get_executor(), log), [] {});
+    std::function<void()> act = [&] {
+        alarm.arm_after(1h);
+        alarm.keep_running(false);
+    };
+    std::function<void()> next = [&] { at_lock = &act; }; // first it locks the list of shards
+    at_lock = &next;
+    const pawl::steady_timer known(context);
+    BOOST_CHECK(!std::exchange(at_lock, nullptr)); // it was called
+    context.poll();
+    BOOST_CHECK(alarm.armed());
+    BOOST_CHECK(context.stopped());
 }

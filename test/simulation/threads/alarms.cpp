@@ -6,6 +6,8 @@
 #include "simulation/any_alarm.hpp"
 #include "simulation/report.hpp"
 
+#include <pawl/steady_timer.hpp>
+
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/error.hpp>
 
@@ -224,7 +226,8 @@ void alarms::operate(random_source& random, place& p, arena& a) {
         e.expiry = p.alarm->expiry();
         break;
     case 7: {
-        // run() returns although it is armed for an hour; on another clock that has no effect.
+        // run() returns although it is armed for an hour, once the service knows the context; on
+        // another clock that has no effect.
         const std::scoped_lock one(p.arming);
         p.of->rested = true;
         const bool rests = random.one_in(2);
@@ -234,6 +237,8 @@ void alarms::operate(random_source& random, place& p, arena& a) {
         arm(random, p, rests && can ? hour : random.between(0, 2 * millisecond));
         if (!rests)
             p.alarm->keep_running(true);
+        else if (can)
+            pawl::steady_timer known(p.of->of->native);
         return;
     }
     default: {

@@ -296,19 +296,17 @@ public:
         return out;
     }
 
-    /// Whether the alarm keeps the context at work while it is armed. If the context cannot be told
-    /// of work, or its driver goes idle with it, it always does.
+    /// Whether the alarm keeps the context at work while it is armed. As long as the context cannot
+    /// be told of work, or if its driver goes idle with it, it always does.
     commitment keep_running(timer_core& timer, bool on) noexcept {
         commitment out;
         const locked lock(mutex_);
         if (closed()) // and its context may be gone
             return out;
-        const bool background = !on && wakeup_.driver_stays();
-        const bool armed = waits().set_background(timer, background);
-        if (background)
-            settle_now<cause::outside>(out);
-        else if (armed)
+        if (waits().set_background(timer, !on) && on)
             wakeup_.begin();
+        else
+            settle_now<cause::outside>(out);
         return out;
     }
 
@@ -763,7 +761,8 @@ private:
     // --- settling -----------------------------------------------------------------------------
 
     [[nodiscard]] bool active() const noexcept {
-        return waits().keeping() != 0 || runners_.count() != 0;
+        return waits().keeping() != 0 || runners_.count() != 0 ||
+               (waits().armed() != 0 && !wakeup_.driver_stays());
     }
 
     /// Why a call settles.

@@ -121,7 +121,7 @@ public:
         if (native_.exchange(native, std::memory_order_relaxed) || !native->work_started)
             return;
         // From here on a shard that becomes busy is counted. Next, count those that were busy; then
-        // the driver need not be counted.
+        // the driver need not be counted. It wakes up, and in each shard a collect sees that.
         for (dispatcher* s : shards_)
             s->state().count_work();
         counts_work_.store(true, std::memory_order_release);

@@ -26,9 +26,9 @@
 ///   become zero there, which would stop the context for good, even if another wait is started
 ///   before run() is called. In any other thread it could, so a unit is queued to do it.
 ///
-///   An armed alarm that does not keep the context running is no reason to be busy: the driver
-///   stays set for it, uncounted. The shard is busy while the driver is being set, and once the
-///   alarm is due.
+///   An armed alarm that does not keep the context running is no reason to be busy, if the driver
+///   stays set (work_context::driver_stays): it does so for the alarm, uncounted. The shard is busy
+///   while the driver is being set, and once the alarm is due.
 ///
 ///   Between unlocking and queueing a runner, or setting the driver, the claimed runner or the pin
 ///   keeps the shard busy.
