@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Purpose
-//   A context becomes known between the moment when a start decides to set the driver and the
-//   moment when it gets the driver's lock. An interposed pthread_mutex_lock lets the test act there
-//   like another thread; model/wakeup.pml explores every other moment.
+//   A context becomes known while calls and wake-ups are between two locks. An interposed
+//   pthread_mutex_lock lets the test act there like another thread; model/wakeup.pml explores the
+//   moments at the lock of a shard, too.
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -13,16 +13,30 @@
 #include <functional>
 #include <utility>
 
-/// This thread calls it before it takes the next lock.
+/// This thread calls it before it takes the next lock while it holds at most so many.
 static thread_local std::function<void()>* at_lock = nullptr;
-extern "C" int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
-    using function = int (*)(pthread_mutex_t*);
-    static constinit std::atomic<function> real{nullptr}; // no guard: libc++'s locks a mutex
+static thread_local int locks_held = 0, most_held = 0;
+
+using mutex_function = int (*)(pthread_mutex_t*);
+// No static locals: libc++'s guards lock a mutex.
+static constinit std::atomic<mutex_function> real_lock{nullptr}, real_unlock{nullptr};
+static mutex_function find(std::atomic<mutex_function>& real, const char* name) noexcept {
     if (!real.load())
-        real = reinterpret_cast<function>(dlsym(RTLD_NEXT, "pthread_mutex_lock"));
-    if (auto* const f = std::exchange(at_lock, nullptr))
-        (*f)();
-    return real.load()(mutex);
+        real = reinterpret_cast<mutex_function>(dlsym(RTLD_NEXT, name));
+    return real.load();
+}
+extern "C" int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
+    const mutex_function lock = find(real_lock, "pthread_mutex_lock");
+    if (locks_held <= most_held) {
+        if (auto* const f = std::exchange(at_lock, nullptr))
+            (*f)();
+    }
+    ++locks_held;
+    return lock(mutex);
+}
+extern "C" int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept {
+    --locks_held;
+    return find(real_unlock, "pthread_mutex_unlock")(mutex);
 }
 
 #define BOOST_TEST_MODULE attach
@@ -33,12 +47,14 @@ extern "C" int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
 #include <pawl/alarm.hpp>
 #include <pawl/basic_waitable_timer.hpp>
 #include <pawl/steady_timer.hpp>
+#include <pawl/timer_service.hpp>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/wait_traits.hpp>
 
 #include <chrono>
 #include <future>
+#include <optional>
 #include <thread>
 
 namespace {
@@ -114,20 +130,53 @@ BOOST_AUTO_TEST_CASE(P9_an_alarm_need_not_keep_running_a_context_that_becomes_kn
     }
 }
 
+// At each moment between two locks: of the call that makes the context known, and of a wake-up of
+// the driver for another shard.
 BOOST_AUTO_TEST_CASE(P9_an_alarm_need_not_keep_running_a_context_that_becomes_known_meanwhile) {
     const second_thread other;
-    boost::asio::io_context context;
-    pawl_test::executor_log log;
-    pawl::alarm alarm(pawl_test::property_executor(context.get_executor(), log), [] {});
-    std::function<void()> act = [&] {
-        alarm.arm_after(1h);
-        alarm.keep_running(false);
-    };
-    std::function<void()> next = [&] { at_lock = &act; }; // first it locks the list of shards
-    at_lock = &next;
-    const pawl::steady_timer known(context);
-    BOOST_CHECK(!std::exchange(at_lock, nullptr)); // it was called
-    context.poll();
-    BOOST_CHECK(alarm.armed());
-    BOOST_CHECK(context.stopped());
+    pawl::options two;
+    two.shards = 2;
+    for (const bool in_poll : {false, true}) {
+        for (int moment = 0;; ++moment) {
+            boost::asio::io_context context;
+            pawl::make_timer_service<pawl::steady_timer>(context, two);
+            pawl_test::executor_log log;
+            const pawl_test::property_executor ex(context.get_executor(), log);
+            const auto nothing = [] {};
+            pawl::alarm due(ex, nothing);
+            std::optional<decltype(due)> alarm;
+            std::thread([&] { alarm.emplace(ex, nothing); }).join();
+            const auto attach = [&] { const pawl::steady_timer known(context); };
+            const auto arm = [&] {
+                alarm->arm_after(1h);
+                alarm->keep_running(false);
+            };
+            int left = moment;
+            std::function<void()> act = [&] {
+                if (left-- != 0)
+                    at_lock = &act;
+                else
+                    in_poll ? attach() : arm();
+            };
+
+            if (in_poll) {
+                arm();
+                due.arm_after(0s);
+            }
+            most_held = in_poll ? 0 : 1; // the lock of the list of shards
+            at_lock = &act;
+            in_poll ? void(context.poll()) : attach();
+            most_held = 0;
+            if (std::exchange(at_lock, nullptr)) {
+                BOOST_CHECK_GT(moment, in_poll ? 4 : 1);
+                break; // there are no more moments
+            }
+            context.poll();
+
+            BOOST_TEST_CONTEXT("in poll: " << in_poll << ", moment " << moment) {
+                BOOST_CHECK(alarm->armed());
+                BOOST_CHECK(context.stopped());
+            }
+        }
+    }
 }
