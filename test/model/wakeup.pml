@@ -89,6 +89,7 @@ bool stopped;
 
 /* ghosts */
 bool started[WAITS];                    /* async_wait() has returned */
+bool attaching;                         /* the shards are about to settle */
 byte seen_to[2];                        /* units, or a thread that is pinned elsewhere, that will set the driver */
 
 #define commitment byte out_units, out_wake; bool out_arm, out_pinned, out_quiet, out_give_back, out_errand
@@ -99,7 +100,12 @@ byte seen_to[2];                        /* units, or a thread that is pinned els
 #define entries(s) ((queued[0] && here(0, s)) + (queued[1] && here(1, s)))
 #define due_of(w, s) (phase[w] == armed && here(w, s) -> due_at[w] : NEVER)
 #define next_wake(s) (due_of(0, s) <= due_of(1, s) -> due_of(0, s) : due_of(1, s))
+#define may_rest (stays && counts_work)  /* dispatcher::driver_stays */
+#ifndef MUTANT_RESTS_IN_AN_UNKNOWN_CONTEXT
+#define active(s) (keeps_in(s) > 0 || runners[s] > 0 || (armed_in(s) > 0 && !may_rest))
+#else
 #define active(s) (keeps_in(s) > 0 || runners[s] > 0)
+#endif
 #define errands_done(s) (pins[s] == 0 && on_way[s] == 0)
 
 /* --- the context ------------------------------------------------------------------------------------------- */
@@ -181,7 +187,7 @@ inline settle(s) {                      /* shard::settle, wakeup_state::settle *
 #endif
         if
 #ifndef MUTANT_STAYS_BEFORE_ALL_ARE_COUNTED
-        :: counted[s] && stays && counts_work       /* dispatcher::driver_stays */
+        :: counted[s] && may_rest
 #else
         :: counted[s] && stays
 #endif
@@ -481,10 +487,19 @@ inline attach() {                       /* wakeup::attach, by one thread */
         :: else
         fi;
 #endif
-        counts_work = true;
+        atomic { counts_work = true; attaching = true }
 #ifndef MUTANT_COUNTED_DRIVER_STAYS     /* set for a time that no wait needs */
         atomic { !locked; end_counted() }
 #endif
+#ifndef MUTANT_ATTACH_SETTLES_NOTHING   /* a wait that may rest from now on stays work */
+        atomic { settle_outside(0) }
+        go_on(0);
+        if
+        :: two -> atomic { settle_outside(1) } go_on(1)
+        :: else
+        fi;
+#endif
+        attaching = false
     :: else
     fi
 }
@@ -728,7 +743,7 @@ proctype runs_context() {
             alarm_at = 0;
             alarm = unset
         }
-        atomic { !locked; on_wake(); seen_to[0]++; seen_to[1]++ }
+        atomic { !locked; on_wake(); seen_to[0]++; seen_to[1]++; at = 0 }
         wake_up();
         atomic {
             if
@@ -766,7 +781,8 @@ proctype uses(bool attaches; byte home, own, until) {
                      (driver != off && (alarm != pending || alarm_at <= t)))
 #define relied_on(s) (wake[s] == NEVER || comes(s, wake[s]))
 #define busy_rightly(s) ((busy[s] || !(active(s) || pins[s] > 0)) && \
-                         (!busy[s] || active(s) || pins[s] > 0 || entries(s) > 0 || backlog[s] || !counted[s]))
+                         (!busy[s] || active(s) || pins[s] > 0 || entries(s) > 0 || backlog[s] || !counted[s] || \
+                          attaching))
 #define will_be_collected(w) (phase[w] != armed || !started[w] || comes((two -> w : 0), due_at[w]))
 
 proctype watches() {
@@ -780,7 +796,7 @@ end:
 }
 
 init {
-    bool small, attaches, late;
+    bool small, attaches, late, rests;
     atomic {
         if
         :: attached(); small = true; halts = 1
@@ -799,6 +815,8 @@ init {
         :: attached(); resting = 1
         :: attaches = true
         :: late = true
+        :: rests = true
+        :: rests = true; two = true
 #endif
         fi;
 #ifndef FAIR
@@ -819,13 +837,27 @@ init {
             run runs_context();
             run uses(true, 0, 0, 0);
             run uses(false, 0, 0, 0)
-        :: !late && small ->
+        :: rests ->                     /* as after start(two, 1, 2) */
+            resting = 1;
+            phase[1] = armed;
+            due_at[1] = 2;
+            started[1] = true;
+            busy[two] = true;
+            wake[two] = 2;
+            driver = set;
+            armed_at = 2;
+            alarm = pending;
+            alarm_at = 2;
+            work++;
+            run uses(true, 0, 0, 0);
+            run uses(false, 0, 0, 1)
+        :: !late && !rests && small ->
             run uses(attaches, 0, 0, 1);
             if
             :: run uses(false, 0, 0, 0)
             :: run uses(false, 0, 1, 0)
             fi
-        :: !late && !small ->
+        :: !late && !rests && !small ->
             run uses(false, 0, 0, 1);
             run uses(attaches, two, 1, 2)
         fi
