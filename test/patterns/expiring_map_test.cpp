@@ -6,6 +6,8 @@
 //   when keys, values, memory or waits fail. A random test compares the map with a sorted list.
 
 #define BOOST_TEST_MODULE expiring_map
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
 #include <pawl/delay_queue.hpp>
@@ -45,6 +47,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -52,6 +55,7 @@
 namespace {
 
 namespace asio = boost::asio;
+namespace data = boost::unit_test::data;
 using boost::system::error_code;
 using namespace std::chrono_literals;
 using pawl::manual_clock;
@@ -98,7 +102,7 @@ struct outcome {
     }
     [[nodiscard]] bool pending() const { return calls == 0; }
     [[nodiscard]] bool gave(int key) const {
-        return calls == 1 && !code && entry && entry->first == key;
+        return calls == 1 && !code && entry && std::cmp_equal(entry->first, key);
     }
     [[nodiscard]] bool aborted() const {
         return calls == 1 && code == asio::error::operation_aborted && !entry;
@@ -791,27 +795,35 @@ BOOST_FIXTURE_TEST_CASE(expire_all_ends_a_pop_with_its_error, fixture) {
 }
 
 // Regression: it waited for ever, although an entry had expired.
-BOOST_FIXTURE_TEST_CASE(a_pop_arms_an_alarm_that_was_cancelled_or_refused, fixture) {
-    pawl::make_timer_service<pawl::manual_timer>(context, pawl::options{.max_pending = 2});
+BOOST_DATA_TEST_CASE_F(fixture, a_pop_arms_an_alarm_that_was_cancelled_or_refused,
+                       data::make({1U, 2U, 4U}), shards) {
+    constexpr int most = 4;
+    pawl::make_timer_service<pawl::manual_timer>(
+        context, pawl::options{.shards = shards, .max_pending = most});
     map m(context, {.ttl = 10s, .keep_expired = true});
-    m.insert(1, "one");
-    pawl::cancel_all(context);
-    poll();
-    popped p;
-    m.async_pop_expired(p.record());
-    pass(11s); // options have a precision
-    BOOST_TEST((p.calls == 1 && p.entry && p.entry->first == 1));
-
-    pawl::manual_timer others(context, 1s);
-    for (int i = 0; i != 2; ++i)
-        others.async_wait([](error_code) {});
-    m.insert(2, "two");
-    pass(2s);
-    popped q;
-    m.async_pop_expired(q.record());
-    pass(9s);
-    BOOST_TEST((q.calls == 1 && q.entry && q.entry->first == 2));
-    BOOST_TEST(idle());
+    queue_of<int> q(context);
+    pawl::manual_timer others(context);
+    for (const int id : {0, 1, 2}) {
+        others.expires_after(1s);
+        for (int i = 0; i != (id == 2 ? most : 0); ++i)
+            others.async_wait([](error_code) {});
+        m.insert(id, "");
+        q.push(id, 10s);
+        if (id != 2)
+            BOOST_TEST((id == 0 ? pawl::cancel_all(context) : pawl::expire_all(context)) == 2U);
+        pass(2s);
+        popped p;
+        outcome<queue_of<int>::value_type> r;
+        std::thread([&] { // of another shard
+            m.async_pop_expired(p.record());
+            q.async_pop(r.record());
+        })
+            .join();
+        pass(9s); // options have a precision
+        BOOST_TEST(p.gave(id));
+        BOOST_TEST(r.gave(id));
+        BOOST_TEST(idle());
+    }
 }
 
 BOOST_AUTO_TEST_CASE(a_pop_is_destroyed_with_its_context) {
