@@ -25,8 +25,10 @@
 #include <array>
 #include <cstddef>
 #include <functional>
+#include <future>
 #include <optional>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -559,15 +561,24 @@ BOOST_DATA_TEST_CASE(a_scaled_idle_limit_may_apply_under_pressure_only, actions,
 
 // Regression: the alarm that stands for it was disarmed, and the limit was lost.
 BOOST_DATA_TEST_CASE(expire_all_and_cancel_all_end_a_scaled_idle_limit_without_a_longest_time,
-                     actions* data::make({false, true}), action, cancels) {
-    connection<scaled_stream> c(context,
-                                {.idle = pawl::scaled(10s, stream_limits::none), .action = action});
-    auto read = c.read();
+                     actions* data::make({false, true}) * data::make({1U, 2U, 4U}), action, cancels,
+                     shards) {
+    pawl::make_timer_service<scaled_stream::clock_type>(context, {.shards = shards});
+    const stream_limits limits{.idle = pawl::scaled(10s, stream_limits::none), .action = action};
+    connection<scaled_stream> one(context, limits);
+    std::optional<connection<scaled_stream>> other;
+    std::thread([&] { other.emplace(context, limits); }).join(); // of another shard
+    auto read = one.read();
+    auto other_read = other->read();
     pass(20s); // longer than the least time, without pressure
 
-    BOOST_TEST((cancels ? pawl::cancel_all(context) : pawl::expire_all(context)) == 1U);
+    auto ended = std::async(std::launch::async, [&] { // while the streams run in this thread
+        return cancels ? pawl::cancel_all(context) : pawl::expire_all(context);
+    });
 
     BOOST_TEST(over(read).timed_out());
+    BOOST_TEST(over(other_read).timed_out());
+    BOOST_TEST(ended.get() == 2U);
     BOOST_TEST(!at_work());
 }
 
