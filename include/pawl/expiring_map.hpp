@@ -73,8 +73,10 @@ struct expiring_map_options {
 ///
 /// The alarm is outstanding work while there are entries that expire, and so is a wait of
 /// async_pop_expired(). cancel_all(), expire_all(), and options::max_pending stop the alarm; the
-/// next insertion or async_pop_expired() arms it again. Arithmetic on time saturates; an entry that
-/// is due at `time_point::max()` does not expire.
+/// next insertion or async_pop_expired() arms it again. A wait that starts meanwhile, and that these
+/// calls do not end, is served, unless keep_running() of an alarm has no effect: then after the next
+/// of these two. Arithmetic on time saturates; an entry that is due at `time_point::max()` does not
+/// expire.
 ///
 /// @tparam Key, Value are moved and swapped without exceptions. They need not be copied.
 /// @tparam Clock a steady clock
@@ -247,6 +249,7 @@ public:
                         throw std::invalid_argument(
                             "pawl: async_pop_expired() needs the option keep_expired "
                             "of the expiring_map");
+                    keep_running(true);
                     if (!alarm_.armed()) // see arm_for()
                         arm(table_.next_expiry(), slack_);
                     waits_.start(executor_, std::forward<Handler>(handler));
@@ -263,8 +266,11 @@ private:
     using iterator = typename table_type::iterator;
 
     struct sweeper {
+        using pawl_always_called = void;
         basic_expiring_map* map;
-        void operator()() const { map->sweep(); }
+        void operator()(const boost::system::error_code& ec) const {
+            ec ? map->resume() : map->sweep();
+        }
     };
 
     static duration checked(const expiring_map_options& o) {
@@ -333,8 +339,23 @@ private:
         serve();
     }
 
+    /// expire_all() or cancel_all() has ended the alarm. A wait that is pending may have started in a
+    /// shard that they had left: then it needs the alarm. If they have not reached it yet, it will
+    /// end, and run() must return.
+    void resume() {
+        if (!waits_.pending() || !detail::timer_access::handle(alarm_).home().driver_stays(true))
+            return;
+        keep_running(false);
+        arm(table_.next_expiry(), slack_);
+    }
+    void keep_running(bool on) noexcept {
+        if (std::exchange(keeps_running_, on) != on)
+            alarm_.keep_running(on);
+    }
+
     /// Keeps the alarm no later than the slack after `expiry`, which an entry has or will have.
     void arm_for(time_point expiry) {
+        keep_running(true);
         if (!alarm_.armed()) // maybe it was disarmed by cancel_all()
             return arm(std::min(expiry, table_.next_expiry()), slack_);
         const time_point at = detail::saturating_sum(expiry, slack_);
@@ -359,6 +380,7 @@ private:
     const duration slack_;
     const bool refreshes_;
     const bool keeps_;
+    bool keeps_running_ = true; ///< see resume()
     Executor executor_;
     mutable table_type table_; // find() is not const, also for peek()
     detail::expired_waits<value_type,

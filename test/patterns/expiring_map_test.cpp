@@ -826,6 +826,70 @@ BOOST_DATA_TEST_CASE_F(fixture, a_pop_arms_an_alarm_that_was_cancelled_or_refuse
     }
 }
 
+/// cancel_all() and expire_all() go from shard to shard. The alarm of the map is in the first one, what
+/// `elsewhere` does in the second.
+template <class Clock>
+struct two_shards {
+    explicit two_shards(std::chrono::nanoseconds ttl) {
+        pawl::make_timer_service<Clock>(context, {.shards = 2});
+        m.emplace(context, options{.ttl = ttl, .keep_expired = true});
+        m->insert(1, "one");
+    }
+    void pop() { m->async_pop_expired(p.emplace_back().record()); }
+    void end_all(bool cancels) { // in the shard of this thread
+        asio::use_service<pawl::timer_service<Clock>>(context).enter().expire_all(
+            asio::error::operation_aborted,
+            cancels ? pawl::detail::wait_ending::cancelled : pawl::detail::wait_ending::early);
+    }
+    bool idle() {
+        context.restart();
+        context.poll();
+        return context.stopped();
+    }
+    template <class F>
+    static void elsewhere(F f) {
+        std::thread(f).join();
+    }
+
+    asio::io_context context;
+    std::deque<popped> p;
+    std::optional<pawl::basic_expiring_map<int, std::string, Clock>> m;
+};
+
+// Regression: it waited for ever.
+BOOST_DATA_TEST_CASE(a_pop_that_starts_behind_cancel_all_or_expire_all_is_served,
+                     data::make({false, true}), cancels) {
+    two_shards<std::chrono::steady_clock> t(1ms);
+    t.elsewhere([&] { t.pop(); });
+    t.end_all(cancels);
+    t.context.run();
+    BOOST_TEST(t.p[0].gave(1));
+}
+
+template <class Clock>
+void check_work(bool cancels, bool inserts) {
+    two_shards<Clock> t(1h);
+    t.elsewhere([&] { t.pop(); });
+    t.end_all(cancels);
+    BOOST_TEST(!t.idle()); // the pop
+    t.elsewhere([&] { t.end_all(cancels); });
+    BOOST_TEST(t.idle());
+    BOOST_TEST(t.p[0].aborted());
+    if (inserts)
+        t.m->insert(2, "two");
+    else
+        t.elsewhere([&] { t.pop(), t.end_all(cancels); });
+    BOOST_TEST(!t.idle()); // the alarm
+    BOOST_TEST(pawl::cancel_all(t.context) == 1U);
+    BOOST_TEST(t.idle());
+    BOOST_TEST(pawl::cancel_all(t.context) == 0U);
+}
+BOOST_DATA_TEST_CASE(an_alarm_ended_before_a_pop_is_no_work_until_the_next_insertion_or_pop,
+                     data::make({false, true}) * data::make({false, true}), cancels, inserts) {
+    check_work<std::chrono::steady_clock>(cancels, inserts);
+    check_work<manual_clock>(cancels, inserts);
+}
+
 BOOST_AUTO_TEST_CASE(a_pop_is_destroyed_with_its_context) {
     const auto token = std::make_shared<int>(0);
     std::optional<map> m;

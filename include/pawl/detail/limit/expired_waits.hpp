@@ -16,9 +16,12 @@
 
 #include <pawl/config.hpp>
 
+#include <pawl/detail/service/timer_handle.hpp>
+
 #include <boost/asio/error.hpp>
 #include <boost/system/error_code.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <list>
@@ -119,6 +122,12 @@ public:
             waiters_.pop_back();
             throw;
         }
+    }
+
+    /// Whether a wait has not ended.
+    [[nodiscard]] bool pending() const noexcept {
+        return std::any_of(waiters_.begin(), waiters_.end(),
+                           [](const auto& w) { return timer_access::handle(w->timer).armed(); });
     }
 
     /// Gives what has expired to those who wait.
