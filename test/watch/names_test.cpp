@@ -15,6 +15,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <future>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -133,6 +137,42 @@ BOOST_AUTO_TEST_CASE(a_shard_that_is_reported_twice_is_watched_once) {
     timer.async_wait(ignore);
     BOOST_TEST(read_all(reader).all.at(0).name.view() == "a");
     BOOST_TEST(names(context) == list{"a"}, per_element());
+}
+
+// Each thread has a shard of its own, up to four; with 0 a shard is added when its thread comes.
+BOOST_AUTO_TEST_CASE(a_reader_knows_each_timer_by_its_name_while_threads_and_shards_come) {
+    constexpr std::size_t threads = 8, waits = 200;
+    for (const unsigned shards : {0U, 4U}) {
+        asio::io_context context;
+        pawl::make_timer_service(context, {.shards = shards});
+        auto reader = pawl::event_feed(context, {.capacity = 256}).join();
+        std::deque<pawl::steady_timer> timers;
+        const auto comes = [&] {
+            auto& timer = timers.emplace_back(context, 1h);
+            pawl::set_name(timer, std::to_string(timers.size()));
+            for (std::size_t i = 0; i != waits; ++i) {
+                timer.async_wait(ignore);
+                timer.cancel();
+            }
+        };
+        auto all = std::async(std::launch::async, [&] {
+            for (std::size_t i = 0; i != threads; ++i)
+                std::thread(comes).join();
+        });
+        seen s;
+        while (all.wait_for(0s) != std::future_status::ready)
+            s.read(reader);
+        s.read(reader);
+
+        std::map<std::uint64_t, std::string> known;
+        for (const auto& timer : timers)
+            known[pawl::timer_id(timer)] = std::to_string(known.size() + 1);
+        BOOST_TEST(std::all_of(s.all.begin(), s.all.end(), [&](const pawl::timer_event& e) {
+            return e.name.view() == known.at(e.timer);
+        }));
+        BOOST_TEST(s.all.size() + s.missed == 2 * threads * waits); // armed, cancelled
+        BOOST_TEST(s.all.back().name.view() == std::to_string(threads));
+    }
 }
 
 BOOST_AUTO_TEST_CASE(another_timer_at_the_same_address_has_no_name) {
