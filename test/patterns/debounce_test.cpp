@@ -15,6 +15,7 @@
 
 #include "../support/asio_configuration.hpp"
 #include "service/counted_new.hpp"
+#include "support/scripted_clock.hpp"
 #include "support/seed.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
@@ -413,6 +414,36 @@ BOOST_FIXTURE_TEST_CASE(a_cancelled_throttle_keeps_its_interval, fixture) {
     BOOST_TEST(calls == 1);
     pass(5s);
     BOOST_TEST(calls == 2);
+}
+
+// As waits on such a clock are: later, never earlier.
+BOOST_FIXTURE_TEST_CASE(on_a_clock_that_is_set_back_an_owed_call_comes_by_its_new_time, fixture) {
+    using wall = pawl_test::scripted_clock<1>;
+    const auto set = [&](wall::duration t) {
+        wall::set(t);
+        pass(0s); // every clock is read
+    };
+    int throttled = 0;
+    const function count_throttled = [&] { ++throttled; };
+    set(10h);
+    pawl::basic_debounce<function, wall> d(context, 10s, count);
+    pawl::basic_throttle<function, wall> t(context, 10s, count_throttled);
+    BOOST_TEST((d() && t()));
+    set(10h);
+    BOOST_TEST((calls == 0 && throttled == 1));
+    BOOST_TEST(t());
+
+    set(9h);
+    BOOST_TEST((d() && t()));
+    set(9h + 9s);
+    BOOST_TEST((calls == 0 && throttled == 1));
+    set(9h + 10s);
+    BOOST_TEST((calls == 1 && throttled == 1)); // a new trigger moves the call of a debounce only
+    set(10h + 9s);
+    BOOST_TEST((calls == 1 && throttled == 1));
+    set(10h + 10s);
+    BOOST_TEST((calls == 1 && throttled == 2));
+    BOOST_TEST(context.stopped());
 }
 
 // --- models ---------------------------------------------------------------------------------------

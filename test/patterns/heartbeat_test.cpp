@@ -15,6 +15,7 @@
 
 #include "../support/asio_configuration.hpp"
 #include "service/counted_new.hpp"
+#include "support/scripted_clock.hpp"
 #include "support/seed.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
@@ -177,6 +178,31 @@ BOOST_FIXTURE_TEST_CASE(it_stops_and_begins_anew_without_a_miss, fixture) {
     pass(10s);
     BOOST_TEST(sends == 3);
     BOOST_TEST(fails == 1);
+}
+
+// As waits on such a clock are: later, never earlier.
+BOOST_FIXTURE_TEST_CASE(on_a_clock_that_is_set_back_an_interval_is_longer_until_a_restart,
+                        fixture) {
+    using wall = pawl_test::scripted_clock<1>;
+    const auto set = [&](wall::duration t) {
+        wall::set(t);
+        pass(0s); // every clock is read
+    };
+    set(10h);
+    pawl::basic_heartbeat<function, function, wall> hb(
+        context, options{.interval = 10s, .misses = 2}, [&] { ++sends; }, [&] { ++fails; });
+    set(9h);
+    set(9h + 10s);
+    BOOST_TEST(sends == 0);
+    set(10h + 10s);
+    BOOST_TEST(sends == 1);
+
+    set(9h);
+    hb.restart();
+    set(9h + 10s);
+    BOOST_TEST((sends == 2 && fails == 0));
+    set(9h + 20s);
+    BOOST_TEST((sends == 2 && fails == 1 && context.stopped()));
 }
 
 BOOST_FIXTURE_TEST_CASE(marks_from_before_a_restart_do_not_count, fixture) {

@@ -17,6 +17,7 @@
 
 #include "../support/archetypes.hpp"
 #include "../support/asio_configuration.hpp"
+#include "../support/scripted_clock.hpp"
 #include "../support/seed.hpp"
 
 #include <boost/asio.hpp>
@@ -288,6 +289,38 @@ BOOST_AUTO_TEST_CASE(huge_pauses_and_hints_saturate) {
         w.token());
     w.finish();
     BOOST_TEST(w.out.is(refused)); // a pause beyond the limit does not begin
+}
+
+// As waits on such a clock are: later, never earlier. The limit of all is a time of that clock, too.
+BOOST_AUTO_TEST_CASE(on_a_clock_that_is_set_back_a_pause_ends_by_its_new_time) {
+    using wall = pawl_test::scripted_clock<1>;
+    asio::io_context context;
+    const auto set = [&](wall::duration t) {
+        wall::set(t);
+        pass(context); // every clock is read
+    };
+    set(10h);
+    std::size_t attempts = 0;
+    error_code result;
+    pawl::retry(
+        context,
+        pawl::basic_retry_policy<wall>{
+            .first = 1s, .factor = 1, .jitter = pawl::retry_jitter::none, .limit = 10s},
+        [&](pawl::basic_attempt<wall> a) {
+            attempts = a.number();
+            return asio::post(context,
+                              asio::deferred([] { return asio::deferred.values(refused); }));
+        },
+        [&](error_code ec) { result = ec; });
+    set(10h);
+    BOOST_TEST(attempts == 1U);
+    set(9h);
+    set(9h + 30s);
+    BOOST_TEST(attempts == 1U);
+    set(10h + 1s);
+    BOOST_TEST(attempts == 2U);
+    set(10h + 11s);
+    BOOST_TEST((attempts == 2U && result == refused && context.stopped()));
 }
 
 // --- retry: limits -------------------------------------------------------------------------------
