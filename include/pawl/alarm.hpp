@@ -344,9 +344,9 @@ public:
     /// For housekeeping, as `uv_unref` and Node's `unref()`.
     ///
     /// Works on the steady clock with the wait traits of Asio, and in a context that can be told of work:
-    /// `io_context`, `thread_pool`, from when a timer or alarm of the clock was made there with an
-    /// executor of Asio's. Elsewhere, and in builds with virtual time, an armed alarm always keeps
-    /// the context running.
+    /// `io_context`, `thread_pool`, from when a timer or alarm with the same clock and wait traits was
+    /// made there with an executor of Asio's. Elsewhere, and in builds with virtual time, an armed
+    /// alarm always keeps the context running.
     /// @pre not moved from
     void keep_running(bool on) noexcept {
         (void)used();

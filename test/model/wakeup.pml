@@ -89,7 +89,7 @@ bool stopped;
 
 /* ghosts */
 bool started[WAITS];                    /* async_wait() has returned */
-bool attaching;                         /* the shards are about to settle */
+bool attaching;                         /* attach() has yet to call the driver */
 byte seen_to[2];                        /* units, or a thread that is pinned elsewhere, that will set the driver */
 
 #define commitment byte out_units, out_wake; bool out_arm, out_pinned, out_quiet, out_give_back, out_errand
@@ -446,7 +446,14 @@ inline driver_go_idle() {               /* driver::go_idle, wakeup::any_busy */
 
 inline end_counted() {                  /* driver::end_counted */
     if
+#ifndef MUTANT_ONLY_A_COUNTED_DRIVER_LOOKS_AGAIN
+    :: driver == set -> driver_cancel()
+#else
     :: driver == set && !uncounted -> driver_cancel()
+#endif
+#ifndef MUTANT_A_DRIVER_THAT_IS_OFF_STAYS_SO    /* a wake-up that has looked at the shards sets it */
+    :: driver == off && any_busy -> schedule(0, false)
+#endif
     :: else
     fi
 }
@@ -490,14 +497,6 @@ inline attach() {                       /* wakeup::attach, by one thread */
         atomic { counts_work = true; attaching = true }
 #ifndef MUTANT_COUNTED_DRIVER_STAYS     /* set for a time that no wait needs */
         atomic { !locked; end_counted() }
-#endif
-#ifndef MUTANT_ATTACH_SETTLES_NOTHING   /* a wait that may rest from now on stays work */
-        atomic { settle_outside(0) }
-        go_on(0);
-        if
-        :: two -> atomic { settle_outside(1) } go_on(1)
-        :: else
-        fi;
 #endif
         attaching = false
     :: else
@@ -782,7 +781,7 @@ proctype uses(bool attaches; byte home, own, until) {
 #define relied_on(s) (wake[s] == NEVER || comes(s, wake[s]))
 #define busy_rightly(s) ((busy[s] || !(active(s) || pins[s] > 0)) && \
                          (!busy[s] || active(s) || pins[s] > 0 || entries(s) > 0 || backlog[s] || !counted[s] || \
-                          attaching))
+                          (armed_in(s) > 0 && (attaching || comes(s, 0)))))
 #define will_be_collected(w) (phase[w] != armed || !started[w] || comes((two -> w : 0), due_at[w]))
 
 proctype watches() {

@@ -249,7 +249,6 @@ public:
     void bar(alarm_wait& op) { carry_out(shard_.bar(op)); }
 
     void keep_running(timer_core& timer, bool on) { carry_out(shard_.keep_running(timer, on)); }
-    void work_is_counted() { carry_out(shard_.work_is_counted()); }
 
     /// The alarm goes. It stays a user until leave().
     bool condemn(timer_core& timer, alarm_wait& op) { return carry_out(shard_.condemn(timer, op)); }

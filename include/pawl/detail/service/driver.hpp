@@ -34,8 +34,9 @@
 ///     linger       fresh, off    set      the Asio timer is set, due   wakeup::unit_ends()
 ///                                         in a moment
 ///     go_idle      set           hurries  as hurry, or nothing         wakeup::go_quiet()
-///     end_counted  set           hurries  as hurry, if the context     wakeup::attach()
-///                                         counts the wait
+///     end_counted  off           set      as hurry, if a shard is      wakeup::attach()
+///                                         busy
+///     end_counted  set           hurries  as hurry                     the same
 ///     wake         set, hurries  off      collects in all shards       the Asio handler
 ///     shutdown     fresh         off      prepare does nothing more    wakeup::shutdown()
 ///
@@ -203,11 +204,14 @@ public:
             cancel();
     }
 
-    /// From now on the context counts work for the shards: ends a wait that it counts.
+    /// From now on the context counts work for the shards: ends a wait that it counts. A wake-up may
+    /// have looked at some shards before that, and be about to set the driver: so one comes again.
     void end_counted() {
         const std::scoped_lock lock(mutex_);
-        if (state_ == state::set && !uncounted_)
+        if (waits())
             cancel();
+        else if (state_ == state::off && target_.any_busy())
+            schedule(time::tick{}, clock::time_point::min(), nullptr);
     }
 
     /// The context shuts down. A user-defined context has a thread of Asio's that still runs while

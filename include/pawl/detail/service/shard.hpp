@@ -688,13 +688,6 @@ public:
         const locked lock(mutex_);
         wakeup_.count_work();
     }
-    /// It has been told: alarms that need not keep it at work no longer do.
-    commitment work_is_counted() noexcept {
-        commitment out;
-        const locked lock(mutex_);
-        settle_now<cause::outside>(out);
-        return out;
-    }
 
     /// The shard is closed and empty.
     /// @return wakeup_state::end()

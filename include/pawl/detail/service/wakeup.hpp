@@ -116,20 +116,16 @@ public:
         const native_context* const native = find_native(ex, context_, natives_);
         if (!native)
             return;
-        {
-            // A shard that is added later finds it, too.
-            const std::scoped_lock lock(growth_);
-            if (native_.exchange(native, std::memory_order_relaxed) || !native->work_started)
-                return;
-            // From here on a shard that becomes busy is counted. Next, count those that were busy;
-            // then the driver need not be counted.
-            for (dispatcher* s : shards_)
-                s->state().count_work();
-            counts_work_.store(true, std::memory_order_release);
-            driver_.end_counted();
-        }
+        // A shard that is added later finds it, too.
+        const std::scoped_lock lock(growth_);
+        if (native_.exchange(native, std::memory_order_relaxed) || !native->work_started)
+            return;
+        // From here on a shard that becomes busy is counted. Next, count those that were busy; then
+        // the driver need not be counted. It wakes up, and in each shard a collect sees that.
         for (dispatcher* s : shards_)
-            s->work_is_counted();
+            s->state().count_work();
+        counts_work_.store(true, std::memory_order_release);
+        driver_.end_counted();
     }
 
     /// The operations on the context; nullptr if unknown.
