@@ -308,6 +308,8 @@ private:
 /// no timer.
 template <class Clock, class Executor = boost::asio::any_io_executor>
 class basic_rate_limiter {
+    static_assert(Clock::is_steady, "pawl: a rate_limiter needs a steady clock");
+
     using state = detail::limiter_state<Clock, Executor>;
 
 public:
