@@ -480,12 +480,10 @@ private:
             std::uint64_t to = from;
             while (is_in(to, a, b))
                 ++to;
-            if (to == from)
-                return;
             // acquire: states. release: pairs with published() and room_end(). relaxed: on failure
             // another thread has moved it, sees the same states, and continues.
-            if (!position.compare_exchange_strong(from, to, std::memory_order_acq_rel,
-                                                  std::memory_order_relaxed))
+            if (to == from || !position.compare_exchange_strong(from, to, std::memory_order_acq_rel,
+                                                                std::memory_order_relaxed))
                 return;
             from = to;
         }
